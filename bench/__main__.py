@@ -1,7 +1,6 @@
 """Runs every load for several rounds, interleaved with the echo, and prints one table.
 
-Exit code 0 when every figure asked for was reached, 1 when one was not, 2 for wrong arguments or a missing
-tool.
+Exit codes: 0 every target was reached, 1 a target was missed, 2 wrong arguments or a missing tool.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from typing import Any
 import uvloop
 
 from bench import (
+    classic_reset,
     cluster_start,
     consuming,
     echo,
@@ -25,7 +25,6 @@ from bench import (
     hot_path,
     many_queues,
     races,
-    reset_notice,
     searching,
     sending,
 )
@@ -55,14 +54,14 @@ def _say(text: str) -> None:
 
 
 def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    # The servers tune the collector at their entry point; the driving process does the same.
+    # Server processes tune the garbage collector at their start; the driving process does the same.
     gc.collect()
     gc.freeze()
     return uvloop.run(coroutine)
 
 
 def bench_cluster_start(rounds: int, scale: float) -> list[Row]:
-    """Command to serving, and memory, of one name server and two brokers."""
+    """Measure start and idle memory of one name server and two brokers."""
     start = Row("cluster of 1 + 2 processes, command to serving", "s", 0.6, higher_is_better=False)
     namesrv = Row("idle memory, name server", "MB", 40, higher_is_better=False)
     broker = Row("idle memory, broker (the larger one)", "MB", 40, higher_is_better=False)
@@ -70,14 +69,14 @@ def bench_cluster_start(rounds: int, scale: float) -> list[Row]:
         _say(f"cluster start, round {number + 1} of {rounds}")
         with cluster_start.running_cluster(2) as (ready, seconds):
             start.samples.append(seconds)
-            sizes = [cluster_start.resident_megabytes(pid) for pid in cluster_start.member_pids(ready)]
+            sizes = [cluster_start.resident_megabytes(pid) for pid in cluster_start.process_pids(ready)]
             namesrv.samples.append(sizes[0])
             broker.samples.append(max(sizes[1:]))
     return [start, namesrv, broker]
 
 
 def bench_send(rounds: int, scale: float) -> list[Row]:
-    """Sends, each beside an echo of the same bytes."""
+    """Measure sends, and an echo of the same bytes in the same rounds."""
     size = sending.frame_bytes()
     note = f"frames of {size} B; one future per frame, as many coroutines awaiting as frames in flight"
     echo_256 = Row("echo, 256 in flight, awaited", "/s", note=note)
@@ -98,7 +97,7 @@ def bench_send(rounds: int, scale: float) -> list[Row]:
     batch = Row("batch send, 64 x 100 B", "msg/s", 400_000, note="16 batches in flight")
     with cluster_start.running_cluster(1) as (ready, _), echo.echo_server() as (port, echo_pid):
         address = ready["namesrv"]["address"]
-        broker_pid = cluster_start.member_pids(ready)[1]
+        broker_pid = cluster_start.process_pids(ready)[1]
         ends = (broker_pid, os.getpid())
         for number in range(rounds):
             _say(f"send, round {number + 1} of {rounds}")
@@ -119,7 +118,7 @@ def bench_send(rounds: int, scale: float) -> list[Row]:
 
 
 def bench_consume(rounds: int, scale: float) -> list[Row]:
-    """Push consumption of a backlog; every round a new group."""
+    """Measure push consumption of a backlog; every round uses a new group."""
     row = Row(
         "push consume, pull batch 32, through the listener",
         "msg/s",
@@ -139,25 +138,27 @@ def bench_consume(rounds: int, scale: float) -> list[Row]:
 
 
 def bench_reset(rounds: int, scale: float) -> list[Row]:
-    """222 to the last 220."""
+    """Measure the time from a classic reset to its last notification."""
     row = Row(
-        f"222 to the last of {_CONSUMERS} connected consumers having 220",
+        f"classic reset: last of {_CONSUMERS} consumers notified",
         "ms",
         50,
         higher_is_better=False,
-        note="the receiving process holds all connections",
+        note="all consumers are connections of one process",
     )
     with cluster_start.running_cluster(1) as (ready, _):
-        _say("reset notice")
+        _say("classic reset")
         broker = ready["brokers"]["broker-a"]["address"]
         row.samples = _run(
-            reset_notice.connected_consumers_notified(ready["namesrv"]["address"], broker, _CONSUMERS, rounds)
+            classic_reset.connected_consumers_notified(
+                ready["namesrv"]["address"], broker, _CONSUMERS, rounds
+            )
         )
     return [row]
 
 
 def bench_fenced_reset(rounds: int, scale: float) -> list[Row]:
-    """222 in fenced mode to the listener."""
+    """Measure the time from a fenced reset to the first redelivery."""
     many = max(1, int(_FENCED_CONSUMERS * scale))
     rows = {
         1: Row("fenced reset: first redelivery, 1 consumer", "ms", 50, higher_is_better=False),
@@ -178,7 +179,7 @@ def bench_fenced_reset(rounds: int, scale: float) -> list[Row]:
 
 
 def bench_search(rounds: int, scale: float) -> list[Row]:
-    """Search by time, both modes."""
+    """Measure the search by time of both releases."""
     entries = int(_QUEUE_ENTRIES * scale)
     modes = {SearchMode.NEAREST: "4.x, nearest", SearchMode.BOUNDARY: "5.x, lower boundary"}
     rows = {
@@ -194,14 +195,14 @@ def bench_search(rounds: int, scale: float) -> list[Row]:
 
 
 def bench_hot_path(rounds: int, scale: float) -> list[Row]:
-    """The broker's own processor time, no socket."""
+    """Measure the processor time of the broker's own code, without a socket."""
     rows = {
-        load: Row(f"broker alone: {load.title}", f"us/{load.of}", higher_is_better=False)
+        load: Row(f"broker alone: {load.title}", f"us/{load.item}", higher_is_better=False)
         for load in hot_path.LOADS
     }
     next(iter(rows.values())).note = (
-        "frames as the Java client sends them, given to the broker in this process; the least of each round;"
-        " so in the rows below"
+        "frames as the Java client sends them, passed to a broker in this process; the fastest run of each"
+        " round; the rows below likewise"
     )
     passes = max(5, int(100 * scale))
     for number in range(rounds):
@@ -212,7 +213,7 @@ def bench_hot_path(rounds: int, scale: float) -> list[Row]:
 
 
 def bench_many_queues(rounds: int, scale: float) -> list[Row]:
-    """Puts of a store whose queues take turns."""
+    """Measure puts in a store whose queues take turns."""
     raise_descriptor_limit()
     rows = {
         queues: Row(f"store alone: put, 100 B, {queues:,} queues in turn", "us", higher_is_better=False)
@@ -226,18 +227,18 @@ def bench_many_queues(rounds: int, scale: float) -> list[Row]:
 
 
 def bench_races(rounds: int, scale: float) -> list[Row]:
-    """The race laboratory."""
+    """Measure the race laboratory."""
     simulated = Row("race laboratory: R1 simulated, one core", "runs/s")
     explored = {
         mode: Row(
             f"race laboratory: schedules of the real code, one core ({mode})",
             "schedules/s",
             300,
-            note="model one-reset, random search, a sample of them run twice",
+            note="model one-reset, random search; a sample of the schedules runs twice",
         )
         for mode in ResetMode
     }
-    held = Row("race laboratory: the slowest race held on real sockets", "s", 2.0, higher_is_better=False)
+    held = Row("race laboratory: the slowest enforced race on real sockets", "s", 2.0, higher_is_better=False)
     runs, schedules = max(10, int(200 * scale)), max(100, int(2_000 * scale))
     for number in range(rounds):
         _say(f"races, round {number + 1} of {rounds}")
@@ -247,7 +248,7 @@ def bench_races(rounds: int, scale: float) -> list[Row]:
         seconds = races.held_seconds()
         slowest = max(seconds, key=lambda race_id: seconds[race_id])
         held.samples.append(seconds[slowest])
-        held.note = f"of {len(seconds)} races, one run each a round; {slowest} in the last"
+        held.note = f"the slowest of {len(seconds)} races, each run once a round; {slowest} in the last round"
     return [simulated, *explored.values(), held]
 
 
@@ -263,15 +264,15 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "races": bench_races,
     "pipeline": bench_pipeline,
 }
-# What takes minutes: run with --full, or by name.
+# Loads that take minutes, run with --full or by name.
 _FULL_LOADS: dict[str, Callable[[int, float], list[Row]]] = {"pipeline-full": bench_pipeline_in_full}
 
 
 def _compare(rounds: int, scale: float, json_file: Path | None) -> int:
-    # Here, because it needs what only the tests need otherwise.
+    # Imported here, because these modules need the interop tests' tools.
     from bench import vs_rocketmq
+    from bench.compared_clusters import REWINDMQ, ROCKETMQ, StartError
     from bench.java_load import LoadError
-    from bench.rivals import OURS, REAL, StartError
     from tools.interop.toolchains import BuildFailed, ToolMissing
 
     try:
@@ -279,7 +280,7 @@ def _compare(rounds: int, scale: float, json_file: Path | None) -> int:
     except (StartError, LoadError, ToolMissing, BuildFailed) as error:
         _say(f"scripts/bench: {error}")
         return 2
-    print(render_comparisons(rows, REAL, OURS))
+    print(render_comparisons(rows, ROCKETMQ, REWINDMQ))
     print(vs_rocketmq.ABOUT)
     if json_file is not None:
         write_json(rows, json_file)
@@ -295,13 +296,15 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each load (default 5)")
     parser.add_argument(
-        "--only", choices=[*_LOADS, *_FULL_LOADS], action="append", help="one load; may be repeated"
+        "--only", choices=[*_LOADS, *_FULL_LOADS], action="append", help="run only this load; may be repeated"
     )
-    parser.add_argument("--full", action="store_true", help="also what takes minutes: 10 million messages")
+    parser.add_argument(
+        "--full", action="store_true", help="also run pipeline-full: 10 million messages, some minutes"
+    )
     parser.add_argument(
         "--vs-rocketmq",
         action="store_true",
-        help="only the comparison of RocketMQ with RewindMQ, driven by the official Java client (six minutes;"
+        help="run only the comparison of RocketMQ with RewindMQ under the official Java client (six minutes;"
         " needs Java and Maven)",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the amount of work (default 1)")
@@ -309,11 +312,11 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.rounds < 1 or not 0.01 <= arguments.scale <= 10:
         parser.error("--rounds must be at least 1, --scale between 0.01 and 10")
-    # Ended from outside, the clusters started here end, too.
+    # Let SIGTERM unwind the stack, so that the clusters started here stop, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if arguments.vs_rocketmq:
         if arguments.only or arguments.full:
-            parser.error("--vs-rocketmq runs alone: neither --only nor --full go with it")
+            parser.error("--vs-rocketmq runs alone, without --only and --full")
         return _compare(arguments.rounds, arguments.scale, arguments.json)
     rows: list[Row] = []
     loads = {**_LOADS, **_FULL_LOADS}

@@ -19,7 +19,7 @@ _START_SECONDS = 30.0
 
 @contextmanager
 def running_cluster(brokers: int) -> Iterator[tuple[dict[str, Any], float]]:
-    """``rewindmq up`` as a user runs it; gives its ready line and the seconds from command to that line."""
+    """Run ``rewindmq up`` as a user does; give its ready line and the seconds until that line."""
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-") as directory:
         command = [
             sys.executable,
@@ -52,11 +52,11 @@ def running_cluster(brokers: int) -> Iterator[tuple[dict[str, Any], float]]:
 @contextmanager
 def on_one_core(*pids: int) -> Iterator[None]:
     """Keep these processes and this one on the same core (Linux)."""
-    everyone = (os.getpid(), *pids)
-    before = {pid: os.sched_getaffinity(pid) for pid in everyone}
+    all_pids = (os.getpid(), *pids)
+    before = {pid: os.sched_getaffinity(pid) for pid in all_pids}
     core = {min(before[os.getpid()])}
     try:
-        for pid in everyone:
+        for pid in all_pids:
             os.sched_setaffinity(pid, core)
         yield
     finally:
@@ -64,20 +64,20 @@ def on_one_core(*pids: int) -> Iterator[None]:
             os.sched_setaffinity(pid, cores)
 
 
-def member_pids(ready: dict[str, Any]) -> list[int]:
-    """Process ids in a cluster's ready line, the name server's first."""
+def process_pids(ready: dict[str, Any]) -> list[int]:
+    """Return the process ids in a cluster's ready line, the name server's first."""
     return [ready["namesrv"]["pid"], *(broker["pid"] for broker in ready["brokers"].values())]
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time a process has used so far, user and system (Linux)."""
-    # The name may hold spaces; what follows it does not. Fields 14 and 15 of proc(5).
+    """Return the processor time that a process has used so far, user and system (Linux)."""
+    # Fields 14 and 15 of proc(5). The process's name, which comes before them, may contain spaces.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_megabytes(pid: int) -> float:
-    """Resident memory of a process, shared pages included, in MB of 10^6 bytes (Linux)."""
+    """Return the resident memory of a process, including shared pages, in MB of 10^6 bytes (Linux)."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024 / 1e6

@@ -1,4 +1,4 @@
-"""Rows that hold the same load on two clusters against each other, and how they are printed."""
+"""Rows that compare the same load on two clusters, and their table."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Side:
-    """One cluster's part of a row.
+    """One cluster's figures of a row.
 
     Attributes:
-        samples: one per round.
-        cpu: microseconds of the broker's processor time per message, one per round; empty without messages.
+        samples: one sample for each round.
+        cpu: the broker's processor time for a message, us, for each round; empty if the load has no messages.
     """
 
     samples: list[float] = field(default_factory=list)
@@ -26,13 +26,13 @@ class Side:
 
 @dataclass(slots=True)
 class Comparison:
-    """One load.
+    """One load on both clusters.
 
     Attributes:
-        unit: of the samples.
-        at_least: how many times better RewindMQ must be: faster, or smaller.
-        higher_is_better: rates are, times and sizes are not.
-        note: anything the reader has to know about how it was measured.
+        unit: unit of the samples.
+        at_least: the ratio to reach; None if there is no target.
+        higher_is_better: True for rates, False for times and sizes.
+        note: what the reader must know about the measurement.
     """
 
     name: str
@@ -40,27 +40,30 @@ class Comparison:
     at_least: float | None
     higher_is_better: bool = True
     note: str = ""
-    real: Side = field(default_factory=Side)
-    ours: Side = field(default_factory=Side)
+    rocketmq: Side = field(default_factory=Side)
+    rewindmq: Side = field(default_factory=Side)
 
     @property
     def ratios(self) -> list[float]:
         """Return, for each round, how many times better RewindMQ was."""
-        pairs = zip(self.real.samples, self.ours.samples, strict=True)
-        return [ours / real if self.higher_is_better else real / ours for real, ours in pairs]
+        pairs = zip(self.rocketmq.samples, self.rewindmq.samples, strict=True)
+        return [
+            rewindmq / rocketmq if self.higher_is_better else rocketmq / rewindmq
+            for rocketmq, rewindmq in pairs
+        ]
 
     @property
     def ratio(self) -> float:
-        """The median of the rounds' ratios: what both met in one round leaves it alone."""
+        """The median of the rounds' ratios; a machine that is slow for both in a round does not change it."""
         return statistics.median(self.ratios)
 
     @property
     def reached(self) -> bool | None:
-        """Whether the figure asked for was reached; None when none is asked."""
+        """True if the target was reached; None if there is no target."""
         return None if self.at_least is None else self.ratio >= self.at_least
 
     def as_json(self) -> dict[str, object]:
-        sides = {"real": self.real, "ours": self.ours}
+        sides = {"rocketmq": self.rocketmq, "rewindmq": self.rewindmq}
         return {
             "name": self.name,
             "unit": self.unit,
@@ -76,20 +79,20 @@ class Comparison:
         }
 
 
-def render_comparisons(rows: Sequence[Comparison], real: str, ours: str) -> str:
-    """The table as text, then the notes.
+def render_comparisons(rows: Sequence[Comparison], rocketmq: str, rewindmq: str) -> str:
+    """Return the table as text, followed by the notes.
 
     Args:
-        real, ours: what the two are called.
+        rocketmq, rewindmq: column headings of the two clusters.
     """
     columns: Sequence[tuple[str, str, Callable[[Comparison], str]]] = (
         ("load", "<", lambda row: row.name),
-        (real, ">", lambda row: _figure(row.real.median)),
-        (ours, ">", lambda row: _figure(row.ours.median)),
+        (rocketmq, ">", lambda row: _figure(row.rocketmq.median)),
+        (rewindmq, ">", lambda row: _figure(row.rewindmq.median)),
         ("unit", "<", lambda row: row.unit),
         ("ratio", ">", lambda row: f"{row.ratio:.2f}"),
         ("rounds from - to", "<", lambda row: f"{min(row.ratios):.2f} - {max(row.ratios):.2f}"),
-        ("to reach", ">", lambda row: "" if row.at_least is None else f">= {row.at_least:g}"),
+        ("target", ">", lambda row: "" if row.at_least is None else f">= {row.at_least:g}"),
         ("reached", "<", lambda row: {True: "yes", False: "NO", None: ""}[row.reached]),
         ("CPU us/msg of the brokers", "<", _cpu),
     )
@@ -103,7 +106,7 @@ def render_comparisons(rows: Sequence[Comparison], real: str, ours: str) -> str:
         for line in lines
     ]
     text.insert(1, "  ".join("-" * width for width in widths))
-    text.append(f"ratio: how many times faster or smaller {ours} is; the median of the rounds' own ratios")
+    text.append(f"ratio: how many times faster or smaller {rewindmq} is; the median of the rounds' ratios")
     text += [f"{row.name}: {row.note}" for row in rows if row.note]
     return "\n".join(text)
 
@@ -113,6 +116,6 @@ def _figure(value: float) -> str:
 
 
 def _cpu(row: Comparison) -> str:
-    if not row.real.cpu or not row.ours.cpu:
+    if not row.rocketmq.cpu or not row.rewindmq.cpu:
         return ""
-    return f"{statistics.median(row.real.cpu):.1f} / {statistics.median(row.ours.cpu):.1f}"
+    return f"{statistics.median(row.rocketmq.cpu):.1f} / {statistics.median(row.rewindmq.cpu):.1f}"

@@ -1,4 +1,4 @@
-"""Push consumption: a backlog pulled in batches of 32 and handed to an async listener."""
+"""Push consumption of a backlog, pulled in batches of 32 and delivered to an async listener."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def fill(namesrv: str, topic: str, total: int, body_bytes: int = _BODY_BYT
 
 
 async def consumed(namesrv: str, topic: str, group: str, total: int, body_bytes: int = _BODY_BYTES) -> float:
-    """Messages per second from the first to the ``total``-th in the listener; each is looked at."""
+    """Return messages per second from the first to the ``total``-th; the listener touches each body."""
     done = asyncio.Event()
     received = 0
     touched = 0

@@ -1,8 +1,8 @@
-"""The limit: a raw uvloop echo of length-prefixed frames, with no protocol above it.
+"""A raw uvloop echo of length-prefixed frames: the upper limit of what a protocol on top can reach.
 
-Two clients drive the same server. ``streamed`` answers a read with one write and keeps no per-frame state:
-what the sockets can move. ``awaited`` keeps one future per frame and one coroutine per frame in flight, which
-is what any client that lets its caller await each answer has to do.
+Two clients use the same server. ``streamed`` answers each read with one write and keeps no state for a frame.
+``awaited`` keeps a future and a coroutine for each frame in flight, as every client must whose caller awaits
+each response.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LENGTH = struct.Struct(">I")
 
 
 def split_frames(data: bytes) -> tuple[list[bytes], bytes]:
-    """The whole frames in ``data``, and what is left of it."""
+    """Return the complete frames in ``data``, and the bytes after them."""
     frames: list[bytes] = []
     position = 0
     end = len(data)
@@ -118,7 +118,7 @@ def _serve(ready: Connection) -> None:
 
 @contextmanager
 def echo_server() -> Iterator[tuple[int, int]]:
-    """An echo server in its own process; gives its port and its process id."""
+    """Run an echo server in its own process, and give its port and process id."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_serve, args=(sender,), daemon=True)
@@ -133,7 +133,7 @@ def echo_server() -> Iterator[tuple[int, int]]:
 
 
 async def streamed(port: int, size: int, in_flight: int, total: int) -> float:
-    """Frames per second of the stateless client; ``size`` bytes a frame."""
+    """Return frames per second of the stateless client; a frame has ``size`` bytes."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
     frame = _frame(size)
@@ -149,7 +149,7 @@ async def streamed(port: int, size: int, in_flight: int, total: int) -> float:
 
 
 async def awaited(port: int, size: int, in_flight: int, total: int) -> float:
-    """Frames per second with a future per frame and ``in_flight`` coroutines awaiting them."""
+    """Return frames per second with a future for each frame, awaited by ``in_flight`` coroutines."""
     loop = asyncio.get_running_loop()
     transport, client = await loop.create_connection(_AwaitedClient, "127.0.0.1", port)
     frame = _frame(size)

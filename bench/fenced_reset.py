@@ -1,4 +1,4 @@
-"""From 222 in fenced mode to the first message that each consumer of a group is given again."""
+"""Time from a fenced reset to the first message that is redelivered to each consumer of the group."""
 
 from __future__ import annotations
 
@@ -20,62 +20,62 @@ from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 
-# Members would otherwise all rebalance whenever one of them joins.
+# Otherwise every consumer would rebalance whenever another one joins.
 BROKER_CONFIG = {"notifyConsumerIdsChangedEnable": "false"}
 _MESSAGES_PER_QUEUE = 10
 _SETTLE_SECONDS = 1.0
 
 
 class _Arrivals:
-    """Who has been given a message since ``begin``."""
+    """Records which consumers have received a message since ``begin``."""
 
-    def __init__(self, members: int) -> None:
-        self._members = members
+    def __init__(self, consumers: int) -> None:
+        self._consumers = consumers
         self._missing: set[int] = set()
         self.complete_at = 0.0
-        self.all_here = asyncio.Event()
+        self.all_arrived = asyncio.Event()
         self.begin()
 
     def begin(self) -> None:
-        self._missing = set(range(self._members))
-        self.all_here.clear()
+        self._missing = set(range(self._consumers))
+        self.all_arrived.clear()
 
-    def note(self, member: int) -> None:
+    def note(self, consumer: int) -> None:
         if not self._missing:
             return
-        self._missing.discard(member)
+        self._missing.discard(consumer)
         if not self._missing:
             self.complete_at = time.perf_counter()
-            self.all_here.set()
+            self.all_arrived.set()
 
 
-async def redelivered(namesrv: str, broker: str, members: int, rounds: int) -> list[float]:
-    """Milliseconds of each round, until the last of ``members`` consumers has a message.
+async def redelivered(namesrv: str, broker: str, count: int, rounds: int) -> list[float]:
+    """Return the milliseconds of each round, until the last of ``count`` consumers has a message.
 
-    Each member is a client of its own with one queue, and all live in this process.
+    Each consumer is a separate client with one queue; all run in this process.
     """
-    topic, group = f"FencedTopic{members}", f"FencedGroup{members}"
-    arrivals = _Arrivals(members)
+    topic, group = f"FencedTopic{count}", f"FencedGroup{count}"
+    arrivals = _Arrivals(count)
     samples = []
     async with AsyncExitStack() as exits:
         admin = await exits.enter_async_context(AdminClient(namesrv))
-        await _fill(admin, namesrv, broker, topic, members)
-        consumers = [_consumer(namesrv, topic, group, number, arrivals) for number in range(members)]
+        await _fill(admin, namesrv, broker, topic, count)
+        consumers = [_consumer(namesrv, topic, group, number, arrivals) for number in range(count)]
         await _start(consumers, exits)
-        await arrivals.all_here.wait()
+        await arrivals.all_arrived.wait()
         for _ in range(rounds):
-            # Until every queue has been read to its end and its next pull is held.
+            # Wait until every queue is consumed to its end and its next pull is suspended.
             await asyncio.sleep(_SETTLE_SECONDS)
             arrivals.begin()
             started = time.perf_counter()
             resetting = admin.reset_offset_by_timestamp(topic, group, 0, mode=ResetMode.FENCED)
-            await asyncio.gather(resetting, arrivals.all_here.wait())
+            await asyncio.gather(resetting, arrivals.all_arrived.wait())
             samples.append((arrivals.complete_at - started) * 1000)
     return samples
 
 
 async def _fill(admin: AdminClient, namesrv: str, broker: str, topic: str, queues: int) -> None:
-    """A topic with a few messages in each queue."""
+    """Create a topic with a few messages in each queue."""
     config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
     await admin.create_and_update_topic_config(broker, config)
     async with Producer("BenchmarkProducer", namesrv) as producer:
@@ -92,7 +92,7 @@ def _consumer(namesrv: str, topic: str, group: str, number: int, arrivals: _Arri
         group,
         namesrv,
         profile=Profile.EPOCH,
-        instance_name=f"member-{number:04}",
+        instance_name=f"consumer-{number:04}",
         consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
     )
     consumer.subscribe(topic)
@@ -101,7 +101,7 @@ def _consumer(namesrv: str, topic: str, group: str, number: int, arrivals: _Arri
 
 
 async def _start(consumers: Sequence[PushConsumer], exits: AsyncExitStack) -> None:
-    """Let all consumers join before the first takes a queue, so that no queue changes its owner."""
+    """Start all consumers before one takes a queue over, so that no rebalance moves a queue later."""
     for consumer in consumers:
         consumer.suspend()
         await exits.enter_async_context(consumer)

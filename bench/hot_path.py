@@ -1,7 +1,7 @@
-"""What the broker's own code takes of the processor for a request of the Java client: no socket.
+"""Processor time of the broker's own code for a request of the Java client, without a socket.
 
-The broker runs in this process, over a real store. Its connection is given whole reads; what it writes is
-dropped.
+The broker runs in this process with a real store. Its connection gets prepared reads, and its responses are
+discarded.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _batches(reads: int) -> Iterator[bytes]:
 
 
 def _pulls(reads: int) -> Iterator[bytes]:
-    """As the push consumer asks, which has told of its subscription in the heartbeat."""
+    """Yield pulls of a push consumer, whose heartbeat has registered its subscription."""
     in_queue = _BACKLOG_BATCHES // _QUEUES * _BATCH
     for number in range(reads):
         offset = number // _QUEUES * _PULLED % in_queue
@@ -129,30 +129,30 @@ def _heartbeat() -> bytes:
 
 @dataclass(frozen=True)
 class Load:
-    """What the broker is given.
+    """A sequence of reads for the broker's connection.
 
     Attributes:
-        of: what one unit is.
-        in_a_read: units that one read brings.
+        item: the thing that the time is divided by: a message or a pull.
+        in_a_read: number of items in one read.
     """
 
     title: str
-    of: str
+    item: str
     in_a_read: int
     make_reads: Callable[[], Iterator[bytes]]
 
 
 LOADS: Final = (
-    Load("310, 100 B, 16 in a read", "message", 16, lambda: _sends(100, 16, 60)),
-    Load("310, 1 KiB, 16 in a read", "message", 16, lambda: _sends(1_024, 16, 40)),
-    Load("310, 100 B, 1 in a read", "message", 1, lambda: _sends(100, 1, 900)),
-    Load("320, 64 x 100 B", "message", _BATCH, lambda: _batches(40)),
-    Load("11, 32 messages of 100 B", "pull", 1, lambda: _pulls(500)),
+    Load("SEND_MESSAGE_V2, 100 B, 16 in a read", "message", 16, lambda: _sends(100, 16, 60)),
+    Load("SEND_MESSAGE_V2, 1 KiB, 16 in a read", "message", 16, lambda: _sends(1_024, 16, 40)),
+    Load("SEND_MESSAGE_V2, 100 B, 1 in a read", "message", 1, lambda: _sends(100, 1, 900)),
+    Load("SEND_BATCH_MESSAGE, 64 x 100 B", "message", _BATCH, lambda: _batches(40)),
+    Load("PULL_MESSAGE, 32 messages of 100 B", "pull", 1, lambda: _pulls(500)),
 )
 
 
-class _Doorway(TcpNetwork):
-    """Lets a connection in that has no socket."""
+class _RecordingNetwork(TcpNetwork):
+    """Records the connection factories of listeners, so that a connection can be made without a socket."""
 
     def __init__(self) -> None:
         self.factories: list[Callable[[], asyncio.Protocol]] = []
@@ -163,7 +163,7 @@ class _Doorway(TcpNetwork):
 
 
 class _Sink(asyncio.Transport):
-    """The peer reads everything at once."""
+    """A transport without a socket, which collects what the broker writes and never exerts back pressure."""
 
     def __init__(self) -> None:
         super().__init__({"peername": _PEER, "sockname": _PEER})
@@ -184,7 +184,7 @@ class _Sink(asyncio.Transport):
     close = abort
 
     def take_codes(self) -> set[int]:
-        """The codes of the answers since the last time."""
+        """Return the codes of the responses since the last call."""
         answers = FrameDecoder().feed(b"".join(self.written))
         self.written.clear()
         return {answer.code for answer in answers if answer.is_response}
@@ -202,14 +202,14 @@ def _tuned_collector() -> Iterator[None]:
 
 
 def microseconds(load: Load, runs: int) -> float:
-    """Processor time for one unit, user and system, in the least of so many runs over the same reads."""
+    """Return the processor time for one item, user and system, in the fastest of ``runs`` runs."""
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-") as directory, _tuned_collector():
         least = uvloop.run(_least_nanoseconds(directory, list(load.make_reads()), runs))
         return least / 1_000 / load.in_a_read
 
 
 async def _least_nanoseconds(directory: str, reads: Sequence[bytes], runs: int) -> float:
-    network = _Doorway()
+    network = _RecordingNetwork()
     runtime = replace(system_runtime(), network=network)
     broker = Broker(runtime, BrokerConfig(store_path_root_dir=directory, listen_port=0))
     await broker.start()
@@ -222,7 +222,7 @@ async def _least_nanoseconds(directory: str, reads: Sequence[bytes], runs: int) 
             for read in reads:
                 connection.data_received(read)
             await asyncio.sleep(0)
-        assert sink.take_codes() == {ResponseCode.SUCCESS}, "the broker refuses what it is measured with"
+        assert sink.take_codes() == {ResponseCode.SUCCESS}, "the broker refused a request of the benchmark"
         samples = []
         for _ in range(runs):
             started = time.process_time_ns()

@@ -1,4 +1,4 @@
-"""The Java process that puts the same load on either cluster through the official client."""
+"""The Java process that puts the same load on each cluster with the official client."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any, Final, NamedTuple, Self
 from tools.interop.toolchains import HERE, maven_jars, tool
 
 CLIENT: Final = "4.9.8"
-# The same for both sides: one process drives them in turn.
+# One process drives both clusters in turn, so the options are the same for both.
 OPTIONS: Final = ("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC")
 _STOP_SECONDS: Final = 20.0
 
 
 class Measured(NamedTuple):
-    """What came of a load; ``failure`` is the first of the ``failed`` sends' errors."""
+    """The result of a load; ``failure`` is the error of the first of the ``failed`` sends."""
 
     messages: int
     seconds: float
@@ -33,11 +33,11 @@ class Measured(NamedTuple):
 
 
 class LoadError(Exception):
-    """The load could not be put on."""
+    """The Java driver could not run a load."""
 
 
 class JavaLoad:
-    """One running driver; its orders are ``tools/interop/drivers/load``'s ``Order``."""
+    """One running driver; it takes orders as described by ``Order`` in ``tools/interop/drivers/load``."""
 
     def __init__(self) -> None:
         jars = maven_jars(f"load-{CLIENT}", HERE / "drivers" / "load", CLIENT)
@@ -62,13 +62,13 @@ class JavaLoad:
             raise
 
     def do(self, op: str, begin: Callable[[], None] = lambda: None, **fields: Any) -> Measured:
-        """Carry out one order.
+        """Let the driver carry out one order.
 
         Args:
-            begin: called when what is measured begins.
+            begin: called when the measured part begins.
 
         Raises:
-            LoadError: it could not be carried out.
+            LoadError: the driver could not carry the order out.
         """
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"op": op} | fields) + "\n")
@@ -88,8 +88,8 @@ class JavaLoad:
         line = self._process.stdout.readline()
         if not line:
             raise LoadError(f"the load driver ended:\n{self._log.read_text(errors='replace')[-2000:]}")
-        told: dict[str, Any] = json.loads(line)
-        return told
+        value: dict[str, Any] = json.loads(line)
+        return value
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +100,7 @@ class JavaLoad:
         self.close()
 
     def close(self) -> None:
-        """End the driver, in order where it hears."""
+        """Stop the driver by closing its standard input; kill it if it does not end."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

@@ -1,4 +1,4 @@
-"""What a put costs a store that writes to many queues in turn; the file of each queue is mapped."""
+"""Time of a put in a store that writes to many queues in turn; the file of each queue is mapped."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _PASSES = 9
 
 
 def put_microseconds(queues: int, puts: int) -> float:
-    """Microseconds of one put when so many queues of one topic take turns; the best of some passes.
+    """Return the microseconds of one put when ``queues`` queues take turns, in the best of nine passes.
 
     Args:
-        puts: of one pass; at least one to each queue.
+        puts: number of puts in a pass; each queue gets at least one.
     """
     with tempfile.TemporaryDirectory() as folder:
         store = MessageStore(Path(folder), StoreConfig(), lambda: time.time_ns() // 1_000_000)

@@ -1,4 +1,4 @@
-"""Spark over a store of messages with 250 B bodies: whole scans, compaction, and reading by a client."""
+"""Spark jobs over a store of messages with bodies of 250 B, and a client that consumes such messages."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _MEMORY: Final = "2g"
 _SCANNED: Final = 4_000_000
 _COMPACTED: Final = 1_000_000
 _COMPACTED_IN_FULL: Final = 10_000_000
-# Of the rate with a tenth of the messages.
+# Share of the rate with a tenth of the messages.
 _LEAST_SHARE: Final = 0.5
 _CONSUMED: Final = 200_000
-# Of each key so many messages.
+# Messages of each key.
 _PER_KEY: Final = 10
 _SPLIT_BYTES: Final = 64 << 20
-# What a compaction, an index or a check have to know of a message.
+# The columns that a compaction, an index job or a check needs.
 _INDEX_COLUMNS: Final = (
     "topic", "queueId", "queueOffset", "physicalOffset", "storeSize", "tagsCode", "keysText",
     "storeTimestampMs",
@@ -43,7 +43,7 @@ _INDEX_COLUMNS: Final = (
 
 
 def bench_pipeline(rounds: int, scale: float) -> list[Row]:
-    """The data pipeline at local[2], files in the page cache."""
+    """Measure the data pipeline at local[2] with files in the page cache."""
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-") as directory:
         folder = Path(directory)
         count = int(_SCANNED * scale)
@@ -62,7 +62,7 @@ def bench_pipeline(rounds: int, scale: float) -> list[Row]:
 
 
 def bench_pipeline_in_full(rounds: int, scale: float) -> list[Row]:
-    """Compaction of ten million messages, beside that of one million."""
+    """Measure compactions of one million and of ten million messages."""
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-") as directory, _spark(Path(directory)) as spark:
         few = _compaction_rows(spark, Path(directory), int(_COMPACTED * scale), rounds)
         many = _compaction_rows(spark, Path(directory), int(_COMPACTED_IN_FULL * scale), rounds)
@@ -88,7 +88,7 @@ def _spark(folder: Path) -> Iterator[SparkSession]:
 
 
 def _run(rows: DataFrame) -> None:
-    """Every row is made and handed to Spark, and nothing done with it."""
+    """Let Spark read every row and discard it."""
     rows.write.format("noop").mode("overwrite").save()
 
 
@@ -117,7 +117,7 @@ def _scan_rows(spark: SparkSession, store: Filled, rounds: int) -> list[Row]:
     ]
     assert loads[-1][1].count() == store.messages
     for _, load in loads:
-        # Workers, code of the JVM, page cache.
+        # Warm up: start workers, compile Java's code, fill the page cache.
         _run(load)
     for number in range(rounds):
         _say(f"pipeline, scans, round {number + 1} of {rounds}")
@@ -127,7 +127,7 @@ def _scan_rows(spark: SparkSession, store: Filled, rounds: int) -> list[Row]:
 
 
 def _raw_blocks(spark: SparkSession, store: Filled) -> DataFrame:
-    """The same bytes, in as many tasks."""
+    """Read the same bytes in the same number of tasks."""
     from rewindmq.pipeline.snapshot.snapshot import take_snapshot
 
     parts = [

@@ -1,4 +1,4 @@
-"""Reading a little of a large store by Spark, and asking the same of the Parquet copy."""
+"""Selective reads of a large store by Spark, and the same queries by DuckDB on its Parquet copy."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _THREADS: Final = 2
-# The most a selective query may read of the log, in percent.
+# The largest part of the log that a selective query may read, in percent.
 _MAX_SHARE: Final = 3.0
 
 
 class _Query(NamedTuple):
-    """A question; both ways have the same answer."""
+    """A query for Spark and for DuckDB, which must return the same rows."""
 
     name: str
-    ask_spark: Callable[[], list[tuple[Any, ...]]]
+    run_spark: Callable[[], list[tuple[Any, ...]]]
     sql: str
 
 
 def _period(store: Filled) -> tuple[int, int]:
-    """1 % of the time, in its middle: ms, the second exclusive."""
+    """Return the middle 1 % of the store's time range: begin and exclusive end, ms."""
     middle = START_MS + store.messages // 2
     return middle, middle + max(1, store.messages // 100)
 
 
 def _one_key(store: Filled, indexed: Path) -> dict[str, str]:
-    """Options of the data source."""
+    """Return the data source's options for one key."""
     key = store.keys // 2
     return {"topic": topic_of(key), "key": key_of(key), "index": str(indexed)}
 
@@ -41,7 +41,7 @@ def _one_key(store: Filled, indexed: Path) -> dict[str, str]:
 def selection_rows(
     spark: SparkSession, store: Filled, indexed: Path, counters: Path, rounds: int
 ) -> list[Row]:
-    """1 % of the time range, and one key: the share of the log that is read."""
+    """Measure which share of the log is read for 1 % of the time range, and for one key."""
     from rewindmq.pipeline.counters import read_counters
     from rewindmq.pipeline.reading import read_store
 
@@ -58,15 +58,15 @@ def selection_rows(
             folder = counters / f"{len(rows)}-{number}"
             messages = read_store(spark, store.root, counters=str(folder), **options)
             spent.samples.append(1e3 * timed(_run, messages).seconds)
-            told = read_counters(folder)
-            share.samples.append(100 * told.bytes_read / store.log_bytes)
-            share.note = f"{told.records:,} messages with bodies, {told.ranges:,} ranges of the log"
+            counted = read_counters(folder)
+            share.samples.append(100 * counted.bytes_read / store.log_bytes)
+            share.note = f"{counted.records:,} messages with bodies, {counted.ranges:,} ranges of the log"
         rows += [share, spent]
     return rows
 
 
 def query_rows(spark: SparkSession, store: Filled, indexed: Path, rounds: int) -> list[Row]:
-    """Three questions: by Spark of the log, by DuckDB of the Parquet copy."""
+    """Run three queries, by Spark on the log and by DuckDB on the Parquet copy."""
     import duckdb
 
     rows = []
@@ -76,11 +76,15 @@ def query_rows(spark: SparkSession, store: Filled, indexed: Path, rounds: int) -
             by_spark = Row(f"{query.name}: Spark on the log", "ms", higher_is_better=False)
             by_duckdb = Row(f"{query.name}: DuckDB on the Parquet copy", "ms", higher_is_better=False)
             for _ in range(rounds):
-                asked = timed(query.ask_spark)
-                other = timed(_answer, database, query.sql)
-                assert asked.result == other.result, (query.name, asked.result, other.result)
-                by_spark.samples.append(1e3 * asked.seconds)
-                by_duckdb.samples.append(1e3 * other.seconds)
+                spark_run = timed(query.run_spark)
+                duckdb_run = timed(_run_sql, database, query.sql)
+                assert spark_run.result == duckdb_run.result, (
+                    query.name,
+                    spark_run.result,
+                    duckdb_run.result,
+                )
+                by_spark.samples.append(1e3 * spark_run.seconds)
+                by_duckdb.samples.append(1e3 * duckdb_run.seconds)
             rows += [by_spark, by_duckdb]
     return rows
 
@@ -116,7 +120,7 @@ def _queries(spark: SparkSession, store: Filled, indexed: Path) -> list[_Query]:
     ]
 
 
-def _answer(database: Any, sql: str) -> list[tuple[Any, ...]]:
+def _run_sql(database: Any, sql: str) -> list[tuple[Any, ...]]:
     return list(database.execute(sql).fetchall())
 
 

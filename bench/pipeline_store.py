@@ -1,4 +1,4 @@
-"""A large store made in seconds: the real encoder's records, renumbered by numpy and checked by samples."""
+"""Writes a large store in seconds: numpy renumbers the encoder's records, and samples are checked."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Filled(NamedTuple):
-    """What was written.
+    """A written store.
 
     Attributes:
-        messages: how many.
-        keys: distinct keys at most; a key always has the same topic and queue.
-        record_bytes: of every record.
+        messages: number of messages.
+        keys: upper limit of the distinct keys; all messages of a key have the same topic and queue.
+        record_bytes: size of every record.
     """
 
     root: Path
@@ -59,12 +59,12 @@ class Filled(NamedTuple):
 
     @property
     def log_bytes(self) -> int:
-        """Bytes of all records."""
+        """Size of all records together."""
         return self.messages * self.record_bytes
 
 
 def write_store(root: Path, count: int, keys: int, seed: int = 1) -> Filled:
-    """Write ``count`` messages, one a millisecond, in four topics of four queues; keys drawn uniformly."""
+    """Write ``count`` messages, one each millisecond, to four topics of four queues; keys are uniform."""
     rng = np.random.default_rng(seed)
     lanes = [_template(lane) for lane in range(_LANES)]
     record_bytes = len(lanes[0])
@@ -89,12 +89,12 @@ def write_store(root: Path, count: int, keys: int, seed: int = 1) -> Filled:
 
 
 def key_of(number: int) -> str:
-    """The text of a key."""
+    """Return the text of a key."""
     return f"key-{number:0{_DIGITS}d}"
 
 
 def topic_of(key: int) -> str:
-    """The topic of a key's messages."""
+    """Return the topic of a key's messages."""
     return TOPICS[key % _LANES // _QUEUES]
 
 
@@ -137,7 +137,7 @@ def _fill(
     offset: Longs,
     position: Longs,
 ) -> None:
-    """Put in what differs from record to record."""
+    """Fill in the fields that differ between records."""
     body = slice(BODY_OFFSET_V4, BODY_OFFSET_V4 + BODY_BYTES)
     bodies = rng.integers(ord("a"), ord("a") + 16, (len(number), BODY_BYTES), np.uint8)
     records[:, body] = bodies
@@ -176,7 +176,7 @@ def _check_samples(
     offset: Longs,
     position: Longs,
 ) -> None:
-    """What numpy made is what the encoder makes."""
+    """Check samples of numpy's records against the encoder's."""
     for row in rng.integers(0, len(number), _SAMPLES):
         made = records[row].tobytes()
         body = made[BODY_OFFSET_V4 : BODY_OFFSET_V4 + BODY_BYTES]
@@ -185,7 +185,7 @@ def _check_samples(
 
 
 class _Log:
-    """Segments of 1 GiB, the last one sparse, as the broker makes them."""
+    """Log segments of 1 GiB, the last one sparse, as the broker writes them."""
 
     def __init__(self, folder: Path, record_bytes: int) -> None:
         folder.mkdir(parents=True)
@@ -194,13 +194,13 @@ class _Log:
         self._per_segment = (_SEGMENT_BYTES - BLANK_BYTES) // record_bytes
 
     def positions(self, number: Longs) -> Longs:
-        """Log position of the n-th record."""
+        """Return the log positions of records."""
         segment, within = np.divmod(number, self._per_segment)
         positions: Longs = segment * _SEGMENT_BYTES + within * self._record_bytes
         return positions
 
     def append(self, number: Longs, records: Bytes) -> None:
-        """Write records, which may go on in a new segment."""
+        """Write records, to more than one segment if necessary."""
         for segment in np.unique(number // self._per_segment):
             mine = number // self._per_segment == segment
             path = self._folder / f"{segment * _SEGMENT_BYTES:020d}"
@@ -208,7 +208,7 @@ class _Log:
                 file.write(records[mine].tobytes())
 
     def close(self) -> None:
-        """End full segments with a blank, and give all of them their size."""
+        """End full segments with a blank record, and extend all segments to their full size."""
         *full, last = sorted(self._folder.iterdir())
         for path in full:
             with path.open("ab") as file:
@@ -219,23 +219,23 @@ class _Log:
 
 
 class _Queues:
-    """Consume queues of all lanes."""
+    """Consume queues of all lanes; a lane is one queue of one topic."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.ends = np.zeros(_LANES, np.int64)
 
     def append(self, lane: Longs, position: Longs, size: int) -> Longs:
-        """Write the units; gives the records' queue offsets."""
+        """Write the entries of records, and return the records' queue offsets."""
         offset = np.empty_like(lane)
         for number in range(_LANES):
             (mine,) = np.nonzero(lane == number)
             begin = self.ends[number]
             offset[mine] = np.arange(begin, begin + len(mine))
             self.ends[number] += len(mine)
-            units = np.empty(len(mine), [("position", ">i8"), ("size", ">i4"), ("tags", ">i8")])
-            units["position"], units["size"], units["tags"] = position[mine], size, java_hash(_TAG)
-            self._write(number, int(begin) * 20, units.tobytes())
+            entries = np.empty(len(mine), [("position", ">i8"), ("size", ">i4"), ("tags", ">i8")])
+            entries["position"], entries["size"], entries["tags"] = position[mine], size, java_hash(_TAG)
+            self._write(number, int(begin) * 20, entries.tobytes())
         return offset
 
     def _write(self, lane: int, at: int, data: bytes) -> None:
@@ -250,7 +250,7 @@ class _Queues:
             data = data[len(piece) :]
 
     def close(self) -> None:
-        """Give every file its size."""
+        """Extend every file to its full size."""
         for path in self._folder.glob("*/*/*"):
             os.truncate(path, _CQ_FILE_BYTES)
 

@@ -1,4 +1,4 @@
-"""The race laboratory: how fast it simulates, how fast it explores, and how long a held race takes."""
+"""The race laboratory: rates of simulation and exploration, and times of races enforced on real sockets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rewindmq.race.scenario.choose import choose_case
 
 
 def simulated_rate(race_id: str, runs: int) -> float:
-    """Runs per second of one race under virtual time, on one core."""
+    """Return runs per second of one race under virtual time, on one core."""
     plan = Plan(race_id, *choose_case(find_scenario(race_id), None, None))
     started = time.perf_counter()
     for seed in range(runs):
@@ -25,16 +25,16 @@ def simulated_rate(race_id: str, runs: int) -> float:
 
 
 def explored_rate(mode: ResetMode, schedules: int, seed: int) -> float:
-    """Schedules per second of the model ``one-reset``, searched at random in one worker process."""
+    """Return schedules per second of the model ``one-reset``, searched at random in one worker process."""
     setting = Setting(find_model("one-reset"), mode, DEFAULT_PROFILES[mode], 1)
     return Search(setting, 1).run_some(schedules, seed).rate
 
 
 def held_seconds() -> dict[str, float]:
-    """Race to the seconds that one held run of it takes, its processes' start and end included.
+    """Return, for each race, the seconds of one held run, including start and end of its processes.
 
     Raises:
-        RuntimeError: a race did not come out as documented.
+        RuntimeError: a race did not end as documented.
     """
     seconds = {}
     for race_id, scenario in SCENARIOS.items():
@@ -42,6 +42,6 @@ def held_seconds() -> dict[str, float]:
         plan = Plan(race_id, *case, Staging.HELD, HELD_TIME_SCALE)
         (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
         if not outcome.is_documented:
-            raise RuntimeError(f"{race_id} did not come out as documented")
+            raise RuntimeError(f"{race_id} did not end as documented")
         seconds[race_id] = outcome.seconds
     return seconds

@@ -1,4 +1,4 @@
-"""The least a Python data source can do with a file: hand its bytes to Spark as rows of a block each."""
+"""A minimal Python data source: it returns a file's bytes to Spark, a block in each row."""
 
 from __future__ import annotations
 

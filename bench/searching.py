@@ -1,4 +1,4 @@
-"""Search by time in one queue of ten million entries, in the store itself."""
+"""Search by time in one queue of ten million entries, called at the store without a broker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STORE_HOST = bytes((127, 0, 0, 1, 0, 0, 0x2A, 0x9F))
 
 @contextmanager
 def filled_store(entries: int) -> Iterator[MessageStore]:
-    """A store whose one queue holds ``entries`` one-byte messages, a thousand to each millisecond."""
+    """Make a store with one queue of ``entries`` one-byte messages, a thousand in each millisecond."""
     now = _START_MS
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-") as directory:
         store = MessageStore(Path(directory) / "store", StoreConfig(), lambda: now)
@@ -39,7 +39,7 @@ def filled_store(entries: int) -> Iterator[MessageStore]:
 
 
 def search_microseconds(store: MessageStore, mode: SearchMode, searches: int, seed: int) -> float:
-    """Mean time of one search over uniformly drawn timestamps."""
+    """Return the mean microseconds of a search for uniformly drawn timestamps."""
     chance = random.Random(seed)
     span = store.max_offset(_TOPIC, 0) // _BATCH
     timestamps = [_START_MS + chance.randrange(span) for _ in range(searches)]

@@ -1,4 +1,4 @@
-"""Sends through the producer to one broker process: pipelined, one at a time, in batches."""
+"""Sends from a producer to one broker process: pipelined, one at a time, in batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BATCHES_IN_FLIGHT = 16
 
 
 def frame_bytes() -> int:
-    """Length of the frame that carries one 1 KiB message, for an echo of the same bytes."""
+    """Return the length of a frame with one 1 KiB message, for an echo of the same bytes."""
     message = Message(TOPIC, bytes(_MESSAGE_BYTES), "TagA")
     properties = "\x02".join(f"{name}\x01{value}" for name, value in message.properties.items())
     header = SendMessageRequestHeaderV2(
@@ -39,7 +39,7 @@ def frame_bytes() -> int:
 
 
 async def pipelined(namesrv: str, in_flight: int, total: int) -> float:
-    """Messages per second, ``in_flight`` of them awaited at any time over one connection."""
+    """Return messages per second with ``in_flight`` sends awaited at any time over one connection."""
     body = bytes(_MESSAGE_BYTES)
     async with Producer("BenchmarkProducer", namesrv) as producer:
         await producer.send(Message(TOPIC, body, "TagA"))
@@ -55,7 +55,7 @@ async def pipelined(namesrv: str, in_flight: int, total: int) -> float:
 
 
 async def batched(namesrv: str, total: int) -> float:
-    """Messages per second in batches of 64 times 100 B, 16 batches in flight."""
+    """Return messages per second in batches of 64 messages of 100 B, with 16 batches in flight."""
     body = bytes(_BATCH_MESSAGE_BYTES)
     async with Producer("BenchmarkProducer", namesrv) as producer:
         await producer.send(Message(TOPIC, body))

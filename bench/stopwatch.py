@@ -1,4 +1,4 @@
-"""How long a call takes."""
+"""The time that a call takes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Result = TypeVar("Result")
 
 
 class Timed(NamedTuple, Generic[Result]):
-    """A call that was made."""
+    """The result of a call, and the time that it took."""
 
     seconds: float
     result: Result
 
 
 def timed(call: Callable[Given, Result], *arguments: Given.args, **named: Given.kwargs) -> Timed[Result]:
-    """Call it once."""
+    """Call a function once."""
     started = time.perf_counter()
     result = call(*arguments, **named)
     return Timed(time.perf_counter() - started, result)

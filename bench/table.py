@@ -1,4 +1,4 @@
-"""Rows of the benchmark table, and how they are printed."""
+"""Rows of the benchmark table, and their text and JSON forms."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Protocol
 
 @dataclass(slots=True)
 class Row:
-    """One load, its measurements and what they have to reach.
+    """One load, its samples and its targets.
 
     Attributes:
-        name: what was measured.
-        unit: of the samples, such as ``msg/s`` or ``ms``.
-        samples: one per round.
-        target: the figure asked for, None for a row that only informs.
-        higher_is_better: rates are, times and sizes are not.
-        limit: the same load's rate without any protocol, measured in the same rounds.
-        limit_share: the least share of ``limit`` to reach.
-        limit_name: what ``limit`` is, in a word or two.
-        note: anything the reader has to know about how it was measured.
+        name: the load's name.
+        unit: unit of the samples, such as ``msg/s`` or ``ms``.
+        samples: one sample for each round.
+        target: the figure to reach; None if there is no target.
+        higher_is_better: True for rates, False for times and sizes.
+        limit: a row to compare with, such as the same load without a protocol, measured in the same rounds.
+        limit_share: the share of ``limit`` to reach; None if there is no such target.
+        limit_name: a short name of ``limit``.
+        note: what the reader must know about the measurement.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def reached(self) -> bool | None:
-        """Whether every figure asked of this row was reached; None when none is asked."""
+        """True if all targets of this row were reached; None if there is no target."""
         checks = []
         if self.target is not None:
             checks.append(self.median >= self.target if self.higher_is_better else self.median <= self.target)
@@ -94,13 +94,13 @@ _COLUMNS: Sequence[tuple[str, str, Callable[[Row], str]]] = (
     ("max", ">", lambda row: _figure(max(row.samples))),
     ("unit", "<", lambda row: row.unit),
     ("ratio", "<", lambda row: "" if row.ratio is None else f"{row.ratio:.3f} x {row.limit_name}"),
-    ("to reach", "<", _target),
+    ("target", "<", _target),
     ("reached", "<", _verdict),
 )
 
 
 def render(rows: Sequence[Row]) -> str:
-    """The table as text, then the notes."""
+    """Return the table as text, followed by the notes."""
     lines = [[title for title, _, _ in _COLUMNS]]
     lines += [[cell(row) for _, _, cell in _COLUMNS] for row in rows]
     widths = [max(len(line[index]) for line in lines) for index in range(len(_COLUMNS))]

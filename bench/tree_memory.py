@@ -1,4 +1,4 @@
-"""Peak memory of this process and all below it: Spark's Java and its Python workers (Linux)."""
+"""Peak memory of this process and its descendants, such as Spark's Java and Python workers (Linux)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _SAMPLE_SECONDS: Final = 0.2
 
 
 class PeakMemory:
-    """Looks several times a second, from when it is entered until it is left.
+    """Samples the memory several times a second inside its ``with`` block.
 
     Attributes:
-        megabytes: the most so far, in MB of 10^6 bytes.
+        megabytes: the peak so far, in MB of 10^6 bytes.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class PeakMemory:
 
 
 def _tree(root: int) -> list[int]:
-    """A process and those it started, and so on."""
+    """Return a process and all its descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -53,7 +53,7 @@ def _tree(root: int) -> list[int]:
 
 
 def _megabytes(pid: int) -> float:
-    """Proportional set size: a page that several processes share counts once for all of them."""
+    """Return the proportional set size, which divides a shared page among its processes."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

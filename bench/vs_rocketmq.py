@@ -10,15 +10,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.cluster_start import cpu_seconds, resident_megabytes
+from bench.compared_clusters import (
+    IDLE_HEAP,
+    LOADED_HEAP,
+    NAMESRV_HEAP,
+    REWINDMQ,
+    ROCKETMQ,
+    ComparedCluster,
+    rewindmq_cluster,
+    rocketmq_cluster,
+)
 from bench.comparison import Comparison, Side
 from bench.java_load import CLIENT, JavaLoad, Measured
-from bench.rivals import IDLE_HEAP, LOADED_HEAP, NAMESRV_HEAP, OURS, REAL, Rival, real_rocketmq, rewindmq
 
 _CORES: Final = 2
 _SETTLE_SECONDS: Final = 2.0
 _SECONDS: Final = 2.0
 _WARM_UP_SECONDS: Final = 0.5
-# Both brokers and the client are compiled by the time the first round is counted.
+# Java compiles RocketMQ's broker and the client before the first counted round.
 _FIRST_WARM_UP_SECONDS: Final = 2.0
 _BACKLOG: Final = 200_000
 _LEAST_BACKLOG: Final = 1_000
@@ -30,17 +39,18 @@ _CONSUME_SECONDS: Final = 120.0
 Say = Callable[[str], None]
 
 ABOUT: Final = (
-    f"The real name server and broker are {REAL}: those of {CLIENT} were never published to Maven Central;"
-    f" the client is the official rocketmq-client {CLIENT} for both. ASYNC_FLUSH on both sides.\n"
-    f"Real broker: G1 as in its runbroker.sh, {' '.join(LOADED_HEAP)} with a load,"
-    f" {' '.join(IDLE_HEAP)} untouched for start and idle memory; name server {' '.join(NAMESRV_HEAP)};"
-    " logs off. RewindMQ: `rewindmq up`."
+    f"RocketMQ's name server and broker are {ROCKETMQ}: those of {CLIENT} were never published to Maven"
+    f" Central. The client of both clusters is the official rocketmq-client {CLIENT}."
+    " Both brokers use ASYNC_FLUSH.\n"
+    f"RocketMQ: G1 as in its runbroker.sh, {' '.join(LOADED_HEAP)} under load,"
+    f" {' '.join(IDLE_HEAP)} without pre-touched pages for start and idle memory;"
+    f" name server {' '.join(NAMESRV_HEAP)}; logs off. RewindMQ: `rewindmq up`."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Send:
-    """A way of sending, measured for some seconds."""
+    """A load of sends, which lasts some seconds."""
 
     name: str
     mode: str
@@ -64,12 +74,12 @@ _SENDS: Final = (
 
 
 def compare(rounds: int, scale: float, say: Say) -> list[Comparison]:
-    """Every row, the two clusters taking turns in each.
+    """Measure every row; the two clusters take turns in each round.
 
     Args:
         scale: factor on seconds and messages.
     """
-    # Those given to this process are those of all that it starts.
+    # The processes that this process starts inherit its cores.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:_CORES])
     return [*_starts(rounds, say), *_loads(rounds, scale, say)]
 
@@ -84,18 +94,18 @@ def _starts(rounds: int, say: Say) -> list[Comparison]:
     for number in range(rounds):
         say(f"start and idle memory, round {number + 1} of {rounds}")
         for name in _order(number):
-            with real_rocketmq(IDLE_HEAP) if name == REAL else rewindmq() as rival:
+            with rocketmq_cluster(IDLE_HEAP) if name == ROCKETMQ else rewindmq_cluster() as cluster:
                 time.sleep(_SETTLE_SECONDS)
-                _side(start, name).samples.append(rival.start_seconds)
-                broker, namesrv = map(resident_megabytes, (rival.broker_pid, rival.namesrv_pid))
+                _side(start, name).samples.append(cluster.start_seconds)
+                broker, namesrv = map(resident_megabytes, (cluster.broker_pid, cluster.namesrv_pid))
                 for row, size in zip(memory.values(), (broker, namesrv, broker + namesrv), strict=True):
                     _side(row, name).samples.append(size)
-                watching += map(resident_megabytes, rival.others)
+                watching += map(resident_megabytes, cluster.others)
     start.note = (
-        "until the broker is in the name server's list; the real one is started as soon as that answers"
+        "until the broker is registered; RocketMQ's broker is started as soon as its name server serves"
     )
     memory["both"].note = (
-        f"resident, shared pages counted in each; `rewindmq up` itself, which only watches, has"
+        f"resident; shared pages count in each process; `rewindmq up` itself, which only watches, has"
         f" {max(watching):.0f} MB more"
     )
     return [start, *memory.values()]
@@ -104,11 +114,14 @@ def _starts(rounds: int, say: Say) -> list[Comparison]:
 def _loads(rounds: int, scale: float, say: Say) -> list[Comparison]:
     rows = {load: Comparison(load.name, "msg/s", 1) for load in _SENDS}
     consume = Comparison("push consume, 100 B, 4 queues", "msg/s", 1)
-    consume.note = "the library's defaults: 20 threads, a listener call for each message, pull batch 32"
+    consume.note = "the client's defaults: 20 threads, a listener call for each message, pull batch 32"
     with ExitStack() as stack:
         say("starting both clusters and the Java client")
-        rivals = [stack.enter_context(real_rocketmq(LOADED_HEAP)), stack.enter_context(rewindmq())]
-        turns = _Turns(rivals, stack.enter_context(JavaLoad()), scale)
+        clusters = [
+            stack.enter_context(rocketmq_cluster(LOADED_HEAP)),
+            stack.enter_context(rewindmq_cluster()),
+        ]
+        turns = _Turns(clusters, stack.enter_context(JavaLoad()), scale)
         stack.callback(turns.wake_all)
         backlog = turns.fill()
         for number in range(-1, rounds):
@@ -125,21 +138,21 @@ def _loads(rounds: int, scale: float, say: Say) -> list[Comparison]:
 
 
 class _Turns:
-    """Puts a load on one cluster while the other stands still, then the other way round."""
+    """Puts a load on one cluster while the other is suspended."""
 
-    def __init__(self, rivals: Sequence[Rival], java: JavaLoad, scale: float) -> None:
-        self._rivals = {rival.name: rival for rival in rivals}
+    def __init__(self, clusters: Sequence[ComparedCluster], java: JavaLoad, scale: float) -> None:
+        self._clusters = {cluster.name: cluster for cluster in clusters}
         self._java = java
         self._scale = scale
-        for rival in rivals:
-            rival.rest()
+        for cluster in clusters:
+            cluster.suspend()
 
     def wake_all(self) -> None:
-        for rival in self._rivals.values():
-            rival.go_on()
+        for cluster in self._clusters.values():
+            cluster.resume()
 
     def fill(self) -> int:
-        """Give both the backlog that every round consumes anew."""
+        """Fill both clusters with the backlog that every round consumes again."""
         count = max(_LEAST_BACKLOG, int(_BACKLOG * self._scale))
         fields = {"topic": "LoadBacklog", "count": count, "size": _BACKLOG_BYTES, "batch": _BACKLOG_BATCH}
         for name in _order(0):
@@ -161,17 +174,17 @@ class _Turns:
             self._run(name, row, "consume", **fields, seconds=_CONSUME_SECONDS)
 
     def _run(self, name: str, row: Comparison | None, op: str, **fields: object) -> Measured:
-        rival = self._rivals[name]
-        rival.go_on()
+        cluster = self._clusters[name]
+        cluster.resume()
         before = 0.0
 
         def begin() -> None:
             nonlocal before
-            before = cpu_seconds(rival.broker_pid)
+            before = cpu_seconds(cluster.broker_pid)
 
-        measured = self._java.do(op, begin, namesrv=rival.namesrv, **fields)
-        used = cpu_seconds(rival.broker_pid) - before
-        rival.rest()
+        measured = self._java.do(op, begin, namesrv=cluster.namesrv, **fields)
+        used = cpu_seconds(cluster.broker_pid) - before
+        cluster.suspend()
         if row is not None:
             side = _side(row, name)
             side.samples.append(measured.rate)
@@ -180,9 +193,9 @@ class _Turns:
 
 
 def _side(row: Comparison, name: str) -> Side:
-    return row.real if name == REAL else row.ours
+    return row.rocketmq if name == ROCKETMQ else row.rewindmq
 
 
 def _order(number: int) -> tuple[str, str]:
-    """Who goes first takes turns, too."""
-    return (OURS, REAL) if number % 2 else (REAL, OURS)
+    """Return the order of the clusters in a round; the first alternates."""
+    return (REWINDMQ, ROCKETMQ) if number % 2 else (ROCKETMQ, REWINDMQ)

@@ -1,1 +1,1 @@
-"""Clusters of real processes on this machine; the demo. Import ``LocalCluster`` from ``rewindmq``."""
+"""Clusters of real processes on this machine, and the demo. Import ``LocalCluster`` from ``rewindmq``."""

@@ -8,24 +8,24 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from rewindmq.cluster.clients import ClusterClients
-from rewindmq.cluster.member import Member
+from rewindmq.cluster.server_process import ServerProcess
 
 T = TypeVar("T")
 
 
 class BlockingCluster(Protocol):
-    """What ``AsyncLocalCluster`` uses of the cluster that it wraps, a ``LocalCluster``."""
+    """The part of ``LocalCluster`` that ``AsyncLocalCluster`` wraps."""
 
     @property
-    def namesrv(self) -> Member: ...
+    def namesrv(self) -> ServerProcess: ...
     @property
     def namesrv_address(self) -> str: ...
     @property
     def client_options(self) -> Mapping[str, Any]: ...
     @property
-    def brokers(self) -> Mapping[str, Member]: ...
+    def brokers(self) -> Mapping[str, ServerProcess]: ...
     @property
-    def slaves(self) -> Mapping[str, Member]: ...
+    def slaves(self) -> Mapping[str, ServerProcess]: ...
     @property
     def directory(self) -> Path: ...
     def kill(self, name: str) -> None: ...
@@ -40,33 +40,33 @@ class AsyncLocalCluster(ClusterClients):
         self._cluster = cluster
 
     @property
-    def namesrv(self) -> Member:
+    def namesrv(self) -> ServerProcess:
         """The name server's process."""
         return self._cluster.namesrv
 
     @property
     def namesrv_address(self) -> str:
-        """What clients are given as NAMESRV_ADDR, ``host:port``."""
+        """The value that clients take as NAMESRV_ADDR, ``host:port``."""
         return self._cluster.namesrv_address
 
     @property
     def client_options(self) -> Mapping[str, Any]:
-        """The options that clients take over."""
+        """The options that each client inherits from the cluster."""
         return self._cluster.client_options
 
     @property
-    def brokers(self) -> Mapping[str, Member]:
+    def brokers(self) -> Mapping[str, ServerProcess]:
         """The masters' processes by broker name."""
         return self._cluster.brokers
 
     @property
-    def slaves(self) -> Mapping[str, Member]:
-        """The slaves' processes by name: ``broker-a-s1`` is the first of ``broker-a``."""
+    def slaves(self) -> Mapping[str, ServerProcess]:
+        """The slaves' processes by name: ``broker-a-s1`` is the first slave of ``broker-a``."""
         return self._cluster.slaves
 
     @property
     def directory(self) -> Path:
-        """Where configurations, stores and logs are."""
+        """The directory of configurations, stores and logs."""
         return self._cluster.directory
 
     async def kill(self, name: str) -> None:
@@ -83,7 +83,11 @@ class AsyncLocalCluster(ClusterClients):
 
 
 async def run_in_thread(function: Callable[[], T], on_cancel: Callable[[], None] | None = None) -> T:
-    """Run a blocking call; a cancelled caller goes on only when the call is over."""
+    """Run a blocking call in a thread.
+
+    If the caller is cancelled, ``on_cancel`` is called, and the cancellation takes effect when the call has
+    ended.
+    """
     work = asyncio.get_running_loop().run_in_executor(None, function)
     try:
         return await asyncio.shield(work)

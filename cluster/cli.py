@@ -20,12 +20,12 @@ from rewindmq.protocol.remoting.process.options import LOG_LEVELS, port_number, 
 
 if TYPE_CHECKING:
     from rewindmq.cluster.local_cluster import LocalCluster
-    from rewindmq.cluster.member import Member
+    from rewindmq.cluster.server_process import ServerProcess
 
 NAMESRV_PORT: Final = 9876
 _WATCH_SECONDS: Final = 0.5
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
-# Keys of broker.conf that no two brokers share, or that an option sets.
+# Keys of broker.conf that differ between brokers, or that another option sets.
 _SET_BY: Final = {
     "brokerName": "--brokers",
     "brokerId": "--slaves",
@@ -47,24 +47,35 @@ examples:
   rewindmq up --flush SYNC_FLUSH --time-scale 0.05
   rewindmq up --profile v53 --set resetMode=server
 
-Ctrl-C or SIGTERM stops all members. Exit codes: 0 stopped, 1 a member could not start, 2 wrong usage.
+Ctrl-C or SIGTERM stops all processes. Exit codes: 0 stopped, 1 a process could not start, 2 wrong usage.
 """
 
 
 class _StopRequested(BaseException):
-    """A signal to stop arrived; not an error, and nothing may take it for one."""
+    """Raised by a stop signal; a ``BaseException``, so that handlers of errors do not catch it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of ``rewindmq up``."""
     parser.add_argument(
-        "--brokers", type=_broker_count, default=2, metavar="N", help=f"1 to {MAX_BROKERS} (default: 2)"
+        "--brokers",
+        type=_broker_count,
+        default=2,
+        metavar="N",
+        help=f"number of brokers, 1 to {MAX_BROKERS} (default: 2)",
     )
     parser.add_argument(
-        "--slaves", type=int, choices=range(MAX_SLAVES + 1), default=0, help="of each broker (default: 0)"
+        "--slaves",
+        type=int,
+        choices=range(MAX_SLAVES + 1),
+        default=0,
+        help="number of slaves of each broker (default: 0)",
     )
     parser.add_argument(
-        "--dir", type=Path, metavar="DIR", help="keep everything here (default: a temporary directory)"
+        "--dir",
+        type=Path,
+        metavar="DIR",
+        help="keep stores, configurations and logs here (default: a temporary directory, removed at the end)",
     )
     parser.add_argument(
         "-p",
@@ -72,14 +83,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=port_number,
         default=NAMESRV_PORT,
         metavar="PORT",
-        help="the name server's port, 0 takes a free one (default: 9876)",
+        help="the name server's port; 0 takes any free port (default: 9876)",
     )
     parser.add_argument(
         "--broker-port",
         type=port_number,
         default=0,
         metavar="PORT",
-        help="broker-a's port, the next ones 10 apart (default: 0, any free ones)",
+        help="broker-a's port; each further broker's is 10 higher (default: 0, any free ports)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (default: 127.0.0.1)")
     parser.add_argument(
@@ -93,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive_factor,
         default=1.0,
         metavar="X",
-        help="shorten every wait of every member: 0.01 turns 10 s into 0.1 s (default: 1)",
+        help="factor on every scheduled wait of every process: 0.01 turns 10 s into 0.1 s (default: 1)",
     )
     parser.add_argument(
         "--profile",
@@ -108,19 +119,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a key of broker.conf, of all brokers; may be repeated",
+        help="set a key of broker.conf at all brokers; may be repeated",
     )
     parser.add_argument(
-        "--log-level", choices=LOG_LEVELS, default="info", help="of the members' log files (default: info)"
+        "--log-level",
+        choices=LOG_LEVELS,
+        default="info",
+        help="lowest level that the processes log (default: info)",
     )
-    parser.add_argument("--ready-json", action="store_true", help="print one line of JSON, and no table")
+    parser.add_argument(
+        "--ready-json", action="store_true", help="print one line of JSON instead of the table"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run a cluster until SIGINT, SIGTERM or SIGHUP.
 
     Raises:
-        ClusterError: a member could not start; nothing is left running.
+        ClusterError: a process could not start; nothing is left running.
         OSError: the directory cannot be written.
     """
     from rewindmq.cluster.local_cluster import LocalCluster
@@ -171,18 +187,18 @@ def _request_stop(number: int, frame: FrameType | None) -> None:
 
 
 def _watch(cluster: LocalCluster) -> NoReturn:
-    """Say once when a member ends by itself; the others go on."""
-    running = {member.name: member for member in _members(cluster)}
+    """Print one line for each process that ends by itself; the others continue."""
+    running = {process.name: process for process in _processes(cluster)}
     tick = threading.Event()
     while True:
         tick.wait(_WATCH_SECONDS)
-        for name, member in list(running.items()):
-            if not member.is_running:
+        for name, process in list(running.items()):
+            if not process.is_running:
                 del running[name]
-                print(f"rewindmq up: {name} has ended, see {member.log_path}", file=sys.stderr)
+                print(f"rewindmq up: {name} has ended, see {process.log_path}", file=sys.stderr)
 
 
-def _members(cluster: LocalCluster) -> tuple[Member, ...]:
+def _processes(cluster: LocalCluster) -> tuple[ServerProcess, ...]:
     return (cluster.namesrv, *cluster.brokers.values(), *cluster.slaves.values())
 
 
@@ -201,9 +217,11 @@ def _ready_json(cluster: LocalCluster) -> str:
 
 
 def _table(cluster: LocalCluster) -> str:
-    members = _members(cluster)
-    rows = [("member", "address", "pid", "log")]
-    rows += [(member.name, member.address, str(member.pid), str(member.log_path)) for member in members]
+    processes = _processes(cluster)
+    rows = [("process", "address", "pid", "log")]
+    rows += [
+        (process.name, process.address, str(process.pid), str(process.log_path)) for process in processes
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(
@@ -211,6 +229,6 @@ def _table(cluster: LocalCluster) -> str:
             *(line.rstrip() for line in lines),
             "",
             f"export NAMESRV_ADDR={cluster.namesrv_address}",
-            "ready; Ctrl-C stops all members",
+            "ready; Ctrl-C stops all processes",
         ]
     )

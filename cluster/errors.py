@@ -1,4 +1,4 @@
-"""What can go wrong with a local cluster."""
+"""The error of local clusters."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from rewindmq.protocol.errors import RewindMQError
 
 
 class ClusterError(RewindMQError):
-    """A member did not start, or is not there; the text is one line.
+    """A process did not start or does not exist; the text is one line.
 
-    What a failed member logged last is attached as a note, which tracebacks show and ``log_tail`` holds.
+    Attributes:
+        log_tail: the last log lines of a process that failed; tracebacks show them as a note.
     """
 
     def __init__(self, text: str, log_tail: tuple[str, ...] = ()) -> None:

@@ -14,22 +14,22 @@ from typing import Any, Final, Self
 from rewindmq.cluster.async_cluster import AsyncLocalCluster, run_in_thread
 from rewindmq.cluster.clients import ClusterClients
 from rewindmq.cluster.errors import ClusterError
-from rewindmq.cluster.member import Member
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES, NAMESRV, broker_names, slave_names
+from rewindmq.cluster.server_process import ServerProcess
 from rewindmq.protocol.config.property_file import format_properties_file
 from rewindmq.protocol.options import parse_choice, refuse_unknown_options
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.address import parse_address
 
-# RocketMQ's brokers use the ports around theirs too (VIP -2, HA +1).
+# A RocketMQ broker also uses the ports beside its own (VIP channel: -2, HA: +1).
 BROKER_PORT_STEP: Final = 10
 
-# Leaving a block so is no failure of what ran in it.
+# Exceptions that end a block without a failure.
 _ORDERLY_ENDS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
 
 
 class LocalCluster(ClusterClients):
-    """Processes started together and never left behind.
+    """A name server and brokers, started together as processes of this machine.
 
     ::
 
@@ -37,28 +37,29 @@ class LocalCluster(ClusterClients):
             async with cluster.producer("my_producer") as producer:
                 ...
 
-    Used as ``with LocalCluster(brokers=2) as cluster:`` or ``async with ...`` (which gives an
-    ``AsyncLocalCluster``), or by ``start`` and ``close``. Members stop when the block is left in any way,
-    and when this process ends in any way, SIGKILL included. An error that leaves the block carries the last
-    lines of each member's log as notes.
+    Use ``with LocalCluster(brokers=2) as cluster:``, or ``async with ...``, which returns an
+    ``AsyncLocalCluster``, or ``start`` and ``close``. The processes stop when the block is left, and when
+    this process ends, even by SIGKILL. An error that leaves the block carries the last lines of each
+    process's log as notes.
 
     Args:
-        brokers: how many, 1 to 26: broker-a, broker-b, ... each a master with its own store.
-        slaves: how many each of them has, 0 to 3: broker-a-s1, ... each a copy of its master.
-        directory: where configurations, stores and logs go, kept at the end; by default a temporary one,
-            removed at the end.
-        namesrv_port: 0 takes any free one.
-        broker_port: broker-a's port, the next ones 10 apart, slaves behind masters; 0 takes any free ones.
-        host: the interface all members listen on.
-        time_scale: factor on every scheduled wait of every member and of the clients that the cluster makes.
-        profile: the release that all members imitate: "v42", "v49" (default) or "v53"; taken over by clients.
-        seed: makes the random choices of members and clients repeatable; None: they are not.
-        broker_config: further keys of ``broker.conf``, the same for each broker, as
-            ``{"flushDiskType": "SYNC_FLUSH"}``; with one that there is not, ``start`` fails.
-        log_level: of all members: "debug", "info" (default), "warning" or "error".
-        events_directory: each broker appends the named points it passes to ``<its name>.jsonl`` there (see
-            ``rewindmq broker --events``); None: none does.
-        start_seconds: how long each member may take to serve once its turn to be waited for has come.
+        brokers: number of brokers, 1 to 26: broker-a, broker-b, ... Each is a master with its own store.
+        slaves: number of slaves of each broker, 0 to 3: broker-a-s1, ... Each is a copy of its master.
+        directory: the directory of configurations, stores and logs, kept at the end. The default is a
+            temporary directory, removed at the end.
+        namesrv_port: the name server's port; 0 takes any free port.
+        broker_port: broker-a's port. Each further broker's is 10 higher, and the slaves follow the masters;
+            0 takes any free ports.
+        host: the interface that all processes listen on.
+        time_scale: factor on every scheduled wait of every process and of the cluster's clients.
+        profile: the release that all processes and clients imitate: "v42", "v49" (default) or "v53".
+        seed: makes the random choices of processes and clients repeatable; None: they differ between runs.
+        broker_config: further keys of ``broker.conf``, the same for each broker, such as
+            ``{"flushDiskType": "SYNC_FLUSH"}``. An unknown key makes ``start`` fail.
+        log_level: the lowest level that the processes log: "debug", "info" (default), "warning" or "error".
+        events_directory: each broker appends its events to ``<its name>.jsonl`` there, see
+            ``rewindmq broker --events``; None: no broker writes them.
+        start_seconds: seconds that each process has to start. The cluster waits for them one after the other.
     """
 
     @refuse_unknown_options
@@ -99,125 +100,125 @@ class LocalCluster(ClusterClients):
             self._process_options += ["--seed", str(seed)]
         self._events_directory = events_directory
         self._start_seconds = start_seconds
-        self._members: dict[str, Member] = {}
+        self._processes: dict[str, ServerProcess] = {}
         self._launching = threading.Lock()
         self._aborted = False
 
     @property
     def directory(self) -> Path:
-        """Where configurations, stores and logs are.
+        """The directory of configurations, stores and logs.
 
         Raises:
-            ClusterError: it is a temporary one and the cluster is not running.
+            ClusterError: the directory is temporary and the cluster is not running.
         """
         if self._directory is None:
             raise ClusterError("the cluster is not running")
         return self._directory
 
     @property
-    def namesrv(self) -> Member:
+    def namesrv(self) -> ServerProcess:
         """The name server's process."""
-        return self._member(NAMESRV)
+        return self._process(NAMESRV)
 
     @property
     def namesrv_address(self) -> str:
-        """What clients are given as NAMESRV_ADDR, ``host:port``."""
+        """The value that clients take as NAMESRV_ADDR, ``host:port``."""
         return self.namesrv.address
 
     @property
     def client_options(self) -> Mapping[str, Any]:
-        """The options that clients take over."""
+        """The options that each client inherits from the cluster."""
         return self._client_options
 
     @property
-    def brokers(self) -> dict[str, Member]:
+    def brokers(self) -> dict[str, ServerProcess]:
         """The masters' processes by broker name."""
-        return {name: self._member(name) for name in self._broker_names}
+        return {name: self._process(name) for name in self._broker_names}
 
     @property
-    def slaves(self) -> dict[str, Member]:
-        """The slaves' processes by name: ``broker-a-s1`` is the first of ``broker-a``."""
-        return {name: self._member(name) for name in self._slaves}
+    def slaves(self) -> dict[str, ServerProcess]:
+        """The slaves' processes by name: ``broker-a-s1`` is the first slave of ``broker-a``."""
+        return {name: self._process(name) for name in self._slaves}
 
     def start(self) -> None:
-        """Start all members and wait until all of them serve; nothing is left of a failed start.
+        """Start all processes and wait until each serves; a failed start stops them all again.
 
-        All interpreters load at the same time; the brokers wait for the name server's address on their
-        standard input.
+        All interpreters load at the same time. The brokers wait on their standard input for the name server's
+        address.
 
         Raises:
-            ClusterError: a member ended or did not serve in time; the text is one line.
+            ClusterError: a process ended or did not serve in time; the text is one line.
             OSError: the directory cannot be written.
         """
-        assert not self._members, "started already"
+        assert not self._processes, "started already"
         try:
             self._prepare()
             self._launch(self.namesrv, self._namesrv_arguments(self._namesrv_port))
             for name, broker in (self.brokers | self.slaves).items():
                 self._launch(broker, self._broker_arguments(name, "-"))
             self.namesrv.wait_ready(self._start_seconds)
-            # Slaves are told of their masters when they register, so masters come first.
+            # A slave learns its master's address when it registers, so the masters register first.
             for brokers in (self.brokers, self.slaves):
                 for broker in brokers.values():
-                    broker.tell(self.namesrv_address)
+                    broker.write_line(self.namesrv_address)
                 for broker in brokers.values():
                     broker.wait_ready(self._start_seconds)
         except BaseException:
-            for member in self._members.values():
-                member.kill()
+            for process in self._processes.values():
+                process.kill()
             self.close()
             raise
 
     def close(self) -> None:
-        """Stop all members, brokers first, and remove a temporary directory. Safe to call again."""
-        members = list(self._members.values())
-        # Brokers say goodbye to the name server, so that it has to go last.
-        for stopping in (members[1:], members[:1]):
-            for member in stopping:
-                member.begin_stop()
-            for member in stopping:
-                member.finish_stop()
-        self._members.clear()
+        """Stop all processes, brokers first, and remove a temporary directory. A second call does nothing."""
+        processes = list(self._processes.values())
+        # Brokers unregister at the name server, so it stops last.
+        for stopping in (processes[1:], processes[:1]):
+            for process in stopping:
+                process.begin_stop()
+            for process in stopping:
+                process.finish_stop()
+        self._processes.clear()
         if self._is_temporary and self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = None
 
     def kill(self, name: str) -> None:
-        """``kill -9`` one member, by its name (``"namesrv"``, ``"broker-a"``, ...)."""
-        self._member(name).kill()
+        """Kill one process by its name (``"namesrv"``, ``"broker-a"``, ...) with SIGKILL."""
+        self._process(name).kill()
 
     def stop(self, name: str) -> None:
-        """Stop one member in order; returns when its process is gone."""
-        member = self._member(name)
-        member.begin_stop()
-        member.finish_stop()
+        """Stop one process in order and wait until it has ended."""
+        process = self._process(name)
+        process.begin_stop()
+        process.finish_stop()
 
     def restart(self, name: str) -> None:
-        """Start a member again with its store and at its port, after stopping it if it still runs.
+        """Stop a process if it still runs, and start it again with its store and port.
 
         Raises:
-            ClusterError: it did not start; its process is gone then.
+            ClusterError: the process did not start, and was killed.
         """
-        member = self._member(name)
+        process = self._process(name)
         self.stop(name)
-        port = parse_address(member.address)[1]
+        port = parse_address(process.address)[1]
         if name == NAMESRV:
             arguments = self._namesrv_arguments(port)
         else:
             arguments = [*self._broker_arguments(name, self.namesrv_address), "-p", str(port)]
         try:
-            self._launch(member, arguments)
-            member.wait_ready(self._start_seconds)
+            self._launch(process, arguments)
+            process.wait_ready(self._start_seconds)
         except BaseException:
-            member.kill()
+            process.kill()
             raise
 
     def abort(self) -> None:
         """Make a ``start`` or ``restart`` that runs in another thread fail at once."""
         with self._launching:
             self._aborted = True
-            for member in self._members.values():
-                member.abort()
+            for process in self._processes.values():
+                process.abort()
 
     def __enter__(self) -> Self:
         self.start()
@@ -244,36 +245,36 @@ class LocalCluster(ClusterClients):
         await run_in_thread(self.close)
 
     def _note_logs(self, error: BaseException | None) -> None:
-        """Attach the end of each member's log to the error that leaves the block: the logs go with it."""
+        """Attach the end of each process's log to an error, because a temporary directory is then removed."""
         if error is None or isinstance(error, _ORDERLY_ENDS):
             return
-        for member in self._members.values():
-            if tail := member.log_tail():
-                error.add_note(f"the log of {member.name} ends:\n  " + "\n  ".join(tail))
+        for process in self._processes.values():
+            if tail := process.log_tail():
+                error.add_note(f"the log of {process.name} ends:\n  " + "\n  ".join(tail))
 
-    def _member(self, name: str) -> Member:
-        member = self._members.get(name)
-        if member is None:
-            known = ", ".join(self._members) or "none, the cluster is not running"
-            raise ClusterError(f"there is no member {name!r}; members: {known}")
-        return member
+    def _process(self, name: str) -> ServerProcess:
+        process = self._processes.get(name)
+        if process is None:
+            known = ", ".join(self._processes) or "none, the cluster is not running"
+            raise ClusterError(f"there is no process {name!r}; processes: {known}")
+        return process
 
-    def _launch(self, member: Member, arguments: list[str]) -> None:
+    def _launch(self, process: ServerProcess, arguments: list[str]) -> None:
         with self._launching:
             if self._aborted:
-                raise ClusterError("the start was called off")
-            member.launch(arguments)
+                raise ClusterError("the start was cancelled")
+            process.launch(arguments)
 
     def _prepare(self) -> None:
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix="rewindmq-"))
         self._directory.mkdir(parents=True, exist_ok=True)
         logs = self._directory / "logs"
-        self._members[NAMESRV] = Member(NAMESRV, logs / f"{NAMESRV}.log", self._directory / NAMESRV)
+        self._processes[NAMESRV] = ServerProcess(NAMESRV, logs / f"{NAMESRV}.log", self._directory / NAMESRV)
         for index, name in enumerate((*self._broker_names, *self._slaves)):
             home = self._directory / name
             home.mkdir(exist_ok=True)
-            self._members[name] = Member(name, logs / f"{name}.log", home / "store")
+            self._processes[name] = ServerProcess(name, logs / f"{name}.log", home / "store")
             self._config_path(name).write_text(format_properties_file(self._broker_properties(name, index)))
 
     def _config_path(self, name: str) -> Path:
@@ -287,13 +288,13 @@ class LocalCluster(ClusterClients):
             "brokerId": broker_id,
             "listenPort": self._broker_port and self._broker_port + index * BROKER_PORT_STEP,
             "bindAddress": self._host,
-            "storePathRootDir": self._members[name].store_path,
+            "storePathRootDir": self._processes[name].store_path,
             "profile": self._profile,
-            # Off by RocketMQ's default; on a cluster of one's own there is nobody whom it could slow down.
+            # RocketMQ's default is false, because filters take time of a broker that others share.
             "enablePropertyFilter": True,
             **self._broker_config,
         }
-        # What a master may be told by broker_config, a slave is not.
+        # ``broker_config`` may set brokerRole for masters; a slave's role is always SLAVE.
         return properties | {"brokerRole": "SLAVE"} if broker_id else properties
 
     def _namesrv_arguments(self, port: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the members of a local cluster are called."""
+"""Names of a local cluster's processes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ MAX_SLAVES: Final = 3
 
 
 def broker_names(count: int) -> list[str]:
-    """``broker-a``, ``broker-b``, ..., at most ``MAX_BROKERS`` of them."""
+    """Return ``broker-a``, ``broker-b``, ...; ``count`` is at most ``MAX_BROKERS``."""
     return [f"broker-{chr(ord('a') + index)}" for index in range(count)]
 
 
 def slave_names(brokers: int, slaves: int) -> dict[str, tuple[str, int]]:
-    """``broker-a-s1``, ...: the name of a slave's broker and its id, ``slaves`` of each of ``brokers``."""
+    """Return the slaves' names (``broker-a-s1``, ...), each with its broker's name and its broker id."""
     return {
         f"{name}-s{broker_id}": (name, broker_id)
         for name in broker_names(brokers)

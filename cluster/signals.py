@@ -1,4 +1,4 @@
-"""The signals that end what runs in the foreground."""
+"""Signals that stop a foreground command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """Ctrl-C, SIGTERM and, unless ``nohup`` keeps it away, the end of the terminal."""
+    """Return SIGINT, SIGTERM and SIGHUP; SIGHUP only if it is not ignored, as it is under ``nohup``."""
     wanted = (signal.SIGINT, signal.SIGTERM)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         return wanted
@@ -17,7 +17,7 @@ def stop_signals() -> tuple[signal.Signals, ...]:
 
 @contextmanager
 def stopped_like_ctrl_c() -> Iterator[None]:
-    """Let each of them raise ``KeyboardInterrupt``, for what cleans up after that; main thread only."""
+    """Let each stop signal raise ``KeyboardInterrupt``, so that the same clean-up runs; main thread only."""
     before = {number: signal.signal(number, signal.default_int_handler) for number in stop_signals()}
     try:
         yield

@@ -1,6 +1,7 @@
-"""Prices go to every shop: each member of a broadcasting group gets every message, and keeps its own offsets.
+"""Broadcasting: each consumer of the group gets every message and stores its own offsets.
 
-A shop that was closed goes on from its own file; a reset at the broker does not concern any of them.
+Each shop is a consumer. A shop that was closed continues at the offset in its own file. The broker refuses a
+reset, because it stores no offsets of such a group.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ TIME_SCALE = 0.02
 
 
 class Shop:
-    """Remembers the latest price of each article, and how many prices it was told."""
+    """A consumer that stores the latest price of each article, and counts the prices that it received."""
 
     def __init__(self, name: str, cluster: AsyncLocalCluster, folder: Path) -> None:
         self.prices: dict[str, str] = {}
-        self.told = 0
+        self.received = 0
         self._news = asyncio.Condition()
         self.consumer = cluster.push_consumer(
             "shops",
-            # The name of the instance is part of the file's path: the same shop finds its offsets again.
+            # The instance's name is part of the file's path, so the same shop finds its offsets again.
             instance_name=name,
             message_model="broadcasting",
             consume_from="first",
@@ -44,15 +45,15 @@ class Shop:
         for message in messages:
             article, price = message.body.decode().split()
             self.prices[article] = price
-            self.told += 1
+            self.received += 1
         async with self._news:
             self._news.notify_all()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-    async def heard(self, count: int) -> None:
-        """Wait until it was told so many prices."""
+    async def wait_for_prices(self, count: int) -> None:
+        """Wait until the shop has received ``count`` prices."""
         async with asyncio.timeout(60), self._news:
-            await self._news.wait_for(lambda: self.told >= count)
+            await self._news.wait_for(lambda: self.received >= count)
 
 
 async def main() -> None:
@@ -67,19 +68,19 @@ async def main() -> None:
             north, south = (Shop(name, cluster, Path(directory)) for name in ("north", "south"))
             async with north.consumer:
                 async with south.consumer:
-                    await asyncio.gather(north.heard(2), south.heard(2))
-                print("two shops, two prices, each shop was told both")
+                    await asyncio.gather(north.wait_for_prices(2), south.wait_for_prices(2))
+                print("two shops, two prices: each shop received both")
                 await producer.send(Message("Prices", b"tea 4"))
-                await north.heard(3)
+                await north.wait_for_prices(3)
                 again = Shop("south", cluster, Path(directory))
                 async with again.consumer:
-                    await again.heard(1)
+                    await again.wait_for_prices(1)
                     assert again.prices == {"tea": "4"}
-                    print("the shop that was closed heard of the price it had missed, and of no other")
+                    print("the shop that was closed received only the price that it had missed")
                     try:
                         await admin.reset_offset_by_timestamp("Prices", "shops", 0, True)
                     except ResponseError as error:
-                        print(f"a reset is refused, the broker holds no offsets: {error.remark}")
+                        print(f"the broker refuses a reset, because it stores no offsets: {error.remark}")
 
 
 if __name__ == "__main__":

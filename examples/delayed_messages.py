@@ -1,6 +1,6 @@
-"""Messages that are delivered some time after they were sent.
+"""Delayed messages: the broker delivers them some time after they were sent.
 
-Run it as it is: it brings its own cluster, whose delay levels are 1, 2 and 4 seconds.
+The program starts its own cluster, whose delay levels are 1, 2 and 4 seconds.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ DELAYS = {1: 1.0, 2: 2.0, 3: 4.0}
 
 async def main() -> None:
     arrived: dict[str, float] = {}
-    all_here = asyncio.Event()
+    all_arrived = asyncio.Event()
     began = 0.0
 
     async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         for message in messages:
             arrived[message.body.decode()] = time.monotonic() - began
             if len(arrived) == len(DELAYS) + 1:
-                all_here.set()
+                all_arrived.set()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
     async with (
@@ -38,7 +38,7 @@ async def main() -> None:
         cluster.producer("clock") as producer,
         cluster.admin() as admin,
     ):
-        # A consumer that starts before the name server knows its topic looks for it again after 30 s.
+        # If the topic does not exist when the consumer starts, the consumer looks for it again after 30 s.
         broker = cluster.brokers["broker-a"].address
         await admin.create_and_update_topic_config(broker, TopicConfig(TOPIC))
         await producer.send(Message(TOPIC, b"warming up"))
@@ -47,11 +47,11 @@ async def main() -> None:
         consumer.register_message_listener(listen)
         async with consumer:
             began = time.monotonic()
-            # The longest delay first: each level is a queue of its own, none waits for another.
+            # Send the longest delay first: each level has its own queue, so no message waits for another.
             for level in sorted(DELAYS, reverse=True):
                 await producer.send(Message(TOPIC, f"level {level}".encode(), delay_level=level))
             async with asyncio.timeout(60):
-                await all_here.wait()
+                await all_arrived.wait()
     for name, seconds in sorted(arrived.items(), key=lambda item: item[1]):
         print(f"{seconds:4.1f} s  {name}")
     for level, delay in DELAYS.items():

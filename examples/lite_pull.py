@@ -1,4 +1,7 @@
-"""A lite pull consumer: it pulls ahead, the application polls, seeks and commits (docs/lite-pull.md)."""
+"""A lite pull consumer pulls in the background; the application polls, seeks and commits.
+
+Docs: docs/lite-pull.md.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ TIME_SCALE = 0.1
 
 
 async def poll_all(consumer: LitePullConsumer, count: int) -> list[MessageExt]:
-    """Poll until that many messages have come."""
+    """Poll until ``count`` messages have arrived."""
     got: list[MessageExt] = []
     while len(got) < count:
         got += await consumer.poll()
@@ -25,7 +28,7 @@ async def poll_all(consumer: LitePullConsumer, count: int) -> list[MessageExt]:
 
 
 async def subscribed(cluster: AsyncLocalCluster) -> None:
-    """Two members of a group share the topic's four queues, as push consumers do."""
+    """Share the topic's four queues between two consumers of a group, as push consumers do."""
     first, second = (
         cluster.lite_pull_consumer(
             GROUP,
@@ -41,14 +44,14 @@ async def subscribed(cluster: AsyncLocalCluster) -> None:
             await asyncio.sleep(0.1 * TIME_SCALE)
         counts = [len(await poll_all(consumer, 50)) for consumer in (first, second)]
         assert counts == [50, 50]
-        print(f"subscribed: two members with two queues each polled {counts[0]} + {counts[1]} messages")
-        # Noted in memory only; stored with the next persist, or now:
+        print(f"subscribed: two consumers with two queues each polled {counts[0]} + {counts[1]} messages")
+        # Without persist=True, a commit stays in memory until the consumer next sends its offsets.
         for consumer in (first, second):
             await consumer.commit(consumer.assignment, persist=True)
 
 
 async def assigned(cluster: AsyncLocalCluster) -> None:
-    """One reader takes a queue for itself, in a group of its own, and goes where it likes in it."""
+    """Assign one queue to a consumer with its own group, and seek in that queue."""
     consumer = cluster.lite_pull_consumer("audit", auto_commit=False)
     async with consumer:
         queue = (await consumer.fetch_message_queues(TOPIC))[0]

@@ -1,6 +1,6 @@
-"""Every order is on two machines before its sender is answered, and can be read when one of them is gone.
+"""SYNC_MASTER: a send returns when the slave has the message, and the slave serves it if the master is down.
 
-The slave copies log, topics, groups and offsets of its master. It takes no messages, and never becomes a
+The slave copies log, topics, groups and offsets of its master. It accepts no sends and never becomes a
 master.
 """
 
@@ -23,7 +23,7 @@ TIME_SCALE = 0.02
 
 
 class Warehouse:
-    """Remembers the orders it was told of."""
+    """A listener that collects orders."""
 
     def __init__(self) -> None:
         self.orders: set[bytes] = set()
@@ -35,7 +35,8 @@ class Warehouse:
             self._news.notify_all()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-    async def told_of(self, count: int) -> None:
+    async def wait_for_orders(self, count: int) -> None:
+        """Wait until ``count`` different orders have arrived."""
         async with asyncio.timeout(60), self._news:
             await self._news.wait_for(lambda: len(self.orders) >= count)
 
@@ -60,15 +61,15 @@ async def main() -> None:
         cluster.producer("shop") as producer,
     ):
         master, slave = cluster.brokers["broker-a"].address, cluster.slaves["broker-a-s1"].address
-        # The first message makes the topic, and shows that the slave follows.
+        # The first message creates the topic, and its copy shows that the slave is connected.
         await producer.send(Message("Orders", b"order 0"))
         await until_copied(admin, master, slave)
         for number in range(1, 20):
             result = await producer.send(Message("Orders", b"order %d" % number))
             assert result.status is SendStatus.SEND_OK
-        print("20 orders sent, each was on the slave before its sender was answered")
+        print("20 orders sent; the slave had each of them before its send returned")
 
-        # Topics and offsets come every 10 s, which are 0.2 s here.
+        # The slave fetches topics and offsets every 10 s, which are 0.2 s here.
         await asyncio.sleep(15 * TIME_SCALE)
         await cluster.kill("broker-a")
         print("the master is dead")
@@ -80,21 +81,21 @@ async def main() -> None:
         consumer.subscribe("Orders")
         consumer.register_message_listener(warehouse.listen)
         async with consumer:
-            await warehouse.told_of(20)
-            print("the warehouse has all 20 orders, from the slave")
+            await warehouse.wait_for_orders(20)
+            print("the warehouse received all 20 orders from the slave")
             try:
                 await producer.send(Message("Orders", b"too late"))
             except RewindMQError as error:
-                print("nobody takes orders now:", type(error).__name__)
+                print("no broker accepts an order now:", type(error).__name__)
             else:
-                raise AssertionError("a slave took a message")
+                raise AssertionError("a slave accepted a message")
 
         await cluster.restart("broker-a")
-        # A client looks for routes every 30 s.
+        # Clients refresh routes every 30 s.
         await asyncio.sleep(60 * TIME_SCALE)
         await producer.send(Message("Orders", b"order 20"))
         await until_copied(admin, master, slave)
-        print("the master is back, and the slave follows it")
+        print("the master runs again, and the slave copies from it")
 
 
 if __name__ == "__main__":

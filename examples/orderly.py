@@ -1,6 +1,6 @@
-"""Orders are handled step by step: all steps of one order go to one queue, which is worked off in order.
+"""Orderly consumption: all steps of an order go to one queue, whose messages are consumed in order.
 
-A step that fails holds up its queue until it succeeds; other queues go on meanwhile.
+A step that fails suspends its queue until it succeeds. Other queues continue meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STEPS = ("created", "paid", "packed", "sent")
 
 
 class Warehouse:
-    """Works through steps; the paying of order 7 fails twice before it succeeds."""
+    """A listener that records steps; the payment of order 7 fails twice before it succeeds."""
 
     def __init__(self) -> None:
         self.steps: dict[str, list[str]] = defaultdict(list)
@@ -67,7 +67,7 @@ async def main() -> None:
         assert all(tuple(steps) == STEPS for steps in warehouse.steps.values())
         assert warehouse.failures == 2
         print(f"{ORDERS} orders, each {' -> '.join(STEPS)}, over 8 queues of 2 brokers")
-        print(f"order 7 failed {warehouse.failures} times, and was paid before it was packed all the same")
+        print(f"order 7 failed {warehouse.failures} times, and its steps are still in order")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Remedy 1 of docs/remedies.md: the application keeps a table of its messages, and works from that.
+"""Remedy 1 of docs/remedies.md: the application stores its messages in a table, and handles them from there.
 
-Each message goes into the table before it is handled. To repair, the rows of the bad time are marked as new
-and handled again; the broker has no part in it. The price is paid all the time: every message is stored once
-more, for as long as one may want it back, and the table has to be kept, filled and looked through.
+Each message goes into the table before it is handled. For a repair, the application marks the rows of the
+outage as new and handles them again, without the broker. The cost is permanent: every message is stored a
+second time, and the application maintains the table.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from rewindmq import (
 
 
 class ServiceWithTable(SmsService):
-    """Remembers every message; one that is there already is not handled again."""
+    """Stores every message in a table; a message that is already there is not handled again."""
 
     def __init__(self, cluster: AsyncLocalCluster, path: Path) -> None:
         super().__init__(cluster)
         self._table = sqlite3.connect(path)
-        # Fast enough for an example: a crash of the machine, not of the program, may take the last rows back.
+        # Fast enough for an example. The last rows survive a crash of the program, but not of the machine.
         self._table.execute("pragma journal_mode = wal")
         self._table.execute("pragma synchronous = normal")
         self._table.execute(
@@ -49,11 +49,11 @@ class ServiceWithTable(SmsService):
             row = number_of(message.body), message.store_timestamp, message.body
             with self._table:
                 self._table.execute("insert or ignore into message values (?, ?, 0, ?)", row)
-        self.work_off()
+        self.handle_new_rows()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-    def work_off(self) -> None:
-        """Handle what is not done."""
+    def handle_new_rows(self) -> None:
+        """Handle the messages of all rows that are not done."""
         rows = self._table.execute("select number from message where not is_done").fetchall()
         for (number,) in rows:
             self.handle(number)
@@ -61,7 +61,7 @@ class ServiceWithTable(SmsService):
                 self._table.execute("update message set is_done = 1 where number = ?", (number,))
 
     def mark_as_new(self, begin_ms: int, end_ms: int) -> int:
-        """Have everything of an interval handled again; returns how much that is."""
+        """Mark the rows of an interval as not done, and return their number."""
         with self._table:
             return self._table.execute(
                 "update message set is_done = 0 where at_ms between ? and ?", (begin_ms, end_ms)
@@ -84,7 +84,7 @@ async def main() -> None:
                 begin, end = await break_down(service, traffic)
                 async with Repair(service, traffic) as repair:
                     assert service.mark_as_new(begin, end) == LOST
-                    service.work_off()
+                    service.handle_new_rows()
             service.close()
             repair.show("local message table", carried=0, stored=path.stat().st_size)
 

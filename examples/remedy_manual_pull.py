@@ -1,7 +1,7 @@
-"""Remedy 3 of docs/remedies.md: pull what was stored between two moments by hand, and handle just that.
+"""Remedy 3 of docs/remedies.md: pull only the messages stored between two times, and handle them again.
 
-The group goes on undisturbed, its offsets are not touched, and nothing comes that had gone well. Who pulls by
-hand has to find the interval in every queue, and to remember how far he has come.
+The group continues and its offsets do not change. No message from outside the interval is handled again.
+``replay`` finds the interval in every queue; the application stores its own progress.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def main() -> None:
     async with (
         LocalCluster(brokers=1, time_scale=TIME_SCALE) as cluster,
         cluster.producer("sms-senders") as producer,
-        # A group of its own: pulling in the name of the service's would mix with its offsets.
+        # A group of its own, because pulls of the service's group would change that group's offsets.
         cluster.pull_consumer("sms-repair") as reader,
     ):
         service, traffic = SmsService(cluster), Traffic(producer)

@@ -1,8 +1,8 @@
-"""Remedy 2 of docs/remedies.md: reset the group's offsets to when the trouble began.
+"""Remedy 2 of docs/remedies.md: reset the group's offsets to the time at which the outage began.
 
-Nothing is needed but the moment. Everything from there on comes again, what had gone well too: without a look
-at what was sent already, people get texts twice. A classic reset stops the group for 10 s besides; a fenced
-one does not.
+The repair needs nothing but that time. All later messages are delivered again, successful ones too: unless
+the application checks what it has sent, people get texts twice. A classic reset also stops the group for 10
+s; a fenced reset does not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ async def repair(mode: str, profile: str) -> None:
         async with service.consumer:
             begin, _ = await break_down(service, traffic)
             if mode == "classic":
-                # Refused until the group has stored an offset in every queue.
+                # The broker refuses a classic reset until the group has stored an offset for every queue.
                 await asyncio.sleep(15 * TIME_SCALE)
             async with Repair(service, traffic) as repair:
                 await admin.reset_offset_by_timestamp(TOPIC, GROUP, begin, mode=mode)

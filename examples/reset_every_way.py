@@ -1,6 +1,6 @@
-"""Each way of moving a consumer group, tried once: what the administrator is told, and what comes again.
+"""Each way to reset a consumer group, once: its target, the stored offset, and the redelivered messages.
 
-One topic, one queue, forty messages. Every way has a group of its own, which has consumed everything before.
+There is one topic with one queue and forty messages. Each way has its own group, which has consumed them all.
 Docs: docs/reset.md.
 """
 
@@ -29,7 +29,7 @@ TO_THE_END = -1
 
 
 class Group:
-    """A group with one member that counts what comes."""
+    """A group with one consumer, which records the offsets that it receives."""
 
     def __init__(self, name: str, cluster: AsyncLocalCluster) -> None:
         self.name = name
@@ -43,7 +43,7 @@ class Group:
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
     async def wait_for(self, count: int) -> None:
-        """Until so many messages came; all do within two protocol minutes, where the machine is quiet."""
+        """Wait until ``count`` messages have arrived, ten protocol minutes at most."""
         for _ in range(6_000):
             if len(self.received) >= count:
                 return
@@ -52,52 +52,52 @@ class Group:
 
 
 class Ways:
-    """The ways, one method each; they return the offset the group was sent to."""
+    """The ways to reset a group, one method each, which returns the target offset."""
 
     def __init__(self, admin: AdminClient, broker: str, middle: int) -> None:
         self._admin = admin
         self._broker = broker
-        # The moment at which half of the messages were there.
+        # The store time of the first message of the second half, ms.
         self._middle = middle
         self._queue = MessageQueue(TOPIC, "broker-a", 0)
 
     async def classic(self, group: Group) -> int:
-        """222 and 220: the members carry it out, 10 s later."""
+        """Notify the consumers, which apply the reset 10 s later."""
         result = await self._admin.reset_offset_by_timestamp(TOPIC, group.name, self._middle)
         return result.offset_table[self._queue]
 
     async def classic_without_force(self, group: Group) -> int:
-        """Back only: the end of the queue is not behind the group, so it stays where it is."""
+        """Reset to the end without force, which only moves offsets back: the offset stays the same."""
         result = await self._admin.reset_offset_by_timestamp(TOPIC, group.name, TO_THE_END, force=False)
         return result.offset_table[self._queue]
 
     async def server_side(self, group: Group) -> int:
-        """RocketMQ 5: stored at once, and told to the next pull."""
+        """Reset as RocketMQ 5 does: the broker stores the target at once, and the next pull returns it."""
         result = await self._admin.reset_offset_by_timestamp(TOPIC, group.name, self._middle, mode="server")
         return result.offset_table[self._queue]
 
     async def fenced(self, group: Group) -> int:
-        """RewindMQ's own, which cannot be lost."""
+        """Reset in RewindMQ's fenced mode, which cannot be lost with epoch-aware clients."""
         result = await self._admin.reset_offset_by_timestamp(TOPIC, group.name, self._middle, mode="fenced")
         return result.offset_table[self._queue]
 
     async def one_queue_to_an_offset(self, group: Group) -> int:
-        """One queue of one broker, to exactly there."""
+        """Reset one queue of one broker to a given offset."""
         result = await self._admin.reset_offset_of_queue(
             self._broker, TOPIC, group.name, 0, offset=30, mode="fenced"
         )
         return result.offset_table[self._queue]
 
     async def offline(self, group: Group) -> int:
-        """Nobody is connected: 222 is refused with 206, so the offsets are written at the broker."""
+        """Reset a group without consumers: the broker refuses, and the admin client writes the offsets."""
         await group.consumer.shutdown()
         outcome = await self._admin.reset_or_write(TOPIC, group.name, self._middle)
         assert outcome.result is None
         return outcome.offsets[self._queue]
 
     async def by_the_consumer_itself(self, group: Group) -> int:
-        """No broker is asked to tell anybody; the other members would not hear of it."""
-        # It goes through its topics, 10 s each. Nothing waits to be retried here: let it leave that one out.
+        """Let the consumer reset its own queues, without any other consumer of the group."""
+        # It resets one topic after the other, 10 s each. The retry topic is empty, so leave it out.
         group.consumer.unsubscribe(f"%RETRY%{group.name}")
         await group.consumer.reset_offset_by_timestamp(self._middle)
         return await self._admin.search_offset(self._queue, self._middle)
@@ -110,19 +110,19 @@ async def try_way(
     again: int,
     stored: Callable[[str], Awaitable[int]],
 ) -> None:
-    """Carry it out, and see that exactly what lies behind the target comes again."""
+    """Reset the group in one way, and check that exactly the messages after the target are redelivered."""
     group.received.clear()
     target = await way(group)
     at_once = await stored(group.name)
     if group.consumer.is_running:
         await group.wait_for(again)
         assert sorted(set(group.received)) == list(range(MESSAGES - again, MESSAGES))
-    came = len(group.received)
-    print(f"{name:<24} target {target:>2}   stored right after it {at_once:>2}   came again {came:>2}")
+    count = len(group.received)
+    print(f"{name:<24} target {target:>2}   stored right after it {at_once:>2}   redelivered {count:>2}")
 
 
 async def main() -> None:
-    # A consumer warns of each pull that the broker sends to another offset, which is how it hears of a reset.
+    # A consumer logs a warning when a pull returns another offset, which is how it learns of some resets.
     logging.getLogger("rewindmq.client").setLevel(logging.ERROR)
     async with AsyncExitStack() as exits:
         cluster = await exits.enter_async_context(LocalCluster(brokers=1, time_scale=TIME_SCALE))
@@ -130,7 +130,7 @@ async def main() -> None:
         broker = cluster.brokers["broker-a"].address
         middle = await fill(admin, broker, cluster)
         ways = Ways(admin, broker, middle)
-        # What each does, and how many messages come again.
+        # Each way, and the number of messages that are redelivered.
         table = {
             "classic": (ways.classic, 20),
             "classic-without-force": (ways.classic_without_force, 0),
@@ -165,13 +165,14 @@ async def main() -> None:
 
 
 async def fill(admin: AdminClient, broker: str, cluster: AsyncLocalCluster) -> int:
-    """Send the messages; returns the moment at which the second half begins, ms."""
+    """Send the messages, and return the store time of the second half's first message, ms."""
     topic = TopicConfig(topic_name=TOPIC, read_queue_nums=1, write_queue_nums=1)
     await admin.create_and_update_topic_config(broker, topic)
     async with cluster.producer("shop") as producer:
         for number in range(MESSAGES // 2):
             await producer.send(Message(TOPIC, b"order %d" % number))
-        # Of several messages of one millisecond RocketMQ 4.x goes to any: let the middle one be alone in its.
+        # Among messages of the same millisecond, RocketMQ 4.x finds an arbitrary one. The pauses give the
+        # middle message a millisecond of its own.
         await asyncio.sleep(1 * TIME_SCALE)
         middle = await producer.send(Message(TOPIC, b"order %d" % (MESSAGES // 2)))
         await asyncio.sleep(1 * TIME_SCALE)

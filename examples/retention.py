@@ -1,7 +1,7 @@
-"""Old messages go, file by file; who asks for them is told where to go on, and so is a reset.
+"""Retention: a broker deletes old messages, file by file; a reset to a deleted time goes to the oldest left.
 
-A broker keeps messages for 72 hours, and deletes at four in the morning. Here it keeps them for no time at
-all once somebody asks for it.
+By default a broker keeps messages for 72 hours, and deletes files at four in the morning. This one deletes
+all files but the newest when the administrator tells it to.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from rewindmq import (
 
 TIME_SCALE = 0.02
 CONFIG = {
-    # Files of 64 KiB, where RocketMQ's have 1 GiB.
+    # Files of 64 KiB; RocketMQ's have 1 GiB.
     "mappedFileSizeCommitLog": 65_536,
     "mappedFileSizeConsumeQueue": 2_000,
-    # Hours that a file is kept; 72 unless one says otherwise.
+    # Hours that a file is kept; the default is 72.
     "fileReservedTime": 0,
-    # An hour that never comes: only deleteExpiredCommitLog deletes.
+    # An hour that does not exist, so only deleteExpiredCommitLog deletes files.
     "deleteWhen": "99",
 }
 
@@ -50,7 +50,7 @@ async def main() -> None:
         print(f"the newest file is left, offsets {kept} to {last}")
 
         assert await admin.search_offset(queue, 0) == kept
-        print(f"a reset to a time that is deleted goes to {kept}")
+        print(f"a reset to a time whose messages are deleted goes to {kept}")
 
 
 if __name__ == "__main__":

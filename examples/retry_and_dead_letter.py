@@ -1,6 +1,6 @@
-"""A message that cannot be handled is delivered again, later each time, and at last becomes a dead letter.
+"""Retries: a message that a listener fails on is redelivered with growing delays, then becomes a dead letter.
 
-Run it as it is: it brings its own cluster, whose delays are shortened.
+The program starts its own cluster, whose delays are shortened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TIME_SCALE = 0.05
 
 
 class Billing:
-    """A listener that cannot handle one order, and not yet another."""
+    """A listener that always fails on the order "broken", and once on the order "too soon"."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
@@ -37,10 +37,10 @@ class Billing:
         after = time.monotonic() - self.began
         print(f"{after:4.1f} s  {message.body.decode():8} retry {message.reconsume_times}")
         if message.body == b"broken":
-            # The broker chooses the delay: one level more each time.
+            # The broker chooses the delay, which grows by one level with each retry.
             return ConsumeConcurrentlyStatus.RECONSUME_LATER
         if message.body == b"too soon" and message.reconsume_times == 0:
-            # This listener does: level 1.
+            # The listener chooses the delay: level 1.
             return ReconsumeLater(delay_level=1)
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
@@ -52,17 +52,18 @@ async def dead_letters(cluster: AsyncLocalCluster) -> list[MessageExt]:
             try:
                 result = await reader.pull(queue, "*", 0, 32)
             except RewindMQError:
-                # The topic is not there before its first message.
+                # The topic does not exist before its first message.
                 result = None
             if result is not None and result.messages:
                 return list(result.messages)
             await asyncio.sleep(0.1)
-    raise TimeoutError("no dead letter came")
+    raise TimeoutError("no dead letter arrived")
 
 
 async def main() -> None:
-    # All waits are 20 times shorter: the first retry comes after 0.5 s, not 10, the next after 1.5 s, not 30.
-    # The consumer's too: a new group may find its retry topic when it looks at the routes again, after 30 s.
+    # All waits are 20 times shorter: the first retry comes after 0.5 s instead of 10, the next after 1.5 s
+    # instead of 30. A new group may find its retry topic at the next route refresh, after 1.5 s instead of
+    # 30.
     async with LocalCluster(brokers=1, time_scale=TIME_SCALE) as cluster:
         listener = Billing()
         consumer = cluster.push_consumer(

@@ -1,4 +1,4 @@
-"""Two shops read one topic: one wants cheap things for Europe, the other all but toys. The broker filters."""
+"""SQL92 filters: two shops subscribe to one topic, each with its own condition, and the broker filters."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ OFFERS = [
     ("robot", {"price": "5", "region": "fr", "kind": "toy"}),
     ("sofa", {"price": "900", "region": "de", "kind": "home"}),
     ("mug", {"price": "4", "region": "us", "kind": "home"}),
-    # A property that is no number matches no comparison with one.
+    # A comparison with a number is false if the property is not a number.
     ("book", {"price": "on request", "region": "de", "kind": "book"}),
     ("poster", {"region": "fr", "kind": "home"}),
 ]
 
 
 class Shop:
-    """Collects what it is offered."""
+    """A consumer that collects the offers that match its condition."""
 
     def __init__(self, name: str, condition: str, cluster: AsyncLocalCluster) -> None:
         self.offers: set[str] = set()
@@ -45,7 +45,7 @@ class Shop:
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
     async def collected(self, count: int) -> set[str]:
-        """Wait until it has so many offers."""
+        """Wait until the shop has ``count`` offers, and return them."""
         async with asyncio.timeout(60), self._news:
             await self._news.wait_for(lambda: len(self.offers) >= count)
         return self.offers
@@ -64,7 +64,7 @@ async def main() -> None:
         assert europe.offers == {"lamp", "robot"}
         assert serious.offers == {"lamp", "sofa", "mug", "book"}
 
-        # Pulling by hand: the same language, and what was skipped is skipped at the broker.
+        # A pull consumer uses the same conditions; the broker skips the other messages here, too.
         async with cluster.pull_consumer("browser") as browser:
             dear = [
                 message.body.decode()
@@ -73,7 +73,7 @@ async def main() -> None:
         print("over 100:       ", dear)
         assert dear == ["sofa"]
 
-        # A condition that makes no sense is refused before anything is consumed.
+        # The broker refuses an invalid condition when the consumer starts.
         code = 0
         typo = Shop("typo", "price > 'cheap'", cluster)
         try:

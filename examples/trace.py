@@ -1,4 +1,4 @@
-"""An order's way through the system, asked for by its message id and by its own number."""
+"""Message trace: find an order by its key and by its message id, and show who sent and who consumed it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def main() -> None:
             sent = await producer.send(Message("Orders", b"two lamps", keys="order-7"))
         async with consumer:
             await asyncio.wait_for(shipped.wait(), 60)
-        # Whatever was still to be recorded has been sent by the time a client has stopped.
+        # A client sends its last trace records before it stops.
 
         async with cluster.admin() as admin:
             [by_key] = await admin.query_message("Orders", "order-7")

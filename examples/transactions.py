@@ -1,7 +1,7 @@
-"""Orders paid in a local database, and announced if and only if the payment went through.
+"""Transactions: an order is announced if, and only if, its payment in a local database succeeded.
 
-A producer goes after it paid an order, before it said so; the broker asks another one of its group.
-Run it: ``python examples/transactions.py``.
+The first producer stops after it has paid an order, but before it commits the transaction. The broker then
+checks the transaction with another producer of the group.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rewindmq import (
     MessageExt,
 )
 
-# All waits are 50 times shorter: the broker asks every 1.2 s, not every 60, about what is older than
-# 0.12 s, not 6.
+# All waits are 50 times shorter: the broker checks every 1.2 s instead of 60, and only half messages that are
+# older than 0.12 s instead of 6.
 TIME_SCALE = 0.02
 
 
 class Payments:
-    """The local transactions; ``paid`` stands for a table that every producer of the group can read."""
+    """The transaction listener; ``paid`` stands for a table that every producer of the group can read."""
 
     def __init__(self, paid: dict[str, bool], *, silent_about: str = "") -> None:
         self.paid = paid
@@ -37,7 +37,7 @@ class Payments:
         return self.state_of(order)
 
     def check_local_transaction(self, message: MessageExt) -> LocalTransactionState:
-        print("the broker asks about", message.body.decode())
+        print("the broker checks the transaction of", message.body.decode())
         return self.state_of(message.body.decode())
 
     def state_of(self, order: str) -> LocalTransactionState:
@@ -65,7 +65,8 @@ async def main() -> None:
             for order in ("order-1", "order-2", "order-3"):
                 result = await first.send_message_in_transaction(Message("Orders", order.encode()))
                 print(order, "->", result.local_transaction_state)
-        # Now it is gone. Order 3 is paid, and the broker does not know.
+        # The first producer has stopped. Order 3 is paid, but its transaction is neither committed nor rolled
+        # back.
         consumer = cluster.push_consumer(
             "accounting",
             consume_from="first",

@@ -1,12 +1,12 @@
-# Sourced by the other scripts: makes the environment a lock file describes, once, and sets PYTHON; finds Java
-# for what runs Spark.
+# Sourced by the other scripts. Makes the environment of a lock file, once, and sets PYTHON; finds Java for
+# Spark.
 #
 #   make_env LOCKFILE DIRECTORY
 #   find_java                        after make_env; sets JAVA_HOME
 #
-# The directory is made again when the lock file or pyproject.toml changed since, or the clone was moved.
-# Needs Python 3.11 or newer with the venv module, and a package index that pip can reach; says so when
-# either is missing.
+# The directory is made again if the lock file or pyproject.toml has changed, or the clone was moved.
+# Needs Python 3.11 or newer with the venv module, and a package index that pip can reach; prints an error if
+# one of them is missing.
 
 fail() {
     echo "${0##*/}: $*" >&2
@@ -49,7 +49,7 @@ make_env() {
     echo "$stamp" >"$directory/.stamp"
 }
 
-# Where there is no Java and none can be installed, JAVA_HOME stays unset: the tests that need it are listed
+# If Java is missing and cannot be installed, JAVA_HOME stays unset: the tests that need it are listed
 # as not run.
 find_java() {
     if ! JAVA_HOME=$("$PYTHON" -m rewindmq.pipeline.spark.java 2>/dev/null); then
@@ -60,7 +60,7 @@ find_java() {
     export JAVA_HOME
 }
 
-# Where this user may install packages without being asked anything: Debian and its kin, as root or with sudo.
+# Installs Java if this user can do so without a password: on Debian and derivatives, as root or with sudo.
 install_java() {
     local package sudo=()
     command -v apt-get >/dev/null 2>&1 || return 1

@@ -1,6 +1,6 @@
-"""The tests, and what they share.
+"""The tests and their shared helpers.
 
-An ``assert`` outside a test file shows its values, too: pytest rewrites what is named here before its import.
+pytest rewrites the packages registered here, so a failed ``assert`` in a helper shows its values, too.
 """
 
 from __future__ import annotations
@@ -10,6 +10,6 @@ from typing import Final
 
 import pytest
 
-_ROOMS: Final = sorted(folder.parent.name for folder in Path(__file__).parent.glob("*/__init__.py"))
+_PACKAGES: Final = sorted(folder.parent.name for folder in Path(__file__).parent.glob("*/__init__.py"))
 
-pytest.register_assert_rewrite("tools", *(f"tests.{room}" for room in _ROOMS))
+pytest.register_assert_rewrite("tools", *(f"tests.{package}" for package in _PACKAGES))

@@ -1,4 +1,4 @@
-"""Options and fixtures of the whole suite, and what a failing test reports."""
+"""Options, plugins and fixtures of the whole suite."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import properties
 
-# A plugin that another one imports comes first, or pytest cannot rewrite its assertions.
+# A plugin stands before the plugins that import it, because pytest rewrites assertions at the first import.
 pytest_plugins = (
     "tests.support.scheduling",
     "tests.support.outcomes",
@@ -24,7 +24,7 @@ pytest_plugins = (
 
 properties.settle()
 
-# Objects made and not yet gone since the last round; Python's own 700 are made by one message.
+# Net number of new objects between garbage collections. Python's default is 700, which one message reaches.
 _COLLECT_AFTER: Final = 10_000
 
 
@@ -37,12 +37,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--interop-results",
         metavar="FILE",
-        help="write what the interop group shows there, instead of comparing it with docs/compatibility.json",
+        help="write the interop group's results here instead of comparing them with docs/compatibility.json",
     )
 
 
 def pytest_collection_finish() -> None:
-    """Leave modules and test items, which last as long as the run, out of the garbage collector's rounds."""
+    """Exclude modules and test items, which live until the end of the run, from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
@@ -50,15 +50,15 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def full(pytestconfig: pytest.Config) -> bool:
-    """Whether long tests use all their seeds and cases (``./scripts/test --full``)."""
+    """True if long tests use all their seeds and cases (``./scripts/test --full``)."""
     return bool(pytestconfig.getoption("--full"))
 
 
 @pytest.fixture(autouse=True, scope="session")
 def signals_as_at_a_terminal() -> Iterator[None]:
-    """Processes started by tests hear Ctrl-C and the end of the terminal.
+    """Let the processes that tests start receive SIGINT and SIGHUP.
 
-    A shell's background jobs ignore the one and ``nohup`` the other, and children inherit that.
+    A shell's background jobs ignore SIGINT, ``nohup`` ignores SIGHUP, and child processes inherit both.
     """
     usual: dict[signal.Signals, Callable[[int, FrameType | None], object] | signal.Handlers] = {
         signal.SIGINT: signal.default_int_handler,

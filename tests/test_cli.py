@@ -1,4 +1,4 @@
-"""The entry point: what it loads, what it says, how it ends."""
+"""The command ``rewindmq``: the modules it loads, its help and its exit codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import rewindmq
 from rewindmq.__main__ import COMMANDS, build_parser, main
 
-# Seconds; only a hang takes as long.
+# Seconds; only a hang takes so long.
 TIMEOUT = 60
 
 
@@ -31,7 +31,7 @@ def rewindmq_command(*arguments: str, **environment: str) -> subprocess.Complete
 
 
 def test_help_loads_nothing_but_the_parser() -> None:
-    """Which is what makes it instant: argparse, and next to nothing of this package."""
+    """``--help`` is fast because it loads only argparse and a few modules of this package."""
     code = (
         "import sys\n"
         "bare = set(sys.modules)\n"
@@ -44,7 +44,7 @@ def test_help_loads_nothing_but_the_parser() -> None:
     loaded = result.stdout.splitlines()[-1].split()[1:]
     heavy = {"asyncio", "msgspec", "msgpack", "uvloop", "rich", "logging", "socket", "json"}
     assert heavy.isdisjoint(loaded)
-    # argparse brings gettext, re and what these need: 33 with Python 3.11.
+    # argparse imports gettext, re and their dependencies: 33 modules with Python 3.11.
     assert len(loaded) < 60, loaded
 
 
@@ -75,7 +75,7 @@ def test_help_of_a_server_loads_no_event_loop(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["namesrv", "broker", "up", "produce", "consume"])
-def test_help_tells_the_defaults_that_count(name: str) -> None:
+def test_help_shows_the_defaults(name: str) -> None:
     told = {
         action.dest: (action.default, str(action.help) % vars(action))
         for action in build_parser(name)._actions
@@ -133,7 +133,7 @@ def test_completion_without_shtab(tmp_path: Path) -> None:
         (OSError("odd"), 1, "rewindmq namesrv: odd\n"),
     ],
 )
-def test_what_a_command_raises_becomes_an_exit_code(
+def test_an_error_of_a_command_becomes_an_exit_code(
     error: BaseException,
     code: int,
     text: str,

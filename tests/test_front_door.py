@@ -1,4 +1,4 @@
-"""``import rewindmq``: the names it has, where they are explained, and what it does not load."""
+"""``import rewindmq``: its names, their list in docs/api.md, and the modules that it loads."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tests.support.repository import ROOT
 PAGE = (ROOT / "docs/api.md").read_text()
 
 
-def test_the_page_lists_every_name_once_with_a_line_and_no_other() -> None:
+def test_the_page_lists_exactly_the_public_names() -> None:
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", PAGE, re.MULTILINE)
     assert sorted(rows) == rewindmq.__all__
 
 
 @pytest.mark.parametrize("name", rewindmq.__all__)
-def test_each_name_is_there_and_is_called_so(name: str) -> None:
+def test_each_public_name_exists_and_is_the_name_of_its_value(name: str) -> None:
     value = getattr(rewindmq, name)
-    # Types of functions have no name.
+    # An alias of a function type has no name of its own.
     assert getattr(value, "__name__", name) in (name, "Callable")
     assert name in dir(rewindmq)
 
 
-def test_a_name_that_is_none_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(rewindmq, "Consumer")
     with pytest.raises(ImportError, match="Consumer"):
         exec("from rewindmq import Consumer")
@@ -52,7 +52,7 @@ def test_importing_the_package_loads_no_event_loop_and_no_codec() -> None:
     assert {name for name in loaded if name.startswith("rewindmq")} == {"rewindmq"}
 
 
-def test_a_name_loads_what_it_needs_and_no_more() -> None:
+def test_a_name_loads_only_the_modules_that_it_needs() -> None:
     loaded = modules_loaded_by("from rewindmq import ResetMode")
     assert "rewindmq.protocol.reset_mode" in loaded
     assert "asyncio" not in loaded
@@ -60,7 +60,7 @@ def test_a_name_loads_what_it_needs_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("package", ["client", "cluster"])
-def test_the_folders_have_no_names_of_their_own(package: str) -> None:
+def test_the_packages_client_and_cluster_export_no_names(package: str) -> None:
     assert not hasattr(__import__(f"rewindmq.{package}", fromlist=["_"]), "__all__")
     with pytest.raises(ImportError):
         exec(f"from rewindmq.{package} import Producer, LocalCluster")

@@ -1,4 +1,4 @@
-"""The import table of docs/architecture.md, kept by reading every module's imports."""
+"""The import law of docs/architecture.md, checked against every module's imports."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from tools.imports.graph import (
 from tools.imports.picture import picture
 from tools.imports.tables import PAGE, divided, drawn, drawn_folders
 
-# Part of the system → parts it may import besides itself. A part is the longest of these names that begins a
-# module's own.
+# Part of the system → other parts that it may import. A module belongs to the part with the longest name that
+# is a prefix of the module's name.
 LAW = {
     "protocol": set(),
     "protocol.remoting": {"protocol"},
@@ -40,7 +40,7 @@ LAW = {
     "dashboard": {"client"},
 }
 
-# What would tie pure code to a machine or a moment.
+# Modules that would make pure code depend on the machine or the time.
 IMPURE = {
     "asyncio", "io", "multiprocessing", "os", "pathlib", "random", "secrets", "select", "selectors", "shutil",
     "signal", "socket", "ssl", "subprocess", "tempfile", "threading", "time", "uuid", "uvloop",
@@ -59,15 +59,15 @@ FORBIDDEN = {
         "uvloop",
     },
 }
-# Folders whose modules are one kind of thing: handlers, commands, races.
+# Folders whose modules are all of one kind: handlers, commands, races.
 ONE_KIND = {"broker.handlers", "client.admin.commands", "namesrv.handlers", "race.scenario"}
 MAX_FILES = 20
-# The one module that every server's entry point runs through.
+# The module that runs every server process.
 ENTRY_POINT_RUNNER = "protocol.remoting.process.runner"
 
 
 def part_of(module: str) -> str:
-    """The part a module name (without ``rewindmq.``) belongs to, "" for the package itself."""
+    """Return the part that a module (named without ``rewindmq.``) belongs to; "" for the package itself."""
     owners = [part for part in LAW if module == part or module.startswith(part + ".")]
     return max(owners, key=len, default="")
 
@@ -80,7 +80,7 @@ def is_entry_point(module: str) -> bool:
     return last in {"__main__", "cli"} or last.endswith("_cli") or module == ENTRY_POINT_RUNNER
 
 
-def test_the_law_knows_every_folder_that_holds_code() -> None:
+def test_the_law_names_every_folder_with_code() -> None:
     links = [link for link in (ROOT / "src" / PACKAGE).iterdir() if link.is_symlink()]
     assert all(link.is_dir() for link in links)
     assert {link.name for link in links} <= {part.partition(".")[0] for part in LAW}
@@ -89,7 +89,7 @@ def test_the_law_knows_every_folder_that_holds_code() -> None:
 
 
 @pytest.mark.parametrize("package", sorted(packages()))
-def test_rooms_of_a_folder_import_each_other_in_one_direction(package: str) -> None:
+def test_packages_of_a_folder_import_each_other_in_one_direction(package: str) -> None:
     assert not circles(room_graph(package))
 
 
@@ -98,7 +98,7 @@ def test_a_folder_holds_twenty_files_at_most(package: str) -> None:
     assert len(list(modules()[package].parent.glob("*.py"))) <= MAX_FILES
 
 
-def test_only_the_package_itself_stands_at_the_root_of_the_client() -> None:
+def test_the_client_folder_has_no_modules_outside_its_packages() -> None:
     assert [path.name for path in (ROOT / "client").glob("*.py")] == ["__init__.py"]
 
 
@@ -109,7 +109,7 @@ def test_the_page_names_every_module_of_the_client(module: str) -> None:
         assert f"`{name}`" in PAGE.read_text()
 
 
-def test_the_page_shows_which_room_imports_which() -> None:
+def test_the_page_shows_the_imports_between_packages() -> None:
     page = PAGE.read_text()
     assert sorted(drawn_folders(page)) == divided()
     assert page == drawn(page), "run ./scripts/draw_imports"
@@ -122,7 +122,7 @@ def test_a_module_imports_only_what_its_folder_may(module: str) -> None:
     for imported in imports_of(MODULES[module]):
         if imported.startswith(PACKAGE + "."):
             name = imported.removeprefix(PACKAGE + ".")
-            # A name in a package is no module, and belongs where the package does.
+            # A name that is not a module belongs to the part of its package.
             assert part_of(name) in allowed, f"{module} imports {imported}"
 
 

@@ -1,4 +1,4 @@
-"""Commands whose standard streams are closed, full, or read by nobody any more."""
+"""Commands whose standard streams are closed, full, or pipes without a reader."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 
 TIMEOUT = 120
 ALL = "<&- >&- 2>&-"
-# Nobody listens at port 1.
+# No process listens at port 1.
 NOWHERE = ("-n", "127.0.0.1:1")
 PRODUCE = ("produce", "-t", "T", "x", *NOWHERE)
-# With and without an event loop, with processes of their own, and with failure.
+# Commands with and without an event loop, commands that start processes, and commands that fail.
 CLOSED = [
     pytest.param("<&-", PRODUCE, 1, id="produce-stdin"),
     pytest.param(">&-", PRODUCE, 1, id="produce-stdout"),
@@ -28,8 +28,8 @@ CLOSED = [
     pytest.param(ALL, ("consume", "-t", "T", "-g", "G", *NOWHERE), 1, id="consume"),
     pytest.param(ALL, ("admin", "topicList", *NOWHERE), 1, id="admin"),
 ]
-# What prints something and succeeds.
-TELLING = [("--version",), ("produce", "--help"), ("race", "list"), ("race", "explore"), ("admin", "help")]
+# Commands that print something and succeed.
+PRINTING = [("--version",), ("produce", "--help"), ("race", "list"), ("race", "explore"), ("admin", "help")]
 
 
 def _shell(redirection: str, *arguments: str) -> list[str]:
@@ -37,12 +37,12 @@ def _shell(redirection: str, *arguments: str) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """With output buffered, as it is for users."""
+    """Return the environment without PYTHONUNBUFFERED, so that output is buffered as for users."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
 @pytest.mark.parametrize(("redirection", "arguments", "code"), CLOSED)
-def test_a_command_ends_with_closed_streams_as_it_does_with_open_ones(
+def test_a_command_has_the_same_exit_code_with_closed_streams(
     redirection: str, arguments: tuple[str, ...], code: int
 ) -> None:
     done = subprocess.run(
@@ -63,8 +63,10 @@ def test_a_command_ends_with_closed_streams_as_it_does_with_open_ones(
 def test_a_server_serves_with_a_closed_stream_and_stops_in_order(
     kind: str, redirection: str, closed: int, tmp_path: Path
 ) -> None:
-    """The descriptor once went to a socket: what was printed landed in it, and libuv ended the process with
-    134 when it closed it."""
+    """The closed descriptor is not reused for a socket.
+
+    It once was: output went into the socket, and libuv aborted the process with exit code 134 at the close.
+    """
     with subprocess.Popen(
         _shell(redirection, kind, "-p", "0", "--root", str(tmp_path)),
         stdin=subprocess.DEVNULL,
@@ -83,9 +85,9 @@ def test_a_server_serves_with_a_closed_stream_and_stops_in_order(
     assert (process.returncode, target) == (0, Path(os.devnull)), errors
 
 
-@pytest.mark.parametrize("arguments", TELLING, ids=" ".join)
-def test_a_reader_that_left_is_exit_code_1_without_a_word(arguments: tuple[str, ...]) -> None:
-    """As in ``rewindmq race list | head -1``: the interpreter must not find it out at its end."""
+@pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
+def test_a_pipe_without_a_reader_is_exit_code_1_without_a_message(arguments: tuple[str, ...]) -> None:
+    """As in ``rewindmq race list | head -1``: the interpreter must not report it at its exit."""
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as output:
@@ -100,7 +102,7 @@ def test_a_reader_that_left_is_exit_code_1_without_a_word(arguments: tuple[str, 
     assert (done.returncode, done.stderr) == (1, "")
 
 
-@pytest.mark.parametrize("arguments", TELLING, ids=" ".join)
+@pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's full device")
 def test_output_that_cannot_be_written_is_one_line_and_exit_code_1(arguments: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as output:
@@ -115,7 +117,7 @@ def test_output_that_cannot_be_written_is_one_line_and_exit_code_1(arguments: tu
     assert (done.returncode, done.stderr) == (1, f"rewindmq {arguments[0]}: No space left on device\n")
 
 
-def test_messages_that_nobody_reads_change_no_exit_code() -> None:
+def test_an_error_stream_without_a_reader_does_not_change_the_exit_code() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as output:

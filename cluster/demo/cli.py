@@ -1,6 +1,6 @@
-"""``rewindmq demo``: the experiment, from the command line.
+"""``rewindmq demo``: an experiment with three resets and a replay, each verified.
 
-Exit codes: 0 every figure was verified, 1 one is wrong or the experiment could not go on, 130 interrupted.
+Exit codes: 0 every figure was verified, 1 a figure is wrong or the experiment failed, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EPILOG: Final = """\
 example:
   rewindmq demo --time-scale 0.05
 
-exit codes: 0 every figure verified, 1 a figure is wrong (it is named), 130 interrupted
+exit codes: 0 every figure verified, 1 a figure is wrong or the experiment failed, 130 interrupted
 """
 _MIN_MESSAGES: Final = 100
 _MAX_MESSAGES: Final = 1_000_000
@@ -31,31 +31,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_message_count,
         default=10_000,
         metavar="N",
-        help=f"how many the producer sends, {_MIN_MESSAGES} to {_MAX_MESSAGES} (default: 10000)",
+        help=f"messages that the producer sends, {_MIN_MESSAGES} to {_MAX_MESSAGES} (default: 10000)",
     )
     parser.add_argument(
         "--time-scale",
         type=positive_factor,
         default=1.0,
         metavar="X",
-        help="shorten every wait together: 0.05 turns 10 s into 0.5 s (default: 1)",
+        help="factor on every scheduled wait: 0.05 turns 10 s into 0.5 s (default: 1)",
     )
     parser.add_argument(
         "--profile",
         type=Profile,
         choices=RELEASES,
         default=Profile.V49,
-        help="the RocketMQ release to act like (default: v49)",
+        help="release to imitate (default: v49)",
     )
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep stores, configurations and logs there")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write the whole result there as JSON")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep stores, configurations and logs here")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the whole result here as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carry the experiment out; returns the exit code.
+    """Run the experiment and return the exit code.
 
     Raises:
-        RewindMQError: it could not go on.
+        RewindMQError: the experiment failed before its end.
         OSError: the report or the directory cannot be written.
     """
     import asyncio
@@ -67,9 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     directory = arguments.keep
     if directory is not None and directory.is_dir() and any(directory.iterdir()):
-        raise ConfigError(f"{directory} is not empty; the experiment needs a fresh directory")
+        raise ConfigError(f"{directory} is not empty; the experiment needs an empty directory")
     if arguments.report is not None:
-        # Found out now rather than when all is done.
+        # A file that cannot be written fails now, not after the experiment.
         arguments.report.touch()
     options = DemoOptions(arguments.messages, arguments.time_scale, arguments.profile, directory)
     report = asyncio.run(run_until_stopped(options))

@@ -1,4 +1,4 @@
-"""What the user sees while the demo runs, and the tables at its end."""
+"""The demo's output: progress while it runs, and tables at its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BAR_WIDTH: Final = 12
 
 
 class Display:
-    """Progress bars where there is a terminal and rich is installed, else one line per step."""
+    """Shows progress bars if standard output is a terminal and rich is installed, else one line per step."""
 
     def __init__(self) -> None:
         self._rich = None
@@ -31,7 +31,7 @@ class Display:
 
     @contextlib.contextmanager
     def step(self, text: str, total: int) -> Iterator[Advance]:
-        """Show one step; the function given out is called with what is done of ``total`` so far."""
+        """Show one step. Call the returned function with the amount of ``total`` that is done so far."""
         if self._rich is None:
             done = 0
 
@@ -55,7 +55,7 @@ class Display:
 
 
 def result_lines(report: Report) -> list[str]:
-    """Tables and verdict, as text."""
+    """Return the tables and the verdict as lines of text."""
     lines: list[str] = []
     for reset in report.resets:
         lines += ["", f"{reset.name} (timestamp {reset.timestamp})", ""]
@@ -80,14 +80,19 @@ def _queue_table(reset: ResetRecord) -> list[str]:
 def _timeline_table(reset: ResetRecord) -> list[str]:
     lines = [f"{step.at_ms:>8}  {step.name}" for step in reset.timeline.admin]
     lines += [f"{reset.answered_ms:>8}  the command has returned", ""]
-    notices = reset.timeline.notices
-    rows = [["", *(f"{notice.consumer} / {notice.broker}" for notice in notices)]]
-    rows.append(["queues concerned", *(str(notice.queues) for notice in notices)])
+    received = reset.timeline.notifications
+    rows = [["", *(f"{notification.consumer} / {notification.broker}" for notification in received)]]
+    rows.append(["queues to reset", *(str(notification.queues) for notification in received)])
     rows += [
-        [step, *(str(notice.steps.get(step, "-")) for notice in notices)]
+        [step, *(str(notification.steps.get(step, "-")) for notification in received)]
         for step in (*CONSUMER_STEPS.values(), FIRST_REDELIVERY, LAST_REDELIVERY)
     ]
-    return [*lines, *_aligned(rows), "", f"{reset.finished_ms:>8}  everything is consumed and stored again"]
+    return [
+        *lines,
+        *_aligned(rows),
+        "",
+        f"{reset.finished_ms:>8}  all messages are consumed again, all offsets stored",
+    ]
 
 
 def _figure_lines(figures: Sequence[Figure]) -> list[str]:
@@ -108,7 +113,7 @@ def _verdict(report: Report) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Columns padded to their widest entry; the first ``left`` ones flush left."""
+    """Pad columns to their widest cell; the first ``left`` columns are aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -1,7 +1,7 @@
-"""Where a timestamp must lead, worked out from store times alone.
+"""The offset that a search by time must return, computed from store times alone.
 
-The broker searches its consume queue by bisection; this reads the whole queue and applies the rule of
-docs/spec/broker.md B.10 to it, so that neither can hide a mistake of the other.
+The broker bisects its consume queue. These functions read the whole queue and apply the rule of
+docs/spec/broker.md B.10, so that a mistake in one of the two is found.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from rewindmq.protocol.profile import Profile
 
 
 def nearest(store_times: Sequence[int], timestamp: int) -> int:
-    """4.x: the entry nearest in time; of two equally near the earlier; past the end the last one.
+    """Return 4.x's offset: the entry nearest in time, the earlier of two equally near, or the last entry.
 
-    Only for timestamps that no entry has: among several equal entries 4.x takes an arbitrary one.
+    No entry may have the timestamp itself: among several such entries, 4.x returns an arbitrary one.
     """
     if not store_times:
         return 0
-    assert timestamp not in store_times, "the answer of 4.x is not determined"
+    assert timestamp not in store_times, "the result of 4.x is arbitrary"
     later = next((index for index, time in enumerate(store_times) if time > timestamp), None)
     if later is None:
         return len(store_times) - 1
@@ -30,7 +30,7 @@ def nearest(store_times: Sequence[int], timestamp: int) -> int:
 
 
 def lower_bound(store_times: Sequence[int], timestamp: int) -> int:
-    """5.x: the first entry stored at the timestamp or after; past the end one beyond the last."""
+    """Return 5.x's offset: the first entry stored at the timestamp or later, else one past the last entry."""
     return sum(time < timestamp for time in store_times)
 
 

@@ -12,8 +12,8 @@ from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 
-# The first phase sends in three parts with pauses between them, so that there are moments which lie
-# between two messages in every queue.
+# The first phase sends in three parts. In the pauses between them no queue stores a message, so a timestamp
+# from a pause lies between two messages of every queue.
 _PARTS: Final = (0.4, 0.3)
 _PAUSE_SECONDS: Final = 0.3
 _SECONDS_TO_CONSUME: Final = 30.0
@@ -21,7 +21,7 @@ _SECONDS_TO_CONSUME: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Message indexes of the three parts."""
+    """Indexes of the messages of the three parts."""
 
     first: range
     second: range
@@ -29,10 +29,10 @@ class Parts:
 
 
 async def run_experiment(stage: Stage) -> None:
-    """All phases in order; every figure goes to the stage's report.
+    """Run all phases in order, and add every figure to the stage's report.
 
     Raises:
-        ClusterError: a process went away, or the cluster does not get where the next phase starts.
+        ClusterError: a process ended, or the cluster did not reach the state that the next phase needs.
         RewindMQError: a request was refused or not answered.
     """
     parts = await _send(stage)
@@ -77,7 +77,7 @@ async def _send(stage: Stage) -> Parts:
 
 async def _consume(stage: Stage) -> None:
     for consumer in stage.consumers:
-        consumer.tell("resume")
+        consumer.send_command("resume")
     ends = await stage.ends()
     total = sum(ends.values())
     await stage.wait_for(
@@ -92,7 +92,7 @@ async def _consume(stage: Stage) -> None:
 
 
 def _verify_contents(stage: Stage, queues: dict[MessageQueue, list[MessageExt]]) -> None:
-    """Bodies and tags, as pulled again from the brokers."""
+    """Check bodies, tags and offsets of the messages, which were pulled from the brokers."""
     total = stage.options.messages
     bodies = [message.body for messages in queues.values() for message in messages]
     wanted = {b"Hello RocketMQ %d" % index for index in range(total)}
@@ -107,7 +107,7 @@ def _verify_contents(stage: Stage, queues: dict[MessageQueue, list[MessageExt]])
 
 
 async def _replay(stage: Stage, parts: Parts, begin_ms: int, end_ms: int) -> None:
-    """Pull what was stored in ``[begin_ms, end_ms]``: the second part, by the producer's own record."""
+    """Replay the messages stored in ``[begin_ms, end_ms]``; compare them with the producer's second part."""
     wanted = {(sent.queue, sent.offset) for sent in stage.producer.sent if sent.number in parts.second}
     replayed: list[tuple[MessageQueue, int]] = []
     with stage.display.step("replay an interval", len(wanted)) as advance:
@@ -125,7 +125,7 @@ def _store_times(queues: dict[MessageQueue, list[MessageExt]]) -> dict[MessageQu
 
 
 def _start_of(queues: dict[MessageQueue, list[MessageExt]], part: range) -> int:
-    """Store time of the first message of a part."""
+    """Return the store time of a part's first message."""
     return min(
         message.store_timestamp
         for messages in queues.values()

@@ -1,4 +1,4 @@
-"""What the consumers' processes told, in order, and what it adds up to."""
+"""The journal of the consumers' deliveries and events, and the comparison with expected deliveries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Delivery(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A point passed in a consumer. ``queue`` and ``offset`` are None where the point has none."""
+    """A point that a consumer passed. ``queue`` and ``offset`` are None if the point has none."""
 
     consumer: str
     point: Point
@@ -37,11 +37,11 @@ Entry = Delivery | Event
 
 
 class Journal:
-    """Entries of all consumers in order of arrival; those of one consumer are in their true order."""
+    """Entries of all consumers in order of arrival; those of one consumer are in order of occurrence."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        # Where in them the deliveries are, for counting while they come in.
+        # Indexes of the deliveries in ``entries``, so that counting takes no scan.
         self._delivered_at: list[int] = []
 
     def add(self, entry: Entry) -> None:
@@ -51,11 +51,11 @@ class Journal:
         self.entries.append(entry)
 
     def count_deliveries(self, since: int = 0) -> int:
-        """How many deliveries came since a mark."""
+        """Return the number of deliveries since a mark."""
         return len(self._delivered_at) - bisect_left(self._delivered_at, since)
 
     def mark(self) -> int:
-        """A position to read from later."""
+        """Return the current end of the journal, as the start of a later look-up."""
         return len(self.entries)
 
     def deliveries(self, since: int = 0) -> list[Delivery]:
@@ -69,7 +69,7 @@ class Journal:
         ]
 
     def start_offsets(self, since: int) -> dict[MessageQueue, int]:
-        """Where each queue was last taken up: the offset its broker held then, by its own answer to 14."""
+        """Return the offset that QUERY_CONSUMER_OFFSET (14) returned at each queue's last take-over."""
         return {
             event.queue: event.offset
             for event in self.events(since, Point.QUEUE_ADDED)
@@ -79,14 +79,14 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Deliveries held against what should have been delivered.
+    """Counts of deliveries, compared with the expected messages.
 
     Attributes:
-        exactly_once: expected messages that came exactly once.
-        missing: expected messages that never came.
-        repeated: expected messages that came more than once.
-        unexpected: messages that came without being expected.
-        per_queue: distinct expected messages that came, by queue.
+        exactly_once: expected messages that were delivered exactly once.
+        missing: expected messages that were not delivered.
+        repeated: expected messages that were delivered more than once.
+        unexpected: other messages that were delivered.
+        per_queue: distinct expected messages that were delivered, by queue.
     """
 
     exactly_once: int
@@ -97,7 +97,7 @@ class Comparison:
 
 
 def compare(deliveries: Iterable[Delivery], expected: Mapping[MessageQueue, range]) -> Comparison:
-    """Count each message of the expected ranges among the deliveries."""
+    """Compare deliveries with the expected ranges of offsets."""
     times = Counter((delivery.queue, delivery.offset) for delivery in deliveries)
     per_queue = {}
     exactly_once = repeated = 0

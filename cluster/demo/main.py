@@ -1,4 +1,4 @@
-"""One run of the demonstration."""
+"""One run of the demo."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rewindmq.protocol.remoting.runtime import SystemClock
 
 
 async def run_until_stopped(options: DemoOptions) -> Report | None:
-    """``run_demo``, ended by a signal to stop; None then. Further signals do not interrupt the cleaning up.
+    """Run the demo; return None if a stop signal cancelled it. A second signal does not stop the clean-up.
 
     Raises:
-        RewindMQError: it could not go on.
+        RewindMQError: the experiment failed before its end.
     """
     demo = asyncio.create_task(run_demo(options))
 
@@ -33,10 +33,10 @@ async def run_until_stopped(options: DemoOptions) -> Report | None:
 
 
 async def run_demo(options: DemoOptions) -> Report:
-    """Run the experiment; nothing it started is left afterwards.
+    """Run the experiment and stop every process that it started.
 
     Raises:
-        RewindMQError: it could not go on.
+        RewindMQError: the experiment failed before its end.
     """
     display = Display()
     clock = SystemClock()

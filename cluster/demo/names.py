@@ -1,4 +1,4 @@
-"""Names and sizes of the experiment that both the demo and its worker processes know."""
+"""Names and sizes that the demo and its worker processes share."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ BROKERS: Final = 2
 QUEUES_PER_BROKER: Final = 4
 QUEUES: Final = BROKERS * QUEUES_PER_BROKER
 RESET_WAIT_SECONDS: Final = 10.0
-# Messages carry the key of an order each, so that there is something to compact and to look up.
+# Each message has one of so many keys, which compaction and key look-ups work with.
 ORDERS: Final = 800

@@ -1,4 +1,4 @@
-"""Bringing the experiment's processes up, and all of them down again."""
+"""Start and stop of the experiment's processes and clients."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _CONSUMERS: Final = ("consumer-1", "consumer-2")
 
 @asynccontextmanager
 async def open_stage(options: DemoOptions, display: Display, report: Report) -> AsyncIterator[Stage]:
-    """Start cluster, producer and consumers; whatever happens, none of them is left at the end.
+    """Start cluster, producer and consumers, and stop them all at the end of the block.
 
     Raises:
         ClusterError: a process did not start.
-        RewindMQError: the cluster refused something.
+        RewindMQError: the cluster refused a request.
     """
     cluster = LocalCluster(
         BROKERS,
@@ -51,20 +51,20 @@ async def open_stage(options: DemoOptions, display: Display, report: Report) -> 
         with display.step("start 1 name server, 2 brokers", 1 + BROKERS) as advance:
             running = await exits.enter_async_context(cluster)
             advance(1 + BROKERS)
-        stage = await _enter_clients(exits, options, running, display, report)
+        stage = await _open_clients(exits, options, running, display, report)
         with display.step("start 1 producer, 2 consumers", 1 + len(_CONSUMERS)) as advance:
-            await _ready(stage)
+            await _wait_ready(stage)
             advance(1 + len(_CONSUMERS))
         yield stage
 
 
-async def _enter_clients(
+async def _open_clients(
     exits: AsyncExitStack, options: DemoOptions, cluster: AsyncLocalCluster, display: Display, report: Report
 ) -> Stage:
     steps: list[AdminStep] = []
     runtime = system_runtime(probe=_admin_probe(steps))
     exits.callback(runtime.workers.close)
-    # The brokers expect the heartbeats of a member at their own pace.
+    # Heartbeats must come at the brokers' time scale.
     scaled = system_runtime(time_scale=options.time_scale)
     exits.callback(scaled.workers.close)
     address = cluster.namesrv_address
@@ -76,9 +76,9 @@ async def _enter_clients(
     topic = TopicConfig(
         topic_name=TOPIC, read_queue_nums=QUEUES_PER_BROKER, write_queue_nums=QUEUES_PER_BROKER
     )
-    for member in cluster.brokers.values():
-        await admin.create_and_update_topic_config(member.address, topic)
-    # Both consumers load at the same time; awaiting a worker's start only launches it.
+    for broker in cluster.brokers.values():
+        await admin.create_and_update_topic_config(broker.address, topic)
+    # Entering a worker only starts its process, so all workers load at the same time.
     producer = await exits.enter_async_context(ProducerWorker(workers))
     consumers = [
         await exits.enter_async_context(ConsumerWorker(name, workers, journal)) for name in _CONSUMERS
@@ -95,7 +95,7 @@ async def _enter_clients(
     report.processes.update(
         {
             "namesrv": cluster.namesrv.pid,
-            **{name: member.pid for name, member in cluster.brokers.items()},
+            **{name: broker.pid for name, broker in cluster.brokers.items()},
             **{worker.name: worker.pid for worker in (producer, *consumers)},
         }
     )
@@ -104,8 +104,8 @@ async def _enter_clients(
     )
 
 
-async def _ready(stage: Stage) -> None:
-    """Wait until every worker is connected, the topic known everywhere and the group complete."""
+async def _wait_ready(stage: Stage) -> None:
+    """Wait until each worker is connected, each broker has the topic and the group has both consumers."""
 
     async def is_ready() -> bool:
         if not all(worker.is_ready for worker in (stage.producer, *stage.consumers)):
@@ -113,11 +113,11 @@ async def _ready(stage: Stage) -> None:
         try:
             if len(await stage.ends()) < QUEUES:
                 return False
-            members = await stage.admin.examine_consumer_connection_info(CONSUMER_GROUP)
+            group = await stage.admin.examine_consumer_connection_info(CONSUMER_GROUP)
         except ResponseError:
-            # No route yet, or no member.
+            # The topic has no route yet, or the group has no consumer.
             return False
-        return len(members.connection_set) == len(stage.consumers)
+        return len(group.connection_set) == len(stage.consumers)
 
     await stage.wait_until("the consumers to join their group", is_ready)
 
@@ -125,9 +125,9 @@ async def _ready(stage: Stage) -> None:
 def _admin_probe(steps: list[AdminStep]) -> Any:
     clock = SystemClock()
     names = {
-        Point.ROUTE_QUERIED: "105 answered by the name server",
-        Point.RESET_SENT: "222 sent to {broker}",
-        Point.RESET_ANSWERED: "222 answered by {broker}",
+        Point.ROUTE_QUERIED: "the name server returned the route",
+        Point.RESET_SENT: "reset sent to {broker}",
+        Point.RESET_ANSWERED: "{broker} returned the targets",
     }
 
     def probe(point: Point, details: dict[str, Any]) -> None:

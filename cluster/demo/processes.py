@@ -1,4 +1,4 @@
-"""The demo's side of its worker processes."""
+"""Worker processes as the demo sees them: start, commands, results and stop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STOP_SECONDS: Final = 10.0
 
 
 class WorkerOptions(NamedTuple):
-    """What every worker is told."""
+    """Arguments of every worker."""
 
     namesrv: str
     time_scale: float
@@ -33,14 +33,14 @@ class WorkerOptions(NamedTuple):
 
 
 class Worker:
-    """One worker process; ``async with`` starts it and makes sure that it is gone afterwards.
+    """One worker process; ``async with`` starts and stops it.
 
     Args:
-        name: also the name of its log file.
-        on_line: called with every value the worker writes.
+        name: the worker's name and that of its log file.
+        on_line: called with every value that the worker writes.
 
     Attributes:
-        is_ready: it has connected and waits for commands.
+        is_ready: the worker is connected and waits for commands.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Worker:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 limit=_LINE_BYTES,
-                # Ctrl-C at the terminal is the demo's to handle: it stops the workers in order.
+                # Ctrl-C at the terminal must reach only the demo, which stops the workers in order.
                 process_group=0,
             )
         self._reading = asyncio.create_task(self._read(self._process))
@@ -102,14 +102,14 @@ class Worker:
     def log_path(self) -> Path:
         return self._options.log_directory / f"{self.name}.log"
 
-    def tell(self, command: str) -> None:
-        """Give the worker one command."""
+    def send_command(self, command: str) -> None:
+        """Write one command to the worker's standard input."""
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write(f"{command}\n".encode())
 
     def check(self) -> None:
-        """Raise ClusterError when the worker is gone."""
+        """Raise ClusterError if the worker has ended."""
         assert self._process is not None
         if self._process.returncode is not None:
             raise ClusterError(
@@ -131,7 +131,7 @@ class Worker:
 
 
 class Sent(NamedTuple):
-    """A message as its broker acknowledged it."""
+    """A message that its broker has acknowledged; ``number`` is the i of its body ``Hello RocketMQ i``."""
 
     number: int
     queue: MessageQueue
@@ -142,46 +142,46 @@ class ProducerWorker(Worker):
     """The producer's process; ``sent`` grows as messages are acknowledged."""
 
     def __init__(self, options: WorkerOptions) -> None:
-        super().__init__("producer", PRODUCER, options, self._note)
+        super().__init__("producer", PRODUCER, options, self._add_sent)
         self.sent: list[Sent] = []
         self._next_index = 0
 
     def send(self, count: int) -> range:
-        """Begin to send ``count`` messages; returns their indexes."""
-        indexes = self._number(count)
-        self.tell(f"send {indexes.start} {count}")
+        """Let the worker send ``count`` messages, and return their indexes without waiting."""
+        indexes = self._take_indexes(count)
+        self.send_command(f"send {indexes.start} {count}")
         return indexes
 
     def send_one_to_each_queue(self) -> range:
-        """Begin to send one message to every queue of the topic; returns their indexes."""
-        indexes = self._number(QUEUES)
-        self.tell(f"each {indexes.start}")
+        """Let the worker send one message to each queue, and return their indexes without waiting."""
+        indexes = self._take_indexes(QUEUES)
+        self.send_command(f"each {indexes.start}")
         return indexes
 
-    def _number(self, count: int) -> range:
+    def _take_indexes(self, count: int) -> range:
         indexes = range(self._next_index, self._next_index + count)
         self._next_index = indexes.stop
         return indexes
 
-    def _note(self, value: dict[str, Any]) -> None:
+    def _add_sent(self, value: dict[str, Any]) -> None:
         self.sent.append(
             Sent(value["sent"], MessageQueue(TOPIC, value["broker"], value["queue"]), value["offset"])
         )
 
 
 class ConsumerWorker(Worker):
-    """A consumer's process; what it tells goes to the journal.
+    """A consumer's process, whose reports go to the journal.
 
     Attributes:
-        done: commands it has carried out.
+        done: commands that the worker has carried out.
     """
 
     def __init__(self, name: str, options: WorkerOptions, journal: Journal) -> None:
-        super().__init__(name, CONSUMER, options, self._note)
+        super().__init__(name, CONSUMER, options, self._add_report)
         self.done: list[str] = []
         self._journal = journal
 
-    def _note(self, value: dict[str, Any]) -> None:
+    def _add_report(self, value: dict[str, Any]) -> None:
         if "done" in value:
             self.done.append(value["done"])
             return

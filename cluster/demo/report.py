@@ -1,4 +1,4 @@
-"""What the demo found: every figure with what it should have been."""
+"""The demo's result: every measured figure with its expected value."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class QueueRow:
     """One queue of one reset.
 
     Attributes:
-        old: the group's stored offset before.
-        expected: where the timestamp must lead by the store times.
-        requested: what the broker answered to 222.
-        stored: what the broker held when the queue was taken up again.
-        redelivered: messages from there to the end that came again.
+        old: the group's stored offset before the reset.
+        expected: the target offset, computed from the timestamp and the messages' store times.
+        requested: the target offset that the broker returned to INVOKE_BROKER_TO_RESET_OFFSET (222).
+        stored: the stored offset that the consumer read when it took the queue over again.
+        redelivered: number of messages that were delivered again.
     """
 
     queue: MessageQueue
@@ -50,7 +50,12 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True)
 class ResetRecord:
-    """One reset. ``answered_ms``: when the command returned; ``finished_ms``: when all was consumed again."""
+    """One reset.
+
+    Attributes:
+        answered_ms: ms from the command until it returned.
+        finished_ms: ms from the command until the group had consumed everything again.
+    """
 
     name: str
     timestamp: int
@@ -78,7 +83,7 @@ class Report:
         return [figure for figure in self.figures if not figure.is_ok]
 
     def to_json(self) -> dict[str, Any]:
-        """For ``--report``. Names are camelCase, as everywhere in RocketMQ's JSON; times are ms."""
+        """Return the content of ``--report``. Names are camelCase, as in RocketMQ's JSON; times are ms."""
         return {
             "ok": self.is_ok,
             "seconds": round(self.seconds, 3),
@@ -119,6 +124,6 @@ def _reset_json(reset: ResetRecord) -> dict[str, Any]:
         ],
         "timeline": {
             "admin": [{"step": step.name, "atMs": step.at_ms} for step in reset.timeline.admin],
-            "notices": [asdict(notice) for notice in reset.timeline.notices],
+            "notifications": [asdict(notification) for notification in reset.timeline.notifications],
         },
     }

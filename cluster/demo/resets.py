@@ -1,4 +1,4 @@
-"""The resets of the experiment, and what each must lead to."""
+"""The resets of the experiment, and the checks of their results."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from rewindmq.cluster.errors import ClusterError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 
-# Notices to one client instance wait for each other (4.9.0 and later): 10 s for each broker.
+# A client applies reset notifications one after another (4.9.0 and later): 10 s for each broker.
 _SECONDS_TO_RESET: Final = 60.0
 _SUSPENSIONS: Final = 5
-# A pull that met a suspension is tried again every second (docs/spec/client.md C.12).
-_PULLS_BACK_SECONDS: Final = 2.0
-_WAKING_SECONDS: Final = 5.0
+# A pull that finds the consumer suspended is tried again every second (docs/spec/client.md C.12).
+_PULLS_SENT_SECONDS: Final = 2.0
+_PULLS_COMPLETED_SECONDS: Final = 5.0
 _MIN_BACKLOG: Final = 80
 _BACKLOG_SHARE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """One reset that was commanded.
+    """A reset command that has returned.
 
     Attributes:
-        mark: where its part of the journal begins.
-        given_ms: when, ms since the epoch.
-        answered_ms: ms until it returned.
-        old: the stored offsets before.
+        mark: the journal's position at the command.
+        given_ms: time of the command, ms since the epoch.
+        answered_ms: ms until the command returned.
+        old: the group's stored offsets before the reset.
     """
 
     name: str
@@ -51,24 +51,24 @@ class _Command:
 async def run_reset(
     stage: Stage, name: str, timestamp: int, store_times: Mapping[MessageQueue, Sequence[int]]
 ) -> None:
-    """Reset an idle group to a moment, and wait until it has consumed everything from there again."""
+    """Reset an idle group to a timestamp, and wait until it has consumed all messages from there again."""
     rule = SEARCH_RULES[stage.options.profile]
     starts = {queue: rule(times, timestamp) for queue, times in store_times.items()}
     expected = {queue: range(start, len(store_times[queue])) for queue, start in starts.items()}
-    command = await _give_command(stage, name, timestamp)
+    command = await _command_reset(stage, name, timestamp)
     comparison = await _verify_consumed(stage, f"{name}: redelivered", name, command.mark, expected)
-    _conclude(stage, command, starts, comparison)
+    _record_reset(stage, command, starts, comparison)
 
 
 async def skip_backlog(stage: Stage) -> None:
-    """Pile up a backlog, skip it, and see that it is never delivered while what comes later is."""
+    """Make a backlog and skip it; check that only messages sent after the skip are delivered."""
     name = "skip accumulation"
     await _suspend(stage)
     before, starts = stage.journal.mark(), await stage.ends()
     size = max(_MIN_BACKLOG, stage.options.messages // _BACKLOG_SHARE)
     await _send(stage, "send a backlog while suspended", size)
     ends = await stage.ends()
-    command = await _give_command(stage, name, MAX_OFFSET_TIMESTAMP)
+    command = await _command_reset(stage, name, MAX_OFFSET_TIMESTAMP)
     backlog = {queue: range(starts[queue], end) for queue, end in ends.items()}
     stage.figure(name, "backlog stored", size, sum(map(len, backlog.values())))
     stage.figure(
@@ -80,11 +80,11 @@ async def skip_backlog(stage: Stage) -> None:
     later = {queue: range(ends[queue], end) for queue, end in (await stage.ends()).items()}
     comparison = await _verify_consumed(stage, f"{name}: later ones consumed", name, fresh, later)
     _verify_skipped(stage, name, before, backlog)
-    _conclude(stage, command, ends, comparison)
+    _record_reset(stage, command, ends, comparison)
 
 
-async def _give_command(stage: Stage, name: str, timestamp: int) -> _Command:
-    """Reset the group, and wait until every consumer has come through the notice of every broker."""
+async def _command_reset(stage: Stage, name: str, timestamp: int) -> _Command:
+    """Reset the group, and wait until every consumer has applied the reset notification of every broker."""
     old = await stage.stored_offsets()
     stage.admin_steps.clear()
     mark = stage.journal.mark()
@@ -93,7 +93,7 @@ async def _give_command(stage: Stage, name: str, timestamp: int) -> _Command:
     answered_ms = stage.runtime.clock.now_ms() - given_ms
     steps = list(stage.admin_steps)
     await stage.wait_for(
-        f"{name}: notices (220)",
+        f"{name}: notifications",
         BROKERS * len(stage.consumers),
         lambda: len(stage.journal.events(mark, Point.RESUMED)),
         _SECONDS_TO_RESET,
@@ -114,10 +114,10 @@ async def _verify_consumed(
     return stage.verify_deliveries(name, mark, expected)
 
 
-def _conclude(
+def _record_reset(
     stage: Stage, command: _Command, starts: Mapping[MessageQueue, int], comparison: Comparison
 ) -> None:
-    """Note what the offsets and the waits were, against what they had to be."""
+    """Add the reset to the report, and compare its offsets and waits with the expected ones."""
     requested = command.result.offset_table
     stored = stage.journal.start_offsets(command.mark)
     rows = [
@@ -141,11 +141,11 @@ def _conclude(
     right = sum(row.requested == row.expected for row in rows)
     stage.figure(name, "queues requested where expected", QUEUES, right)
     stage.figure(name, "queues stored as requested", QUEUES, sum(row.stored == row.requested for row in rows))
-    notices = timeline.notices
-    stage.figure(name, "notices (220) carried out", BROKERS * len(stage.consumers), len(notices))
-    waits = [notice.wait_ms for notice in notices if notice.wait_ms is not None]
+    notifications = timeline.notifications
+    stage.figure(name, "reset notifications applied", BROKERS * len(stage.consumers), len(notifications))
+    waits = [notification.wait_ms for notification in notifications if notification.wait_ms is not None]
     least = RESET_WAIT_SECONDS * 1000 * stage.options.time_scale
-    # Both moments are cut to whole milliseconds, so a wait of exactly the time can read one less.
+    # Start and end are cut to whole milliseconds, so the difference may be one less than the wait.
     stage.figure(name, "shortest wait, ms", int(least) - 1, min(waits, default=0), at_least=True)
 
 
@@ -156,45 +156,46 @@ async def _send(stage: Stage, what: str, count: int) -> None:
 
 
 async def _suspend(stage: Stage) -> None:
-    """Suspend the consumers, and answer the pulls they have waiting at the brokers.
+    """Suspend the consumers, and complete the pulls that the brokers have suspended for them.
 
-    Suspension does not call pulls back: each queue's held pull still brings the next message. One message to
-    every queue uses them up, so that the backlog sent afterwards stays at the brokers. A pull that was on its
-    way back just then is not sent again, and its queue keeps the message; then this starts over.
+    A suspended consumer does not cancel its pulls: each queue's suspended pull still returns the next
+    message. One message to every queue completes them, so that the backlog sent afterwards stays at the
+    brokers. If a pull had already returned, its consumer does not send it again, and the message stays
+    undelivered. The consumers then resume, and all is repeated.
 
     Raises:
-        ClusterError: it started over too often.
+        ClusterError: too many attempts failed.
     """
     for _ in range(_SUSPENSIONS):
-        await stage.pause(_PULLS_BACK_SECONDS * stage.options.time_scale)
-        await _tell_consumers(stage, "suspend")
-        if await _answer_held_pulls(stage):
+        await stage.pause(_PULLS_SENT_SECONDS * stage.options.time_scale)
+        await _command_consumers(stage, "suspend")
+        if await _complete_suspended_pulls(stage):
             await stage.settle()
             return
-        await _tell_consumers(stage, "resume")
+        await _command_consumers(stage, "resume")
         await stage.settle()
-    raise ClusterError(f"the consumers' pulls were not held at the brokers in {_SUSPENSIONS} tries")
+    raise ClusterError(f"the brokers did not have all pulls suspended in {_SUSPENSIONS} attempts")
 
 
-async def _answer_held_pulls(stage: Stage) -> bool:
-    """Send one message to every queue; False when not all of them were delivered."""
+async def _complete_suspended_pulls(stage: Stage) -> bool:
+    """Send one message to every queue; return True if all of them were delivered."""
     mark = stage.journal.mark()
-    waking = len(stage.producer.send_one_to_each_queue())
-    answered = await stage.wait_for(
-        "answer the held pulls",
-        waking,
+    sent = len(stage.producer.send_one_to_each_queue())
+    delivered = await stage.wait_for(
+        "complete the suspended pulls",
+        sent,
         lambda: stage.journal.count_deliveries(mark),
         0,
-        patience_seconds=_WAKING_SECONDS,
+        extra_seconds=_PULLS_COMPLETED_SECONDS,
     )
-    return answered == waking
+    return delivered == sent
 
 
-async def _tell_consumers(stage: Stage, command: str) -> None:
-    """Give every consumer a command, and wait until it is carried out."""
+async def _command_consumers(stage: Stage, command: str) -> None:
+    """Send every consumer a command, and wait until each has carried it out."""
     for consumer in stage.consumers:
         consumer.done.clear()
-        consumer.tell(command)
+        consumer.send_command(command)
     await stage.wait_for(
         f"{command} the consumers",
         len(stage.consumers),
@@ -204,10 +205,10 @@ async def _tell_consumers(stage: Stage, command: str) -> None:
 
 
 def _verify_skipped(stage: Stage, name: str, before: int, backlog: Mapping[MessageQueue, range]) -> None:
-    """Every message of the backlog is skipped, but for those delivered before their queue was dropped.
+    """Check that no message of the backlog is delivered after its queue was dropped.
 
-    Notices are carried out one after another, and each ends with a resumption: until the next one is taken
-    up, queues that it concerns are consumed (docs/spec/reset.md D.5).
+    A consumer applies reset notifications one after another and resumes after each. Until it applies the next
+    one, it consumes the queues that the next one names (docs/spec/reset.md D.5).
     """
     dropped: set[MessageQueue] = set()
     early: set[tuple[MessageQueue, int]] = set()

@@ -1,4 +1,4 @@
-"""The running cast of the experiment, and the questions every phase asks it."""
+"""The running processes and clients of the experiment, and the operations that its phases share."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 
 _POLL_SECONDS: Final = 0.02
-# Real seconds beyond the scaled waits, for a machine that has other things to do.
-_PATIENCE_SECONDS: Final = 60.0
+# Real seconds beyond the scaled waits, for a busy machine.
+_EXTRA_SECONDS: Final = 60.0
 _PULL_BATCH: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """Attributes:
-    messages: how many the first phase sends, at least 100.
-    time_scale: factor on every scheduled wait.
-    profile: the release to imitate.
-    directory: kept at the end; None takes a temporary one.
+    """Options of the demo.
+
+    Attributes:
+        messages: number of messages that the first phase sends, at least 100.
+        time_scale: factor on every scheduled wait.
+        profile: the release to imitate.
+        directory: the cluster's directory, kept at the end; None: a temporary directory.
     """
 
     messages: int = 10_000
@@ -45,7 +47,7 @@ class DemoOptions:
 
 @dataclass(slots=True)
 class Stage:
-    """Everything a phase needs; ``open_stage`` makes it."""
+    """The processes, clients and records that a phase needs; ``open_stage`` creates it."""
 
     options: DemoOptions
     cluster: AsyncLocalCluster
@@ -59,20 +61,20 @@ class Stage:
     journal: Journal
     admin_steps: list[AdminStep] = field(default_factory=list)
 
-    # Verdicts.
+    # Checks.
 
     def figure(
         self, phase: str, name: str, expected: float, measured: float, *, at_least: bool = False
     ) -> None:
-        """Note one verified number."""
+        """Add one verified number to the report."""
         self.report.figures.append(Figure(phase, name, expected, measured, at_least))
 
     def verify_deliveries(self, phase: str, since: int, expected: dict[MessageQueue, range]) -> Comparison:
-        """Note whether what came since a mark of the journal is what was expected, each once."""
+        """Check that each expected message, and no other, was delivered once since a mark of the journal."""
         result = compare(self.journal.deliveries(since), expected)
         self.figure(phase, "delivered exactly once", sum(map(len, expected.values())), result.exactly_once)
         self.figure(phase, "delivered more than once", 0, result.repeated)
-        self.figure(phase, "delivered unasked", 0, result.unexpected)
+        self.figure(phase, "delivered unexpectedly", 0, result.unexpected)
         return result
 
     # Waiting.
@@ -84,18 +86,18 @@ class Stage:
         count: Callable[[], int],
         protocol_seconds: float,
         *,
-        patience_seconds: float = _PATIENCE_SECONDS,
+        extra_seconds: float = _EXTRA_SECONDS,
     ) -> int:
-        """Show ``what`` until ``count()`` reaches ``total``; gives up late rather than failing.
+        """Wait until ``count()`` reaches ``total``, showing the step ``what``; return after a time-out, too.
 
         Args:
-            protocol_seconds: how long it takes by the protocol's own waits, before scaling.
-            patience_seconds: real seconds to wait beyond that.
+            protocol_seconds: the sum of the protocol's own waits, before scaling.
+            extra_seconds: real seconds to wait beyond that.
 
         Returns:
             The last count.
         """
-        limit = protocol_seconds * self.options.time_scale + patience_seconds
+        limit = protocol_seconds * self.options.time_scale + extra_seconds
         with self.display.step(what, total) as advance:
             for _ in range(int(limit / _POLL_SECONDS)):
                 done = count()
@@ -107,12 +109,12 @@ class Stage:
         return done
 
     async def wait_until(self, what: str, is_so: Callable[[], Awaitable[bool]]) -> None:
-        """Ask again and again.
+        """Poll a condition until it is true.
 
         Raises:
-            ClusterError: it did not become so.
+            ClusterError: the condition did not become true in time.
         """
-        limit = 30.0 * self.options.time_scale + _PATIENCE_SECONDS
+        limit = 30.0 * self.options.time_scale + _EXTRA_SECONDS
         for _ in range(int(limit / _POLL_SECONDS)):
             if await is_so():
                 return
@@ -121,23 +123,23 @@ class Stage:
         raise ClusterError(f"still waiting for {what} after {limit:.0f} s")
 
     async def pause(self, seconds: float) -> None:
-        """Let real seconds pass."""
+        """Sleep for real seconds."""
         await self.runtime.timers.sleep(seconds)
 
     def check_workers(self) -> None:
-        """Raise ClusterError when a worker is gone."""
+        """Raise ClusterError if a worker has ended."""
         for worker in (self.producer, *self.consumers):
             worker.check()
 
-    # Questions.
+    # Queries.
 
     async def ends(self) -> dict[MessageQueue, int]:
-        """One past the last message of each queue."""
+        """Return each queue's max offset: one past its last message."""
         stats = await self.admin.examine_topic_stats(TOPIC)
         return {queue: entry.max_offset for queue, entry in sorted(stats.offset_table.items())}
 
     async def stored_offsets(self) -> dict[MessageQueue, int]:
-        """The group's offset at the brokers, per queue."""
+        """Return the group's stored offsets by queue."""
         stats = await self.admin.examine_consume_stats(CONSUMER_GROUP, TOPIC)
         return {queue: entry.consumer_offset for queue, entry in sorted(stats.offset_table.items())}
 
@@ -150,7 +152,7 @@ class Stage:
         await self.wait_until("the group to store the end of every queue", is_settled)
 
     async def read_queue(self, queue: MessageQueue, end: int) -> list[MessageExt]:
-        """Every message of a queue before ``end``, pulled for this purpose alone."""
+        """Pull all messages of a queue before ``end``."""
         messages: list[MessageExt] = []
         while len(messages) < end:
             result = await self.puller.pull(queue, "*", len(messages), _PULL_BATCH)
@@ -160,5 +162,5 @@ class Stage:
         return messages
 
     def broker_names(self) -> dict[str, str]:
-        """Address → broker name."""
-        return {member.address: name for name, member in self.cluster.brokers.items()}
+        """Return broker names by address."""
+        return {broker.address: name for name, broker in self.cluster.brokers.items()}

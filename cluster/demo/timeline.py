@@ -1,4 +1,4 @@
-"""When each step of one reset happened, in ms since the command was given."""
+"""The times of one reset's steps, in ms since the command."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from rewindmq.cluster.demo.journal import Delivery, Entry, Event
 from rewindmq.protocol.points import Point
 
-# Steps of a consumer in their order. Of a step taken once per queue, the first time counts.
+# Steps of a consumer in their order. If a step happens once for each queue, the first time counts.
 CONSUMER_STEPS: Final = {
-    Point.RESET_NOTICE_RECEIVED: "220 received",
+    Point.RESET_NOTICE_RECEIVED: "notification received",
     Point.SUSPENDED: "suspended",
     Point.QUEUE_DROPPED: "queues dropped",
     Point.WAIT_OVER: "wait over",
@@ -26,19 +26,19 @@ LAST_REDELIVERY: Final = "last redelivery"
 
 
 class AdminStep(NamedTuple):
-    """A step of the administrator's."""
+    """A step of the admin client."""
 
     name: str
     at_ms: int
 
 
 @dataclass(slots=True)
-class Notice:
-    """One 220 at one consumer, and what it led to.
+class ResetNotification:
+    """One reset notification (RESET_CONSUMER_CLIENT_OFFSET, 220) at one consumer, and the steps that follow.
 
     Attributes:
-        broker: the broker that sent it.
-        queues: how many of the consumer's queues it concerned.
+        broker: the broker that sent the notification.
+        queues: number of the consumer's queues that the notification resets.
         steps: step → ms since the command.
     """
 
@@ -49,7 +49,7 @@ class Notice:
 
     @property
     def wait_ms(self) -> int | None:
-        """From suspension to the end of the wait."""
+        """Ms from the suspension to the end of the wait."""
         start = self.steps.get(CONSUMER_STEPS[Point.SUSPENDED])
         end = self.steps.get(CONSUMER_STEPS[Point.WAIT_OVER])
         return None if start is None or end is None else end - start
@@ -60,56 +60,61 @@ class Timeline:
     """One reset, from the command to the last redelivered message."""
 
     admin: list[AdminStep]
-    notices: list[Notice]
+    notifications: list[ResetNotification]
 
 
 def build_timeline(
     command_ms: int, admin: Sequence[AdminStep], entries: Sequence[Entry], broker_names: Mapping[str, str]
 ) -> Timeline:
-    """Sort what happened since the command into steps.
+    """Build the timeline of a reset from the admin client's steps and the consumers' journal.
 
     Args:
-        command_ms: when the command was given, ms since the epoch.
-        admin: the administrator's steps, ms since the epoch.
-        entries: the journal since then.
+        command_ms: time of the command, ms since the epoch.
+        admin: the admin client's steps, ms since the epoch.
+        entries: the journal since the command.
         broker_names: address → name.
     """
     consumers = sorted({entry.consumer for entry in entries})
-    notices: list[Notice] = []
+    notifications: list[ResetNotification] = []
     for consumer in consumers:
         own = [entry for entry in entries if entry.consumer == consumer]
-        notices += _notices(consumer, command_ms, own, broker_names)
-    return Timeline([AdminStep(step.name, step.at_ms - command_ms) for step in admin], notices)
+        notifications += _notifications(consumer, command_ms, own, broker_names)
+    return Timeline([AdminStep(step.name, step.at_ms - command_ms) for step in admin], notifications)
 
 
-def _notices(
+def _notifications(
     consumer: str, command_ms: int, entries: Sequence[Entry], broker_names: Mapping[str, str]
-) -> list[Notice]:
+) -> list[ResetNotification]:
     events = [entry for entry in entries if isinstance(entry, Event)]
     received = [event for event in events if event.point is Point.RESET_NOTICE_RECEIVED]
-    notices = [
-        Notice(consumer, broker_names.get(event.broker_address or "", event.broker_address or "?"))
+    notifications = [
+        ResetNotification(consumer, broker_names.get(event.broker_address or "", event.broker_address or "?"))
         for event in received
     ]
-    # What names no queue belongs to the notices in turn: they are carried out in the order they came.
+    # These points name no queue. A consumer applies notifications in the order of their arrival, so the nth
+    # event of each point belongs to the nth notification.
     for point in (Point.RESET_NOTICE_RECEIVED, Point.SUSPENDED, Point.WAIT_OVER, Point.RESUMED):
         times = (event.at_ms for event in events if event.point is point)
-        for notice, at_ms in zip(notices, times, strict=False):
-            notice.steps[CONSUMER_STEPS[point]] = at_ms - command_ms
-    for notice in notices:
-        _add_queue_steps(notice, command_ms, events)
-        _add_deliveries(notice, command_ms, entries)
-    return notices
+        for notification, at_ms in zip(notifications, times, strict=False):
+            notification.steps[CONSUMER_STEPS[point]] = at_ms - command_ms
+    for notification in notifications:
+        _add_queue_steps(notification, command_ms, events)
+        _add_deliveries(notification, command_ms, entries)
+    return notifications
 
 
-def _add_queue_steps(notice: Notice, command_ms: int, events: Sequence[Event]) -> None:
-    own = [event for event in events if event.queue is not None and event.queue.broker_name == notice.broker]
-    notice.queues = sum(event.point is Point.QUEUE_DROPPED for event in own)
+def _add_queue_steps(notification: ResetNotification, command_ms: int, events: Sequence[Event]) -> None:
+    own = [
+        event
+        for event in events
+        if event.queue is not None and event.queue.broker_name == notification.broker
+    ]
+    notification.queues = sum(event.point is Point.QUEUE_DROPPED for event in own)
     applied = None
     for event in own:
         if event.point is Point.OFFSET_APPLIED and applied is None:
             applied = event.at_ms
-        # Offsets are also committed every 5 s; the reset's own commit follows the application.
+        # The 5 s timer commits, too. The reset's own commit comes after its offset is applied.
         if event.point is Point.COMMIT_SENT and applied is None:
             continue
         if event.point in (
@@ -118,26 +123,26 @@ def _add_queue_steps(notice: Notice, command_ms: int, events: Sequence[Event]) -
             Point.COMMIT_SENT,
             Point.QUEUE_REMOVED,
         ):
-            notice.steps.setdefault(CONSUMER_STEPS[event.point], event.at_ms - command_ms)
-    resumed = notice.steps.get(CONSUMER_STEPS[Point.RESUMED])
+            notification.steps.setdefault(CONSUMER_STEPS[event.point], event.at_ms - command_ms)
+    resumed = notification.steps.get(CONSUMER_STEPS[Point.RESUMED])
     if resumed is not None:
         for event in events:
             if event.point is Point.REBALANCED and event.at_ms - command_ms >= resumed:
-                notice.steps[CONSUMER_STEPS[Point.REBALANCED]] = event.at_ms - command_ms
+                notification.steps[CONSUMER_STEPS[Point.REBALANCED]] = event.at_ms - command_ms
                 break
 
 
-def _add_deliveries(notice: Notice, command_ms: int, entries: Sequence[Entry]) -> None:
-    resumed = notice.steps.get(CONSUMER_STEPS[Point.RESUMED])
-    if resumed is None or not notice.queues:
+def _add_deliveries(notification: ResetNotification, command_ms: int, entries: Sequence[Entry]) -> None:
+    resumed = notification.steps.get(CONSUMER_STEPS[Point.RESUMED])
+    if resumed is None or not notification.queues:
         return
     times = [
         entry.at_ms - command_ms
         for entry in entries
         if isinstance(entry, Delivery)
-        and entry.queue.broker_name == notice.broker
+        and entry.queue.broker_name == notification.broker
         and entry.at_ms - command_ms >= resumed
     ]
     if times:
-        notice.steps[FIRST_REDELIVERY] = min(times)
-        notice.steps[LAST_REDELIVERY] = max(times)
+        notification.steps[FIRST_REDELIVERY] = min(times)
+        notification.steps[LAST_REDELIVERY] = max(times)

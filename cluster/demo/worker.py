@@ -1,7 +1,7 @@
-"""The producer and the consumers of the demonstration: ``python -m rewindmq.cluster.demo.worker ROLE ...``.
+"""The producer's and the consumers' processes: ``python -m rewindmq.cluster.demo.worker ROLE ...``.
 
 A worker reads one command per line from standard input and writes one JSON value per line to standard output.
-When standard input ends, because the demo asked for it or is gone, the worker stops.
+It stops when standard input ends: the demo closes it, or the demo's process has ended.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
 _IN_FLIGHT: Final = 256
-_TOLD: Final = frozenset(
+_REPORTED_POINTS: Final = frozenset(
     {
         Point.RESET_NOTICE_RECEIVED,
         Point.SUSPENDED,
@@ -44,7 +44,7 @@ _TOLD: Final = frozenset(
 )
 
 
-def _tell(value: dict[str, Any]) -> None:
+def _report(value: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(value, separators=(",", ":")) + "\n")
     sys.stdout.flush()
 
@@ -64,7 +64,7 @@ async def _produce(runtime: Runtime, arguments: argparse.Namespace, commands: as
             message = Message(TOPIC, b"Hello RocketMQ %d" % index, TAG, f"order-{index % ORDERS}")
             result = await producer.send(message, queue=queue)
         place = result.message_queue
-        _tell(
+        _report(
             {
                 "sent": index,
                 "broker": place.broker_name,
@@ -74,7 +74,10 @@ async def _produce(runtime: Runtime, arguments: argparse.Namespace, commands: as
         )
 
     async def carry_out(line: str) -> None:
-        """``send FIRST COUNT``: to the queues in turn, numbered from FIRST; ``each FIRST``: one per queue."""
+        """Carry out ``send FIRST COUNT`` (to the queues in turn) or ``each FIRST`` (one to each queue).
+
+        The number in the first message's body is FIRST.
+        """
         kind, first, *count = line.split()
         queues: Sequence[MessageQueue | None]
         if kind == "each":
@@ -103,7 +106,7 @@ async def _consume(runtime: Runtime, arguments: argparse.Namespace, commands: as
     async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         now = runtime.clock.now_ms()
         for message in messages:
-            _tell(
+            _report(
                 {
                     "delivered": int(message.body.rpartition(b" ")[2]),
                     "broker": message.broker_name,
@@ -117,29 +120,30 @@ async def _consume(runtime: Runtime, arguments: argparse.Namespace, commands: as
     consumer.register_message_listener(listener)
 
     async def carry_out(line: str) -> None:
-        """``suspend`` or ``resume``."""
+        """Carry out ``suspend`` or ``resume``."""
         if line == "suspend":
             consumer.suspend()
         else:
             await consumer.resume()
-        _tell({"done": line})
+        _report({"done": line})
 
-    # Both members join the group before either takes a queue, so that no queue changes hands later.
+    # Both consumers join the group before either takes a queue over, so that no rebalance moves a queue
+    # later.
     consumer.suspend()
     async with consumer:
         await _serve(commands, carry_out)
 
 
 async def _serve(commands: asyncio.StreamReader, carry_out: Callable[[str], Awaitable[None]]) -> None:
-    _tell({"ready": True})
+    _report({"ready": True})
     while line := await commands.readline():
         await carry_out(line.decode().strip())
 
 
 def _probe(clock_ms: Callable[[], int]) -> Callable[[Point, dict[str, Any]], None]:
     def probe(point: Point, details: dict[str, Any]) -> None:
-        if point in _TOLD and details.get("topic", TOPIC) == TOPIC:
-            _tell(
+        if point in _REPORTED_POINTS and details.get("topic", TOPIC) == TOPIC:
+            _report(
                 {
                     "point": point,
                     "at": clock_ms(),

@@ -1,7 +1,7 @@
 """The service that the three remedies repair: it sends one text message for each message of a topic.
 
-For a while its gateway is down. The service takes that for success, so its messages are acknowledged and
-gone. New ones keep coming while somebody repairs it, so that a remedy can be seen to stop them.
+Its gateway is down for a while. The service does not notice and acknowledges the messages, whose texts are
+lost. New messages arrive during the repair, so that the pause that a remedy causes can be measured.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ TOPIC = "Sms"
 GROUP = "sms-service"
 BODY_BYTES = 1_000
 TIME_SCALE = 0.1
-"""Waits are a tenth as long: the 10 s of a classic reset pass in one."""
+"""All waits are a tenth as long: the 10 s of a classic reset take 1 s."""
 
 BEFORE, LOST, AFTER = 200, 100, 200
 _FRESH_EVERY = 0.2
 
 
 class SmsService:
-    """The consumer, and what became of each message.
+    """The consumer, and counts of deliveries and sent texts for each message.
 
     Attributes:
-        is_gateway_up: whether what the service sends goes out.
-        attempts: number of a message to how often the service was given it.
-        sent: number of a message to how often it went out.
-        carried: bytes of messages that were delivered to the service a second time.
+        is_gateway_up: True if the gateway sends the texts that it gets.
+        attempts: message number → number of times that the service handled the message.
+        sent: message number → number of texts that were sent for the message.
+        carried: bytes of messages that were delivered to the service again.
     """
 
     def __init__(self, cluster: AsyncLocalCluster, profile: str = "v49") -> None:
@@ -46,7 +46,7 @@ class SmsService:
         self.attempts: Counter[int] = Counter()
         self.sent: Counter[int] = Counter()
         self.carried = 0
-        # When new messages were handled, in protocol seconds.
+        # Times at which new messages were handled, in protocol seconds.
         self.fresh_at: list[float] = []
         self.consumer = cluster.push_consumer(
             GROUP,
@@ -57,14 +57,14 @@ class SmsService:
         self.consumer.register_message_listener(self.listen)
 
     async def listen(self, messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-        """What the service does with messages; here is its mistake."""
+        """Handle messages. The mistake: success is returned even if the gateway is down."""
         for message in messages:
             if self.handle(number_of(message.body)) > 1:
                 self.carried += message.store_size
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
     def handle(self, number: int) -> int:
-        """Send one text message, and return which attempt it was."""
+        """Send one text message, and return the number of the attempt, from 1."""
         self.attempts[number] += 1
         if self.is_gateway_up:
             self.sent[number] += 1
@@ -73,28 +73,28 @@ class SmsService:
         return self.attempts[number]
 
     async def until_handled(self, count: int) -> None:
-        """Wait until so many different messages were handled."""
+        """Wait until ``count`` different messages were handled."""
         while len(self.attempts) < count:
             await asyncio.sleep(0.05 * TIME_SCALE)
 
     @property
     def missing(self) -> set[int]:
-        """Messages that were handled and never went out."""
+        """Numbers of the messages that were handled, but for which no text was sent."""
         return set(self.attempts) - set(self.sent)
 
 
 def now() -> float:
-    """Seconds as the cluster counts them."""
+    """Return protocol seconds, which the cluster's time scale shortens."""
     return time.monotonic() / TIME_SCALE
 
 
 def number_of(body: bytes) -> int:
-    """Messages are numbered from 0."""
+    """Return the number of a message, from 0, from its body."""
     return int(body[:8])
 
 
 class Traffic:
-    """Whoever wants text messages sent."""
+    """The application that sends the topic's messages."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
@@ -102,32 +102,33 @@ class Traffic:
         self._is_over = False
 
     async def send(self, count: int) -> None:
-        """The next so many messages."""
+        """Send the next ``count`` messages."""
         for _ in range(count):
             await self._producer.send(Message(TOPIC, b"%08d" % self._next + b"." * (BODY_BYTES - 8)))
             self._next += 1
 
     @property
     def total(self) -> int:
-        """How many messages there are."""
+        """The number of messages sent so far."""
         return self._next
 
-    async def go_on(self) -> None:
-        """New messages all the time, until ``stop``."""
+    async def keep_sending(self) -> None:
+        """Send new messages until ``stop`` is called."""
         while not self._is_over:
             await self.send(1)
             await asyncio.sleep(_FRESH_EVERY * TIME_SCALE)
 
     def stop(self) -> None:
-        """Let ``go_on`` end."""
+        """End ``keep_sending``."""
         self._is_over = True
 
 
 async def break_down(service: SmsService, traffic: Traffic) -> tuple[int, int]:
-    """Lose ``LOST`` messages between others, and return from when to when that was, ms."""
+    """Lose ``LOST`` messages between others, and return the start and end time of the outage, ms."""
     await traffic.send(BEFORE)
     await service.until_handled(BEFORE)
-    # Nothing is stored in the very millisecond: of several messages of one RocketMQ 4.x goes back to any.
+    # No message may be stored in the millisecond ``begin``: among several, RocketMQ 4.x finds an arbitrary
+    # one.
     await asyncio.sleep(0.02)
     begin = time.time_ns() // 1_000_000
     await asyncio.sleep(0.005)
@@ -144,7 +145,7 @@ async def break_down(service: SmsService, traffic: Traffic) -> tuple[int, int]:
 
 
 class Repair:
-    """What a remedy costs, measured while new messages keep coming: ``async with Repair(...)``."""
+    """Measures what a remedy costs while new messages arrive: ``async with Repair(...)``."""
 
     def __init__(self, service: SmsService, traffic: Traffic) -> None:
         self._service = service
@@ -153,7 +154,7 @@ class Repair:
         self.pause = 0.0
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._traffic.go_on())
+        self._task = asyncio.create_task(self._traffic.keep_sending())
         await self._service.until_handled(self._traffic.total + 5)
         self._service.fresh_at[:] = [now()]
         return self
@@ -167,11 +168,11 @@ class Repair:
         self.pause = max(later - earlier for earlier, later in pairwise(times))
 
     def show(self, remedy: str, *, carried: int, stored: int) -> None:
-        """Check that all is repaired, and print the figures.
+        """Check that no text is missing, and print the figures.
 
         Args:
-            carried: bytes of messages that the broker delivered once more.
-            stored: bytes that the application keeps for the remedy's sake.
+            carried: bytes of messages that the broker delivered again.
+            stored: bytes that the application stores for the remedy.
         """
         assert not self._service.missing
         again = sum(count - 1 for count in self._service.attempts.values())

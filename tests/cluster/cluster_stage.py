@@ -1,4 +1,4 @@
-"""Types of the fixtures that look at a cluster from outside."""
+"""Types of the fixtures of cluster tests."""
 
 from __future__ import annotations
 

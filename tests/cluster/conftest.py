@@ -1,4 +1,4 @@
-"""What cluster tests look at from outside: processes and the name server's tables."""
+"""Fixtures of cluster tests: running processes and the name server's broker table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.processes import WAIT_SECONDS, Watched
 
 @pytest.fixture
 def watch() -> Iterator[Watch]:
-    """``watch(pids)`` gives something to wait for the end of those processes with."""
+    """``watch(pids)`` returns a ``Watched``, which waits until those processes have ended."""
     with contextlib.ExitStack() as stack:
 
         def hold(pids: Iterable[int]) -> Watched:
@@ -35,7 +35,7 @@ def watch() -> Iterator[Watch]:
 
 @pytest.fixture
 def processes_of() -> ProcessesOf:
-    """``processes_of(directory)``: command lines of running processes that name the directory."""
+    """``processes_of(directory)`` returns the command lines of running processes that name the directory."""
 
     def find(directory: Path) -> list[str]:
         found = []

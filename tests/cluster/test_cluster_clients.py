@@ -29,8 +29,8 @@ from rewindmq.race.sim import World
 SCALE = 0.05
 
 
-class Somewhere(ClusterClients):
-    """A cluster that is not started."""
+class StubCluster(ClusterClients):
+    """A stand-in for a cluster, which starts no process."""
 
     def __init__(self, **options: Any) -> None:
         self._options = options
@@ -45,7 +45,7 @@ class Somewhere(ClusterClients):
 
 
 class Undecided:
-    """Says nothing about any transaction."""
+    """A transaction listener that returns no state."""
 
     def execute_local_transaction(self, message: Message, arg: Any) -> LocalTransactionState | None:
         return None
@@ -54,26 +54,26 @@ class Undecided:
         return None
 
 
-def test_clients_take_over_name_server_time_scale_and_profile() -> None:
-    cluster = Somewhere(time_scale=0.5, profile=Profile.V53)
-    members = [
+def test_clients_inherit_name_server_time_scale_and_profile() -> None:
+    cluster = StubCluster(time_scale=0.5, profile=Profile.V53)
+    clients = [
         cluster.producer("G"),
         cluster.transaction_producer("G", listener=Undecided()),
         cluster.push_consumer("G"),
         cluster.pull_consumer("G"),
         cluster.lite_pull_consumer("G"),
     ]
-    for member in members:
-        assert member.config.namesrv_addrs == ("127.0.0.1:1",)
-        assert member.config.profile.release is Profile.V53
-        assert member.runtime is members[0].runtime
-    assert cluster.admin().runtime is members[0].runtime
+    for client in clients:
+        assert client.config.namesrv_addrs == ("127.0.0.1:1",)
+        assert client.config.profile.release is Profile.V53
+        assert client.runtime is clients[0].runtime
+    assert cluster.admin().runtime is clients[0].runtime
     assert cluster.admin().profile.release is Profile.V53
-    assert members[0].runtime.clock.scale == 0.5
+    assert clients[0].runtime.clock.scale == 0.5
 
 
-def test_options_count_instead_of_the_clusters() -> None:
-    cluster = Somewhere(time_scale=0.5, profile=Profile.V53, seed=1)
+def test_options_of_a_client_override_those_of_the_cluster() -> None:
+    cluster = StubCluster(time_scale=0.5, profile=Profile.V53, seed=1)
     consumer = cluster.push_consumer("G", profile="epoch", pull_batch_size=7)
     assert consumer.config.profile is CLIENT_PROFILES[Profile.EPOCH]
     assert consumer.options.pull_batch_size == 7
@@ -81,21 +81,22 @@ def test_options_count_instead_of_the_clusters() -> None:
     assert cluster.producer("G", runtime=runtime).runtime is runtime
 
 
-def test_a_seed_is_taken_over() -> None:
-    cluster = Somewhere(seed=7)
+def test_clients_inherit_the_seed() -> None:
+    cluster = StubCluster(seed=7)
     assert cluster.admin().runtime.random.random() == cluster.admin().runtime.random.random()
 
 
-def test_a_local_cluster_says_what_its_clients_take_over() -> None:
+def test_a_local_cluster_lists_the_options_that_its_clients_inherit() -> None:
     assert LocalCluster(time_scale=SCALE).client_options == {"time_scale": SCALE, "profile": Profile.V49}
     seeded = LocalCluster(profile="v42", seed=3)
     assert seeded.client_options == {"time_scale": 1.0, "profile": Profile.V42, "seed": 3}
     assert AsyncLocalCluster(seeded).client_options == seeded.client_options
 
 
-def test_help_names_what_the_methods_take() -> None:
-    assert str(inspect.signature(LocalCluster.push_consumer)) == "(self, group, /, **options)"
-    assert "Make a ``PushConsumer`` of a group." in pydoc.plain(pydoc.render_doc(LocalCluster))
+def test_help_shows_parameters_and_result_of_the_methods() -> None:
+    signature = inspect.signature(LocalCluster.push_consumer)
+    assert str(signature) == "(self, group: 'str', /, **options: 'Any') -> 'rewindmq.PushConsumer'"
+    assert "Create a ``PushConsumer`` of a group." in pydoc.plain(pydoc.render_doc(LocalCluster))
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +105,8 @@ def cluster() -> Iterator[LocalCluster]:
         yield cluster
 
 
-async def test_nothing_is_left_of_clients_that_have_stopped(cluster: LocalCluster) -> None:
-    """A plain listener runs on a thread, which ends with the last client."""
+async def test_worker_threads_end_with_the_last_client(cluster: LocalCluster) -> None:
+    """A plain listener runs on a worker thread."""
     loop = asyncio.get_running_loop()
     came: asyncio.Future[str] = loop.create_future()
 
@@ -125,7 +126,7 @@ async def test_nothing_is_left_of_clients_that_have_stopped(cluster: LocalCluste
 
 
 class Warnings(logging.Handler):
-    """Keeps warnings, and tells when the first has come."""
+    """A log handler that stores warnings and sets ``came`` at the first."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -137,7 +138,7 @@ class Warnings(logging.Handler):
         self.came.set()
 
 
-async def test_a_client_of_another_time_scale_is_told_so_once(cluster: LocalCluster) -> None:
+async def test_a_client_with_another_time_scale_logs_one_warning(cluster: LocalCluster) -> None:
     log, warnings = logging.getLogger("rewindmq.client.core.instance"), Warnings()
     broker = cluster.brokers["broker-a"].address
     log.addHandler(warnings)
@@ -156,7 +157,7 @@ async def test_a_client_of_another_time_scale_is_told_so_once(cluster: LocalClus
         log.removeHandler(warnings)
 
 
-async def test_a_client_of_the_same_time_scale_is_told_nothing(
+async def test_a_client_with_the_same_time_scale_logs_no_warning(
     cluster: LocalCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with cluster.producer("fitting") as producer:

@@ -1,4 +1,4 @@
-"""An error that leaves a cluster's block says what the members logged: their logs go with the cluster."""
+"""An error that leaves a cluster's block carries the processes' logs, whose files are removed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def notes(error: BaseException) -> str:
     return "\n".join(getattr(error, "__notes__", ()))
 
 
-def test_a_failure_in_the_block_carries_the_logs_of_the_members() -> None:
+def test_a_failure_in_the_block_carries_the_logs_of_the_processes() -> None:
     with pytest.raises(ZeroDivisionError) as failure, LocalCluster(brokers=1):
         _ = 1 // 0
     assert "the log of namesrv ends:" in notes(failure.value)

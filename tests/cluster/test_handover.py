@@ -1,4 +1,4 @@
-"""What a parent hands to a member over standard input, and the ways that can go wrong."""
+"""The line that a parent writes to a broker's standard input, and how that can fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def broker_command(tmp_path: Path) -> list[str]:
         (b"x" * 5_000 + b"\n", "the first line of standard input is too long or not UTF-8"),
     ],
 )
-def test_a_first_line_that_is_none_is_an_error(given: bytes, complaint: str) -> None:
+def test_an_incomplete_or_overlong_first_line_is_an_error(given: bytes, complaint: str) -> None:
     reading, writing = os.pipe()
     try:
         os.write(writing, given)
@@ -48,8 +48,8 @@ def test_a_bad_first_line_is_a_one_line_error(broker_command: list[str]) -> None
     assert result.stderr.count(b"\n") == 1
 
 
-def test_a_broker_serves_though_its_name_server_is_not_there(broker_command: list[str]) -> None:
-    """It goes on trying; what follows the first line is left to the lifeline."""
+def test_a_broker_serves_while_its_name_server_is_unreachable(broker_command: list[str]) -> None:
+    """The broker keeps trying to register. It ignores standard input after the first line, except its end."""
     with subprocess.Popen(
         broker_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

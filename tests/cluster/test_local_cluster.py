@@ -1,4 +1,4 @@
-"""A local cluster of real processes: it comes up, survives losses, and leaves nothing behind."""
+"""A local cluster of real processes: it starts, survives kills, and leaves no process or file behind."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def entries(directory: Path) -> list[str]:
 
 
 def until(condition: Callable[[], object]) -> None:
-    """Look again and again; each look reads all of /proc, which is pause enough."""
+    """Poll a condition without a pause; each poll reads all of /proc, which takes long enough."""
     while not condition():
         pass
 
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary directories of this test appear."""
+    """The parent directory of this test's temporary directories."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
@@ -77,7 +77,7 @@ def test_sync_use_keeps_a_given_directory(tmp_path: Path, watch: Watch) -> None:
         _ = cluster.namesrv_address
 
 
-async def test_a_killed_broker_comes_back_at_its_port(brokers_at: BrokersAt) -> None:
+async def test_a_killed_broker_restarts_at_its_port(brokers_at: BrokersAt) -> None:
     async with LocalCluster(brokers=2, time_scale=FAST) as cluster:
         address, pid = cluster.brokers["broker-a"].address, cluster.brokers["broker-a"].pid
         await cluster.kill("broker-a")
@@ -99,7 +99,7 @@ async def test_a_stopped_broker_and_a_restarted_name_server(brokers_at: BrokersA
         address = cluster.namesrv_address
         await cluster.restart("namesrv")
         assert cluster.namesrv_address == address
-        # Nothing is kept: the broker's next registration fills the tables again.
+        # The name server stores no routes: the broker's next registration fills the tables again.
         await brokers_at(address, {"broker-a"})
 
 
@@ -117,7 +117,7 @@ def test_an_exception_in_the_block_leaves_no_process(scratch: Path, watch: Watch
     assert entries(scratch) == []
 
 
-def test_a_member_that_cannot_start_takes_the_others_along(scratch: Path, processes_of: ProcessesOf) -> None:
+def test_a_process_that_cannot_start_stops_the_others(scratch: Path, processes_of: ProcessesOf) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ClusterError) as caught, LocalCluster(brokers=1, broker_port=port):
@@ -142,11 +142,11 @@ async def test_a_cancelled_start_leaves_nothing(scratch: Path, processes_of: Pro
     assert entries(scratch) == []
 
 
-def test_unknown_members_and_counts_are_refused() -> None:
+def test_unknown_names_and_counts_out_of_range_are_refused() -> None:
     for count in (0, 27):
         with pytest.raises(ClusterError, match="brokers must be 1 to 26"):
             LocalCluster(brokers=count)
-    with pytest.raises(ClusterError, match="there is no member 'broker-a'"):
+    with pytest.raises(ClusterError, match="there is no process 'broker-a'"):
         LocalCluster().kill("broker-a")
 
 
@@ -170,7 +170,7 @@ def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch: Watch) -> N
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_up_ends_with_all_members(
+def test_up_ends_with_all_its_processes(
     tmp_path: Path, number: signal.Signals, watch: Watch, processes_of: ProcessesOf
 ) -> None:
     command = ["up", "-p", "0", "--brokers", "1", "--dir", str(tmp_path / "data"), "--ready-json"]
@@ -192,7 +192,7 @@ def test_up_ends_with_all_members(
     assert processes_of(tmp_path) == []
 
 
-def test_up_prints_a_table_and_tells_of_a_lost_member(tmp_path: Path) -> None:
+def test_up_prints_a_table_and_reports_a_process_that_ended(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "rewindmq", "up", "-p", "0", "--brokers", "1", "--dir", str(tmp_path)],
         stdout=subprocess.PIPE,
@@ -202,9 +202,9 @@ def test_up_prints_a_table_and_tells_of_a_lost_member(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
         lines = [process.stdout.readline().rstrip("\n") for _ in range(6)]
-        assert lines[0].split() == ["member", "address", "pid", "log"]
+        assert lines[0].split() == ["process", "address", "pid", "log"]
         (_, namesrv, _, _), (broker, _, pid, log) = lines[1].split(), lines[2].split()
-        assert lines[3:] == ["", f"export NAMESRV_ADDR={namesrv}", "ready; Ctrl-C stops all members"]
+        assert lines[3:] == ["", f"export NAMESRV_ADDR={namesrv}", "ready; Ctrl-C stops all processes"]
         os.kill(int(pid), signal.SIGKILL)
         assert process.stderr.readline() == f"rewindmq up: {broker} has ended, see {log}\n"
         process.send_signal(signal.SIGINT)
@@ -263,7 +263,7 @@ def test_up_sets_keys_of_all_brokers(tmp_path: Path) -> None:
         ("haListenPort=1", "argument --set: haListenPort is set by each broker, to any free port"),
     ],
 )
-def test_up_takes_no_such_setting(capsys: pytest.CaptureFixture[str], setting: str, words: str) -> None:
+def test_up_refuses_a_bad_setting(capsys: pytest.CaptureFixture[str], setting: str, words: str) -> None:
     with pytest.raises(SystemExit) as refused:
         main(["up", "-p", "0", "--set", setting])
     assert refused.value.code == 2
@@ -279,7 +279,9 @@ def test_up_takes_no_such_setting(capsys: pytest.CaptureFixture[str], setting: s
         ("store=1", "there is no key store"),
     ],
 )
-def test_a_broker_of_a_cluster_takes_no_such_line(tmp_path: Path, line: str, words: str) -> None:
+def test_a_broker_of_a_cluster_refuses_a_bad_line_of_broker_conf(
+    tmp_path: Path, line: str, words: str
+) -> None:
     path = tmp_path / "broker.conf"
     path.write_text(line + "\n")
     with pytest.raises(ConfigError) as refused:
@@ -288,7 +290,9 @@ def test_a_broker_of_a_cluster_takes_no_such_line(tmp_path: Path, line: str, wor
     assert "\n" not in str(refused.value)
 
 
-def test_up_says_in_one_line_what_a_broker_does_not_take(tmp_path: Path, processes_of: ProcessesOf) -> None:
+def test_up_names_a_setting_that_a_broker_refuses_in_one_line(
+    tmp_path: Path, processes_of: ProcessesOf
+) -> None:
     command = ["up", "-p", "0", "--brokers", "1", "--dir", str(tmp_path), "--set", "resetmode=server"]
     result = subprocess.run(
         [sys.executable, "-m", "rewindmq", *command], capture_output=True, text=True, timeout=WAIT_SECONDS
@@ -299,7 +303,7 @@ def test_up_says_in_one_line_what_a_broker_does_not_take(tmp_path: Path, process
     assert processes_of(tmp_path) == []
 
 
-def test_up_into_something_that_is_no_directory(tmp_path: Path) -> None:
+def test_up_refuses_a_file_as_directory(tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")
     result = subprocess.run(

@@ -1,4 +1,4 @@
-"""Masters and slaves as processes: kills in the midst of copying."""
+"""Masters and slaves as processes, killed while the slave copies."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ async def test_a_slave_and_a_master_killed_while_they_copy_have_the_same_log_in_
         await cluster.stop("broker-a")
         await cluster.stop("broker-a-s1")
         logs = [
-            {path.name: path.read_bytes() for path in (member.store_path / "commitlog").iterdir()}
-            for member in (master, slave)
+            {path.name: path.read_bytes() for path in (broker.store_path / "commitlog").iterdir()}
+            for broker in (master, slave)
         ]
         assert logs[0] == logs[1]
     runtime.workers.close()

@@ -1,4 +1,4 @@
-"""A scaled cluster scales what messages wait for, too."""
+"""The time scale of a cluster applies to the delays of messages, too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCALE = 0.002
 
 
 async def test_the_time_scale_shortens_the_delays_of_messages() -> None:
-    """Level 9 takes five minutes, 0.6 s here."""
+    """Delay level 9 is five minutes, and 0.6 s at this time scale."""
     runtime = system_runtime(time_scale=SCALE)
     came: asyncio.Future[MessageExt] = asyncio.get_running_loop().create_future()
 

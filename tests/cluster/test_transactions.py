@@ -1,4 +1,4 @@
-"""Transactions end to end, every member a process: a producer and a broker die, and nothing is lost."""
+"""Transactions between processes: a producer and a broker are killed, and no committed message is lost."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.support.processes import WAIT_SECONDS
 
 TIME_SCALE = 0.05
-# Protocol seconds for the interval; the age is by the wall clock.
+# Milliseconds; the time scale shortens both.
 BROKER = {"transactionCheckInterval": "10000", "transactionTimeOut": "100"}
 
 COMMITTED = {b"0", b"2", b"100", b"102", b"104"}
 
 
 class ByBody:
-    """A transaction is committed when the number in its body is even."""
+    """A transaction listener that commits messages whose body is an even number."""
 
     def __init__(self) -> None:
         self.checked: list[bytes] = []
@@ -50,7 +50,7 @@ def _state_of(body: bytes) -> LocalTransactionState:
 
 
 async def half_messages_of_a_dead_producer(namesrv: str) -> None:
-    """100 to 105, whose producer is gone before it says how they end."""
+    """Send half messages 100 to 105 by a producer that ends without a commit or rollback."""
     arguments = ["produce", "-n", namesrv, "-t", "T", "-g", "TP", "-c", "6", "--first", "100"]
     await asyncio.to_thread(
         subprocess.run,
@@ -62,7 +62,8 @@ async def half_messages_of_a_dead_producer(namesrv: str) -> None:
 
 
 @pytest.mark.parametrize("profile", ["v49", pytest.param("v53", marks=pytest.mark.long)])
-async def test_another_producer_answers_for_a_dead_one_at_a_broker_that_was_killed(profile: str) -> None:
+async def test_another_producer_of_the_group_resolves_the_transactions_of_a_dead_one(profile: str) -> None:
+    """The broker is killed and restarted between the half messages and the checks."""
     received: list[bytes] = []
     everything = asyncio.Event()
 
@@ -96,8 +97,8 @@ async def test_another_producer_answers_for_a_dead_one_at_a_broker_that_was_kill
                 await producer.send_message_in_transaction(Message("T", b"%d" % number))
             await asyncio.wait_for(everything.wait(), WAIT_SECONDS)
     runtime.workers.close()
-    # A check that is repeated before the answer to the first one counts is answered twice: such a message
-    # may come twice, as in RocketMQ (docs/transactions.md).
+    # If the broker repeats a check before it has processed the first reply, the producer replies twice. The
+    # message may then be delivered twice, as in RocketMQ (docs/transactions.md).
     assert set(received) == COMMITTED
-    # Those that came although their own producer could not say so; others may have been asked about, too.
+    # The committed messages of the dead producer; the broker may have checked others, too.
     assert {b"100", b"102", b"104"} <= set(transactions.checked)

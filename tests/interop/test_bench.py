@@ -33,7 +33,7 @@ _ROWS = (
 
 
 def test_every_row_is_measured(tmp_path: Path) -> None:
-    """Both clusters take every load from the official client, and none of its messages fails."""
+    """Both clusters get every load from the official client, and no message fails."""
     for name in ("java", "mvn"):
         tool(name)
     file = tmp_path / "rows.json"
@@ -47,14 +47,14 @@ def test_every_row_is_measured(tmp_path: Path) -> None:
         assert row["name"].startswith(name)
         assert row["name"] in output
         assert "failed" not in row["note"], row["note"]
-        for side in (row["real"], row["ours"]):
+        for side in (row["rocketmq"], row["rewindmq"]):
             assert len(side["samples"]) == 1
             assert side["samples"][0] > 0
     assert "never published" in output
 
 
 def _run(command: list[str]) -> tuple[int, str, str]:
-    """Exit code and what was printed; where it takes too long, it ends in order with all that it started."""
+    """Return exit code, output and errors; after the time limit, stop the command and all that it started."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as process:
         try:
@@ -70,7 +70,7 @@ def _run(command: list[str]) -> tuple[int, str, str]:
 
 
 @pytest.mark.chosen
-def test_no_other_load_goes_with_it() -> None:
+def test_a_comparison_refuses_other_loads() -> None:
     command = [sys.executable, "-m", "bench", "--vs-rocketmq", "--only", "send"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from rewindmq.cluster.member import Member
+from rewindmq.cluster.server_process import ServerProcess
 from rewindmq.protocol.config.property_file import format_properties_file
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.address import parse_address
@@ -20,7 +20,7 @@ class OurNamesrv:
 
     def __init__(self, profile: Profile, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._member = Member("namesrv", directory / "namesrv.log", directory)
+        self._member = ServerProcess("namesrv", directory / "namesrv.log", directory)
         arguments = ["namesrv", "-p", "0", "--host", "127.0.0.1", "--root", str(directory)]
         self._member.launch([*arguments, "--profile", profile.value])
         try:
@@ -61,7 +61,9 @@ class OurBroker:
         self._namesrv = namesrv
         self._file = directory / "rewindmq.conf"
         self._config = {**COMMON_CONFIG, "profile": profile.value, **config}
-        self._member = Member(str(config.get("brokerName", BROKER)), directory / "rewindmq.log", directory)
+        self._member = ServerProcess(
+            str(config.get("brokerName", BROKER)), directory / "rewindmq.log", directory
+        )
         self.start()
 
     @property

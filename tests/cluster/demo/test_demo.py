@@ -1,4 +1,4 @@
-"""The demonstration as a user runs it."""
+"""The demo as a user runs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.processes import WAIT_SECONDS, Watched
 
 RESETS = ["reset to the start", "reset into the middle", "skip accumulation"]
 STEPS = [
-    "220 received",
+    "notification received",
     "suspended",
     "queues dropped",
     "wait over",
@@ -35,7 +35,7 @@ STEPS = [
 
 
 def run_demo(tmp_path: Path, *options: str, seconds: float) -> tuple[dict[str, Any], str]:
-    """Run it to its end; gives the report and what was printed."""
+    """Run the demo to its end; return the report and the output."""
     report = tmp_path / "report.json"
     done = subprocess.run(
         [sys.executable, "-m", "rewindmq", "demo", "--report", str(report), *options],
@@ -44,8 +44,8 @@ def run_demo(tmp_path: Path, *options: str, seconds: float) -> tuple[dict[str, A
         timeout=seconds,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    told: dict[str, Any] = json.loads(report.read_text())
-    return told, done.stdout
+    content: dict[str, Any] = json.loads(report.read_text())
+    return content, done.stdout
 
 
 def is_alive(pid: int) -> bool:
@@ -53,7 +53,7 @@ def is_alive(pid: int) -> bool:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
         return False
-    # An orphan that nobody waits for stays listed as a zombie.
+    # An ended process stays listed as a zombie until its parent waits for it.
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
@@ -88,32 +88,32 @@ def test_every_figure_is_verified_and_no_process_is_left(tmp_path: Path) -> None
 
 
 def check_timeline(reset: dict[str, Any], *, least_wait_ms: int) -> None:
-    """Steps in their order, and the command's return long before the wait is over."""
+    """Check that the steps are in order, and that the command returns long before the wait is over."""
     admin = reset["timeline"]["admin"]
     assert [step["step"] for step in admin] == [
-        "105 answered by the name server",
-        "222 sent to broker-a",
-        "222 answered by broker-a",
-        "222 sent to broker-b",
-        "222 answered by broker-b",
+        "the name server returned the route",
+        "reset sent to broker-a",
+        "broker-a returned the targets",
+        "reset sent to broker-b",
+        "broker-b returned the targets",
     ]
-    notices = reset["timeline"]["notices"]
-    assert {(notice["consumer"], notice["broker"]) for notice in notices} == {
+    notifications = reset["timeline"]["notifications"]
+    assert {(notification["consumer"], notification["broker"]) for notification in notifications} == {
         (consumer, broker) for consumer in ("consumer-1", "consumer-2") for broker in ("broker-a", "broker-b")
     }
-    assert sum(notice["queues"] for notice in notices) == 8
-    for notice in notices:
-        steps = notice["steps"]
+    assert sum(notification["queues"] for notification in notifications) == 8
+    for notification in notifications:
+        steps = notification["steps"]
         assert steps["wait over"] - steps["suspended"] >= least_wait_ms
         assert steps["wait over"] > reset["answeredMs"]
-        if notice["queues"]:
+        if notification["queues"]:
             times = [steps[name] for name in STEPS]
             assert times == sorted(times)
 
 
 @contextmanager
-def demo_at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
-    """A demo in the middle of its work at real speed, and its six processes."""
+def running_demo(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """Start a demo at real speed; give it and its six processes once it consumes."""
     with subprocess.Popen(
         [sys.executable, "-u", "-m", "rewindmq", "demo", "--messages", "100"],
         stdout=subprocess.PIPE,
@@ -124,7 +124,7 @@ def demo_at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[i
     ) as demo:
         assert demo.stdout is not None
         for line in demo.stdout:
-            # What comes next takes some 10 s.
+            # The reset that comes next takes some 10 s.
             if line.startswith("consume from the first offset"):
                 break
         children = _children(demo.pid)
@@ -134,7 +134,7 @@ def demo_at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[i
 
 @pytest.mark.parametrize(
     "signals",
-    # The last one stands for all in the default group: every start is six processes.
+    # The default group runs the last case only: every start is six processes.
     [
         pytest.param((signal.SIGINT,), marks=pytest.mark.long),
         pytest.param((signal.SIGTERM,), marks=pytest.mark.long),
@@ -145,7 +145,7 @@ def demo_at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[i
 def test_a_signal_leaves_no_process_and_no_directory(
     tmp_path: Path, signals: tuple[signal.Signals, ...]
 ) -> None:
-    with demo_at_work(tmp_path) as (demo, children):
+    with running_demo(tmp_path) as (demo, children):
         for number in signals:
             demo.send_signal(number)
         _, error = demo.communicate(timeout=WAIT_SECONDS)
@@ -155,7 +155,7 @@ def test_a_signal_leaves_no_process_and_no_directory(
 
 
 def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path: Path) -> None:
-    with demo_at_work(tmp_path) as (demo, children):
+    with running_demo(tmp_path) as (demo, children):
         consumers = [pid for pid in children if b"\0consumer\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         os.kill(consumers[0], signal.SIGKILL)
         _, error = demo.communicate(timeout=WAIT_SECONDS)
@@ -165,10 +165,10 @@ def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-# The lifeline that ends them is tested with a killed cluster, too (tests/cluster).
+# The default group tests the lifeline with a killed cluster (tests/cluster/test_local_cluster.py).
 @pytest.mark.long
 def test_no_process_outlives_a_killed_demo(tmp_path: Path) -> None:
-    with demo_at_work(tmp_path) as (demo, children), closing(Watched(children)) as watched:
+    with running_demo(tmp_path) as (demo, children), closing(Watched(children)) as watched:
         demo.kill()
         demo.communicate(timeout=WAIT_SECONDS)
         watched.wait_gone()
@@ -185,7 +185,7 @@ def test_a_used_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.startswith(f"rewindmq demo: {tmp_path} is not empty")
 
 
-def test_a_report_that_cannot_be_written_is_found_out_first(
+def test_a_report_that_cannot_be_written_fails_before_the_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["demo", "--report", str(tmp_path / "no" / "report.json")]) == 1
@@ -195,7 +195,7 @@ def test_a_report_that_cannot_be_written_is_found_out_first(
 @pytest.mark.parametrize(
     "words", [["--messages", "99"], ["--messages", "many"], ["--time-scale", "0"], ["--profile", "v1"]]
 )
-def test_options_out_of_range(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_out_of_range_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as refused:
         main(["demo", *words])
     assert refused.value.code == 2

@@ -1,4 +1,4 @@
-"""The one wait that nothing shortens: a reset at real speed, on real sockets, against a broker process."""
+"""A reset at real speed, on real sockets, with a broker process."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_a_consumer_waits_10_s_before_it_applies_a_reset() -> None:
                 await producer.send(Message("TopicTest", b"Hello RocketMQ %d" % number, "TagA"))
             async with consumer:
                 await until_delivered(MESSAGES)
-                # The 5 s timer would do it too.
+                # Store the offsets now; the 5 s timer would do it later.
                 await consumer.persist_offsets()
                 moments.clear()
                 result = await admin.reset_offset_by_timestamp("TopicTest", "G", 0)

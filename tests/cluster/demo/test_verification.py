@@ -1,4 +1,4 @@
-"""What the demo verifies with must itself find every mistake."""
+"""The demo's checks find every mistake."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ B = MessageQueue("T", "broker-b", 0)
 TIMES = [100, 200, 200, 200, 300, 400]
 
 
-# docs/spec/broker.md B.10, worked example; timestamps that no entry has.
+# The worked example of docs/spec/broker.md B.10; no entry has one of these timestamps.
 @pytest.mark.parametrize(
     ("timestamp", "old", "new"), [(50, 0, 0), (240, 3, 4), (250, 3, 4), (260, 4, 4), (500, 5, 6)]
 )
-def test_expected_targets_of_both_search_rules(timestamp: int, old: int, new: int) -> None:
+def test_both_search_rules_give_the_targets_of_the_specification(timestamp: int, old: int, new: int) -> None:
     assert (nearest(TIMES, timestamp), lower_bound(TIMES, timestamp)) == (old, new)
 
 
-def test_an_empty_queue_is_left_at_its_start() -> None:
+def test_a_search_in_an_empty_queue_gives_0() -> None:
     assert (nearest([], 5), lower_bound([], 5)) == (0, 0)
 
 
@@ -75,7 +75,7 @@ def event(
     return Event(consumer, point, at_ms, queue, offset, address)
 
 
-def test_the_last_answer_to_14_is_what_counts_as_stored() -> None:
+def test_the_stored_offset_is_that_of_the_last_take_over() -> None:
     journal = Journal()
     journal.add(event(Point.QUEUE_ADDED, 1, A, offset=9))
     journal.add(event(Point.QUEUE_ADDED, 2, A, offset=4))
@@ -94,13 +94,13 @@ def test_deliveries_are_counted_from_any_mark() -> None:
         assert journal.count_deliveries(mark) == len(journal.deliveries(mark))
 
 
-def test_a_timeline_tells_the_notices_of_two_brokers_apart() -> None:
+def test_a_timeline_separates_the_notifications_of_two_brokers() -> None:
     entries: list[Entry] = [
         event(Point.RESET_NOTICE_RECEIVED, 1002, address="host:1"),
         event(Point.SUSPENDED, 1003),
         event(Point.QUEUE_DROPPED, 1004, A),
         event(Point.RESET_NOTICE_RECEIVED, 1005, address="host:2"),
-        # A commit of the 5 s timer, before the reset's own.
+        # A commit of the 5 s timer, before the reset's own commit.
         event(Point.COMMIT_SENT, 1500, A),
         event(Point.WAIT_OVER, 11003),
         event(Point.OFFSET_APPLIED, 11004, A),
@@ -116,12 +116,12 @@ def test_a_timeline_tells_the_notices_of_two_brokers_apart() -> None:
         event(Point.REBALANCED, 21013),
     ]
     names = {"host:1": "broker-a", "host:2": "broker-b"}
-    timeline = build_timeline(1000, [AdminStep("105", 1001)], entries, names)
-    assert timeline.admin == [AdminStep("105", 1)]
-    first, second = timeline.notices
+    timeline = build_timeline(1000, [AdminStep("route", 1001)], entries, names)
+    assert timeline.admin == [AdminStep("route", 1)]
+    first, second = timeline.notifications
     assert (first.broker, first.queues, first.wait_ms) == ("broker-a", 1, 10_000)
     assert first.steps == {
-        "220 received": 2,
+        "notification received": 2,
         "suspended": 3,
         "queues dropped": 4,
         "wait over": 10_003,
@@ -135,7 +135,7 @@ def test_a_timeline_tells_the_notices_of_two_brokers_apart() -> None:
     }
     assert (second.broker, second.queues, second.wait_ms) == ("broker-b", 0, 10_000)
     assert second.steps == {
-        "220 received": 5,
+        "notification received": 5,
         "suspended": 10_011,
         "wait over": 20_011,
         "resumed": 20_012,

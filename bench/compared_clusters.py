@@ -23,15 +23,15 @@ from tools.interop.servers import JAVA_17, free_port, rocketmq_home
 from tools.interop.toolchains import server_jars, tool
 from tools.interop.versions import SERVER_4
 
-REAL: Final = f"RocketMQ {SERVER_4}"
-OURS: Final = "RewindMQ"
+ROCKETMQ: Final = f"RocketMQ {SERVER_4}"
+REWINDMQ: Final = "RewindMQ"
 _BROKER: Final = "broker-a"
 _START_SECONDS: Final = 120.0
 _STOP_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.01
 _START_TRIES: Final = 3
 
-# What runbroker.sh and runserver.sh say, but for the sizes: 8 and 4 GB there. Files of GC logs are left out.
+# The options of runbroker.sh and runserver.sh, except heap sizes (8 and 4 GB there) and GC log files.
 _G1: Final = (
     "-server",
     "-XX:+UseG1GC",
@@ -43,13 +43,13 @@ _G1: Final = (
     "-XX:-UseLargePages",
 )
 NAMESRV_HEAP: Final = ("-Xms256m", "-Xmx256m")
-# Small, and no page of it touched before it is used: what favours the real broker where starts and idle
-# memory are compared. With a load it gets what it likes to have.
+# Starts and idle memory: a small heap without pre-touched pages favours RocketMQ. Under load it gets the
+# pre-touched heap that its scripts ask for.
 IDLE_HEAP: Final = ("-Xms512m", "-Xmx512m")
 LOADED_HEAP: Final = ("-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch")
 
-# Neither refuses what a busy machine is late with; everything else is as it comes.
-_REAL_CONFIG: Final = {
+# The time-outs keep the broker from refusing sends on a busy machine. All other keys have their defaults.
+_ROCKETMQ_CONFIG: Final = {
     "brokerClusterName": "DefaultCluster",
     "brokerName": _BROKER,
     "brokerId": 0,
@@ -62,16 +62,16 @@ _REAL_CONFIG: Final = {
 
 
 class StartError(Exception):
-    """A cluster did not come up."""
+    """A cluster did not start."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class ComparedCluster:
     """A running cluster.
 
     Attributes:
-        start_seconds: from the command until the broker is in the name server's list.
-        others: processes that only watch over these two.
+        start_seconds: seconds from the command until the broker is registered at the name server.
+        others: processes that only watch the name server and the broker.
     """
 
     name: str
@@ -81,22 +81,23 @@ class Rival:
     start_seconds: float
     others: tuple[int, ...] = ()
 
-    def rest(self) -> None:
-        """Stand still, so that it takes nothing from the other one."""
+    def suspend(self) -> None:
+        """Stop the processes with SIGSTOP, so that they take no processor time from the other cluster."""
         for pid in (self.broker_pid, self.namesrv_pid):
             os.kill(pid, signal.SIGSTOP)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
+        """Continue the processes with SIGCONT."""
         for pid in (self.namesrv_pid, self.broker_pid):
             os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager
-def real_rocketmq(heap: tuple[str, ...]) -> Iterator[Rival]:
-    """The real name server and, as soon as it answers, the broker.
+def rocketmq_cluster(heap: tuple[str, ...]) -> Iterator[ComparedCluster]:
+    """Start RocketMQ's name server and, as soon as it serves, the broker.
 
     Args:
-        heap: Java's options for the broker's.
+        heap: Java options for the broker's heap.
     """
     jars = server_jars(SERVER_4)
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-", ignore_cleanup_errors=True) as name:
@@ -105,21 +106,21 @@ def real_rocketmq(heap: tuple[str, ...]) -> Iterator[Rival]:
             directory = Path(name) / str(attempt)
             directory.mkdir()
             try:
-                rival = _start_real(jars, directory, heap, processes)
-                if rival is not None:
-                    yield rival
+                cluster = _start_rocketmq(jars, directory, heap, processes)
+                if cluster is not None:
+                    yield cluster
                     return
             finally:
                 _end(processes)
             if attempt + 1 < _START_TRIES:
                 shutil.rmtree(directory)
         text = "".join(path.read_text(errors="replace")[-1000:] for path in sorted(directory.glob("*.log")))
-        raise StartError(f"the real RocketMQ did not start:\n{text}")
+        raise StartError(f"{ROCKETMQ} did not start:\n{text}")
 
 
-def _start_real(
+def _start_rocketmq(
     jars: Path, directory: Path, heap: tuple[str, ...], processes: list[subprocess.Popen[bytes]]
-) -> Rival | None:
+) -> ComparedCluster | None:
     """Return the cluster; None if a process ended because another process had taken its port."""
     namesrv, broker = free_port(0), free_port(-2, 0, 1)
     home = rocketmq_home(directory)
@@ -130,19 +131,19 @@ def _start_real(
     store = directory / "store"
     places = {"storePathRootDir": store, "storePathCommitLog": store / "commitlog", "rocketmqHome": home}
     address = f"127.0.0.1:{namesrv}"
-    keys = _REAL_CONFIG | places | {"namesrvAddr": address, "listenPort": broker}
+    keys = _ROCKETMQ_CONFIG | places | {"namesrvAddr": address, "listenPort": broker}
     _write_keys(directory / "broker.conf", keys)
     started = time.perf_counter()
     deadline = started + _START_SECONDS
     processes.append(_java(jars, "namesrv", "namesrv.NamesrvStartup", NAMESRV_HEAP, directory, home))
-    # A broker that finds no name server yet tries again after ten seconds.
-    if not _wait(lambda: _cluster_info(address) is not None, REAL, processes, deadline):
+    # A broker that does not find the name server tries again only after ten seconds.
+    if not _wait(lambda: _cluster_info(address) is not None, ROCKETMQ, processes, deadline):
         return None
     processes.append(_java(jars, "broker", "broker.BrokerStartup", heap, directory, home))
-    if not _wait(lambda: _is_registered(address, f"127.0.0.1:{broker}"), REAL, processes, deadline):
+    if not _wait(lambda: _is_registered(address, f"127.0.0.1:{broker}"), ROCKETMQ, processes, deadline):
         return None
     seconds = time.perf_counter() - started
-    return Rival(REAL, address, processes[0].pid, processes[1].pid, seconds)
+    return ComparedCluster(ROCKETMQ, address, processes[0].pid, processes[1].pid, seconds)
 
 
 def _java(
@@ -162,7 +163,7 @@ def _java(
 def _wait(
     is_so: Callable[[], bool], who: str, processes: Sequence[subprocess.Popen[bytes]], deadline: float
 ) -> bool:
-    """Whether it came true; False when a process ended first."""
+    """Wait for a condition; return False if a process ended first."""
     while not is_so():
         if any(process.poll() is not None for process in processes):
             return False
@@ -173,7 +174,7 @@ def _wait(
 
 
 @contextmanager
-def rewindmq() -> Iterator[Rival]:
+def rewindmq_cluster() -> Iterator[ComparedCluster]:
     """Start RewindMQ as ``rewindmq up --brokers 1`` does."""
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-", ignore_cleanup_errors=True) as directory:
         command = [sys.executable, "-m", "rewindmq", "up", "--brokers", "1", "--port", "0"]
@@ -183,14 +184,16 @@ def rewindmq() -> Iterator[Rival]:
             assert process.stdout is not None
             line = next((line for line in process.stdout if line.startswith(b"{")), None)
             if line is None:
-                raise StartError("our cluster did not start")
+                raise StartError(f"{REWINDMQ} did not start")
             deadline = started + _START_SECONDS
             ready = json.loads(line)
             address, broker = ready["namesrv"]["address"], ready["brokers"][_BROKER]
-            if not _wait(lambda: _is_registered(address, broker["address"]), OURS, [process], deadline):
-                raise StartError("our cluster ended while it started")
+            if not _wait(lambda: _is_registered(address, broker["address"]), REWINDMQ, [process], deadline):
+                raise StartError(f"{REWINDMQ} ended during its start")
             seconds = time.perf_counter() - started
-            yield Rival(OURS, address, ready["namesrv"]["pid"], broker["pid"], seconds, (process.pid,))
+            yield ComparedCluster(
+                REWINDMQ, address, ready["namesrv"]["pid"], broker["pid"], seconds, (process.pid,)
+            )
         finally:
             _end([process])
 
@@ -200,7 +203,7 @@ def _is_registered(namesrv: str, broker: str) -> bool:
 
 
 def _cluster_info(namesrv: str) -> bytes | None:
-    """What a name server says of its brokers; None while it says nothing."""
+    """Return the name server's list of brokers, or None if it does not serve yet."""
     try:
         body = ask(namesrv, RemotingCommand(code=RequestCode.GET_BROKER_CLUSTER_INFO)).body
     except OSError:

@@ -1,7 +1,7 @@
-"""One member of a local cluster: an OS process, its ready line, its lifeline and its log.
+"""One process of a local cluster: its start, its ready line, its lifeline and its log.
 
-The member's standard input is a pipe that only the parent holds open. When the parent ends in whatever way,
-the kernel closes it and the member stops by itself.
+The process's standard input is a pipe that only the parent holds open. When the parent ends, even by SIGKILL,
+the kernel closes the pipe and the process stops by itself.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _LOG_TAIL_LINES: Final = 10
 _LOG_TAIL_BYTES: Final = 16_384
 
 
-class Member:
+class ServerProcess:
     """A name server or broker process.
 
     Args:
         name: ``namesrv`` or the broker's name.
-        log_path: standard error goes here, appended to over restarts.
-        store_path: the directory of what it keeps.
+        log_path: the file of its standard error; restarts append to it.
+        store_path: the directory of its files.
 
     Attributes:
-        address: ``host:port`` as bound by the last start; "" before the first.
+        address: ``host:port`` that the last start bound; "" before the first start.
     """
 
     def __init__(self, name: str, log_path: Path, store_path: Path, clock: Clock | None = None) -> None:
@@ -48,7 +48,7 @@ class Member:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process exists."""
+        """True while the process exists."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -56,14 +56,14 @@ class Member:
         """The process's id.
 
         Raises:
-            ClusterError: it is not running.
+            ClusterError: the process is not running.
         """
         if self._process is None or not self.is_running:
             raise ClusterError(f"{self.name} is not running")
         return self._process.pid
 
     def launch(self, arguments: Sequence[str]) -> None:
-        """Begin to run ``rewindmq ARGUMENTS``; returns before it serves."""
+        """Start ``rewindmq ARGUMENTS`` without waiting until it serves."""
         assert not self.is_running, f"{self.name} runs already"
         self._forget()
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,20 +73,21 @@ class Member:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                # Ctrl-C at the terminal is the parent's to handle: it stops the members in order.
+                # Ctrl-C at the terminal must reach only the parent, which stops the processes in order.
                 process_group=0,
             )
 
-    def tell(self, line: str) -> None:
-        """Hand a line to a member that waits for it on standard input; a dead one is found out later."""
+    def write_line(self, line: str) -> None:
+        """Write a line to the process's standard input. If the process has ended, ``wait_ready`` raises."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self._pipe("stdin").fileno(), line.encode() + b"\n")
 
     def wait_ready(self, timeout: float) -> None:
-        """Wait until the member serves, and learn its address.
+        """Wait until the process serves, and store its address.
 
         Raises:
-            ClusterError: it ended first, or said something else, or nothing within ``timeout`` seconds.
+            ClusterError: within ``timeout`` seconds the process ended, printed another line, or printed
+                nothing.
         """
         line = self._read_line(timeout)
         try:
@@ -95,24 +96,24 @@ class Member:
             raise ClusterError(f"{self.name} printed no ready line: {line[:200]!r}") from None
 
     def kill(self) -> None:
-        """SIGKILL: no clean-up, no goodbye; returns when the process is gone."""
+        """Send SIGKILL and wait until the process has ended."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._forget()
 
     def abort(self) -> None:
-        """SIGKILL without waiting; for another thread than the one that waits for the member."""
+        """Send SIGKILL without waiting; another thread may be waiting for the process."""
         if self._process is not None:
             self._process.kill()
 
     def begin_stop(self) -> None:
-        """Ask the process to stop in order, without waiting for it."""
+        """Send SIGTERM, at which the process stops in order, without waiting."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
 
     def finish_stop(self, timeout: float = STOP_SECONDS) -> None:
-        """Wait for a stop asked for before; kills what is still there after ``timeout`` seconds."""
+        """Wait until the process has ended; kill it after ``timeout`` seconds."""
         if self._process is not None:
             try:
                 self._process.wait(timeout)
@@ -122,7 +123,7 @@ class Member:
             self._forget()
 
     def log_tail(self) -> tuple[str, ...]:
-        """The last lines of the log."""
+        """Return the last lines of the log."""
         try:
             with self.log_path.open("rb") as log:
                 log.seek(0, os.SEEK_END)

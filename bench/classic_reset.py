@@ -1,4 +1,4 @@
-"""From 222 to the last of many connected consumers having received its 220."""
+"""Time from a classic reset to the reset notification at the last of many connected consumers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.protocol.subscription import build_subscription_data
 
-TOPIC = "ResetNoticeTopic"
-GROUP = "ResetNoticeGroup"
+TOPIC = "ClassicResetTopic"
+GROUP = "ClassicResetGroup"
 _QUEUES = 4
 _TIMEOUT = 10.0
 
 
 async def connected_consumers_notified(namesrv: str, broker: str, consumers: int, rounds: int) -> list[float]:
-    """Milliseconds of each round, measured in one process that holds every consumer's connection."""
+    """Return the milliseconds of each round; this process has the connections of all consumers."""
     await _prepare(namesrv, broker)
     runtime = system_runtime()
     missing = 0
@@ -45,12 +45,12 @@ async def connected_consumers_notified(namesrv: str, broker: str, consumers: int
         RequestCode.RESET_CONSUMER_CLIENT_OFFSET: on_reset,
         RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: lambda connection, request: None,
     }
-    members = [RemotingClient(runtime, handlers) for _ in range(consumers)]
+    clients = [RemotingClient(runtime, handlers) for _ in range(consumers)]
     admin = RemotingClient(runtime)
     samples = []
     try:
-        for number, member in enumerate(members):
-            response = await member.invoke(broker, _heartbeat(f"127.0.0.1@{number}"), _TIMEOUT)
+        for number, client in enumerate(clients):
+            response = await client.invoke(broker, _heartbeat(f"127.0.0.1@{number}"), _TIMEOUT)
             response.require_success()
         for _ in range(rounds):
             missing = consumers
@@ -61,12 +61,12 @@ async def connected_consumers_notified(namesrv: str, broker: str, consumers: int
             await all_notified.wait()
             samples.append((time.perf_counter() - started) * 1000)
     finally:
-        await asyncio.gather(admin.close(), *(member.close() for member in members))
+        await asyncio.gather(admin.close(), *(client.close() for client in clients))
     return samples
 
 
 async def _prepare(namesrv: str, broker: str) -> None:
-    """A topic with messages, and a stored offset in each of its queues."""
+    """Create a topic with messages, and store an offset for each of its queues."""
     async with Producer("BenchmarkProducer", namesrv) as producer:
         for _ in range(_QUEUES):
             await producer.send(Message(TOPIC, b"x"))
