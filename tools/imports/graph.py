@@ -1,4 +1,4 @@
-"""Which module imports which, read from the sources: imports inside functions and for types count too."""
+"""The import graph of the product, read from the sources, with imports inside functions and for types."""
 
 from __future__ import annotations
 

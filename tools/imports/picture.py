@@ -1,4 +1,4 @@
-"""The rooms of one folder as a picture: Mermaid, which GitHub draws."""
+"""The packages and modules of one folder as a Mermaid picture, which GitHub draws."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tools.imports.graph import Graph, circles, room_graph
 
 
 def picture(package: str, *, only_circles: bool = False) -> str:
-    """Return who imports whom among the children of a package.
+    """Return the imports among the children of a package as Mermaid text.
 
-    An arrow is left out where others lead to the same room, unless the rooms form a circle.
+    An arrow is left out if other arrows lead to the same child, unless the children form a circle.
 
     Args:
-        only_circles: leave out what is in no circle.
+        only_circles: leave out every child that is in no circle.
     """
     graph = room_graph(package)
     if only_circles:

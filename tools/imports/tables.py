@@ -1,4 +1,4 @@
-"""The tables and pictures of docs/architecture.md: what rooms hold, and which of them imports which."""
+"""The tables and pictures of docs/architecture.md: what each folder holds and imports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ASIDE: Final = re.compile(r" \([^)]*\)")
 
 
 def divided() -> list[str]:
-    """Return the packages that are divided into two rooms or more, by name."""
+    """Return the packages that contain two sub-packages or more, by name."""
     parents = [name.rpartition(".")[0] for name in packages()]
     return sorted({parent for parent in parents if parent and parents.count(parent) > 1})
 
@@ -81,7 +81,7 @@ def _label(package: str, room: str) -> str:
 
 
 def _summary(path: Path) -> str:
-    """The first sentence or line of a module's docstring, without asides."""
+    """Return the first sentence or line of a module's docstring, without asides."""
     text = ast.get_docstring(ast.parse(path.read_text())) or ""
     line = _ASIDE.sub("", text.partition("\n")[0]).partition(". ")[0]
     return line.rstrip(".").replace("``", "`").replace("|", "\\|")

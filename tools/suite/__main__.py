@@ -26,7 +26,7 @@ from tools.suite.summary import NotRun, exit_code, summary
 from tools.suite.type_check import TypeCheck, checking_types
 
 _EVERY_CASE: Final = ("--full",)
-# What each option runs, and what pytest is told besides.
+# The groups that each option runs, and the options that it adds for pytest.
 _OPTIONS: Final[dict[str, tuple[tuple[Group, ...], tuple[str, ...]]]] = {
     "--chosen": (CHOSEN, ()),
     "--full": (FULL, _EVERY_CASE),
@@ -68,7 +68,7 @@ def _run(
 
 
 def _choose(words: Sequence[str]) -> tuple[list[Group], list[str], list[str]]:
-    """Return the groups, what the options add for pytest, and the other words."""
+    """Return the groups, the options to add for pytest, and the other words."""
     if not words:
         return list(DEFAULT), [], []
     groups: list[Group] = []
