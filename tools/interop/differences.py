@@ -1,6 +1,6 @@
-"""Where an outcome with our cluster differs from that with the real one, and why it may.
+"""Explained differences between an outcome at RewindMQ and the outcome at RocketMQ.
 
-A difference that is not listed here fails the suite, and so does an entry that no run needs.
+A difference that is not listed here fails the suite. So does an entry that no run needs.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from tools.interop.versions import SERVER_4
 
 @dataclass(frozen=True)
 class Difference:
-    """A list that differs, and in no more than this.
+    """The explained difference between two lists.
 
     Attributes:
         why: one line, for the compatibility page.
-        ours, theirs: what only that list has.
+        ours: entries that only RewindMQ's list has.
+        theirs: entries that only RocketMQ's list has.
     """
 
     why: str
@@ -26,7 +27,7 @@ class Difference:
     theirs: frozenset[str] = frozenset()
 
     def covers(self, ours: object, theirs: object) -> bool:
-        """Whether this is the difference between the two."""
+        """True if the two lists differ exactly by this."""
         if not isinstance(ours, list) or not isinstance(theirs, list):
             return False
         return {*ours} - {*theirs} == self.ours and {*theirs} - {*ours} == self.theirs
@@ -36,7 +37,7 @@ _REAL_QUEUE: Final = Difference(
     "v53 is 5.3.3, which leaves REAL_TOPIC and REAL_QID in a committed message, as 4.x; 5.5.0 takes them out",
     ours=frozenset(("REAL_TOPIC", "REAL_QID")),
 )
-# Server, feature, and where in the outcome: the names on the way there.
+# Server, feature, and the path of names to the value in the outcome.
 Place = tuple[str, str, tuple[str, ...]]
 EXPLAINED: Final[dict[Place, Difference]] = {
     ("rewindmq-v53", "send-batch", ("message", "properties")): Difference(
@@ -48,14 +49,14 @@ EXPLAINED: Final[dict[Place, Difference]] = {
 }
 
 
-# Client, feature, and the real cluster at which it cannot work, with what the library lacks there.
+# Client, feature and RocketMQ cluster of scenarios that cannot work there, to what the library lacks.
 UNPLAYED: Final[dict[tuple[str, str, str], str]] = {
     ("java-550-json", "lite-pull", f"rocketmq-{SERVER_4}"): "lite pull but by 361, which 4.x answers 3",
 }
 
 
 def differing(ours: Any, theirs: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The ways to what differs, into members of the same name as deep as both have them."""
+    """Yield the paths of the values that differ, as deep as both sides have fields of the same name."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in ours | theirs:
             yield from differing(ours.get(name), theirs.get(name), (*path, name))
@@ -64,7 +65,7 @@ def differing(ours: Any, theirs: Any, path: tuple[str, ...] = ()) -> Iterator[tu
 
 
 def at(outcome: Any, path: Iterable[str]) -> Any:
-    """What is there; None for nothing."""
+    """Return the value at a path, None if there is none."""
     for name in path:
         outcome = outcome.get(name) if isinstance(outcome, dict) else None
     return outcome

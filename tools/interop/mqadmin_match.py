@@ -1,4 +1,4 @@
-"""One of our clusters and the real one with the same things in it, each with a tool of its own."""
+"""A RewindMQ and a RocketMQ cluster with the same content, each with its own mqadmin process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.interop.toolchains import java_driver
 from tools.interop.versions import SERVER_4, SERVER_5
 
 _Result = TypeVar("_Result")
-# Bounds that only end a hang.
+# These bounds only end a test that hangs.
 _SECONDS: Final = 600.0
 _THEN_SECONDS: Final = 120.0
 _ASK_SECONDS: Final = 0.2
@@ -38,7 +38,7 @@ class Kind:
     theirs: dict[str, object]
 
 
-# 5.x without it answers deleteTopic with a null pointer.
+# Without the timer wheel, 5.x answers deleteTopic with a NullPointerException.
 _TIMERS: Final[dict[str, object]] = {"timerWheelEnable": "true"}
 
 KINDS: Final = {
@@ -75,7 +75,7 @@ def _close(servers: list[Server]) -> None:
 
 @dataclass
 class Side:
-    """One cluster."""
+    """One of the two clusters, with its content and its tool."""
 
     server: Server
     state: State
@@ -85,7 +85,7 @@ class Side:
         return await self.tool.run(*shlex.split(line.format(**self.state.names())))
 
     async def leave(self) -> None:
-        """The tool and every client end."""
+        """End the tool and every client."""
         try:
             await self.tool.stop()
         finally:
@@ -103,7 +103,7 @@ class Side:
 
 
 class Match:
-    """Both sides. Their clients live in a loop of a thread of its own, since consumers go on all the time."""
+    """Both clusters; their clients live in the event loop of a thread, so that consumers keep running."""
 
     def __init__(self, kind: Kind, directory: Path) -> None:
         self.kind = kind
@@ -139,7 +139,7 @@ class Match:
         return Side(server, state, tool)
 
     def wait(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
-        """What a coroutine returns, run in the clients' loop."""
+        """Run a coroutine in the clients' loop and return its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_SECONDS)
 
     async def both(self, line: str) -> tuple[Printed, Printed]:
@@ -154,7 +154,7 @@ class Match:
             loop = asyncio.get_running_loop()
             end = loop.time() + _THEN_SECONDS
             ours, theirs = await self._lines(case.then, case)
-            # Neither cluster tells when a name server has heard of it.
+            # Neither cluster reports when a name server has received the change.
             while (ours != theirs or _lacks_route(ours) != case.ends_route) and loop.time() < end:
                 await asyncio.sleep(_ASK_SECONDS)
                 ours, theirs = await self._lines(case.then, case)
@@ -165,7 +165,7 @@ class Match:
         return self.ours.comparable(ours, case), self.theirs.comparable(theirs, case)
 
     def close(self) -> None:
-        """End everything."""
+        """End the clients, the tools and both clusters."""
         try:
             self.wait(self._leave())
         finally:
@@ -175,7 +175,7 @@ class Match:
             _close(self._servers)
 
     async def _leave(self) -> None:
-        # Consumers first finish the resets that they were told of, 10 s each.
+        # Consumers first finish the resets they have begun, 10 s each.
         await asyncio.gather(*(side.leave() for side in self._sides))
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
 """Opens one store with RocketMQ and RewindMQ brokers in turn; each adds messages of every kind.
 
-Both ways to end are between them: in order, and killed, which leaves ``abort``. Each chain that is asked for
-is played once in a session, all of them at the same time.
+A broker either stops in order or is killed before the next one opens the store; a kill leaves ``abort``. Each
+requested chain runs once in a session, all of them at the same time.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from tools.interop.store_view import (
 )
 from tools.interop.versions import SERVER_4, SERVER_5
 
-# What 5.5.0 has by default and a 4.x store has not; it deletes no topic without.
+# A feature that 5.5.0 has by default and a 4.x store does not; without it 5.5.0 cannot delete a topic.
 OF_RELEASE: Final[dict[str, dict[str, object]]] = {
     SERVER_4: {},
     SERVER_5: {"timerWheelEnable": "true", "mappedFileSizeTimerLog": 1 << 20},
 }
 PROFILES: Final = {SERVER_4: Profile.V49, SERVER_5: Profile.V53}
 CONFIG_FILES: Final = ("topics", "subscriptionGroup", "consumerOffset", "delayOffset")
-# Kept by the transaction check, which a real broker runs a last time while it stops.
+# The group of the transaction check, which a RocketMQ broker runs a last time while it stops.
 _CHECKER: Final = "@CID_RMQ_SYS_TRANS"
 _BIG, _SMALL = 11, 2
 
@@ -50,7 +50,7 @@ Beginner = Literal["theirs", "ours"]
 
 @dataclass(frozen=True)
 class Link:
-    """Which chain: of a release, and whose broker begins it."""
+    """One chain: its release, and whose broker creates the store."""
 
     release: str
     begun_by: Beginner = "theirs"
@@ -60,23 +60,23 @@ class Link:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether CI plays it: one chain of each kind, each of another release.
+        """Whether CI runs it: one chain of each kind, each of another release.
 
-        Only 5.x has what the pipeline adds to the store of the longer one.
+        Of the longer chain it is 5.x's, because only 5.x has what the pipeline adds to the store.
         """
         return self in (Link(SERVER_5, "theirs"), Link(SERVER_4, "ours"))
 
 
 @dataclass
 class HandOver:
-    """One broker ended, another opened its store.
+    """A change of brokers: one ended, the next opened its store.
 
     Attributes:
-        before: what the first one served in the end.
-        after: what the other serves before anything is added.
-        files_changed: what opening it changed in the log and the queues.
-        config_before, config_after: the configuration files, when the first one ended and when the other had
-            been filled.
+        before: what the first broker served in the end.
+        after: what the next broker served before messages were added.
+        files_changed: the parts of the log and the queues that changed when the store was opened.
+        config_before: the configuration files when the first broker had ended.
+        config_after: the configuration files after the next broker had ended.
     """
 
     before: StoreView
@@ -88,13 +88,13 @@ class HandOver:
 
 @dataclass
 class Chain:
-    """What came of one chain.
+    """The results of one chain.
 
     Attributes:
         hand_overs: by their title.
-        labels: by label, how many batches were sent under it, in their order.
+        labels: label to the number of batches sent with it, in order.
         last: what the last broker served.
-        real_view: what the real broker served, whose store then stopped in order lies in ``real_store``.
+        real_view: what the RocketMQ broker served whose store, after it stopped in order, is ``real_store``.
     """
 
     release: str
@@ -115,7 +115,7 @@ class Chain:
 
 
 def play_chains(links: Iterable[Link], directory: Path) -> dict[Link, Chain | BaseException]:
-    """Each chain, or why it broke."""
+    """Return the result of each chain, or its error."""
     with ThreadPoolExecutor() as threads:
         played = {
             link: threads.submit(_play, link, directory / f"{link.release}-{link.begun_by}")
@@ -139,7 +139,7 @@ def _play(link: Link, directory: Path) -> Chain:
 
 
 class _Player:
-    """Hands one store from broker to broker."""
+    """Opens one store with one broker after another."""
 
     def __init__(self, chain: Chain, namesrv: str, name: str) -> None:
         self._chain = chain
@@ -238,12 +238,12 @@ class _Player:
 
 
 def read_config(store: Path) -> dict[str, Any]:
-    """The configuration files that both kinds of broker have, parsed; a missing one is empty."""
+    """Return the parsed configuration files that both kinds of broker have; a missing file is empty."""
     return {name: _read_json(store / "config" / f"{name}.json") for name in CONFIG_FILES}
 
 
 def _read_json(path: Path) -> Any:
-    # A real broker writes over the file, so that it may be found half written; its backup never is then.
+    # A real broker overwrites the file in place, so it may be half written; its backup then is complete.
     for candidate in (path, path.with_name(f"{path.name}.bak")):
         try:
             return fastjson.loads(candidate.read_bytes())
@@ -253,7 +253,7 @@ def _read_json(path: Path) -> Any:
 
 
 def lost_members(before: Any, after: Any, path: str = "") -> list[str]:
-    """Where ``after`` lacks a member that ``before`` has, at any depth; an empty one is none."""
+    """Return the paths of fields that ``before`` has and ``after`` lacks, at any depth, except empty ones."""
     if not isinstance(before, dict):
         return []
     if not isinstance(after, dict):

@@ -1,4 +1,4 @@
-"""RewindMQ's own name server and broker, each alone: to stand beside a real one, or to open its store."""
+"""RewindMQ's name server and broker as single processes: to run beside RocketMQ's, or to open its store."""
 
 from __future__ import annotations
 
@@ -39,12 +39,11 @@ class OurNamesrv:
 
 
 class OurBroker:
-    """``rewindmq broker`` that registers at the given name server of either kind; the same handle as of a
-    ``RealBroker``.
+    """``rewindmq broker`` at the given name server of either kind, with the interface of a ``RealBroker``.
 
     Args:
-        store: its ``storePathRootDir``; may hold a store already.
-        config: more keys of ``broker.conf``, over those that all have.
+        store: its ``storePathRootDir``; may contain a store already.
+        config: more keys of ``broker.conf``, which override the common keys.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class OurBroker:
         return self._member.log_path.read_text(errors="replace")
 
     def start(self) -> None:
-        """Start (again) with the store that is there, at the port of the first start."""
+        """Start (again) with the existing store, at the port of the first start."""
         port = parse_address(self.address)[1] if self.address else 0
         keys = {"listenPort": port, **self._config, "storePathRootDir": self.store_path}
         self._file.write_text(format_properties_file(keys))

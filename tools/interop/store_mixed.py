@@ -1,6 +1,6 @@
-"""Clusters of both kinds of broker: a master of each, beside each other, under a name server of either kind.
+"""Clusters with a RocketMQ master and a RewindMQ master, under a name server of either kind.
 
-With a RewindMQ name server, each master has a slave of the other kind, too.
+With a RewindMQ name server, each master also has a slave of the other kind.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SLAVE: Final[dict[str, object]] = {"brokerId": 1, "brokerRole": "SLAVE"}
 
 
 def is_chosen(release: str, kind: str) -> bool:
-    """Whether CI has this cluster: each kind of name server once, each with another release."""
+    """Whether CI runs this cluster: each kind of name server once, each with another release."""
     return (release, kind) in ((SERVER_4, THEIRS), (SERVER_5, OURS))
 
 
@@ -60,7 +60,7 @@ class MixedCluster:
         return broker
 
     def close(self) -> None:
-        """End everything; no store is looked at again, so no broker takes its time."""
+        """Kill all brokers, because no test reads their stores, and stop the name server."""
         brokers = [broker for broker in (self.our_slave, self.real_slave, self.ours, self.real) if broker]
         try:
             with ThreadPoolExecutor() as threads:
@@ -70,7 +70,7 @@ class MixedCluster:
 
 
 class MixedClusters:
-    """All of them, each started when it is first asked for; one that did not start is not tried again."""
+    """All mixed clusters; each starts when it is first requested, and a failed start is not repeated."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -89,7 +89,7 @@ class MixedClusters:
         return cluster
 
     def close(self) -> None:
-        """All at the same time: a real broker takes some 10 s."""
+        """Close all at the same time: a RocketMQ process takes some 10 s."""
         running = [cluster for cluster in self._clusters.values() if isinstance(cluster, MixedCluster)]
         with ThreadPoolExecutor(max(1, len(running))) as closers:
             closing = [closers.submit(cluster.close) for cluster in running]
@@ -98,7 +98,7 @@ class MixedClusters:
 
 
 def _start(release: str, kind: str, directory: Path) -> MixedCluster:
-    """The masters at the same time, then their slaves."""
+    """Start the masters at the same time, then their slaves."""
     profile = PROFILES[release]
     folders = {name: directory / name for name in ("namesrv", REAL_NAME, OUR_NAME, "our-slave", "real-slave")}
     for folder in folders.values():

@@ -1,6 +1,6 @@
-"""``python -m tools.interop.races``: plays the races for real, prints each cell of the table as it is known.
+"""``python -m tools.interop.races``: runs the races for real, and prints each cell of the table when it ends.
 
-``--race`` and ``--client`` choose, ``--histories DIR`` keeps what happened.
+``--race`` and ``--client`` choose cells, ``--histories DIR`` keeps the recorded events.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--default", action="store_true", help="only the cells that CI plays")
     parser.add_argument("--histories", type=Path, help="directory for one file of events per cell")
     parser.add_argument(
-        "--table", type=Path, nargs="+", help="play nothing: the table of these directories of histories"
+        "--table", type=Path, nargs="+", help="run no race: print the table of these directories of histories"
     )
     options = parser.parse_args()
     cells = [
@@ -52,7 +52,7 @@ def _told(histories: Path | None, seen: Seen) -> None:
 
 
 def row(seen: Seen) -> str:
-    """One line of the table."""
+    """Return one line of the table."""
     cell = seen.cell
     claimed, found = losses_text(cell.claimed), losses_text(seen.verdict.losses)
     if seen.error is not None:

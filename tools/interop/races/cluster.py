@@ -1,4 +1,4 @@
-"""A RocketMQ or RewindMQ cluster on which several races run; RewindMQ's reports its failpoints."""
+"""A RocketMQ or RewindMQ cluster on which several races run; a RewindMQ broker reports its points."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tools.interop.races.race_driver import number
 from tools.interop.servers import COMMON_CONFIG, RealServer
 
 OURS: Final = "rewindmq"
-# Resets by the broker itself came with it, switched off at first.
+# The first release whose broker can reset by itself; the option was off at first.
 _SERVER_SIDE: Final = (5, 1)
 _NOT_FOR_ALL: Final = ("brokerName", "brokerId", "brokerIP1", "brokerClusterName")
 
-# Called as hear(process, what a RewindMQ broker recorded).
+# Called as hear(process, point that a RewindMQ broker recorded).
 BrokerHearer = Callable[[str, dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterKind:
-    """Which cluster.
+    """The kind of a cluster.
 
     Attributes:
-        release: RocketMQ's release, ``4.9.7``, or RewindMQ's profile, ``v49``.
+        release: RocketMQ's release, such as ``4.9.7``, or RewindMQ's profile, such as ``v49``.
     """
 
     is_real: bool
@@ -63,7 +63,7 @@ class RaceCluster:
 
     @property
     def offsets_file(self) -> Path:
-        """Where a real broker writes its table of offsets."""
+        """The file to which a RocketMQ broker writes its table of offsets."""
         return self._theirs.store_path / "config" / "consumerOffset.json"
 
     async def __aenter__(self) -> Self:
@@ -121,7 +121,7 @@ class RaceCluster:
             hearer(BROKER, value)
 
     async def watch_offsets(self, told: Callable[[str], None], period: float = 0.3) -> None:
-        """Tell of every new content of a real broker's file of offsets, until cancelled."""
+        """Call ``told`` with every new content of a RocketMQ broker's offset file, until cancelled."""
         before = ""
         while True:
             with contextlib.suppress(OSError):

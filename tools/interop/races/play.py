@@ -1,4 +1,4 @@
-"""Plays many cells at the same time, and says of each what came of it."""
+"""Runs many cells at the same time, and returns the result of each."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _STARTS_AT_A_TIME: Final = 2
 
 @dataclass
 class Seen:
-    """What came of one cell.
+    """The result of one cell.
 
     Attributes:
-        error: why it could not be played to its end.
+        error: why it did not run to its end.
     """
 
     cell: Cell
@@ -45,17 +45,17 @@ class Seen:
 def play(
     cells: Sequence[Cell], directory: Path, told: Callable[[Seen], None] = lambda seen: None
 ) -> list[Seen]:
-    """Build what is needed, play as many of them at a time as the machine bears, leave nothing behind.
+    """Build what the cells need, run as many cells at a time as the machine can, and remove everything.
 
     Args:
-        told: called with each as soon as it is over.
+        told: called with each result as soon as its cell has ended.
     """
     for cell in cells:
         race_driver_jars(cell.client)
         if cell.cluster.is_real:
             server_jars(cell.cluster.release)
     if any(cell.cluster.is_real for cell in cells):
-        # Not when the first of several threads comes to need it.
+        # Here and not in the first of several threads that needs it.
         take_turn()
     return asyncio.run(_play_all(cells, directory, told))
 
@@ -74,9 +74,9 @@ async def _play_all(cells: Sequence[Cell], directory: Path, told: Callable[[Seen
 
 
 class _Company:
-    """The servers and JVMs that races share, or have to themselves; each is started when it is first needed.
+    """The clusters and JVMs of the races, shared or not; each is started when a race first needs it.
 
-    One that cannot be started spoils only the races that need it.
+    One that does not start fails only the races that need it.
     """
 
     def __init__(self, directory: Path, exits: AsyncExitStack) -> None:
@@ -88,7 +88,7 @@ class _Company:
         self._count = 0
 
     async def cluster(self, cell: Cell) -> RaceCluster:
-        """Where the race is to be: a cluster of its own where the broker is killed."""
+        """Return the cluster of a race; a race that kills the broker has a cluster of its own."""
         key = cell if cell.race in KILLS_BROKER else cell.cluster
         if key not in self._clusters:
             self._clusters[key] = asyncio.create_task(self._open(cell.cluster))
@@ -119,7 +119,7 @@ class _Company:
 
 
 class _Turns:
-    """Two cores are busy while consumers start, and idle while they wait: one begins after the other."""
+    """Lets races start one after another: consumers use both cores while they start, and idle afterwards."""
 
     def __init__(self) -> None:
         self.places = asyncio.Semaphore(_AT_A_TIME)
@@ -145,7 +145,7 @@ async def _play_one(cell: Cell, company: _Company) -> Seen:
             has_own_jvms=cell.race in KILLS_CONSUMERS,
         )
         seen.raw = stage.history
-        # Most of the time of the first is that of what the others use, too.
+        # The first race starts what other races share, which takes most of its time.
         await company.driver(cell.client, is_own=False)
         async with stage.opened():
             await cell.scenario.play(stage)
