@@ -36,10 +36,10 @@ _SIGNS: Final = """\
 # Modules with a page's worth of cases each; of the others, how many there are.
 _LISTED: Final = {
     "test_mqadmin": "mqadmin",
-    "test_our_admin": "Our admin commands at real clusters",
+    "test_rewindmq_admin": "Our admin commands at real clusters",
     "test_stores": "One store, both brokers",
     "test_mixed_clusters": "Clusters of both",
-    "test_pipeline_at_real": "The pipeline at real stores",
+    "test_pipeline_at_real_broker": "The pipeline at real stores",
     "test_races_for_real": "The races, for real",
 }
 _COUNTED: Final = {

@@ -172,11 +172,11 @@ def _neutral(text: str, server: Server) -> str:
     return re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", text)
 
 
-def same(ours: Reaction, theirs: Reaction) -> bool:
+def same(rewindmq: Reaction, rocketmq: Reaction) -> bool:
     """Whether a client could not tell them apart; why something failed inside may be said in other words."""
-    if len(ours) != len(theirs):
+    if len(rewindmq) != len(rocketmq):
         return False
-    return all(_alike(mine, other) for mine, other in zip(ours, theirs, strict=True))
+    return all(_alike(mine, other) for mine, other in zip(rewindmq, rocketmq, strict=True))
 
 
 def _alike(mine: Any, other: Any) -> bool:

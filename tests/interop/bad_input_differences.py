@@ -2,7 +2,7 @@
 
 A row of ``EXPLAINED`` is keyed by the real release (``*``: both) and a pattern of cases' names. Each reason
 stands in docs/differences.md, too. A difference that no pattern names fails the suite, and so does a pattern
-that no difference needs, and an answer of ours that is none of those given.
+that no difference needs, and an answer of rewindmq that is none of those given.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ class Explanation(NamedTuple):
     """One difference of RewindMQ's answer, and its reason.
 
     Attributes:
-        ours: see ``in_short``; one of them.
+        rewindmq: see ``in_short``; one of them.
     """
 
     why: str
-    ours: tuple[str, ...]
+    rewindmq: tuple[str, ...]
 
 
 def _explained(
-    why: str, ours: tuple[str, ...], rows: Iterable[tuple[str, Iterable[str]]]
+    why: str, rewindmq: tuple[str, ...], rows: Iterable[tuple[str, Iterable[str]]]
 ) -> dict[tuple[str, str], Explanation]:
-    return {(release, pattern): Explanation(why, ours) for release, patterns in rows for pattern in patterns}
+    return {
+        (release, pattern): Explanation(why, rewindmq) for release, patterns in rows for pattern in patterns
+    }
 
 
 EXPLAINED: Final[dict[tuple[str, str], Explanation]] = {

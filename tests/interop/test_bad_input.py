@@ -25,7 +25,7 @@ from tools.interop.clients import java_command
 from tools.interop.driver import Driver
 from tools.interop.raw import RawConnection
 from tools.interop.scenarios import SCENARIOS, Stage
-from tools.interop.servers import OurServer, RealServer, Server
+from tools.interop.servers import RewindMQServer, RocketMQServer, Server
 from tools.interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
 
 pytestmark = [pytest.mark.interop, pytest.mark.chosen]
@@ -35,10 +35,10 @@ Reactions = dict[str, dict[str, Reaction]]
 
 # RewindMQ and the RocketMQ server it is compared with; 5.x resets groups at the server unless told otherwise.
 _STARTS: Final[dict[str, Callable[[], Server]]] = {
-    f"ours of {SERVER_4}": lambda: OurServer(Profile.V49),
-    f"ours of {SERVER_5}": lambda: OurServer(Profile.V53, config={"resetMode": "server"}),
-    SERVER_4: lambda: RealServer(SERVER_4),
-    SERVER_5: lambda: RealServer(SERVER_5),
+    f"RewindMQ as {SERVER_4}": lambda: RewindMQServer(Profile.V49),
+    f"RewindMQ as {SERVER_5}": lambda: RewindMQServer(Profile.V53, config={"resetMode": "server"}),
+    SERVER_4: lambda: RocketMQServer(SERVER_4),
+    SERVER_5: lambda: RocketMQServer(SERVER_5),
 }
 
 
@@ -91,13 +91,13 @@ def _explanations(release: str, name: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("name", CASES)
 def test_bad_input(reactions: Reactions, name: str, release: str) -> None:
     """RewindMQ answers as the real server does, or the difference is explained."""
-    ours, theirs = reactions[f"ours of {release}"][name], reactions[release][name]
-    told = f"\nours   {ours}\ntheirs {theirs}"
-    if same(ours, theirs):
+    rewindmq, rocketmq = reactions[f"RewindMQ as {release}"][name], reactions[release][name]
+    told = f"\nRewindMQ {rewindmq}\nRocketMQ {rocketmq}"
+    if same(rewindmq, rocketmq):
         return
     explanations = [EXPLAINED[key] for key in _explanations(release, name)]
     assert explanations, told
-    assert in_short(ours) in {answer for one in explanations for answer in one.ours}, told
+    assert in_short(rewindmq) in {answer for one in explanations for answer in one.rewindmq}, told
 
 
 def test_every_explanation_is_needed(reactions: Reactions) -> None:
@@ -105,15 +105,17 @@ def test_every_explanation_is_needed(reactions: Reactions) -> None:
     needed: dict[tuple[str, str], set[str]] = {}
     for release in (SERVER_4, SERVER_5):
         for name in CASES:
-            ours, theirs = reactions[f"ours of {release}"][name], reactions[release][name]
-            if not same(ours, theirs):
+            rewindmq, rocketmq = reactions[f"RewindMQ as {release}"][name], reactions[release][name]
+            if not same(rewindmq, rocketmq):
                 for key in _explanations(release, name):
-                    needed.setdefault(key, set()).add(in_short(ours))
+                    needed.setdefault(key, set()).add(in_short(rewindmq))
     assert not EXPLAINED.keys() - needed
     answers: dict[str, set[str]] = {}
     for key, seen in needed.items():
         answers.setdefault(EXPLAINED[key].why, set()).update(seen)
-    unseen = {(one.why, answer) for one in EXPLAINED.values() for answer in {*one.ours} - answers[one.why]}
+    unseen = {
+        (one.why, answer) for one in EXPLAINED.values() for answer in {*one.rewindmq} - answers[one.why]
+    }
     assert not unseen
 
 
@@ -180,7 +182,7 @@ def test_the_vip_port_serves_what_the_port_serves(servers: dict[str, Server], wh
 
 def test_a_java_client_sends_by_the_vip_channel(servers: dict[str, Server], tmp_path: Path) -> None:
     """As clients before 4.5 do of themselves."""
-    server = servers[f"ours of {SERVER_4}"]
+    server = servers[f"RewindMQ as {SERVER_4}"]
     release = JAVA_CLIENTS[0]
     command = java_command(release, "-Dcom.rocketmq.sendMessageWithVIPChannel=true")
     vip_port = int(server.broker_address.split(":")[1]) - 2

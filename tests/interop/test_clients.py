@@ -58,7 +58,7 @@ def test_scenario(runs: Runs, play: Play, record_property: Callable[[str, object
             record_property(EXPLAINED_RESULT, explained.why)
         else:
             different[": ".join(path)] = pair
-    assert not different, f"ours, theirs: {json.dumps(different, default=str)}"
+    assert not different, f"RewindMQ, RocketMQ: {json.dumps(different, default=str)}"
 
 
 @pytest.mark.chosen
@@ -66,10 +66,10 @@ def test_every_explanation_is_needed(runs: Runs) -> None:
     """What no client sees any longer is explained no longer."""
     needed, played = set(), set()
     for play, result in runs.results().items():
-        theirs = None if play.reference is None else runs.result(play.reference).outcome
-        if result.outcome is not None and theirs is not None:
+        rocketmq = None if play.reference is None else runs.result(play.reference).outcome
+        if result.outcome is not None and rocketmq is not None:
             played.add((play.server, play.feature))
-            paths = differing(result.outcome, theirs)
+            paths = differing(result.outcome, rocketmq)
             needed |= {(play.server, play.feature, path) for path in paths}
     unneeded = {key for key in EXPLAINED if key[:2] in played} - needed
     assert not unneeded

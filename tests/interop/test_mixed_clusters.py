@@ -29,10 +29,10 @@ from tools.interop.raw import ask
 from tools.interop.store_chain import PROFILES
 from tools.interop.store_command import CommandLine
 from tools.interop.store_mixed import (
-    OUR_NAME,
-    OURS,
-    REAL_NAME,
-    THEIRS,
+    REWINDMQ_BROKER,
+    REWINDMQ_NAMESRV,
+    ROCKETMQ_BROKER,
+    ROCKETMQ_NAMESRV,
     MixedCluster,
     MixedClusters,
     is_chosen,
@@ -53,16 +53,18 @@ def _marks(release: str, kind: str) -> list[pytest.MarkDecorator]:
     params=[
         pytest.param((release, kind), id=f"{release} at {kind}", marks=_marks(release, kind))
         for release in PROFILES
-        for kind in (THEIRS, OURS)
+        for kind in (ROCKETMQ_NAMESRV, REWINDMQ_NAMESRV)
     ]
 )
 def mixed(request: pytest.FixtureRequest, mixed_clusters: MixedClusters) -> MixedCluster:
     return mixed_clusters.get(*request.param)
 
 
-@pytest.fixture(params=[pytest.param(release, marks=_marks(release, OURS)) for release in PROFILES])
+@pytest.fixture(
+    params=[pytest.param(release, marks=_marks(release, REWINDMQ_NAMESRV)) for release in PROFILES]
+)
 def with_slaves(request: pytest.FixtureRequest, mixed_clusters: MixedClusters) -> MixedCluster:
-    return mixed_clusters.get(request.param, OURS)
+    return mixed_clusters.get(request.param, REWINDMQ_NAMESRV)
 
 
 async def wait_for(what: str, holds: Callable[[], bool]) -> None:
@@ -73,9 +75,11 @@ async def make_topic(cluster: MixedCluster, topic: str) -> None:
     """The topic at both masters, and at the name server."""
     async with AdminClient(cluster.namesrv_address) as admin:
         config = TopicConfig(topic_name=topic, read_queue_nums=2, write_queue_nums=2)
-        for broker in (cluster.real, cluster.ours):
+        for broker in (cluster.rocketmq, cluster.rewindmq):
             await admin.create_and_update_topic_config(broker.address, config)
-    await wait_for("both are in the route", lambda: set(route(cluster, topic)) == {REAL_NAME, OUR_NAME})
+    await wait_for(
+        "both are in the route", lambda: set(route(cluster, topic)) == {ROCKETMQ_BROKER, REWINDMQ_BROKER}
+    )
 
 
 def route(cluster: MixedCluster, topic: str) -> dict[str, dict[str, Any]]:
@@ -133,7 +137,7 @@ class Consuming:
                 await asyncio.sleep(0.1)
 
     def _is_known(self) -> bool:
-        addresses = (self.cluster.real.address, self.cluster.ours.address)
+        addresses = (self.cluster.rocketmq.address, self.cluster.rewindmq.address)
         return consumed(addresses, self.topic, self.group) == COUNT
 
 
@@ -157,17 +161,17 @@ async def consuming(cluster: MixedCluster, topic: str, group: str) -> AsyncItera
 async def test_a_route_tells_of_both_kinds_of_broker_alike(mixed: MixedCluster) -> None:
     await make_topic(mixed, "alike")
     queues = route(mixed, "alike")
-    assert queues[OUR_NAME] | {"brokerName": REAL_NAME} == queues[REAL_NAME]
+    assert queues[REWINDMQ_BROKER] | {"brokerName": ROCKETMQ_BROKER} == queues[ROCKETMQ_BROKER]
 
 
 async def test_both_brokers_are_sent_to_and_consumed_from(mixed: MixedCluster) -> None:
     await make_topic(mixed, "both")
-    assert await send(mixed, "both") == {REAL_NAME: COUNT // 2, OUR_NAME: COUNT // 2}
+    assert await send(mixed, "both") == {ROCKETMQ_BROKER: COUNT // 2, REWINDMQ_BROKER: COUNT // 2}
     async with consuming(mixed, "both", "both-readers") as reader:
         await reader.all_given(1)
         assert Counter(message.broker_name for message in reader.got) == {
-            REAL_NAME: COUNT // 2,
-            OUR_NAME: COUNT // 2,
+            ROCKETMQ_BROKER: COUNT // 2,
+            REWINDMQ_BROKER: COUNT // 2,
         }
 
 
@@ -182,26 +186,31 @@ async def test_a_reset_while_consuming_goes_through_both_brokers(
             "resetOffsetByTime", "-g", "again-readers", "-t", "again", "-s", "0"
         )
         rows = [line.split() for line in output.splitlines()]
-        assert {row[0] for row in rows if row and row[0] in (REAL_NAME, OUR_NAME)} == {REAL_NAME, OUR_NAME}
+        assert {row[0] for row in rows if row and row[0] in (ROCKETMQ_BROKER, REWINDMQ_BROKER)} == {
+            ROCKETMQ_BROKER,
+            REWINDMQ_BROKER,
+        }
         await reader.all_given(2)
 
 
 async def test_our_tool_shows_both_brokers(mixed: MixedCluster, capsys: pytest.CaptureFixture[str]) -> None:
     await make_topic(mixed, "shown")
     await send(mixed, "shown")
-    await asyncio.to_thread(wait_dispatched, mixed.real.address)
+    await asyncio.to_thread(wait_dispatched, mixed.rocketmq.address)
     tool = CommandLine(mixed.namesrv_address, capsys)
     listed = (await tool.done("clusterList")).split()
-    assert {mixed.real.address, mixed.ours.address, REAL_NAME, OUR_NAME} <= {*listed}
+    assert {mixed.rocketmq.address, mixed.rewindmq.address, ROCKETMQ_BROKER, REWINDMQ_BROKER} <= {*listed}
     status = [line.split() for line in (await tool.done("topicStatus", "-t", "shown")).splitlines()]
-    ends = {(row[0], row[1]): int(row[3]) for row in status if row[0] in (REAL_NAME, OUR_NAME)}
-    assert ends == {(name, str(queue)): COUNT // 4 for name in (REAL_NAME, OUR_NAME) for queue in range(2)}
+    ends = {(row[0], row[1]): int(row[3]) for row in status if row[0] in (ROCKETMQ_BROKER, REWINDMQ_BROKER)}
+    assert ends == {
+        (name, str(queue)): COUNT // 4 for name in (ROCKETMQ_BROKER, REWINDMQ_BROKER) for queue in range(2)
+    }
     found = [await tool.done("queryMsgByKey", "-t", "shown", "-k", f"key-{number}") for number in range(4)]
     assert all(len(text.splitlines()) == 2 for text in found), found
 
 
 async def test_our_broker_leaves_a_name_server_in_order_and_without_a_word(mixed: MixedCluster) -> None:
-    broker = mixed.start_ours("broker-z")
+    broker = mixed.start_rewindmq("broker-z")
     try:
         assert registered(mixed)["broker-z"] == {0: broker.address}
         broker.stop()
@@ -214,22 +223,22 @@ async def test_our_broker_leaves_a_name_server_in_order_and_without_a_word(mixed
 
 
 async def test_masters_and_slaves_of_both_kinds_are_listed(with_slaves: MixedCluster) -> None:
-    assert with_slaves.our_slave is not None
-    assert with_slaves.real_slave is not None
+    assert with_slaves.rewindmq_slave is not None
+    assert with_slaves.rocketmq_slave is not None
     table = registered(with_slaves)
-    assert table[REAL_NAME] == {0: with_slaves.real.address, 1: with_slaves.our_slave.address}
-    assert table[OUR_NAME] == {0: with_slaves.ours.address, 1: with_slaves.real_slave.address}
+    assert table[ROCKETMQ_BROKER] == {0: with_slaves.rocketmq.address, 1: with_slaves.rewindmq_slave.address}
+    assert table[REWINDMQ_BROKER] == {0: with_slaves.rewindmq.address, 1: with_slaves.rocketmq_slave.address}
 
 
-@pytest.mark.parametrize("direction", ["ours follows theirs", "theirs follows ours"])
+@pytest.mark.parametrize("direction", ["RewindMQ follows RocketMQ", "RocketMQ follows RewindMQ"])
 async def test_a_slave_has_every_byte_of_its_masters_log(with_slaves: MixedCluster, direction: str) -> None:
     topic = "copied-" + direction.split()[0]
     await make_topic(with_slaves, topic)
     await send(with_slaves, topic)
     master, slave = (
-        (with_slaves.real, with_slaves.our_slave)
-        if direction.startswith("ours")
-        else (with_slaves.ours, with_slaves.real_slave)
+        (with_slaves.rocketmq, with_slaves.rewindmq_slave)
+        if direction.startswith("RewindMQ")
+        else (with_slaves.rewindmq, with_slaves.rocketmq_slave)
     )
     assert slave is not None
     end = log_end(master.address)

@@ -71,9 +71,9 @@ class Prints:
     kind: str
 
     def test_prints_the_same(self, match: Match, case: Case) -> None:
-        ours, theirs = match.wait(match.compare(case))
-        assert theirs, "the real cluster had something printed"
-        assert ours == theirs
+        rewindmq, rocketmq = match.wait(match.compare(case))
+        assert rocketmq, "the real cluster had something printed"
+        assert rewindmq == rocketmq
 
     def test_a_group_that_was_reset_consumes_again(self, match: Match) -> None:
         """The tables tell of a notice or of a stored offset; this is what they are for."""
@@ -84,7 +84,7 @@ class Prints:
             await side.state.wait_delivered(RESET_ONCE)
 
         async def both() -> None:
-            await asyncio.gather(rewind(match.ours), rewind(match.theirs))
+            await asyncio.gather(rewind(match.rewindmq), rewind(match.rocketmq))
 
         match.wait(both())
 
@@ -104,50 +104,55 @@ class Serves(Prints):
             ("addWritePerm -b broker-a", f"topicRoute -t {LOOK}"),
         )
         for line, then in lines:
-            ours, theirs = match.wait(match.compare(Case(line, then=then, only_shape=True)))
-            assert ours == theirs
+            rewindmq, rocketmq = match.wait(match.compare(Case(line, then=then, only_shape=True)))
+            assert rewindmq == rocketmq
             perm = 4 if line.startswith("wipe") else 6
-            printed = match.wait(match.ours.run(then))
+            printed = match.wait(match.rewindmq.run(then))
             assert f'"perm":{perm},' in printed.output
 
     @pytest.mark.chosen
     @pytest.mark.parametrize("line", ["getBrokerConfig -b {broker}", "getBrokerConfig -c DefaultCluster"])
     def test_the_configuration_is_printed_in_the_same_columns(self, match: Match, line: str) -> None:
         """Key by key: RewindMQ has fewer, and some of its own."""
-        ours, theirs = (
+        rewindmq, rocketmq = (
             [
                 line.replace(side.server.broker_address, "BROKER")
                 for line in printed.output.splitlines()
                 if line
             ]
-            for side, printed in zip((match.ours, match.theirs), match.wait(match.both(line)), strict=True)
+            for side, printed in zip(
+                (match.rewindmq, match.rocketmq), match.wait(match.both(line)), strict=True
+            )
         )
         settings = re.compile(r"(\w+) *=  (.*)")
         tables: list[dict[str, str]] = [
-            {m[1]: m[2] for line in lines if (m := settings.fullmatch(line))} for lines in (ours, theirs)
+            {m[1]: m[2] for line in lines if (m := settings.fullmatch(line))}
+            for lines in (rewindmq, rocketmq)
         ]
-        titles = [[line for line in lines if not settings.fullmatch(line)] for lines in (ours, theirs)]
+        titles = [[line for line in lines if not settings.fullmatch(line)] for lines in (rewindmq, rocketmq)]
         assert titles[0] == titles[1]
         common = tables[0].keys() & tables[1].keys()
         assert {"brokerName", "brokerClusterName", "brokerId", "enablePropertyFilter"} <= common
         for key in ("brokerName", "brokerClusterName", "brokerId", "enablePropertyFilter"):
             assert tables[0][key] == tables[1][key]
-        widths = [{line.index("=") for line in lines if settings.fullmatch(line)} for lines in (ours, theirs)]
+        widths = [
+            {line.index("=") for line in lines if settings.fullmatch(line)} for lines in (rewindmq, rocketmq)
+        ]
         assert min(widths[0]) == min(widths[1])
 
     @pytest.mark.chosen
     def test_an_index_beyond_the_queue_is_told_of(self, match: Match) -> None:
         """RocketMQ answers success without a body, and its tool fails with a null pointer."""
         line = f"queryCq -t {LOOK} -q 0 -i 99 -c 1 -b {{broker}}"
-        ours, theirs = match.wait(match.both(line))
-        assert "NullPointerException" in theirs.errors
-        assert f"CODE: 1  DESC: Index 99 of 0@{LOOK} is not exist!" in ours.errors
+        rewindmq, rocketmq = match.wait(match.both(line))
+        assert "NullPointerException" in rocketmq.errors
+        assert f"CODE: 1  DESC: Index 99 of 0@{LOOK} is not exist!" in rewindmq.errors
 
     def test_a_process_of_its_own_ends_with_the_same_status(
         self, match: Match, line: str, status: int, words: str, tmp_path: Path
     ) -> None:
         """Without keys, too; a failed command's status is 0 as ever."""
-        for side in (match.ours, match.theirs):
+        for side in (match.rewindmq, match.rocketmq):
             arguments = [*line.split(), "-n", side.server.namesrv_address]
             printed = run_process(match.kind.tool, tmp_path / side.server.name, arguments)
             assert printed.status == status
@@ -190,7 +195,7 @@ class Test498(Serves):
     )
     def test_commands_of_access_control_are_refused_at_once(self, match: Match, line: str) -> None:
         """RocketMQ without it does not answer them."""
-        printed = match.wait(match.ours.run(line))
+        printed = match.wait(match.rewindmq.run(line))
         assert "CODE: 3  DESC:  request type 5" in printed.errors
 
 

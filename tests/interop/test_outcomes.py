@@ -11,15 +11,15 @@ WHY = "it commits after it has left"
 
 
 def test_what_is_allowed_at_both_is_no_difference_whatever_came_out() -> None:
-    ours = {"again": OneOf(WHY, (True, False), True)}
-    theirs = {"again": OneOf(WHY, (True, False), False)}
-    assert list(differing(ours, theirs)) == []
+    rewindmq = {"again": OneOf(WHY, (True, False), True)}
+    rocketmq = {"again": OneOf(WHY, (True, False), False)}
+    assert list(differing(rewindmq, rocketmq)) == []
 
 
 def test_what_is_allowed_at_one_only_is_a_difference() -> None:
-    ours = {"again": OneOf(WHY, (True, False), True)}
-    assert list(differing(ours, {"again": OneOf(WHY, (True,), True)})) == [("again",)]
-    assert list(differing(ours, {"again": True})) == [("again",)]
+    rewindmq = {"again": OneOf(WHY, (True, False), True)}
+    assert list(differing(rewindmq, {"again": OneOf(WHY, (True,), True)})) == [("again",)]
+    assert list(differing(rewindmq, {"again": True})) == [("again",)]
 
 
 def test_what_is_not_allowed_fails_and_says_why_something_else_is() -> None:

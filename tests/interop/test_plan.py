@@ -23,8 +23,8 @@ def test_every_client_plays_every_scenario_at_one_release_and_the_profile_that_i
     for client in MEETS:
         for feature in SCENARIOS:
             chosen = [play for play in _CHOSEN if (play.client.name, play.feature) == (client, feature)]
-            (ours,) = [play for play in chosen if play.reference is not None]
-            assert {play.server for play in chosen} == {ours.server, REFERENCE[ours.server]}
+            (rewindmq,) = [play for play in chosen if play.reference is not None]
+            assert {play.server for play in chosen} == {rewindmq.server, REFERENCE[rewindmq.server]}
 
 
 def test_every_scenario_is_played_at_every_cluster() -> None:

@@ -10,20 +10,20 @@ import pytest
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.message.record import decode_records
-from tools.interop.store_chain import PROFILES, Beginner, Chain, Link, lost_members
+from tools.interop.store_chain import PROFILES, Chain, Creator, Link, lost_members
 from tools.interop.store_fill import BATCH, ENDED_PER_FILL, LARGE_BYTES, RETRIES, TOPICS
 from tools.interop.store_view import ENDED, Difference, ended_count
 from tools.interop.versions import SERVER_4, SERVER_5
 
 pytestmark = pytest.mark.interop
 
-HAND_OVERS: Final[dict[str, Beginner]] = {
-    "theirs, killed, opened by ours": "theirs",
-    "ours, stopped, opened by theirs": "theirs",
-    "theirs, stopped, opened by ours": "theirs",
-    "ours, killed, opened by theirs": "theirs",
-    "begun by ours, killed, opened by theirs": "ours",
-    "begun by ours, stopped by theirs, opened by ours": "ours",
+HAND_OVERS: Final[dict[str, Creator]] = {
+    "RocketMQ killed, opened by RewindMQ": "RocketMQ",
+    "RewindMQ stopped, opened by RocketMQ": "RocketMQ",
+    "RocketMQ stopped, opened by RewindMQ": "RocketMQ",
+    "RewindMQ killed, opened by RocketMQ": "RocketMQ",
+    "created by RewindMQ, killed, opened by RocketMQ": "RewindMQ",
+    "created by RewindMQ, stopped by RocketMQ, opened by RewindMQ": "RewindMQ",
 }
 
 
@@ -63,11 +63,11 @@ def _is_built_in(difference: Difference) -> bool:
     """5.5.0 has more topics and groups of its own, the topic of ended transactions among them, which can be
     pulled from then; and it says 0 of a delay level that delivered nothing."""
     if difference.part in ("topics", "groups"):
-        return difference.theirs is None
+        return difference.other is None
     if difference.part == "levels":
-        return (difference.mine, difference.theirs) == (0, None)
+        return (difference.this, difference.other) == (0, None)
     if difference.part == "records":
-        return bool(difference.theirs == ResponseCode.TOPIC_NOT_EXIST)
+        return bool(difference.other == ResponseCode.TOPIC_NOT_EXIST)
     return difference.part in ("searches", "keys") and bool(difference.key[0] == ENDED[0])
 
 
@@ -84,18 +84,18 @@ def _is_no_longer_indexed(difference: Difference) -> bool:
     through (docs/spec/store.md 5.6)."""
     if difference.part != "keys":
         return False
-    lacking = Counter(m.commit_log_offset for m in decode_records(difference.theirs))
-    lacking.subtract(m.commit_log_offset for m in decode_records(difference.mine))
+    lacking = Counter(m.commit_log_offset for m in decode_records(difference.other))
+    lacking.subtract(m.commit_log_offset for m in decode_records(difference.this))
     return min(lacking.values(), default=0) >= 0
 
 
 EXPLAINED: Final[dict[tuple[str, str], tuple[Callable[[Difference], bool], ...]]] = {
-    (SERVER_4, "ours, killed, opened by theirs"): (_goes_by_modification_time, _is_no_longer_indexed),
-    (SERVER_4, "begun by ours, killed, opened by theirs"): (
+    (SERVER_4, "RewindMQ killed, opened by RocketMQ"): (_goes_by_modification_time, _is_no_longer_indexed),
+    (SERVER_4, "created by RewindMQ, killed, opened by RocketMQ"): (
         _goes_by_modification_time,
         _is_no_longer_indexed,
     ),
-    (SERVER_5, "begun by ours, killed, opened by theirs"): (_is_built_in,),
+    (SERVER_5, "created by RewindMQ, killed, opened by RocketMQ"): (_is_built_in,),
 }
 
 

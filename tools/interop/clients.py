@@ -66,7 +66,7 @@ def _java(version: str, codec: str) -> Client:
     )
 
 
-def _ours(serialize_type: str) -> Client:
+def _rewindmq(serialize_type: str) -> Client:
     command = [sys.executable, "-m", "tools.interop.drivers.rewindmq", "--serialize-type", serialize_type]
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environment = {"PYTHONPATH": paths}
@@ -101,9 +101,9 @@ _NODE: Final = Client(
 
 CLIENTS: Final[tuple[Client, ...]] = (
     *(_java(version, codec) for version in JAVA_CLIENTS for codec in ("JSON", "ROCKETMQ")),
-    _ours("JSON"),
-    _ours("ROCKETMQ"),
-    _ours("auto"),
+    _rewindmq("JSON"),
+    _rewindmq("ROCKETMQ"),
+    _rewindmq("auto"),
     _GO,
     _NODE,
 )

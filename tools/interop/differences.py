@@ -18,31 +18,31 @@ class Difference:
 
     Attributes:
         why: one line, for the compatibility page.
-        ours: entries that only RewindMQ's list has.
-        theirs: entries that only RocketMQ's list has.
+        rewindmq: entries that only RewindMQ's list has.
+        rocketmq: entries that only RocketMQ's list has.
     """
 
     why: str
-    ours: frozenset[str] = frozenset()
-    theirs: frozenset[str] = frozenset()
+    rewindmq: frozenset[str] = frozenset()
+    rocketmq: frozenset[str] = frozenset()
 
-    def covers(self, ours: object, theirs: object) -> bool:
+    def covers(self, rewindmq: object, rocketmq: object) -> bool:
         """True if the two lists differ exactly by this."""
-        if not isinstance(ours, list) or not isinstance(theirs, list):
+        if not isinstance(rewindmq, list) or not isinstance(rocketmq, list):
             return False
-        return {*ours} - {*theirs} == self.ours and {*theirs} - {*ours} == self.theirs
+        return {*rewindmq} - {*rocketmq} == self.rewindmq and {*rocketmq} - {*rewindmq} == self.rocketmq
 
 
 _REAL_QUEUE: Final = Difference(
     "v53 is 5.3.3, which leaves REAL_TOPIC and REAL_QID in a committed message, as 4.x; 5.5.0 takes them out",
-    ours=frozenset(("REAL_TOPIC", "REAL_QID")),
+    rewindmq=frozenset(("REAL_TOPIC", "REAL_QID")),
 )
 # Server, feature, and the path of names to the value in the outcome.
 Place = tuple[str, str, tuple[str, ...]]
 EXPLAINED: Final[dict[Place, Difference]] = {
     ("rewindmq-v53", "send-batch", ("message", "properties")): Difference(
         "v53 is 5.3.3, which gives every message of a batch what the batch has; 5.5.0 does not",
-        ours=frozenset(("CLUSTER", "MSG_REGION", "TRACE_ON")),
+        rewindmq=frozenset(("CLUSTER", "MSG_REGION", "TRACE_ON")),
     ),
     ("rewindmq-v53", "send-transaction", ("delivered", "committed", "properties")): _REAL_QUEUE,
     ("rewindmq-v53", "send-transaction", ("delivered", "committed by check", "properties")): _REAL_QUEUE,
@@ -55,12 +55,12 @@ UNPLAYED: Final[dict[tuple[str, str, str], str]] = {
 }
 
 
-def differing(ours: Any, theirs: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def differing(rewindmq: Any, rocketmq: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yield the paths of the values that differ, as deep as both sides have fields of the same name."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        for name in ours | theirs:
-            yield from differing(ours.get(name), theirs.get(name), (*path, name))
-    elif ours != theirs:
+    if isinstance(rewindmq, dict) and isinstance(rocketmq, dict):
+        for name in rewindmq | rocketmq:
+            yield from differing(rewindmq.get(name), rocketmq.get(name), (*path, name))
+    elif rewindmq != rocketmq:
         yield path
 
 

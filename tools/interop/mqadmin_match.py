@@ -16,7 +16,7 @@ from tools.interop.mqadmin_cases import V4, V5, V5_CONSUMERS, Case
 from tools.interop.mqadmin_state import State
 from tools.interop.mqadmin_text import comparable
 from tools.interop.mqadmin_tool import MqadminTool, Printed
-from tools.interop.servers import OurServer, RealServer, Server
+from tools.interop.servers import RewindMQServer, RocketMQServer, Server
 from tools.interop.toolchains import java_driver
 from tools.interop.versions import SERVER_4, SERVER_5
 
@@ -33,9 +33,9 @@ class Kind:
 
     tool: str
     profile: Profile
-    ours: dict[str, object]
+    rewindmq_config: dict[str, object]
     server: str
-    theirs: dict[str, object]
+    rocketmq_config: dict[str, object]
 
 
 # Without the timer wheel, 5.x answers deleteTopic with a NullPointerException.
@@ -56,8 +56,8 @@ def _start(kind: Kind) -> list[Server]:
     """Start RewindMQ and RocketMQ; stop both if one does not start."""
     with ThreadPoolExecutor(2) as starters:
         starting: list[Future[Server]] = [
-            starters.submit(lambda: OurServer(kind.profile, config=kind.ours)),
-            starters.submit(lambda: RealServer(kind.server, config=kind.theirs)),
+            starters.submit(lambda: RewindMQServer(kind.profile, config=kind.rewindmq_config)),
+            starters.submit(lambda: RocketMQServer(kind.server, config=kind.rocketmq_config)),
         ]
     failed = [error for future in starting if (error := future.exception()) is not None]
     servers = [future.result() for future in starting if future.exception() is None]
@@ -118,7 +118,7 @@ class Match:
         except BaseException:
             self.close()
             raise
-        self.ours, self.theirs = self._sides
+        self.rewindmq, self.rocketmq = self._sides
 
     async def _prepare(self, directory: Path) -> None:
         sides = (self._side(server, directory) for server in self._servers)
@@ -144,25 +144,25 @@ class Match:
 
     async def both(self, line: str) -> tuple[Printed, Printed]:
         """Return what a command prints on RewindMQ and on RocketMQ."""
-        ours, theirs = await asyncio.gather(self.ours.run(line), self.theirs.run(line))
-        return ours, theirs
+        rewindmq, rocketmq = await asyncio.gather(self.rewindmq.run(line), self.rocketmq.run(line))
+        return rewindmq, rocketmq
 
     async def compare(self, case: Case) -> tuple[list[str], list[str]]:
         """Return the lines of a command, or of the one that shows its effect, on RewindMQ and RocketMQ."""
-        ours, theirs = await self._lines(case.line, case)
-        if case.then and ours == theirs:
+        rewindmq, rocketmq = await self._lines(case.line, case)
+        if case.then and rewindmq == rocketmq:
             loop = asyncio.get_running_loop()
             end = loop.time() + _THEN_SECONDS
-            ours, theirs = await self._lines(case.then, case)
+            rewindmq, rocketmq = await self._lines(case.then, case)
             # Neither cluster reports when a name server has received the change.
-            while (ours != theirs or _lacks_route(ours) != case.ends_route) and loop.time() < end:
+            while (rewindmq != rocketmq or _lacks_route(rewindmq) != case.ends_route) and loop.time() < end:
                 await asyncio.sleep(_ASK_SECONDS)
-                ours, theirs = await self._lines(case.then, case)
-        return ours, theirs
+                rewindmq, rocketmq = await self._lines(case.then, case)
+        return rewindmq, rocketmq
 
     async def _lines(self, line: str, case: Case) -> tuple[list[str], list[str]]:
-        ours, theirs = await self.both(line)
-        return self.ours.comparable(ours, case), self.theirs.comparable(theirs, case)
+        rewindmq, rocketmq = await self.both(line)
+        return self.rewindmq.comparable(rewindmq, case), self.rocketmq.comparable(rocketmq, case)
 
     def close(self) -> None:
         """End the clients, the tools and both clusters."""

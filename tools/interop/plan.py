@@ -67,13 +67,13 @@ class Play:
 
 def _chosen_servers(client: Client, feature: str) -> tuple[str, str]:
     able = [
-        ours
-        for ours in MEETS[client.name]
-        if not any(Play(client, server, feature).unplayed for server in (ours, REFERENCE[ours]))
+        rewindmq
+        for rewindmq in MEETS[client.name]
+        if not any(Play(client, server, feature).unplayed for server in (rewindmq, REFERENCE[rewindmq]))
     ]
     turn = list(SCENARIOS).index(feature) + _MEET_BOTH.index(client.name) if len(able) > 1 else 0
-    ours = able[turn % len(able)]
-    return ours, REFERENCE[ours]
+    rewindmq = able[turn % len(able)]
+    return rewindmq, REFERENCE[rewindmq]
 
 
 def plays() -> list[Play]:
@@ -81,8 +81,8 @@ def plays() -> list[Play]:
     return [
         Play(client, server, feature)
         for client in CLIENTS
-        for ours in MEETS[client.name]
-        for server in (ours, REFERENCE[ours])
+        for rewindmq in MEETS[client.name]
+        for server in (rewindmq, REFERENCE[rewindmq])
         for feature in SCENARIOS
     ]
 

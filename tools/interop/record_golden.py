@@ -21,7 +21,7 @@ from typing import Final
 
 from tools.interop.record_golden_choice import chosen, chosen_replication, write
 from tools.interop.record_golden_relay import BROKER, NAMESRV, SLAVE, Recording, Relays
-from tools.interop.servers import RealBroker, RealNamesrv, rocketmq_home
+from tools.interop.servers import RocketMQBroker, RocketMQNamesrv, rocketmq_home
 from tools.interop.toolchains import ROOT, BuildFailed, ToolMissing, java_driver, tool
 from tools.interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
 
@@ -105,7 +105,7 @@ def record(session: Session) -> Recording:
         directory = Path(stack.enter_context(_directory()))
         relays = Relays(recording)
         stack.callback(relays.close)
-        namesrv = RealNamesrv(session.server, _made(directory / "namesrv"))
+        namesrv = RocketMQNamesrv(session.server, _made(directory / "namesrv"))
         stack.callback(namesrv.stop)
         master = _broker(session, relays, namesrv.address, directory / "master", BROKER)
         stack.callback(master.stop)
@@ -116,7 +116,7 @@ def record(session: Session) -> Recording:
     return recording
 
 
-def _broker(session: Session, relays: Relays, namesrv: str, directory: Path, role: str) -> RealBroker:
+def _broker(session: Session, relays: Relays, namesrv: str, directory: Path, role: str) -> RocketMQBroker:
     _made(directory)
     config: dict[str, object] = dict(_QUICK)
     if session.has_accounts:
@@ -127,7 +127,7 @@ def _broker(session: Session, relays: Relays, namesrv: str, directory: Path, rol
         # 5.5.0 compresses the body, but its header says that it did not; its own name server refuses that.
         config["compressedRegister"] = str(session.server.startswith("4.")).lower()
     relay = relays.address(role, NAMESRV, namesrv)
-    return RealBroker(session.server, relay, directory, config=config)
+    return RocketMQBroker(session.server, relay, directory, config=config)
 
 
 def _make_traffic(

@@ -24,7 +24,7 @@ from tools.interop.driver import Driver
 from tools.interop.plan import V49, V53, Play, with_references
 from tools.interop.scenarios import SCENARIOS, Stage
 from tools.interop.scenarios.scenario import Outcome, within
-from tools.interop.servers import ORDERED_COMMITS, OurServer, RealServer, Server
+from tools.interop.servers import ORDERED_COMMITS, RewindMQServer, RocketMQServer, Server
 from tools.interop.versions import SERVER_4, SERVER_5
 
 # Short delays for redeliveries and transaction checks, the same at both kinds of server.
@@ -45,11 +45,11 @@ _SCENARIO_SECONDS: Final = 900.0
 _LAST: Final = "send.transaction"
 
 SERVERS: Final[dict[str, Callable[[], Server]]] = {
-    V49: lambda: OurServer(Profile.V49, config=_QUICK),
+    V49: lambda: RewindMQServer(Profile.V49, config=_QUICK),
     # The default of 5.2 and later.
-    V53: lambda: OurServer(Profile.V53, config={**_QUICK, "resetMode": "server"}),
-    f"rocketmq-{SERVER_4}": lambda: RealServer(SERVER_4, config=_REAL),
-    f"rocketmq-{SERVER_5}": lambda: RealServer(SERVER_5, config=_REAL),
+    V53: lambda: RewindMQServer(Profile.V53, config={**_QUICK, "resetMode": "server"}),
+    f"rocketmq-{SERVER_4}": lambda: RocketMQServer(SERVER_4, config=_REAL),
+    f"rocketmq-{SERVER_5}": lambda: RocketMQServer(SERVER_5, config=_REAL),
 }
 
 

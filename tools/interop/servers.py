@@ -107,7 +107,7 @@ class Server(Protocol):
         """Stop broker and name server, and remove a temporary store."""
 
 
-class OurServer:
+class RewindMQServer:
     """RewindMQ's name server and broker, as ``rewindmq up`` starts them.
 
     Args:
@@ -247,7 +247,7 @@ class JavaProcess:
         self._output.close()
 
 
-class RealNamesrv:
+class RocketMQNamesrv:
     """A RocketMQ name server at a free port."""
 
     def __init__(self, version: str, directory: Path) -> None:
@@ -273,7 +273,7 @@ class RealNamesrv:
         self.process.kill()
 
 
-class RealBroker:
+class RocketMQBroker:
     """A RocketMQ broker that registers at the given name server of either kind.
 
     Args:
@@ -349,7 +349,7 @@ class RealBroker:
         self.process.kill()
 
 
-class RealServer:
+class RocketMQServer:
     """A RocketMQ name server and broker of one release.
 
     Args:
@@ -367,9 +367,9 @@ class RealServer:
         self._is_temporary = directory is None
         self._directory = directory or Path(tempfile.mkdtemp(prefix="rewindmq-interop-"))
         try:
-            self.namesrv = RealNamesrv(version, self._directory)
+            self.namesrv = RocketMQNamesrv(version, self._directory)
             try:
-                self.broker = RealBroker(version, self.namesrv.address, self._directory, None, config)
+                self.broker = RocketMQBroker(version, self.namesrv.address, self._directory, None, config)
             except BaseException:
                 self.namesrv.stop()
                 raise

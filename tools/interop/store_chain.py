@@ -18,9 +18,9 @@ from typing import Any, Final, Literal
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.profile import Profile
-from tools.interop.servers import RealBroker
+from tools.interop.rewindmq_servers import RewindMQBroker, RewindMQNamesrv
+from tools.interop.servers import RocketMQBroker
 from tools.interop.store_fill import CONFIG, ENDED_PER_FILL, fill
-from tools.interop.store_members import OurBroker, OurNamesrv
 from tools.interop.store_view import (
     StoreView,
     log_digest,
@@ -44,8 +44,8 @@ CONFIG_FILES: Final = ("topics", "subscriptionGroup", "consumerOffset", "delayOf
 _CHECKER: Final = "@CID_RMQ_SYS_TRANS"
 _BIG, _SMALL = 11, 2
 
-AnyBroker = RealBroker | OurBroker
-Beginner = Literal["theirs", "ours"]
+AnyBroker = RocketMQBroker | RewindMQBroker
+Creator = Literal["RocketMQ", "RewindMQ"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Link:
     """One chain: its release, and whose broker creates the store."""
 
     release: str
-    begun_by: Beginner = "theirs"
+    created_by: Creator = "RocketMQ"
 
     def __str__(self) -> str:
         return self.release
@@ -64,7 +64,7 @@ class Link:
 
         Of the longer chain it is 5.x's, because only 5.x has what the pipeline adds to the store.
         """
-        return self in (Link(SERVER_5, "theirs"), Link(SERVER_4, "ours"))
+        return self in (Link(SERVER_5, "RocketMQ"), Link(SERVER_4, "RewindMQ"))
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Chain:
     labels: dict[str, int] = field(default_factory=dict)
     last: StoreView = field(default_factory=StoreView)
     real_view: StoreView = field(default_factory=StoreView)
-    our_messages: str = ""
+    rewindmq_log: str = ""
 
     @property
     def profile(self) -> Profile:
@@ -118,7 +118,7 @@ def play_chains(links: Iterable[Link], directory: Path) -> dict[Link, Chain | Ba
     """Return the result of each chain, or its error."""
     with ThreadPoolExecutor() as threads:
         played = {
-            link: threads.submit(_play, link, directory / f"{link.release}-{link.begun_by}")
+            link: threads.submit(_play, link, directory / f"{link.release}-{link.created_by}")
             for link in dict.fromkeys(links)
         }
     return {link: future.exception() or future.result() for link, future in played.items()}
@@ -126,13 +126,13 @@ def play_chains(links: Iterable[Link], directory: Path) -> dict[Link, Chain | Ba
 
 def _play(link: Link, directory: Path) -> Chain:
     chain = Chain(link.release, directory)
-    namesrv = OurNamesrv(chain.profile, directory / "namesrv")
+    namesrv = RewindMQNamesrv(chain.profile, directory / "namesrv")
     try:
-        player = _Player(chain, namesrv.address, link.begun_by)
-        if link.begun_by == "theirs":
-            player.play_from_theirs()
+        player = _Player(chain, namesrv.address, link.created_by)
+        if link.created_by == "RocketMQ":
+            player.play_from_rocketmq()
         else:
-            player.play_from_ours()
+            player.play_from_rewindmq()
     finally:
         namesrv.stop()
     return chain
@@ -150,32 +150,32 @@ class _Player:
         self._view = StoreView()
         self._fills = 0
 
-    def play_from_theirs(self) -> None:
-        with self._real() as broker:
+    def play_from_rocketmq(self) -> None:
+        with self._rocketmq() as broker:
             self._fill(broker, "one", _BIG)
             broker.kill()
-        with self._hand_over("theirs, killed, opened by ours", self._ours) as broker:
+        with self._hand_over("RocketMQ killed, opened by RewindMQ", self._rewindmq) as broker:
             self._fill(broker, "two", _SMALL)
             broker.stop()
-        with self._hand_over("ours, stopped, opened by theirs", self._real) as broker:
+        with self._hand_over("RewindMQ stopped, opened by RocketMQ", self._rocketmq) as broker:
             self._fill(broker, "three", _SMALL)
             broker.stop()
         shutil.copytree(self._store, self._chain.real_store)
         self._chain.real_view = self._view
-        with self._hand_over("theirs, stopped, opened by ours", self._ours) as broker:
+        with self._hand_over("RocketMQ stopped, opened by RewindMQ", self._rewindmq) as broker:
             self._fill(broker, "four", _SMALL)
             broker.kill()
-        with self._hand_over("ours, killed, opened by theirs", self._real) as broker:
+        with self._hand_over("RewindMQ killed, opened by RocketMQ", self._rocketmq) as broker:
             self._chain.last = view_store(broker.address, self._store)
 
-    def play_from_ours(self) -> None:
-        with self._ours() as broker:
+    def play_from_rewindmq(self) -> None:
+        with self._rewindmq() as broker:
             self._fill(broker, "one", _BIG)
             broker.kill()
-        with self._hand_over("begun by ours, killed, opened by theirs", self._real) as broker:
+        with self._hand_over("created by RewindMQ, killed, opened by RocketMQ", self._rocketmq) as broker:
             self._fill(broker, "two", _SMALL)
             broker.stop()
-        with self._hand_over("begun by ours, stopped by theirs, opened by ours", self._ours):
+        with self._hand_over("created by RewindMQ, stopped by RocketMQ, opened by RewindMQ", self._rewindmq):
             pass
 
     def _fill(self, broker: AnyBroker, label: str, batches: int) -> None:
@@ -217,24 +217,24 @@ class _Player:
         return changed + [f"the units of {queue}" for queue in units[0] if units[0][queue] != units[1][queue]]
 
     @contextmanager
-    def _real(self) -> Iterator[RealBroker]:
+    def _rocketmq(self) -> Iterator[RocketMQBroker]:
         directory = self._directory / "real"
         directory.mkdir(parents=True, exist_ok=True)
-        broker = RealBroker(self._chain.release, self._namesrv, directory, self._store, self._config)
+        broker = RocketMQBroker(self._chain.release, self._namesrv, directory, self._store, self._config)
         try:
             yield broker
         finally:
             broker.stop()
 
     @contextmanager
-    def _ours(self) -> Iterator[OurBroker]:
-        directory = self._directory / "ours"
-        broker = OurBroker(self._chain.profile, self._namesrv, directory, self._store, CONFIG)
+    def _rewindmq(self) -> Iterator[RewindMQBroker]:
+        directory = self._directory / "rewindmq"
+        broker = RewindMQBroker(self._chain.profile, self._namesrv, directory, self._store, CONFIG)
         try:
             yield broker
         finally:
             broker.stop()
-            self._chain.our_messages += broker.log
+            self._chain.rewindmq_log += broker.log
 
 
 def read_config(store: Path) -> dict[str, Any]:

@@ -157,11 +157,11 @@ class StoreView:
         """Return the differences from another view."""
         found = []
         for part in fields(self):
-            mine, theirs = getattr(self, part.name), getattr(other, part.name)
+            values, others = getattr(self, part.name), getattr(other, part.name)
             found += [
-                Difference(part.name, key, mine.get(key), theirs.get(key))
-                for key in sorted({*mine, *theirs}, key=str)
-                if mine.get(key) != theirs.get(key)
+                Difference(part.name, key, values.get(key), others.get(key))
+                for key in sorted({*values, *others}, key=str)
+                if values.get(key) != others.get(key)
             ]
         return found
 
@@ -172,11 +172,11 @@ class Difference:
 
     part: str
     key: Any
-    mine: Any
-    theirs: Any
+    this: Any
+    other: Any
 
     def __str__(self) -> str:
-        return f"{self.part} {self.key}: {_short(self.mine)} != {_short(self.theirs)}"
+        return f"{self.part} {self.key}: {_short(self.this)} != {_short(self.other)}"
 
 
 def view_store(address: str, store: Path) -> StoreView:

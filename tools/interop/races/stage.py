@@ -37,7 +37,7 @@ from rewindmq.race.stage.stage import (
 )
 from tools.interop.races.chains import PULLS, STATUSES, with_chains
 from tools.interop.races.cluster import RaceCluster
-from tools.interop.races.members import JavaActor, JavaApplication, JavaConsumer, JavaReader
+from tools.interop.races.java_consumers import JavaActor, JavaApplication, JavaConsumer, JavaReader
 from tools.interop.races.names import NamedJournal, Names
 from tools.interop.races.race_driver import RaceDriver
 from tools.interop.raw import create_topic

@@ -15,9 +15,9 @@ from typing import Any, Final
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import RewindMQError
 from tools.interop.drivers.rewindmq.consuming import Consumers
+from tools.interop.drivers.rewindmq.lines import Fields, failure, say
 from tools.interop.drivers.rewindmq.polling import LiteConsumers, PullConsumers
 from tools.interop.drivers.rewindmq.producing import Producers
-from tools.interop.drivers.rewindmq.told import Fields, failure, say
 
 _LINE_BYTES: Final = 64 << 20
 # Long, because the broker of a busy machine may answer late.

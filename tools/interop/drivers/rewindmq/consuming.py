@@ -18,7 +18,7 @@ from rewindmq import (
     MessageSelector,
     PushConsumer,
 )
-from tools.interop.drivers.rewindmq.told import Fields, describe_message, say
+from tools.interop.drivers.rewindmq.lines import Fields, describe_message, say
 
 FROM: Final = {
     "first": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,

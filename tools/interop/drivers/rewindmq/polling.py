@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rewindmq import LitePullConsumer, PullConsumer
 from tools.interop.drivers.rewindmq.consuming import FROM, make_expression
-from tools.interop.drivers.rewindmq.told import Fields, describe_message, describe_queue, make_queue
+from tools.interop.drivers.rewindmq.lines import Fields, describe_message, describe_queue, make_queue
 
 
 class LiteConsumers:

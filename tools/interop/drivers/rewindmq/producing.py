@@ -17,7 +17,7 @@ from rewindmq import (
     SendResult,
     TransactionProducer,
 )
-from tools.interop.drivers.rewindmq.told import Fields, describe_message, describe_result, make_message, say
+from tools.interop.drivers.rewindmq.lines import Fields, describe_message, describe_result, make_message, say
 
 # Long, because a busy machine may answer late.
 _SECONDS: Final = 30.0

@@ -21,10 +21,10 @@ from rewindmq.pipeline.verify.job import verify
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.record import decode_records
-from tools.interop.servers import RealBroker
+from tools.interop.rewindmq_servers import RewindMQNamesrv
+from tools.interop.servers import RocketMQBroker
 from tools.interop.store_chain import PROFILES, Chain, Link
 from tools.interop.store_fill import CONFIG, HASH_SLOTS, INDEX_ENTRIES, QUEUES
-from tools.interop.store_members import OurNamesrv
 from tools.interop.store_view import StoreView, view_store, wait_dispatched
 from tools.interop.versions import SERVER_4
 
@@ -98,11 +98,11 @@ def outputs(chain: Chain, spark: SparkSession, tmp_path_factory: pytest.TempPath
         shutil.copytree((directory / "compact" / "current").resolve(), directory / "compacted"),
         _laid(chain, spark, directory),
     ]
-    namesrv = OurNamesrv(chain.profile, directory / "namesrv")
+    namesrv = RewindMQNamesrv(chain.profile, directory / "namesrv")
     try:
         with ThreadPoolExecutor() as threads:
             views = threads.map(
-                lambda store: _served_by_theirs(chain.release, namesrv.address, store), stores
+                lambda store: _served_by_rocketmq(chain.release, namesrv.address, store), stores
             )
             return Outputs(*views)
     finally:
@@ -123,12 +123,12 @@ def _laid(chain: Chain, spark: SparkSession, directory: Path) -> Path:
     return laid
 
 
-def _served_by_theirs(release: str, namesrv: str, store: Path) -> StoreView:
+def _served_by_rocketmq(release: str, namesrv: str, store: Path) -> StoreView:
     directory = store.with_name(f"{store.name}-broker")
     directory.mkdir()
     # One name for each, for both are at the same name server.
     keys = CONFIG | LAYOUT | {"brokerName": f"broker-{store.name}"}
-    broker = RealBroker(release, namesrv, directory, store, keys)
+    broker = RocketMQBroker(release, namesrv, directory, store, keys)
     try:
         wait_dispatched(broker.address)
         return view_store(broker.address, store)

@@ -15,7 +15,7 @@ from tools.interop.servers import BROKER, COMMON_CONFIG, NO_CONFIG
 _START_SECONDS: Final = 240.0
 
 
-class OurNamesrv:
+class RewindMQNamesrv:
     """``rewindmq namesrv`` at a free port."""
 
     def __init__(self, profile: Profile, directory: Path) -> None:
@@ -38,8 +38,8 @@ class OurNamesrv:
         self._member.finish_stop()
 
 
-class OurBroker:
-    """``rewindmq broker`` at the given name server of either kind, with the interface of a ``RealBroker``.
+class RewindMQBroker:
+    """``rewindmq broker`` at a given name server of either kind, with the interface of ``RocketMQBroker``.
 
     Args:
         store: its ``storePathRootDir``; may contain a store already.
