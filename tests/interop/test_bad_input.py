@@ -1,4 +1,4 @@
-"""Bad input gets the answer of the real name server and broker, and harms no other client."""
+"""Bad input gets the same answer as from RocketMQ's name server and broker, and harms no other client."""
 
 from __future__ import annotations
 
@@ -62,8 +62,10 @@ def servers() -> Iterator[dict[str, Server]]:
 
 @pytest.fixture(scope="module")
 def reactions(servers: dict[str, Server]) -> Reactions:
-    """Of every server to every case; all play at the same time."""
-    assert len(CASES) == len(FRAMES) + len(VERSIONS) + len(BODIES) + len(FIELDS), "a name twice"
+    """Every server's reaction to every case; all servers run at the same time."""
+    assert len(CASES) == len(FRAMES) + len(VERSIONS) + len(BODIES) + len(FIELDS), (
+        "two cases have the same name"
+    )
 
     async def play() -> Reactions:
         for server in servers.values():
@@ -75,7 +77,7 @@ def reactions(servers: dict[str, Server]) -> Reactions:
 
 
 async def _fill(server: Server) -> None:
-    """One message in the topic that the cases ask about."""
+    """Store one message in the topic that the cases use."""
     async with await RawConnection.open(server.broker_address) as connection:
         connection.send(request(10, SEND | {"topic": TOPIC}, b"a message"))
         answer = await connection.answer(ANSWER_SECONDS)
@@ -90,7 +92,7 @@ def _explanations(release: str, name: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("release", [SERVER_4, SERVER_5])
 @pytest.mark.parametrize("name", CASES)
 def test_bad_input(reactions: Reactions, name: str, release: str) -> None:
-    """RewindMQ answers as the real server does, or the difference is explained."""
+    """RewindMQ answers as RocketMQ does, or the difference is explained."""
     rewindmq, rocketmq = reactions[f"RewindMQ as {release}"][name], reactions[release][name]
     told = f"\nRewindMQ {rewindmq}\nRocketMQ {rocketmq}"
     if same(rewindmq, rocketmq):
@@ -101,7 +103,7 @@ def test_bad_input(reactions: Reactions, name: str, release: str) -> None:
 
 
 def test_every_explanation_is_needed(reactions: Reactions) -> None:
-    """And each of the answers that it gives."""
+    """Each answer that an explanation lists must occur, too."""
     needed: dict[tuple[str, str], set[str]] = {}
     for release in (SERVER_4, SERVER_5):
         for name in CASES:
@@ -121,7 +123,7 @@ def test_every_explanation_is_needed(reactions: Reactions) -> None:
 
 @pytest.mark.parametrize("which", list(_STARTS))
 def test_the_next_client_is_served(reactions: Reactions, servers: dict[str, Server], which: str) -> None:
-    """After all of it, name server and broker serve as before."""
+    """Name server and broker serve as before after all bad input."""
 
     async def ask(address: str, data: bytes) -> int | None:
         async with await RawConnection.open(address) as connection:
@@ -159,8 +161,8 @@ def test_tls_on_the_plain_port(servers: dict[str, Server], which: str) -> None:
 
 
 @pytest.mark.parametrize("which", list(_STARTS))
-def test_the_vip_port_serves_what_the_port_serves(servers: dict[str, Server], which: str) -> None:
-    """Clients before 4.5 send to the port 2 below the one they were told of."""
+def test_the_vip_channel_serves_the_same_requests(servers: dict[str, Server], which: str) -> None:
+    """Clients before 4.5 send to the VIP channel, whose port is 2 below the broker's."""
     host, port = servers[which].broker_address.split(":")
 
     async def ask() -> list[int]:
@@ -181,7 +183,7 @@ def test_the_vip_port_serves_what_the_port_serves(servers: dict[str, Server], wh
 
 
 def test_a_java_client_sends_by_the_vip_channel(servers: dict[str, Server], tmp_path: Path) -> None:
-    """As clients before 4.5 do of themselves."""
+    """Clients before 4.5 do so by default."""
     server = servers[f"RewindMQ as {SERVER_4}"]
     release = JAVA_CLIENTS[0]
     command = java_command(release, "-Dcom.rocketmq.sendMessageWithVIPChannel=true")
@@ -200,7 +202,7 @@ def test_a_java_client_sends_by_the_vip_channel(servers: dict[str, Server], tmp_
 
 
 def _is_connected_to(port: int) -> bool:
-    """Whether any process of this machine has a connection to a local port."""
+    """True if a process of this machine has a connection to a local port."""
     lines = Path("/proc/net/tcp").read_text().splitlines() + Path("/proc/net/tcp6").read_text().splitlines()
     fields = [line.split() for line in lines[1:]]
     return any(line[2].endswith(f":{port:04X}") and line[3] == "01" for line in fields)

@@ -33,13 +33,13 @@ _ROWS = (
 
 
 def test_every_row_is_measured(tmp_path: Path) -> None:
-    """Both clusters take every load from the official client, and none of its messages fails."""
+    """The official client sends every load to both clusters, and no message fails."""
     for name in ("java", "mvn"):
         tool(name)
     file = tmp_path / "rows.json"
     command = [sys.executable, "-m", "bench", "--vs-rocketmq", "--rounds", "1", "--scale", "0.05"]
     code, output, errors = _run([*command, "--json", str(file)])
-    # 1: a figure was missed.
+    # Exit code 1 means that a figure missed its target.
     assert code in (0, 1), errors
     rows = json.loads(file.read_text())
     assert len(rows) == len(_ROWS)
@@ -54,7 +54,7 @@ def test_every_row_is_measured(tmp_path: Path) -> None:
 
 
 def _run(command: list[str]) -> tuple[int, str, str]:
-    """Exit code and what was printed; where it takes too long, it ends in order with all that it started."""
+    """Run a command and return its exit code and output; stop it and its processes if it takes too long."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as process:
         try:
@@ -70,7 +70,7 @@ def _run(command: list[str]) -> tuple[int, str, str]:
 
 
 @pytest.mark.chosen
-def test_no_other_load_goes_with_it() -> None:
+def test_vs_rocketmq_accepts_no_other_load() -> None:
     command = [sys.executable, "-m", "bench", "--vs-rocketmq", "--only", "send"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""Brokers of both kinds in one cluster, each under name servers of both kinds, and as each other's slaves."""
+"""RewindMQ and RocketMQ brokers in one cluster, under either name server, and as each other's slaves."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def wait_for(what: str, holds: Callable[[], bool]) -> None:
 
 
 async def make_topic(cluster: MixedCluster, topic: str) -> None:
-    """The topic at both masters, and at the name server."""
+    """Create a topic at both masters, and wait until its route has both."""
     async with AdminClient(cluster.namesrv_address) as admin:
         config = TopicConfig(topic_name=topic, read_queue_nums=2, write_queue_nums=2)
         for broker in (cluster.rocketmq, cluster.rewindmq):
@@ -83,7 +83,7 @@ async def make_topic(cluster: MixedCluster, topic: str) -> None:
 
 
 def route(cluster: MixedCluster, topic: str) -> dict[str, dict[str, Any]]:
-    """The queues of a topic by broker, as a Java client is told; empty without a route."""
+    """Return the queues of a topic by broker, as a Java client gets them; empty without a route."""
     command = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic))
     answer = ask(cluster.namesrv_address, command)
     body = fastjson.loads(answer.body) if isinstance(answer.body, bytes) and not answer.code else {}
@@ -91,7 +91,7 @@ def route(cluster: MixedCluster, topic: str) -> dict[str, dict[str, Any]]:
 
 
 def registered(cluster: MixedCluster) -> dict[str, dict[int, str]]:
-    """Addresses by broker name and id."""
+    """Return broker addresses by broker name and id."""
     answer = ask(cluster.namesrv_address, RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO))
     assert isinstance(answer.body, bytes)
     table = fastjson.loads(answer.body)["brokerAddrTable"]
@@ -102,7 +102,7 @@ def registered(cluster: MixedCluster) -> dict[str, dict[int, str]]:
 
 
 async def send(cluster: MixedCluster, topic: str, count: int = COUNT) -> Counter[str]:
-    """How many messages went to which broker."""
+    """Send messages; return how many went to which broker."""
     async with Producer(f"producer-{topic}", cluster.namesrv_address) as producer:
         results = [
             await producer.send(Message(topic, f"body {number}".encode(), "TagA", f"key-{number}"))
@@ -114,7 +114,7 @@ async def send(cluster: MixedCluster, topic: str, count: int = COUNT) -> Counter
 
 @dataclass
 class Consuming:
-    """A running consumer of a cluster's topic and what it was given so far."""
+    """A running consumer of a cluster's topic and the messages that it has received."""
 
     cluster: MixedCluster
     topic: str
@@ -123,7 +123,7 @@ class Consuming:
     got: list[MessageExt] = field(default_factory=list)
 
     async def all_given(self, times: int) -> None:
-        """Wait until each message was given so often, and the brokers know."""
+        """Wait until each message was delivered ``times`` times, and all offsets are committed."""
 
         def holds() -> bool:
             given = Counter(message.body for message in list(self.got))
@@ -131,7 +131,7 @@ class Consuming:
 
         await wait_for(f"each of {COUNT} messages came {times} times", holds)
         async with asyncio.timeout(SECONDS):
-            # The listener returns after the last message came.
+            # The listener may not have returned from the last message yet.
             while not await asyncio.to_thread(self._is_known):
                 await self.consumer.persist_offsets()
                 await asyncio.sleep(0.1)
@@ -158,13 +158,13 @@ async def consuming(cluster: MixedCluster, topic: str, group: str) -> AsyncItera
         yield consuming
 
 
-async def test_a_route_tells_of_both_kinds_of_broker_alike(mixed: MixedCluster) -> None:
+async def test_a_route_describes_both_kinds_of_broker_alike(mixed: MixedCluster) -> None:
     await make_topic(mixed, "alike")
     queues = route(mixed, "alike")
     assert queues[REWINDMQ_BROKER] | {"brokerName": ROCKETMQ_BROKER} == queues[ROCKETMQ_BROKER]
 
 
-async def test_both_brokers_are_sent_to_and_consumed_from(mixed: MixedCluster) -> None:
+async def test_clients_send_to_and_consume_from_both_brokers(mixed: MixedCluster) -> None:
     await make_topic(mixed, "both")
     assert await send(mixed, "both") == {ROCKETMQ_BROKER: COUNT // 2, REWINDMQ_BROKER: COUNT // 2}
     async with consuming(mixed, "both", "both-readers") as reader:
@@ -175,7 +175,7 @@ async def test_both_brokers_are_sent_to_and_consumed_from(mixed: MixedCluster) -
         }
 
 
-async def test_a_reset_while_consuming_goes_through_both_brokers(
+async def test_a_reset_while_consuming_reaches_both_brokers(
     mixed: MixedCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await make_topic(mixed, "again")
@@ -193,7 +193,9 @@ async def test_a_reset_while_consuming_goes_through_both_brokers(
         await reader.all_given(2)
 
 
-async def test_our_tool_shows_both_brokers(mixed: MixedCluster, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_rewindmq_admin_shows_both_brokers(
+    mixed: MixedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     await make_topic(mixed, "shown")
     await send(mixed, "shown")
     await asyncio.to_thread(wait_dispatched, mixed.rocketmq.address)
@@ -209,7 +211,7 @@ async def test_our_tool_shows_both_brokers(mixed: MixedCluster, capsys: pytest.C
     assert all(len(text.splitlines()) == 2 for text in found), found
 
 
-async def test_our_broker_leaves_a_name_server_in_order_and_without_a_word(mixed: MixedCluster) -> None:
+async def test_a_name_server_forgets_a_stopped_or_killed_rewindmq_broker(mixed: MixedCluster) -> None:
     broker = mixed.start_rewindmq("broker-z")
     try:
         assert registered(mixed)["broker-z"] == {0: broker.address}
@@ -219,7 +221,9 @@ async def test_our_broker_leaves_a_name_server_in_order_and_without_a_word(mixed
         assert registered(mixed)["broker-z"] == {0: broker.address}
     finally:
         broker.kill()
-    await wait_for("the name server saw the connection go", lambda: "broker-z" not in registered(mixed))
+    await wait_for(
+        "the name server noticed the closed connection", lambda: "broker-z" not in registered(mixed)
+    )
 
 
 async def test_masters_and_slaves_of_both_kinds_are_listed(with_slaves: MixedCluster) -> None:
@@ -231,7 +235,7 @@ async def test_masters_and_slaves_of_both_kinds_are_listed(with_slaves: MixedClu
 
 
 @pytest.mark.parametrize("direction", ["RewindMQ follows RocketMQ", "RocketMQ follows RewindMQ"])
-async def test_a_slave_has_every_byte_of_its_masters_log(with_slaves: MixedCluster, direction: str) -> None:
+async def test_a_slave_copies_every_byte_of_the_log(with_slaves: MixedCluster, direction: str) -> None:
     topic = "copied-" + direction.split()[0]
     await make_topic(with_slaves, topic)
     await send(with_slaves, topic)

@@ -1,4 +1,4 @@
-"""Every command of ``rewindmq admin`` at a real broker: it works, or says in one line what is not served."""
+"""Every command of ``rewindmq admin`` at a RocketMQ broker works, or reports an unsupported request."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECONDS = 300.0
 
 @dataclass
 class Place:
-    """A topic at a real broker, its messages, and a consumer that has read them."""
+    """A topic at a RocketMQ broker, its messages, and a consumer that has consumed them."""
 
     release: str
     broker: str
@@ -80,7 +80,7 @@ async def place_at(
     async with consumer:
         await asyncio.wait_for(read.wait(), SECONDS)
         async with asyncio.timeout(SECONDS):
-            # The listener returns after the last message came.
+            # The listener may not have returned from the last message yet.
             while await asyncio.to_thread(consumed, [broker], TOPIC, GROUP) < len(sent):
                 await consumer.persist_offsets()
                 await asyncio.sleep(0.1)
@@ -88,7 +88,7 @@ async def place_at(
         yield Place(release, broker, sent, consumer.config.client_id, CommandLine(namesrv, capsys))
 
 
-# What each command is asked, and a word that its output holds; in this order, the last ones delete.
+# Command, options, and a word of its output. The order matters: the last commands delete.
 # {id} is the first message's unique id, {offset_id} its offset id, {client} the consumer's id.
 WORKING: Final = (
     ("clusterList", "", ROCKETMQ_BROKER),
@@ -126,7 +126,7 @@ WORKING: Final = (
     ("deleteSubGroup", "-b {broker} -g ruled-set", "success"),
     ("deleteTopic", f"-c {CLUSTER} -t {GONE}", "success"),
 )
-# Requests that only a RewindMQ broker serves, and those that other tests cover.
+# Commands whose requests only a RewindMQ broker serves.
 REFUSED: Final = (
     ("fencedCommits", f"-g {GROUP}"),
     ("resetOffsetByTime", f"-g {GROUP} -t {TOPIC} -s 0 --mode fenced"),
@@ -143,13 +143,13 @@ of_each_release = pytest.mark.parametrize(
 
 
 @pytest.mark.chosen
-def test_no_command_is_left_out() -> None:
+def test_every_command_is_tested() -> None:
     tried = {name for name, *_ in (*WORKING, *REFUSED)}
     assert tried == {command.name for command in COMMANDS}
 
 
 @of_each_release
-async def test_every_command_works_at_a_real_broker(
+async def test_every_command_works_at_a_rocketmq_broker(
     release: str, mixed_clusters: MixedClusters, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failures = []
@@ -169,7 +169,7 @@ async def test_every_command_works_at_a_real_broker(
 
 
 @of_each_release
-async def test_what_a_real_broker_does_not_serve_is_said_in_one_line(
+async def test_a_request_that_rocketmq_does_not_serve_is_reported_in_one_line(
     release: str, mixed_clusters: MixedClusters, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with place_at(release, mixed_clusters, capsys) as place:

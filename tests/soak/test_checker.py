@@ -47,7 +47,7 @@ PRODUCER = Header("producer-0.0", producer=0)
 
 
 def sent(at: int, number: int, topic: str = "c", offset: int | None = None, delay: int = 0) -> list[Record]:
-    """A message to queue ``<topic>a0`` that was acknowledged, at an offset like its number."""
+    """Return the records of an acknowledged message in queue ``<topic>a0``, by default at its number."""
     place = number if offset is None else offset
     queue = "" if topic in "dt" else f"{topic}a0"
     return [
@@ -83,7 +83,7 @@ def violations(rules: GroupRules, *records: Record | list[Record]) -> set[Violat
 # At least once, and nothing else.
 
 
-def test_a_history_without_fault_is_found_without_fault() -> None:
+def test_a_correct_history_has_no_violation() -> None:
     verdict = judge(CLASSIC, [sent(1, 0), sent(1, 1), came(2, 0), came(2, 1), came(3, 1)])
     assert verdict.is_ok
     assert verdict.counts["acknowledged"] == 2
@@ -125,7 +125,7 @@ def test_two_messages_in_one_place_are_found() -> None:
     }
 
 
-def test_a_loss_is_put_down_to_a_lossy_reset_only_when_it_was_near() -> None:
+def test_a_loss_is_attributed_to_a_lossy_reset_only_if_the_reset_was_near() -> None:
     near: list[Record | list[Record]] = [sent(10, 0), Reset(12 * SECOND, "C", "classic", {})]
     verdict = judge(CLASSIC, near)
     assert verdict.is_ok
@@ -140,20 +140,20 @@ def test_a_loss_is_put_down_to_a_lossy_reset_only_when_it_was_near() -> None:
 def orderly(*deliveries: Record) -> set[ViolationKind]:
     messages = [sent(0, number, "o") for number in range(100)]
     verdict = judge(ORDERLY, [*messages, *deliveries])
-    # Most are not delivered here, which is not what these tests look at.
+    # Most messages are not delivered here; these tests do not look at that.
     return set(verdict.totals) - {ViolationKind.LOST}
 
 
 def run(start: int, first: int, last: int, chain: int) -> list[Record]:
-    """One chain, a message a second."""
+    """Return the deliveries of one chain, a message a second."""
     return [came(start + n - first, n, "o", chain=chain) for n in range(first, last + 1)]
 
 
-def test_an_orderly_queue_in_order_is_found_without_fault() -> None:
+def test_an_orderly_queue_in_order_has_no_violation() -> None:
     assert orderly(*run(1, 0, 3, chain=1), *run(10, 4, 5, chain=2)) == set()
 
 
-def test_a_gap_and_a_step_back_within_one_tenure_are_found() -> None:
+def test_a_gap_and_a_step_back_within_one_chain_are_found() -> None:
     assert orderly(came(1, 0, "o"), came(2, 2, "o")) == {ViolationKind.OUT_OF_ORDER}
     assert orderly(came(1, 0, "o"), came(2, 1, "o"), came(3, 0, "o")) == {ViolationKind.OUT_OF_ORDER}
     assert orderly(came(1, 0, "o"), came(2, 0, "o")) == {ViolationKind.OUT_OF_ORDER}
@@ -169,12 +169,12 @@ def test_a_new_owner_may_not_begin_beyond_what_was_delivered() -> None:
     assert orderly(*run(1, 0, 3, chain=1), came(5, 5, "o", chain=2)) == {ViolationKind.OUT_OF_ORDER}
 
 
-def test_a_new_owner_may_go_back_to_what_may_not_be_committed_yet_and_no_further() -> None:
+def test_a_new_owner_may_go_back_only_to_what_may_not_be_committed_yet() -> None:
     assert orderly(*run(1, 0, 20, chain=1), came(22, 18, "o", chain=2)) == set()
     assert orderly(*run(1, 0, 20, chain=1), came(22, 2, "o", chain=2)) == {ViolationKind.WENT_BACK}
 
 
-def test_a_reset_may_send_it_back_even_if_its_answer_was_lost() -> None:
+def test_a_reset_may_set_an_owner_back_even_if_its_answer_was_lost() -> None:
     reset = Reset(22 * SECOND, "O", TRIED, {"oa0": 2})
     assert orderly(*run(1, 0, 20, chain=1), reset, came(22, 2, "o", chain=2)) == set()
     replayed = [*run(1, 0, 20, chain=1), reset, *run(22, 2, 12, chain=2)]
@@ -236,7 +236,7 @@ def test_a_message_refused_for_good_has_to_be_a_dead_letter() -> None:
     assert violations(FENCED, sent(1, DOOMED), *refused, letter) == set()
 
 
-def test_a_dead_letter_that_should_be_none_is_found() -> None:
+def test_a_wrong_dead_letter_is_found() -> None:
     letter = DeadLetter(9 * SECOND, "F", 0, HEALTHY)
     assert violations(FENCED, sent(1, HEALTHY), came(2, HEALTHY), letter) == {ViolationKind.DEAD_LETTER}
     assert violations(CLASSIC, sent(1, 0), came(2, 0), DeadLetter(9, "C", 0, 0)) == {
@@ -319,9 +319,9 @@ def test_a_process_that_did_not_live_long_enough_was_not_judged() -> None:
     assert set(verdict.totals) == {ViolationKind.EMPTY}
 
 
-def test_the_memory_that_is_measured_is_the_process_s_own() -> None:
+def test_only_memory_that_the_process_allocated_is_measured() -> None:
     before = rss_anon_kib(os.getpid())
-    # Pages of its own: what malloc gives may have been resident before.
+    # New pages, because memory from malloc may have been resident before.
     with mmap.mmap(-1, 32 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as taken:
         taken.write(b"x" * len(taken))
         after = rss_anon_kib(os.getpid())

@@ -72,7 +72,7 @@ def _rewindmq(serialize_type: str) -> Client:
     environment = {"PYTHONPATH": paths}
     return Client(
         f"rewindmq-{serialize_type.lower()}",
-        "RewindMQ's own",
+        "RewindMQ",
         "",
         serialize_type,
         lambda: command,

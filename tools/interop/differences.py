@@ -34,14 +34,14 @@ class Difference:
 
 
 _REAL_QUEUE: Final = Difference(
-    "v53 is 5.3.3, which leaves REAL_TOPIC and REAL_QID in a committed message, as 4.x; 5.5.0 takes them out",
+    "v53 imitates 5.3.3, which keeps REAL_TOPIC and REAL_QID in a committed message, as 4.x; 5.5.0 does not",
     rewindmq=frozenset(("REAL_TOPIC", "REAL_QID")),
 )
 # Server, feature, and the path of names to the value in the outcome.
 Place = tuple[str, str, tuple[str, ...]]
 EXPLAINED: Final[dict[Place, Difference]] = {
     ("rewindmq-v53", "send-batch", ("message", "properties")): Difference(
-        "v53 is 5.3.3, which gives every message of a batch what the batch has; 5.5.0 does not",
+        "v53 imitates 5.3.3, which copies the properties of a batch to its messages; 5.5.0 does not",
         rewindmq=frozenset(("CLUSTER", "MSG_REGION", "TRACE_ON")),
     ),
     ("rewindmq-v53", "send-transaction", ("delivered", "committed", "properties")): _REAL_QUEUE,
@@ -51,7 +51,11 @@ EXPLAINED: Final[dict[Place, Difference]] = {
 
 # Client, feature and RocketMQ cluster of scenarios that cannot work there, to what the library lacks.
 UNPLAYED: Final[dict[tuple[str, str, str], str]] = {
-    ("java-550-json", "lite-pull", f"rocketmq-{SERVER_4}"): "lite pull but by 361, which 4.x answers 3",
+    (
+        "java-550-json",
+        "lite-pull",
+        f"rocketmq-{SERVER_4}",
+    ): "lite pull without LITE_PULL_MESSAGE (361), which 4.x does not serve",
 }
 
 
