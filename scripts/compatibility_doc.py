@@ -21,8 +21,8 @@ _PREAMBLE: Final = """\
 # Compatibility
 
 `./scripts/generate_compatibility_doc` writes this page from `docs/compatibility.json`; do not edit it. The
-file has the results of a whole run of the [interop suite](interop.md). A run with other results fails, also in
-CI. Every client is unmodified, as published.
+file has the results of a whole run of the [interop suite](interop.md). A run with other results fails, also
+in CI. Every client is unmodified, as published.
 """
 _SIGNS: Final = """\
 | sign | meaning |
