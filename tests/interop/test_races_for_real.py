@@ -12,7 +12,7 @@ import pytest
 from tests.interop.asked import asked_for
 from tools.interop.races.cell import Cell, losses_text
 from tools.interop.races.cells import ALL, DEFAULT
-from tools.interop.races.play import Seen, play
+from tools.interop.races.play import CellResult, play
 
 # All cells together take more than half an hour, which counts as the time of the first test.
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(7_200)]
@@ -32,14 +32,16 @@ def marks(cell: Cell) -> list[pytest.MarkDecorator]:
 
 
 @pytest.fixture(scope="module")
-def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[Cell, Seen]:
+def results(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[Cell, CellResult]:
     """The results of all requested cells, which run at the same time because they mostly wait."""
     return {one.cell: one for one in play(asked_for(request, Cell), tmp_path_factory.mktemp("races"))}
 
 
-def test_the_race_ends_as_the_catalogue_says(seen: dict[Cell, Seen], cell: Cell) -> None:
-    one = seen[cell]
+def test_the_race_ends_as_the_catalogue_says(results: dict[Cell, CellResult], cell: Cell) -> None:
+    one = results[cell]
     if one.error is not None:
         raise one.error
     found = "\n".join(violation.text for violation in one.verdict.violations)
-    assert cell.agrees(one.verdict.losses), f"claimed {losses_text(cell.claimed)}, seen:\n{found}"
+    assert cell.agrees(one.verdict.losses), f"claimed {losses_text(cell.claimed)}, observed:\n{found}"

@@ -124,13 +124,13 @@ class RaceCluster:
         for hearer in self.hearers:
             hearer(BROKER, value)
 
-    async def watch_offsets(self, told: Callable[[str], None], period: float = 0.3) -> None:
-        """Call ``told`` with every new content of a RocketMQ broker's offset file, until cancelled."""
+    async def watch_offsets(self, report: Callable[[str], None], period: float = 0.3) -> None:
+        """Call ``report`` with every new content of a RocketMQ broker's offset file, until cancelled."""
         before = ""
         while True:
             with contextlib.suppress(OSError):
                 text = self.offsets_file.read_text()
                 if text != before:
                     before = text
-                    told(text)
+                    report(text)
             await asyncio.sleep(period)

@@ -29,14 +29,14 @@ class Names:
         name = _FOREIGN.sub("_", race)
         return cls(f"Topic-{name}", f"Group-{name}")
 
-    def told(self, event: Event) -> Event:
+    def as_laboratory(self, event: Event) -> Event:
         """Return the event with the laboratory's names."""
         details = self._renamed(event.details)
         if "fields" in details:
             details["fields"] = self._renamed(details["fields"])
         return replace(event, details=details)
 
-    def wanted(self, pattern: FramePattern) -> FramePattern:
+    def as_sent(self, pattern: FramePattern) -> FramePattern:
         """Return the pattern with the race's own names, as frames have them."""
         real = {TOPIC: self.topic, GROUP: self.group}
         fields = {name: real.get(value, value) for name, value in pattern.fields.items()}
@@ -55,4 +55,4 @@ class NamedJournal(Journal):
         self._names = names
 
     def add(self, event: Event) -> None:
-        super().add(self._names.told(event))
+        super().add(self._names.as_laboratory(event))

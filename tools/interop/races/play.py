@@ -27,7 +27,7 @@ _STARTS_AT_A_TIME: Final = 2
 
 
 @dataclass
-class Seen:
+class CellResult:
     """The result of one cell.
 
     Attributes:
@@ -43,12 +43,12 @@ class Seen:
 
 
 def play(
-    cells: Sequence[Cell], directory: Path, told: Callable[[Seen], None] = lambda seen: None
-) -> list[Seen]:
+    cells: Sequence[Cell], directory: Path, report: Callable[[CellResult], None] = lambda result: None
+) -> list[CellResult]:
     """Build what the cells need, run as many cells at a time as the machine can, and remove everything.
 
     Args:
-        told: called with each result as soon as its cell has ended.
+        report: called with each result as soon as its cell has ended.
     """
     for cell in cells:
         race_driver_jars(cell.client)
@@ -57,23 +57,25 @@ def play(
     if any(cell.cluster.is_real for cell in cells):
         # Here and not in the first of several threads that needs it.
         take_turn()
-    return asyncio.run(_play_all(cells, directory, told))
+    return asyncio.run(_play_all(cells, directory, report))
 
 
-async def _play_all(cells: Sequence[Cell], directory: Path, told: Callable[[Seen], None]) -> list[Seen]:
+async def _play_all(
+    cells: Sequence[Cell], directory: Path, report: Callable[[CellResult], None]
+) -> list[CellResult]:
     async with AsyncExitStack() as exits:
-        company = _Company(directory, exits)
-        turns = _Turns()
+        shared = _SharedServers(directory, exits)
+        starts = _Starts()
 
-        async def one(cell: Cell) -> Seen:
-            seen = await _play_in_turn(cell, company, turns)
-            told(seen)
-            return seen
+        async def one(cell: Cell) -> CellResult:
+            result = await _play_in_turn(cell, shared, starts)
+            report(result)
+            return result
 
         return await asyncio.gather(*(one(cell) for cell in cells))
 
 
-class _Company:
+class _SharedServers:
     """The clusters and JVMs of the races, shared or not; each is started when a race first needs it.
 
     One that does not start fails only the races that need it.
@@ -118,7 +120,7 @@ class _Company:
         return self._directory / f"{name}-{self._count}"
 
 
-class _Turns:
+class _Starts:
     """Lets races start one after another: consumers use both cores while they start, and idle afterwards."""
 
     def __init__(self) -> None:
@@ -126,33 +128,33 @@ class _Turns:
         self.begin = asyncio.Lock()
 
 
-async def _play_in_turn(cell: Cell, company: _Company, turns: _Turns) -> Seen:
-    async with turns.places:
-        async with turns.begin:
+async def _play_in_turn(cell: Cell, shared: _SharedServers, starts: _Starts) -> CellResult:
+    async with starts.places:
+        async with starts.begin:
             await asyncio.sleep(_APART_SECONDS)
-        return await _play_one(cell, company)
+        return await _play_one(cell, shared)
 
 
-async def _play_one(cell: Cell, company: _Company) -> Seen:
-    seen, began = Seen(cell), time.monotonic()
+async def _play_one(cell: Cell, shared: _SharedServers) -> CellResult:
+    result, began = CellResult(cell), time.monotonic()
     try:
         stage = JavaStage(
             str(cell),
             cell.profile,
             cell.cluster.mode,
-            await company.cluster(cell),
-            lambda is_own: company.driver(cell.client, is_own=is_own),
+            await shared.cluster(cell),
+            lambda is_own: shared.driver(cell.client, is_own=is_own),
             has_own_jvms=cell.race in KILLS_CONSUMERS,
         )
-        seen.raw = stage.history
+        result.raw = stage.history
         # The first race starts what other races share, which takes most of its time.
-        await company.driver(cell.client, is_own=False)
+        await shared.driver(cell.client, is_own=False)
         async with stage.opened():
             await cell.scenario.play(stage)
             await settle(stage)
-        seen.history = stage.judged()
-        seen.verdict = judge(seen.history)
+        result.history = stage.judged()
+        result.verdict = judge(result.history)
     except Exception as error:
-        seen.error = error
-    seen.seconds = time.monotonic() - began
-    return seen
+        result.error = error
+    result.seconds = time.monotonic() - began
+    return result

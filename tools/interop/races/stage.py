@@ -95,7 +95,7 @@ class JavaStage(BaseStage):
             group=self._names.group,
         )
         self._actors: list[JavaActor] = []
-        self._unheeding: set[str] = set()
+        self._without_resets: set[str] = set()
         # A RocketMQ broker that resets by itself ignores commits, so frames do not show which offset is
         # stored.
         self._asks_broker = cluster.kind.is_real and mode is ResetMode.SERVER
@@ -161,7 +161,7 @@ class JavaStage(BaseStage):
         """See ``Stage``."""
         driver = await self._drivers(False)
         reader = JavaReader(name, self._key(name), driver, self._journal)
-        self._unheeding.add(reader.process)
+        self._without_resets.add(reader.process)
         await self._start(reader, driver, "pull")
         return reader
 
@@ -209,7 +209,7 @@ class JavaStage(BaseStage):
 
     def hold(self, pattern: FramePattern, *, consumer: str) -> Hold:
         """See ``Stage``."""
-        return super().hold(self._names.wanted(pattern), consumer=consumer)
+        return super().hold(self._names.as_sent(pattern), consumer=consumer)
 
     def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
         """Raise RaceError: an unmodified client cannot be stopped between two of its steps."""
@@ -217,8 +217,10 @@ class JavaStage(BaseStage):
 
     def judged(self) -> History:
         """Return the history for the judge: the observed events, every pull with its ProcessQueue."""
-        told = [event for event in without_inferred(self.history) if not self._is_unheeding_pull(event)]
-        return with_chains(told)
+        observed = [
+            event for event in without_inferred(self.history) if not self._is_pull_without_resets(event)
+        ]
+        return with_chains(observed)
 
     async def _start(self, actor: JavaActor, driver: RaceDriver, op: str, **fields: Any) -> None:
         self._actors.append(actor)
@@ -288,7 +290,7 @@ class JavaStage(BaseStage):
             await self.sleep(_ASK_SECONDS)
 
     def _record_frame(self, kind: Lab, process: str, details: dict[str, Any]) -> None:
-        event = self._names.told(Event(self.now, process, kind, details))
+        event = self._names.as_laboratory(Event(self.now, process, kind, details))
         self._journal.add(event)
         if event.details.get("fields", {}).get("topic") != TOPIC:
             return
@@ -326,10 +328,10 @@ class JavaStage(BaseStage):
             self._ask_again.discard(queue)
             self._ask_broker(queue)
 
-    def _is_unheeding_pull(self, event: Event) -> bool:
+    def _is_pull_without_resets(self, event: Event) -> bool:
         """True for a pull of an application that keeps its offsets itself: resets do not concern it."""
         details = event.details
-        return details.get("name") == "PULL_MESSAGE" and not self._unheeding.isdisjoint(
+        return details.get("name") == "PULL_MESSAGE" and not self._without_resets.isdisjoint(
             (details["source"], details["target"])
         )
 

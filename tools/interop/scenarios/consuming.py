@@ -117,11 +117,11 @@ async def push_shared(stage: Stage) -> Outcome:
     topic = await stage.topic(queues=_QUEUES)
     producer = await stage.producer()
     group = stage.name("group")
-    members = [await stage.consumer(topic, name, group=group) for name in ("one", "two")]
-    await _shared(stage, topic, group, len(members))
+    consumers = [await stage.consumer(topic, name, group=group) for name in ("one", "two")]
+    await _shared(stage, topic, group, len(consumers))
     await stage.send(producer, _by_key(topic, range(_EACH)), "send.ordered")
-    await _until_delivered(stage, members, _QUEUES * _EACH)
-    shares = [{message["queue"] for message in stage.driver.delivered[name]} for name in members]
+    await _until_delivered(stage, consumers, _QUEUES * _EACH)
+    shares = [{message["queue"] for message in stage.driver.delivered[name]} for name in consumers]
     assert not shares[0] & shares[1], shares
     return {"shares": [len(share) for share in shares]}
 
@@ -139,13 +139,13 @@ async def push_broadcasting(stage: Stage) -> Outcome:
     producer = await stage.producer()
     bodies = texts(16)
     group = stage.name("group")
-    members = [
+    consumers = [
         await stage.consumer(topic, name, group=group, model="BROADCASTING") for name in ("one", "two")
     ]
     await stage.send(producer, to_send(topic, bodies))
-    for name in members:
+    for name in consumers:
         assert sorted(await stage.bodies(name, len(bodies))) == sorted(bodies)
-    return {"message": looks(stage.driver.delivered[members[0]][0])}
+    return {"message": looks(stage.driver.delivered[consumers[0]][0])}
 
 
 @scenario("push-from", "where a new group begins", "producer.start", "send.sync", "consume.concurrent")
@@ -182,7 +182,7 @@ async def _shared(stage: Stage, topic: str, group: str, count: int) -> None:
     shares: list[set[int]] = []
 
     async def is_even() -> bool:
-        shares[:] = [await _queues(stage, topic, group, client) for client in await stage.members(group)]
+        shares[:] = [await _queues(stage, topic, group, client) for client in await stage.consumer_ids(group)]
         taken = set().union(*shares)
         return len(taken) == _QUEUES and [len(share) for share in shares] == [_QUEUES // count] * count
 
@@ -195,11 +195,11 @@ async def _queues(stage: Stage, topic: str, group: str, client: str) -> set[int]
     return {queue.queue_id for queue, state in table.items() if queue.topic == topic and not state.droped}
 
 
-async def _until_delivered(stage: Stage, members: Iterable[str], count: int) -> None:
+async def _until_delivered(stage: Stage, consumers: Iterable[str], count: int) -> None:
     """Wait until ``count`` different messages have arrived; some arrive twice while queues change owners."""
 
     def bodies() -> set[str]:
-        return {message["body"] for name in members for message in stage.driver.delivered[name]}
+        return {message["body"] for name in consumers for message in stage.driver.delivered[name]}
 
     await stage.until(
         lambda: len(bodies()) >= count,

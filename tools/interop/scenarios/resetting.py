@@ -45,7 +45,7 @@ async def _rewound(stage: Stage, op: str) -> Outcome:
     assert sorted(await stage.bodies(consumer, len(_BODIES))) == sorted(_BODIES)
     await stage.committed(topic, consumer, len(_BODIES))
     targets = await _reset(stage, topic, consumer, _BEGINNING)
-    await _heeded(stage, topic, consumer, targets)
+    await _reset_applied(stage, topic, consumer, targets)
     # New messages end the pulls that the broker suspended. If the broker kept them suspended, their answers
     # would put back the old offsets after the wait (race R1). A client that then waits for the locks of its
     # queues would go on there.
@@ -61,15 +61,15 @@ async def _rewound(stage: Stage, op: str) -> Outcome:
     return {"targets": targets}
 
 
-async def _heeded(stage: Stage, topic: str, group: str, targets: dict[int, int]) -> None:
+async def _reset_applied(stage: Stage, topic: str, group: str, targets: dict[int, int]) -> None:
     """Wait until the group's only consumer has dropped its queues, or the broker has stored the targets.
 
     A classic reset begins with the first and ends with the second; 5.x stores the targets at once.
     """
-    member = await _only_member(stage, group)
+    consumer_id = await _only_consumer(stage, group)
 
-    async def is_heeded() -> bool:
-        info = await stage.asked(stage.admin.get_consumer_running_info(group, member))
+    async def is_applied() -> bool:
+        info = await stage.asked(stage.admin.get_consumer_running_info(group, consumer_id))
         states = info.mq_table.items() if info is not None else ()
         dropped = {queue.queue_id for queue, state in states if queue.topic == topic and state.droped}
         stats = await stage.asked(stage.admin.examine_consume_stats(group, topic))
@@ -77,7 +77,7 @@ async def _heeded(stage: Stage, topic: str, group: str, targets: dict[int, int])
         stored = {queue.queue_id: state.consumer_offset for queue, state in queues}
         return dropped == {*targets} or stored == targets
 
-    await stage.reached(is_heeded, lambda: f"{member} has not applied the reset")
+    await stage.reached(is_applied, lambda: f"{consumer_id} has not applied the reset")
 
 
 @scenario(
@@ -129,7 +129,7 @@ async def reset_skip(stage: Stage) -> Outcome:
     await stage.committed(topic, consumer, len(_BODIES))
     # The message ends the consumer's suspended pull; 5.x tells the consumer of the reset in the answer.
     await stage.send(producer, to_send(topic, ["after"]))
-    await _forgotten(stage, consumer)
+    await _discarded(stage, consumer)
     await stage.driver.do("consume.release", consumer=consumer)
     assert await stage.bodies(consumer, 2) == [_BODIES[0], "after"]
     return {"targets": targets}
@@ -148,31 +148,31 @@ async def _left(stage: Stage, group: str) -> None:
     await stage.reached(has_left, lambda: f"{group} still has a consumer")
 
 
-async def _only_member(stage: Stage, group: str) -> str:
+async def _only_consumer(stage: Stage, group: str) -> str:
     """Return the id of the group's only consumer, once the broker knows it."""
-    members: list[str] = []
+    consumers: list[str] = []
 
     async def is_known() -> bool:
-        members[:] = await stage.members(group)
-        return len(members) == 1
+        consumers[:] = await stage.consumer_ids(group)
+        return len(consumers) == 1
 
-    await stage.reached(is_known, lambda: f"{group} has the consumers {members}")
-    return members[0]
+    await stage.reached(is_known, lambda: f"{group} has the consumers {consumers}")
+    return consumers[0]
 
 
-async def _forgotten(stage: Stage, group: str) -> None:
+async def _discarded(stage: Stage, group: str) -> None:
     """Wait until the group's only consumer has discarded what it had pulled before the reset."""
-    member = await _only_member(stage, group)
+    consumer_id = await _only_consumer(stage, group)
 
-    async def has_forgotten() -> bool:
-        info = await stage.asked(stage.admin.get_consumer_running_info(group, member))
+    async def has_discarded() -> bool:
+        info = await stage.asked(stage.admin.get_consumer_running_info(group, consumer_id))
         return info is not None and all(
             state.droped or state.cached_msg_count <= 1
             for queue, state in info.mq_table.items()
             if not queue.topic.startswith("%RETRY%")
         )
 
-    await stage.reached(has_forgotten, lambda: f"{member} still has messages pulled before the reset")
+    await stage.reached(has_discarded, lambda: f"{consumer_id} still has messages pulled before the reset")
 
 
 @scenario(

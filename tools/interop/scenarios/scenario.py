@@ -126,7 +126,7 @@ class Stage:
 
         await self.reached(are_committed, lambda: f"{total} of {count} messages committed by {group}")
 
-    async def members(self, group: str) -> list[str]:
+    async def consumer_ids(self, group: str) -> list[str]:
         """Return the ids of a group's consumers, as the broker knows them; empty if it knows none.
 
         A consumer that has connected again may be known by two connections for a while.
