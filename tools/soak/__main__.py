@@ -27,7 +27,8 @@ examples:
   scripts/soak --minutes 5 --keep /tmp/soak     keep stores, logs and journals
   scripts/soak --minutes 2 --without resets,kills
 
-exit codes: 0 all promises kept, 1 a promise was broken (it is named), 2 wrong usage, 130 interrupted
+exit codes: 0 all promises kept, 1 a promise was broken (the report names it) or the soak could not go on,
+2 wrong usage, 130 interrupted
 """
 
 

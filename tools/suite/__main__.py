@@ -1,6 +1,6 @@
-"""``python -m tools.suite``: what ``scripts/test`` runs after lint. Types are checked while the tests run.
+"""Command line of ``scripts/test``: runs groups of tests, and checks types while they run.
 
-    scripts/test                 the default group, a file of tests to each free core (four at most)
+    scripts/test                 the default group, a file at a time in each of up to four processes
     scripts/test --chosen        the chosen part of the long and interop groups, as CI runs it
     scripts/test --full          everything: default, long and interop, every seed and case; hours
     scripts/test --long          the long group with every seed and case
@@ -8,7 +8,7 @@
     scripts/test GROUP ARGS...   a group with more arguments for pytest: scripts/test --chosen -k races
     scripts/test ARGS...         pytest with these arguments, in one process: scripts/test tests/broker -x
 
-docs/testing.md says what each group holds, and how CI's part is chosen.
+docs/testing.md describes the groups, and how CI's part of them is chosen.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ class Group:
         marker: pytest's ``-m`` expression.
         needs: tools; a machine that lacks one does not run the group.
         is_spread: whether the tests of several files run at the same time, in a process for each core.
+        more_processes: how many processes a spread group has beyond the cores, because its tests also wait.
         is_beside: whether the group runs at the same time as the other groups, from the start.
         niceness: lowers the priority of its processes: 0 to 19.
     """
@@ -25,11 +26,12 @@ class Group:
     marker: str
     needs: tuple[Tool, ...] = ()
     is_spread: bool = False
+    more_processes: int = 0
     is_beside: bool = False
     niceness: int = 0
 
 
-DEFAULT: Final = (Group("default", "not long and not interop", is_spread=True),)
+DEFAULT: Final = (Group("default", "not long and not interop", is_spread=True, more_processes=1),)
 # Tests that compute take only the processor time that tests with time limits leave over.
 _COMPUTING: Final = 19
 _SPARK: Final = 10

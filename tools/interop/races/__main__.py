@@ -22,7 +22,11 @@ def main() -> int:
     parser.add_argument("--client", action="append", help="release of the Java client; may be repeated")
     parser.add_argument("--servers", choices=("rocketmq", "rewindmq"), help="whose brokers")
     parser.add_argument("--mode", choices=("classic", "server"), help="reset mode")
-    parser.add_argument("--default", action="store_true", help="only the cells that CI plays")
+    parser.add_argument(
+        "--default",
+        action="store_true",
+        help="run only the default cells, which include each race",
+    )
     parser.add_argument("--histories", type=Path, help="directory for one file of events per cell")
     parser.add_argument(
         "--table", type=Path, nargs="+", help="run no race: print the table of these directories of histories"

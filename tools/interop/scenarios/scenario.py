@@ -15,7 +15,7 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any, Final, TypeVar
 
 from rewindmq import AdminClient
-from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
+from rewindmq.protocol.errors import ConnectError, RequestTimeoutError, ResponseError
 from tools.interop.driver import Driver, DriverError
 from tools.interop.raw import create_topic
 from tools.interop.servers import Server
@@ -135,10 +135,10 @@ class Stage:
         return sorted({one.client_id for one in connection.connection_set}) if connection else []
 
     async def asked(self, question: Awaitable[_Asked]) -> _Asked | None:
-        """Return the broker's answer, None if it refuses or the request times out."""
+        """Return the server's answer, None if it refuses, is unreachable or does not answer in time."""
         try:
             return await question
-        except (RequestTimeoutError, ResponseError):
+        except (ConnectError, RequestTimeoutError, ResponseError):
             return None
 
     async def reached(self, holds: Callable[[], Awaitable[bool]], text: Callable[[], str]) -> None:
