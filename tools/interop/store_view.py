@@ -43,7 +43,7 @@ _SECONDS: Final = 60.0
 _CHUNK: Final = 1 << 20
 _PER_PULL: Final = 32
 _END_OF_TIME: Final = 2**62
-_UNIT_BYTES: Final = 20
+_ENTRY_BYTES: Final = 20
 _GROUP: Final = "TOOLS_CONSUMER"
 ENDED: Final = (TRANS_OP_HALF_TOPIC, 0)
 _Queue = tuple[str, int]
@@ -308,8 +308,8 @@ def queue_digest(store: Path, bounds: Iterable[tuple[_Queue, tuple[int, int]]]) 
         digest = hashlib.sha256()
         for path in sorted((store / "consumequeue" / topic / str(queue)).iterdir()):
             base = int(path.name)
-            if base < end * _UNIT_BYTES:
-                digest.update(path.read_bytes()[: end * _UNIT_BYTES - base])
+            if base < end * _ENTRY_BYTES:
+                digest.update(path.read_bytes()[: end * _ENTRY_BYTES - base])
         digests[topic, queue] = digest.hexdigest()
     return digests
 
