@@ -213,8 +213,8 @@ class _Player:
         end = log_end(broker.address)
         bounds = self._view.bounds.items()
         changed = [] if log_digest(before, end) == log_digest(self._store, end) else [f"the log up to {end}"]
-        entries = queue_digest(before, bounds), queue_digest(self._store, bounds)
-        return changed + [f"the entries of {queue}" for queue in entries[0] if entries[0][queue] != entries[1][queue]]
+        old, new = queue_digest(before, bounds), queue_digest(self._store, bounds)
+        return changed + [f"the entries of {queue}" for queue in old if old[queue] != new[queue]]
 
     @contextmanager
     def _rocketmq(self) -> Iterator[RocketMQBroker]:
