@@ -7,12 +7,12 @@ import pytest
 from tools.imports.graph import (
     PACKAGE,
     ROOT,
+    child_graph,
     circles,
     imported_modules,
     imports_of,
     modules,
     packages,
-    room_graph,
 )
 from tools.imports.picture import picture
 from tools.imports.tables import PAGE, divided, drawn, drawn_folders
@@ -90,7 +90,7 @@ def test_the_law_names_every_folder_with_code() -> None:
 
 @pytest.mark.parametrize("package", sorted(packages()))
 def test_packages_of_a_folder_import_each_other_in_one_direction(package: str) -> None:
-    assert not circles(room_graph(package))
+    assert not circles(child_graph(package))
 
 
 @pytest.mark.parametrize("package", sorted(packages() - ONE_KIND))

@@ -1,4 +1,4 @@
-"""What the tests of a session ask for, so that nothing else is played."""
+"""Collects the parameters of a session's tests, so that only those plays run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Kind = TypeVar("_Kind")
 
 
 def asked_for(request: pytest.FixtureRequest, kind: type[_Kind]) -> list[_Kind]:
-    """Every parameter of that type which a test of this session has, each once."""
+    """Return every parameter of this type that a test of the session has, each once."""
     found: dict[_Kind, None] = {}
     for item in request.session.items:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec"):

@@ -1,7 +1,7 @@
 """Sends the same bytes to a RocketMQ server and to a RewindMQ server, and records both answers.
 
-A case is a few frames over one connection. Its reaction is told in terms that do not depend on the moment,
-the machine or the release's own words for what went wrong inside it.
+A case is a few frames over one connection. Its reaction is described without times, addresses and texts of
+internal errors, which differ between runs and releases.
 """
 
 from __future__ import annotations
@@ -14,30 +14,31 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import BodyError
 from tools.interop.raw import RawConnection, frame
 from tools.interop.servers import Server
 
-# How long nothing has to be heard before it counts as silence, where that is to be expected and where not.
-# The quiet ones all wait at the same time.
+# How long a server may be silent before that counts as its reaction: if silence is expected, and if not. All
+# cases that expect silence wait at the same time.
 QUIET_SECONDS: Final = 20.0
 ANSWER_SECONDS: Final = 60.0
-# Cases at a time: many more, and a real broker that is slow for a moment tells some that it is busy.
+# Cases at a time; with many more, a RocketMQ broker that is slow for a moment answers some with SYSTEM_BUSY.
 _AT_A_TIME: Final = 16
 TOPIC: Final = "BadInput"
 _PROBE_OPAQUE: Final = 1_000_001
 _FIRST_WORDS: Final = re.compile(r"[,:(\[<\n]")
 _FAILED: Final = re.compile(r"^[a-z]+(\.[A-Za-z_$0-9]+)+(Exception|Error)\b|^[A-Z]\w+(Exception|Error): ")
-# Of these only that they are there.
+# Of these fields only the presence is compared.
 _OF_THE_MOMENT: Final = frozenset(
     (
         *("msgId", "queueId", "queueOffset", "recallHandle", "transactionId"),
         *("version", "indexLastUpdateTimestamp", "indexLastUpdatePhyoffset"),
     )
 )
-# What 5.x adds to its answers, and clients do without: docs/differences.md.
+# Fields that 5.x adds to its answers and that clients do not need: docs/differences.md.
 _ADDITIONS: Final = frozenset(
     (
         *("IS_SUB_CHANGE", "IS_SUPPORT_HEART_BEAT_V2", "groupSysFlag", "topicSysFlag"),
@@ -55,11 +56,11 @@ class Case:
 
     Attributes:
         name: unique.
-        steps: each is sent once the one before it was answered, or was not for a while.
+        steps: each is sent after the answer to the one before, or after a time without an answer.
         shows_body: the bodies of the answers are compared, too.
-        is_quiet: no answer would be no surprise.
-        group: cases of the same group are played one after the other.
-        ends: say after the last step that nothing more will come.
+        is_quiet: silence is a likely reaction.
+        group: cases of the same group run one after another.
+        ends: close the sending side after the last step.
     """
 
     name: str
@@ -71,10 +72,15 @@ class Case:
     ends: bool = False
 
 
+def named(code: int) -> str:
+    """Return a request's name and code, for the name of a case."""
+    return f"{RequestCode(code).name} ({code})"
+
+
 def request(
     code: int, ext: Mapping[str, object] | None = None, body: str | bytes = b"", **members: object
 ) -> bytes:
-    """A JSON frame; ``members`` are more of the header, or replace those that all have."""
+    """Return a JSON frame; ``members`` are more fields of the header, or replace the common ones."""
     header = {"code": code, "flag": 0, "language": "JAVA", "opaque": 7, "version": 401} | members
     if ext is not None:
         header["extFields"] = ext
@@ -82,7 +88,7 @@ def request(
 
 
 async def play_all(cases: Iterable[Case], server: Server) -> dict[str, Reaction]:
-    """The reactions of one server, by case."""
+    """Send all cases to one server and return its reactions, by case."""
     lanes: dict[str, list[Case]] = defaultdict(list)
     for case in cases:
         lanes[case.group or case.name].append(case)
@@ -119,17 +125,17 @@ async def _play(case: Case, server: Server) -> Reaction:
 
 
 async def _ending(connection: RawConnection) -> str:
-    """What follows the peer's end."""
+    """Return what the server does after the client has closed its sending side."""
     answer = await connection.answer(QUIET_SECONDS)
     return "answers" if answer is not None else "closed" if connection.is_closed else "silence"
 
 
 async def _afterwards(connection: RawConnection) -> str:
-    """Whether the connection still serves."""
+    """Return whether the connection still serves requests."""
     connection.send(request(105, {"topic": "TBW102"}, opaque=_PROBE_OPAQUE))
     answer = await connection.answer(ANSWER_SECONDS)
     if answer is None:
-        return "closed" if connection.is_closed else "deaf"
+        return "closed" if connection.is_closed else "unresponsive"
     return "serves" if answer.opaque == _PROBE_OPAQUE else "answers twice"
 
 
@@ -160,7 +166,7 @@ def _without_additions(value: Any) -> Any:
 
 
 def _remark(remark: str | None, server: Server) -> str | None:
-    """None, the first words, or that something inside the server failed, said in Java's words."""
+    """Return a remark's first words, ``(failed)`` for the text of a Java exception, None for no remark."""
     if remark is None:
         return None
     return "(failed)" if _FAILED.match(remark) else _FIRST_WORDS.split(_neutral(remark, server))[0]
@@ -172,11 +178,11 @@ def _neutral(text: str, server: Server) -> str:
     return re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", text)
 
 
-def same(ours: Reaction, theirs: Reaction) -> bool:
-    """Whether a client could not tell them apart; why something failed inside may be said in other words."""
-    if len(ours) != len(theirs):
+def same(rewindmq: Reaction, rocketmq: Reaction) -> bool:
+    """True if a client cannot tell the two reactions apart; texts of internal errors may differ."""
+    if len(rewindmq) != len(rocketmq):
         return False
-    return all(_alike(mine, other) for mine, other in zip(ours, theirs, strict=True))
+    return all(_alike(mine, other) for mine, other in zip(rewindmq, rocketmq, strict=True))
 
 
 def _alike(mine: Any, other: Any) -> bool:
@@ -188,5 +194,5 @@ def _alike(mine: Any, other: Any) -> bool:
 
 
 def in_short(reaction: Reaction) -> str:
-    """The codes of the answers, and what became of the connection."""
+    """Return the codes of the answers and the end of the connection, as one line."""
     return " ".join(str(step["code"]) if isinstance(step, dict) else step for step in reaction)

@@ -1,4 +1,4 @@
-"""Structured bodies with everything that fastjson reads or writes beside JSON, and with unreadable ones."""
+"""Request bodies: JSON, the deviations from JSON that fastjson accepts, and unreadable bodies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _swap(old: str, new: str) -> Change:
 
 _GROUPS: Final = 8
 
-# Of any body.
+# Changes to any body.
 _ANY: Final[dict[str, Change]] = {
     "as written": lambda text: text,
     "single quotes": lambda text: text.replace('"', "'"),
@@ -154,7 +154,7 @@ _REGISTRATION_CHANGES: Final[dict[str, Change]] = {
 
 
 def _heartbeats() -> Iterator[Case]:
-    # A new group is a new topic, and a file written: a few will do.
+    # A new group creates a topic and writes a file, so a few groups are shared.
     for number, (name, change) in enumerate((_ANY | _HEARTBEAT).items()):
         group = f"heartbeat{number % _GROUPS}"
         leave = {"clientID": "127.0.0.1@1", "consumerGroup": group}
@@ -163,20 +163,20 @@ def _heartbeats() -> Iterator[Case]:
             request(203, {"consumerGroup": group}),
             request(35, leave),
         )
-        yield Case(f"34: {name}", "broker", steps, shows_body=True, group=group)
+        yield Case(f"HEART_BEAT (34): {name}", "broker", steps, shows_body=True, group=group)
 
 
 def _locks() -> Iterator[Case]:
     for number, (name, change) in enumerate((_ANY | _LOCK_CHANGES).items()):
         body = change(_LOCK.replace("GROUP", f"lock{number}"))
-        yield Case(f"41: {name}", "broker", (request(41, body=body),), shows_body=True)
+        yield Case(f"LOCK_BATCH_MQ (41): {name}", "broker", (request(41, body=body),), shows_body=True)
     for name in ("as written", "single quotes", "empty", "null", "no JSON"):
         body = _ANY[name](_LOCK.replace("GROUP", "lock"))
-        yield Case(f"42: {name}", "broker", (request(42, body=body),), shows_body=True)
+        yield Case(f"UNLOCK_BATCH_MQ (42): {name}", "broker", (request(42, body=body),), shows_body=True)
 
 
 def _registration(name: str, number: int, body: bytes, **fields: object) -> Case:
-    """A broker that comes and goes with its connection, and the route of the topic it says it has."""
+    """Return a case that registers a broker and then asks for the route of the broker's topic."""
     broker = f"stranger-{number}"
     header = {
         "brokerName": broker,
@@ -187,7 +187,7 @@ def _registration(name: str, number: int, body: bytes, **fields: object) -> Case
     } | {key: value for key, value in fields.items() if key != "version"}
     version = {"version": fields["version"]} if "version" in fields else {}
     steps = (request(103, header, body, **version), request(105, {"topic": f"Strange{number}"}))
-    return Case(f"103: {name}", "namesrv", steps, shows_body=True)
+    return Case(f"REGISTER_BROKER (103): {name}", "namesrv", steps, shows_body=True)
 
 
 def _registrations() -> Iterator[Case]:
@@ -215,18 +215,24 @@ def _registrations() -> Iterator[Case]:
 def _others() -> Iterator[Case]:
     settings = '{"groupName":"settings","retryMaxTimes":3,"consumeEnable":true,"retryQueueNums":1}'
     for name in _ANY:
-        yield Case(f"200: {name}", "broker", (request(200, body=_ANY[name](settings)),))
+        yield Case(
+            f"UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200): {name}",
+            "broker",
+            (request(200, body=_ANY[name](settings)),),
+        )
     version = '{"counter":1,"timestamp":1700000000000}'
     fields = {"brokerName": "x", "brokerAddr": "127.0.0.1:1", "clusterName": "x", "brokerId": "0"}
     for name in ("as written", "single quotes", "empty", "null", "no JSON", "an empty object"):
-        yield Case(f"322: {name}", "namesrv", (request(322, fields, _ANY[name](version)),))
+        yield Case(
+            f"QUERY_DATA_VERSION (322): {name}", "namesrv", (request(322, fields, _ANY[name](version)),)
+        )
     check = (
         '{"clientId":"c","group":"checks","subscriptionData":{"topic":"'
         + TOPIC
         + '","subString":"a = 1","expressionType":"SQL92","subVersion":1}}'
     )
     for name in ("as written", "single quotes", "empty", "null", "no JSON", "an empty object"):
-        yield Case(f"46: {name}", "broker", (request(46, body=_ANY[name](check)),))
+        yield Case(f"CHECK_CLIENT_CONFIG (46): {name}", "broker", (request(46, body=_ANY[name](check)),))
     for name, text in {
         "not a line of a property file": "\\",
         "no key": "=5",
@@ -234,7 +240,7 @@ def _others() -> Iterator[Case]:
         "empty": "",
         "an unknown key": "nobodyKnows=this",
     }.items():
-        yield Case(f"25: {name}", "broker", (request(25, body=text),))
+        yield Case(f"UPDATE_BROKER_CONFIG (25): {name}", "broker", (request(25, body=text),))
 
 
 BODIES: Final = [*_heartbeats(), *_locks(), *_registrations(), *_others()]

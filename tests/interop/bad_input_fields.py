@@ -1,14 +1,14 @@
-"""Ext fields that are missing, of the wrong type, or out of every range."""
+"""Extension fields that are missing, of the wrong type or out of range."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from tests.interop.bad_input import TOPIC, Case, request
+from tests.interop.bad_input import TOPIC, Case, named, request
 from tests.interop.bad_input_versions import pull
 
-# So that nothing else sees what comes to be stored.
+# A topic of its own, so that no other case sees the stored messages.
 _SENT: Final = "BadInputSent"
 SEND: Final = {
     "producerGroup": "fields",
@@ -24,7 +24,7 @@ SEND: Final = {
     "unitMode": "false",
     "batch": "false",
 }
-# 310's and 320's names of the same.
+# The names of these fields in SEND_MESSAGE_V2 (310) and SEND_BATCH_MESSAGE (320).
 _LETTERS: Final = dict(zip(SEND, "abcdefghijkm", strict=True))
 _SEND_V2: Final = {_LETTERS[name]: value for name, value in SEND.items()}
 _OF_A_QUEUE: Final = {"topic": TOPIC, "queueId": "0"}
@@ -80,7 +80,7 @@ _TEXTS: Final = {"empty": "", "impossible": "with space/and\u00e9", "300 charact
 
 def _values(code: int, value: str) -> dict[str, str]:
     if code in (310, 320):
-        # The same as 10, but for how numbers are read.
+        # SEND_MESSAGE (10) covers the rest: only the reading of numbers differs.
         return {"no number": "five", "negative": "-1"} if value.isdigit() else {}
     if value.lstrip("-").isdigit():
         return _NUMBERS
@@ -90,16 +90,16 @@ def _values(code: int, value: str) -> dict[str, str]:
 def _cases() -> Iterator[Case]:
     for code, fields in _REQUESTS.items():
         body = _BODIES.get(code, b"")
-        yield Case(f"{code}: as it should be", "broker", (request(code, fields, body),))
-        yield Case(f"{code}: no fields", "broker", (request(code, None, body),))
+        yield Case(f"{named(code)}: as it should be", "broker", (request(code, fields, body),))
+        yield Case(f"{named(code)}: no fields", "broker", (request(code, None, body),))
         for name, value in fields.items():
             missing = {other: fields[other] for other in fields if other != name}
-            yield Case(f"{code}: {name} missing", "broker", (request(code, missing, body),))
+            yield Case(f"{named(code)}: {name} missing", "broker", (request(code, missing, body),))
             for how, wrong in _values(code, value).items():
                 changed = fields | {name: wrong}
-                yield Case(f"{code}: {name} {how}", "broker", (request(code, changed, body),))
+                yield Case(f"{named(code)}: {name} {how}", "broker", (request(code, changed, body),))
     for code in (10, 310, 320):
-        yield Case(f"{code}: no body", "broker", (request(code, _REQUESTS[code]),))
+        yield Case(f"{named(code)}: no body", "broker", (request(code, _REQUESTS[code]),))
     batch = _BODIES[320]
     for how, body in {
         "cut off": batch[:-3],
@@ -108,7 +108,7 @@ def _cases() -> Iterator[Case]:
         "of a negative length": b"\xff" * 4 + batch[4:],
         "no batch": b"hello, world",
     }.items():
-        yield Case(f"320: a batch {how}", "broker", (request(320, _REQUESTS[320], body),))
+        yield Case(f"{named(320)}: a batch {how}", "broker", (request(320, _REQUESTS[320], body),))
 
 
 FIELDS: Final = list(_cases())

@@ -1,4 +1,4 @@
-"""Frames and headers as no client of today writes them."""
+"""Frames and headers that no current client writes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 from tests.interop.bad_input import Case, request
 from tools.interop.raw import frame
 
-# 5.x looks at 12 bytes before it decides what a connection speaks: nothing here is shorter, but what says so.
+# 5.x needs 12 bytes to detect a connection's protocol, so only cases that test this are shorter.
 _MORE: Final = b"\0" * 16
-# The first bytes of TLS 1.2's hello, and of a request to a web server.
+# The first bytes of a TLS 1.2 hello, and of an HTTP request.
 TLS_HELLO: Final = bytes.fromhex("16030100c8010000c40303") + b"\0" * 194
 _HTTP: Final = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -65,7 +65,7 @@ _BYTES: Final = {
     "binary: bytes behind the ext fields": frame(_rocketmq_header() + b"more", codec=1),
 }
 
-# Texts of headers, in requests that no server handles.
+# Header texts of requests that no server handles.
 _HEADERS: Final = {
     "no code": '{"opaque":7}',
     "code null": '{"code":null,"opaque":7}',
@@ -84,13 +84,13 @@ _HEADERS: Final = {
     "version beyond 32 bits": '{"code":12345,"opaque":7,"version":99999999999}',
     "flag as text": '{"code":12345,"opaque":7,"flag":"0"}',
     "flag with unknown bits": '{"code":12345,"opaque":7,"flag":252}',
-    "an answer nobody waits for": '{"code":0,"opaque":7,"flag":1}',
+    "an answer without a request": '{"code":0,"opaque":7,"flag":1}',
     "a oneway request": '{"code":105,"opaque":7,"flag":2}',
     "remark a number": '{"code":12345,"opaque":7,"remark":5}',
     "language unknown": '{"code":12345,"opaque":7,"language":"COBOL"}',
     "language in small letters": '{"code":12345,"opaque":7,"language":"java"}',
     "language a number": '{"code":12345,"opaque":7,"language":9}',
-    "language a number that nobody has": '{"code":12345,"opaque":7,"language":99}',
+    "language an unassigned number": '{"code":12345,"opaque":7,"language":99}',
     "language null": '{"code":12345,"opaque":7,"language":null}',
     "single quotes": "{'code':12345,'opaque':7}",
     "bare member names": "{code:12345,opaque:7}",
@@ -112,8 +112,8 @@ _HEADERS: Final = {
     "ext fields null": '{"code":12345,"opaque":7,"extFields":null}',
     "ext fields with a class's name": '{"code":12345,"opaque":7,"extFields":{"@type":"java.net.URL"}}',
 }
-_UNANSWERED: Final = ("an answer nobody waits for", "a oneway request")
-# The ext fields of 30, the end of a queue.
+_UNANSWERED: Final = ("an answer without a request", "a oneway request")
+# Extension fields of GET_MAX_OFFSET (30).
 _EXT_FIELDS: Final = {
     "numbers and texts": '{"topic":"TBW102","queueId":0}',
     "a text for a number with a sign": '{"topic":"TBW102","queueId":"+0"}',

@@ -1,16 +1,17 @@
-"""Clients of other releases: old versions, request codes of 5.x, credentials that the server does not use."""
+"""Requests of other releases: old versions, codes of 5.x, and credentials that the server ignores."""
 
 from __future__ import annotations
 
 import json
 from typing import Final
 
-from tests.interop.bad_input import TOPIC, Case, request
+from tests.interop.bad_input import TOPIC, Case, named, request
 
 # MQVersion: unset, up to and from 3.0.7, 4.2.0, up to and from 4.9.4, beyond all.
 _VERSIONS: Final = (-1, 0, 27, 28, 252, 400, 401, 100_000)
 
-# What clients and tools of 5.x send and 4.9 does not know; RewindMQ serves 361 and 351 in both profiles.
+# Codes of 5.x that 4.9 does not know. RewindMQ serves LITE_PULL_MESSAGE (361) and GET_TOPIC_CONFIG (351) in
+# both profiles.
 _CODES_OF_5: Final = (
     *(18, 47, 60, 61, 225, 343, 345, 352, 353, 354, 355, 370, 400, 401, 402, 513),
     *(901, 902, 903, 904, 905, 906, 907, 908),
@@ -19,14 +20,14 @@ _CODES_OF_5: Final = (
     *range(3_001, 3_011),
     *(200_050, 200_051, 200_052, 200_053, 200_054, 200_055, 200_056, 200_071, 200_151, 200_152),
 )
-# Reserved, retired, or answered by clients only.
-_CODES_OF_NOBODY: Final = (0, 9, 16, 19, 22, 23, 27, 99, 107, 209, 213, 214, 302, 12_345, -1, 2_147_483_647)
+# Codes that are reserved, retired, or served by clients only.
+_UNASSIGNED_CODES: Final = (0, 9, 16, 19, 22, 23, 27, 99, 107, 209, 213, 214, 302, 12_345, -1, 2_147_483_647)
 
 _CREDENTIALS: Final = {
     "a wrong signature": {"AccessKey": "somebody", "Signature": "bm90IGEgc2lnbmF0dXJl"},
     "a signature that is no Base64": {"AccessKey": "somebody", "Signature": "?"},
     "an empty access key": {"AccessKey": "", "Signature": "bm90IGEgc2lnbmF0dXJl"},
-    "a signature of nobody": {"Signature": "bm90IGEgc2lnbmF0dXJl"},
+    "a signature without an access key": {"Signature": "bm90IGEgc2lnbmF0dXJl"},
     "a token": {
         "AccessKey": "somebody",
         "Signature": "eA==",
@@ -37,7 +38,7 @@ _CREDENTIALS: Final = {
 
 
 def heartbeat(group: str, client: str = "127.0.0.1@1") -> str:
-    """The body of 34 of a push consumer of ``TOPIC``."""
+    """Return the body of the HEART_BEAT (34) of a push consumer of ``TOPIC``."""
     subscription = {
         "classFilterMode": False,
         "codeSet": [],
@@ -60,7 +61,7 @@ def heartbeat(group: str, client: str = "127.0.0.1@1") -> str:
 
 
 def pull(group: str, **fields: object) -> dict[str, object]:
-    """Ext fields of 11 that need no heartbeat and are answered at once."""
+    """Return extension fields of a PULL_MESSAGE (11) that needs no heartbeat and is answered at once."""
     return {
         "consumerGroup": group,
         "topic": TOPIC,
@@ -82,14 +83,14 @@ def _of_version(version: int) -> list[Case]:
     reset = {"topic": TOPIC, "group": reset_group, "timestamp": "0", "isForce": "true"}
     return [
         Case(
-            f"version {version}: 105",
+            f"version {version}: {named(105)}",
             "namesrv",
             (request(105, {"topic": "TBW102"}, version=version),),
             shows_body=True,
         ),
-        Case(f"version {version}: 11", "broker", (request(11, pull("old"), version=version),)),
+        Case(f"version {version}: {named(11)}", "broker", (request(11, pull("old"), version=version),)),
         Case(
-            f"version {version}: 34, 203",
+            f"version {version}: {named(34)}, {named(203)}",
             "broker",
             (
                 request(34, body=heartbeat(group), version=version),
@@ -98,7 +99,7 @@ def _of_version(version: int) -> list[Case]:
             shows_body=True,
         ),
         Case(
-            f"version {version}: 34, 15, 222",
+            f"version {version}: {named(34)}, {named(15)}, {named(222)}",
             "broker",
             (
                 request(34, body=heartbeat(reset_group), version=version),
@@ -120,9 +121,9 @@ def _with_credentials(name: str, fields: dict[str, str]) -> list[Case]:
         25: request(25, fields, "autoCreateTopicEnable=true"),
         30: request(30, {"topic": TOPIC, "queueId": "0"} | fields),
     }
-    # One after the other: 5.x commits for groups only that it knows.
+    # One after another, because 5.x commits only for groups that it knows.
     return [
-        Case(f"{name}: {code}", "namesrv" if code == 105 else "broker", (data,), group=group)
+        Case(f"{name}: {named(code)}", "namesrv" if code == 105 else "broker", (data,), group=group)
         for code, data in requests.items()
     ]
 
@@ -130,9 +131,9 @@ def _with_credentials(name: str, fields: dict[str, str]) -> list[Case]:
 def _cases() -> list[Case]:
     cases = [case for version in _VERSIONS for case in _of_version(version)]
     cases += [Case(f"code of 5.x: {code}", "broker", (request(code, {}),)) for code in _CODES_OF_5]
-    cases += [Case(f"code of nobody: {code}", "broker", (request(code, {}),)) for code in _CODES_OF_NOBODY]
+    cases += [Case(f"unassigned code: {code}", "broker", (request(code, {}),)) for code in _UNASSIGNED_CODES]
     for code in (0, 10, 12_345):
-        name = f"code of nobody to the name server: {code}"
+        name = f"unassigned code to the name server: {code}"
         cases.append(Case(name, "namesrv", (request(code, {}),), is_quiet=True))
     for name, fields in _CREDENTIALS.items():
         cases += _with_credentials(name, fields)

@@ -1,4 +1,4 @@
-"""What the interop tests share."""
+"""Fixtures and hooks of the interop tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """In CI no tool may be missing; elsewhere the tests that need one are listed as not run."""
+    """Fail in CI if a tool is missing; elsewhere the tests that need it are listed as not run."""
     is_asked_for = any(item.get_closest_marker(GROUP) is not None for item in session.items)
     if os.environ.get("CI") and is_asked_for and (lines := missing_tools()):
         pytest.exit(f"CI runs the interop group: {'; '.join(lines)}", pytest.ExitCode.TESTS_FAILED)
@@ -48,14 +48,14 @@ def pytest_runtest_call() -> Generator[None]:
 def store_chains(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[Link, Chain | BaseException]:
-    """One store through several brokers' hands: the chains that the session's tests ask for."""
+    """The chains of brokers on one store that the session's tests ask for."""
     from tests.interop.asked import asked_for
     from tools.interop.store_chain import Link, play_chains
 
     return play_chains(asked_for(request, Link), tmp_path_factory.mktemp("stores"))
 
 
-# Not of the session: idle real brokers take a third of a core from the races that come later.
+# Per module, because idle RocketMQ brokers take a third of a core from the races that come later.
 @pytest.fixture(scope="module")
 def mixed_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MixedClusters]:
     """Clusters of both kinds of broker."""

@@ -1,4 +1,4 @@
-"""Bad input gets the answer of the real name server and broker, and harms no other client."""
+"""Bad input gets the same answer as from RocketMQ's name server and broker, and harms no other client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tools.interop.clients import java_command
 from tools.interop.driver import Driver
 from tools.interop.raw import RawConnection
 from tools.interop.scenarios import SCENARIOS, Stage
-from tools.interop.servers import OurServer, RealServer, Server
+from tools.interop.servers import RewindMQServer, RocketMQServer, Server
 from tools.interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
 
 pytestmark = [pytest.mark.interop, pytest.mark.chosen]
@@ -35,10 +35,10 @@ Reactions = dict[str, dict[str, Reaction]]
 
 # RewindMQ and the RocketMQ server it is compared with; 5.x resets groups at the server unless told otherwise.
 _STARTS: Final[dict[str, Callable[[], Server]]] = {
-    f"ours of {SERVER_4}": lambda: OurServer(Profile.V49),
-    f"ours of {SERVER_5}": lambda: OurServer(Profile.V53, config={"resetMode": "server"}),
-    SERVER_4: lambda: RealServer(SERVER_4),
-    SERVER_5: lambda: RealServer(SERVER_5),
+    f"RewindMQ as {SERVER_4}": lambda: RewindMQServer(Profile.V49),
+    f"RewindMQ as {SERVER_5}": lambda: RewindMQServer(Profile.V53, config={"resetMode": "server"}),
+    SERVER_4: lambda: RocketMQServer(SERVER_4),
+    SERVER_5: lambda: RocketMQServer(SERVER_5),
 }
 
 
@@ -62,8 +62,10 @@ def servers() -> Iterator[dict[str, Server]]:
 
 @pytest.fixture(scope="module")
 def reactions(servers: dict[str, Server]) -> Reactions:
-    """Of every server to every case; all play at the same time."""
-    assert len(CASES) == len(FRAMES) + len(VERSIONS) + len(BODIES) + len(FIELDS), "a name twice"
+    """Every server's reaction to every case; all servers run at the same time."""
+    assert len(CASES) == len(FRAMES) + len(VERSIONS) + len(BODIES) + len(FIELDS), (
+        "two cases have the same name"
+    )
 
     async def play() -> Reactions:
         for server in servers.values():
@@ -75,7 +77,7 @@ def reactions(servers: dict[str, Server]) -> Reactions:
 
 
 async def _fill(server: Server) -> None:
-    """One message in the topic that the cases ask about."""
+    """Store one message in the topic that the cases use."""
     async with await RawConnection.open(server.broker_address) as connection:
         connection.send(request(10, SEND | {"topic": TOPIC}, b"a message"))
         answer = await connection.answer(ANSWER_SECONDS)
@@ -90,36 +92,38 @@ def _explanations(release: str, name: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("release", [SERVER_4, SERVER_5])
 @pytest.mark.parametrize("name", CASES)
 def test_bad_input(reactions: Reactions, name: str, release: str) -> None:
-    """RewindMQ answers as the real server does, or the difference is explained."""
-    ours, theirs = reactions[f"ours of {release}"][name], reactions[release][name]
-    told = f"\nours   {ours}\ntheirs {theirs}"
-    if same(ours, theirs):
+    """RewindMQ answers as RocketMQ does, or the difference is explained."""
+    rewindmq, rocketmq = reactions[f"RewindMQ as {release}"][name], reactions[release][name]
+    told = f"\nRewindMQ {rewindmq}\nRocketMQ {rocketmq}"
+    if same(rewindmq, rocketmq):
         return
     explanations = [EXPLAINED[key] for key in _explanations(release, name)]
     assert explanations, told
-    assert in_short(ours) in {answer for one in explanations for answer in one.ours}, told
+    assert in_short(rewindmq) in {answer for one in explanations for answer in one.rewindmq}, told
 
 
 def test_every_explanation_is_needed(reactions: Reactions) -> None:
-    """And each of the answers that it gives."""
+    """Each answer that an explanation lists must occur, too."""
     needed: dict[tuple[str, str], set[str]] = {}
     for release in (SERVER_4, SERVER_5):
         for name in CASES:
-            ours, theirs = reactions[f"ours of {release}"][name], reactions[release][name]
-            if not same(ours, theirs):
+            rewindmq, rocketmq = reactions[f"RewindMQ as {release}"][name], reactions[release][name]
+            if not same(rewindmq, rocketmq):
                 for key in _explanations(release, name):
-                    needed.setdefault(key, set()).add(in_short(ours))
+                    needed.setdefault(key, set()).add(in_short(rewindmq))
     assert not EXPLAINED.keys() - needed
     answers: dict[str, set[str]] = {}
     for key, seen in needed.items():
         answers.setdefault(EXPLAINED[key].why, set()).update(seen)
-    unseen = {(one.why, answer) for one in EXPLAINED.values() for answer in {*one.ours} - answers[one.why]}
+    unseen = {
+        (one.why, answer) for one in EXPLAINED.values() for answer in {*one.rewindmq} - answers[one.why]
+    }
     assert not unseen
 
 
 @pytest.mark.parametrize("which", list(_STARTS))
 def test_the_next_client_is_served(reactions: Reactions, servers: dict[str, Server], which: str) -> None:
-    """After all of it, name server and broker serve as before."""
+    """Name server and broker serve as before after all bad input."""
 
     async def ask(address: str, data: bytes) -> int | None:
         async with await RawConnection.open(address) as connection:
@@ -157,8 +161,8 @@ def test_tls_on_the_plain_port(servers: dict[str, Server], which: str) -> None:
 
 
 @pytest.mark.parametrize("which", list(_STARTS))
-def test_the_vip_port_serves_what_the_port_serves(servers: dict[str, Server], which: str) -> None:
-    """Clients before 4.5 send to the port 2 below the one they were told of."""
+def test_the_vip_channel_serves_the_same_requests(servers: dict[str, Server], which: str) -> None:
+    """Clients before 4.5 send to the VIP channel, whose port is 2 below the broker's."""
     host, port = servers[which].broker_address.split(":")
 
     async def ask() -> list[int]:
@@ -179,8 +183,8 @@ def test_the_vip_port_serves_what_the_port_serves(servers: dict[str, Server], wh
 
 
 def test_a_java_client_sends_by_the_vip_channel(servers: dict[str, Server], tmp_path: Path) -> None:
-    """As clients before 4.5 do of themselves."""
-    server = servers[f"ours of {SERVER_4}"]
+    """Clients before 4.5 do so by default."""
+    server = servers[f"RewindMQ as {SERVER_4}"]
     release = JAVA_CLIENTS[0]
     command = java_command(release, "-Dcom.rocketmq.sendMessageWithVIPChannel=true")
     vip_port = int(server.broker_address.split(":")[1]) - 2
@@ -198,7 +202,7 @@ def test_a_java_client_sends_by_the_vip_channel(servers: dict[str, Server], tmp_
 
 
 def _is_connected_to(port: int) -> bool:
-    """Whether any process of this machine has a connection to a local port."""
+    """True if a process of this machine has a connection to a local port."""
     lines = Path("/proc/net/tcp").read_text().splitlines() + Path("/proc/net/tcp6").read_text().splitlines()
     fields = [line.split() for line in lines[1:]]
     return any(line[2].endswith(f":{port:04X}") and line[3] == "01" for line in fields)

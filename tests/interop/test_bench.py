@@ -33,13 +33,13 @@ _ROWS = (
 
 
 def test_every_row_is_measured(tmp_path: Path) -> None:
-    """Both clusters get every load from the official client, and no message fails."""
+    """The official client sends every load to both clusters, and no message fails."""
     for name in ("java", "mvn"):
         tool(name)
     file = tmp_path / "rows.json"
     command = [sys.executable, "-m", "bench", "--vs-rocketmq", "--rounds", "1", "--scale", "0.05"]
     code, output, errors = _run([*command, "--json", str(file)])
-    # 1: a figure was missed.
+    # Exit code 1 means that a figure missed its target.
     assert code in (0, 1), errors
     rows = json.loads(file.read_text())
     assert len(rows) == len(_ROWS)
@@ -54,7 +54,7 @@ def test_every_row_is_measured(tmp_path: Path) -> None:
 
 
 def _run(command: list[str]) -> tuple[int, str, str]:
-    """Return exit code, output and errors; after the time limit, stop the command and all that it started."""
+    """Run a command and return its exit code and output; stop it and its processes if it takes too long."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as process:
         try:

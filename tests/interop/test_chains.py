@@ -43,8 +43,8 @@ def _seen(history: History) -> list[tuple[Point | Lab, int, int]]:
     return [(event.kind, event.details["chain"], event.details["offset"]) for event in points]
 
 
-def test_the_late_answer_of_a_dropped_queue_is_its_own() -> None:
-    """R1: the new queue has come to the same offset when the old one's pull is answered."""
+def test_a_late_answer_belongs_to_the_dropped_queue_that_pulled() -> None:
+    """R1: the new ProcessQueue has reached the same offset when the old one's pull is answered."""
     history = with_chains(
         [
             _queue(0.0, Point.QUEUE_ADDED, 1, 3),
@@ -68,8 +68,8 @@ def test_the_late_answer_of_a_dropped_queue_is_its_own() -> None:
     ]
 
 
-def test_a_zombie_that_wakes_after_the_new_queue_is_known_by_where_it_began() -> None:
-    """R4: two living queues of one consumer."""
+def test_a_zombies_pull_is_assigned_by_the_offset_where_its_queue_began() -> None:
+    """R4: one consumer has two live ProcessQueues for a queue."""
     history = with_chains(
         [
             _queue(0.0, Point.QUEUE_ADDED, 1, 6),
@@ -81,12 +81,12 @@ def test_a_zombie_that_wakes_after_the_new_queue_is_known_by_where_it_began() ->
     assert _seen(history) == [(Point.PULL_SENT, 2, 0), (Point.PULL_SENT, 1, 6)]
 
 
-def test_a_pull_seen_before_its_queue_is_not_taken_for_another_chain() -> None:
+def test_a_pull_recorded_before_its_queue_is_assigned_to_that_queue() -> None:
     history = with_chains([_sent(0.99, 0), _queue(1.0, Point.QUEUE_ADDED, 1, 0)])
     assert _seen(history) == [(Point.PULL_SENT, 1, 0)]
 
 
 def test_a_pull_sent_again_stays_in_its_chain() -> None:
-    """After a refusal or a lost connection there is no answer that it could go on from."""
+    """After a refusal or a lost connection, no answer says at which offset the chain goes on."""
     history = with_chains([_queue(0.0, Point.QUEUE_ADDED, 1, 5), _sent(0.1, 5), _sent(3.1, 5)])
     assert [chain for _, chain, _ in _seen(history)] == [1, 1]

@@ -1,4 +1,4 @@
-"""Every scenario, with every client, against our cluster and against the real one."""
+"""Every scenario, with every client, at a RewindMQ cluster and at a RocketMQ cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.interop
 
 @pytest.fixture(scope="module")
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-    """What the session's tests ask for, and nothing else."""
+    """The plays that the session's tests ask for."""
     runs = Runs(tmp_path_factory.mktemp("interop"), asked_for(request, Play))
     yield runs
     runs.close()
@@ -44,7 +44,7 @@ def _outcome(runs: Runs, play: Play) -> Outcome:
     ],
 )
 def test_scenario(runs: Runs, play: Play, record_property: Callable[[str, object], None]) -> None:
-    """The promises hold, and nothing else differs from what the real cluster does."""
+    """The promises hold, and the outcome is that of RocketMQ's cluster."""
     outcome = _outcome(runs, play)
     record_property("seconds", runs.result(play).seconds)
     if play.reference is None:
@@ -58,18 +58,18 @@ def test_scenario(runs: Runs, play: Play, record_property: Callable[[str, object
             record_property(EXPLAINED_RESULT, explained.why)
         else:
             different[": ".join(path)] = pair
-    assert not different, f"ours, theirs: {json.dumps(different, default=str)}"
+    assert not different, f"RewindMQ, RocketMQ: {json.dumps(different, default=str)}"
 
 
 @pytest.mark.chosen
 def test_every_explanation_is_needed(runs: Runs) -> None:
-    """What no client sees any longer is explained no longer."""
+    """An explanation without a difference must be removed."""
     needed, played = set(), set()
     for play, result in runs.results().items():
-        theirs = None if play.reference is None else runs.result(play.reference).outcome
-        if result.outcome is not None and theirs is not None:
+        rocketmq = None if play.reference is None else runs.result(play.reference).outcome
+        if result.outcome is not None and rocketmq is not None:
             played.add((play.server, play.feature))
-            paths = differing(result.outcome, theirs)
+            paths = differing(result.outcome, rocketmq)
             needed |= {(play.server, play.feature, path) for path in paths}
     unneeded = {key for key in EXPLAINED if key[:2] in played} - needed
     assert not unneeded

@@ -1,4 +1,4 @@
-"""Brokers of both kinds in one cluster, each under name servers of both kinds, and as each other's slaves."""
+"""RewindMQ and RocketMQ brokers in one cluster, under either name server, and as each other's slaves."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from tools.interop.raw import ask
 from tools.interop.store_chain import PROFILES
 from tools.interop.store_command import CommandLine
 from tools.interop.store_mixed import (
-    OUR_NAME,
-    OURS,
-    REAL_NAME,
-    THEIRS,
+    REWINDMQ_BROKER,
+    REWINDMQ_NAMESRV,
+    ROCKETMQ_BROKER,
+    ROCKETMQ_NAMESRV,
     MixedCluster,
     MixedClusters,
     is_chosen,
@@ -53,16 +53,18 @@ def _marks(release: str, kind: str) -> list[pytest.MarkDecorator]:
     params=[
         pytest.param((release, kind), id=f"{release} at {kind}", marks=_marks(release, kind))
         for release in PROFILES
-        for kind in (THEIRS, OURS)
+        for kind in (ROCKETMQ_NAMESRV, REWINDMQ_NAMESRV)
     ]
 )
 def mixed(request: pytest.FixtureRequest, mixed_clusters: MixedClusters) -> MixedCluster:
     return mixed_clusters.get(*request.param)
 
 
-@pytest.fixture(params=[pytest.param(release, marks=_marks(release, OURS)) for release in PROFILES])
+@pytest.fixture(
+    params=[pytest.param(release, marks=_marks(release, REWINDMQ_NAMESRV)) for release in PROFILES]
+)
 def with_slaves(request: pytest.FixtureRequest, mixed_clusters: MixedClusters) -> MixedCluster:
-    return mixed_clusters.get(request.param, OURS)
+    return mixed_clusters.get(request.param, REWINDMQ_NAMESRV)
 
 
 async def wait_for(what: str, holds: Callable[[], bool]) -> None:
@@ -70,16 +72,18 @@ async def wait_for(what: str, holds: Callable[[], bool]) -> None:
 
 
 async def make_topic(cluster: MixedCluster, topic: str) -> None:
-    """The topic at both masters, and at the name server."""
+    """Create a topic at both masters, and wait until its route has both."""
     async with AdminClient(cluster.namesrv_address) as admin:
         config = TopicConfig(topic_name=topic, read_queue_nums=2, write_queue_nums=2)
-        for broker in (cluster.real, cluster.ours):
+        for broker in (cluster.rocketmq, cluster.rewindmq):
             await admin.create_and_update_topic_config(broker.address, config)
-    await wait_for("both are in the route", lambda: set(route(cluster, topic)) == {REAL_NAME, OUR_NAME})
+    await wait_for(
+        "both are in the route", lambda: set(route(cluster, topic)) == {ROCKETMQ_BROKER, REWINDMQ_BROKER}
+    )
 
 
 def route(cluster: MixedCluster, topic: str) -> dict[str, dict[str, Any]]:
-    """The queues of a topic by broker, as a Java client is told; empty without a route."""
+    """Return the queues of a topic by broker, as a Java client gets them; empty without a route."""
     command = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic))
     answer = ask(cluster.namesrv_address, command)
     body = fastjson.loads(answer.body) if isinstance(answer.body, bytes) and not answer.code else {}
@@ -87,7 +91,7 @@ def route(cluster: MixedCluster, topic: str) -> dict[str, dict[str, Any]]:
 
 
 def registered(cluster: MixedCluster) -> dict[str, dict[int, str]]:
-    """Addresses by broker name and id."""
+    """Return broker addresses by broker name and id."""
     answer = ask(cluster.namesrv_address, RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO))
     assert isinstance(answer.body, bytes)
     table = fastjson.loads(answer.body)["brokerAddrTable"]
@@ -98,7 +102,7 @@ def registered(cluster: MixedCluster) -> dict[str, dict[int, str]]:
 
 
 async def send(cluster: MixedCluster, topic: str, count: int = COUNT) -> Counter[str]:
-    """How many messages went to which broker."""
+    """Send messages; return how many went to which broker."""
     async with Producer(f"producer-{topic}", cluster.namesrv_address) as producer:
         results = [
             await producer.send(Message(topic, f"body {number}".encode(), "TagA", f"key-{number}"))
@@ -110,7 +114,7 @@ async def send(cluster: MixedCluster, topic: str, count: int = COUNT) -> Counter
 
 @dataclass
 class Consuming:
-    """A running consumer of a cluster's topic and what it was given so far."""
+    """A running consumer of a cluster's topic and the messages that it has received."""
 
     cluster: MixedCluster
     topic: str
@@ -119,7 +123,7 @@ class Consuming:
     got: list[MessageExt] = field(default_factory=list)
 
     async def all_given(self, times: int) -> None:
-        """Wait until each message was given so often, and the brokers know."""
+        """Wait until each message was delivered ``times`` times, and all offsets are committed."""
 
         def holds() -> bool:
             given = Counter(message.body for message in list(self.got))
@@ -127,13 +131,13 @@ class Consuming:
 
         await wait_for(f"each of {COUNT} messages came {times} times", holds)
         async with asyncio.timeout(SECONDS):
-            # The listener returns after the last message came.
+            # The listener may not have returned from the last message yet.
             while not await asyncio.to_thread(self._is_known):
                 await self.consumer.persist_offsets()
                 await asyncio.sleep(0.1)
 
     def _is_known(self) -> bool:
-        addresses = (self.cluster.real.address, self.cluster.ours.address)
+        addresses = (self.cluster.rocketmq.address, self.cluster.rewindmq.address)
         return consumed(addresses, self.topic, self.group) == COUNT
 
 
@@ -154,24 +158,24 @@ async def consuming(cluster: MixedCluster, topic: str, group: str) -> AsyncItera
         yield consuming
 
 
-async def test_a_route_tells_of_both_kinds_of_broker_alike(mixed: MixedCluster) -> None:
+async def test_a_route_describes_both_kinds_of_broker_alike(mixed: MixedCluster) -> None:
     await make_topic(mixed, "alike")
     queues = route(mixed, "alike")
-    assert queues[OUR_NAME] | {"brokerName": REAL_NAME} == queues[REAL_NAME]
+    assert queues[REWINDMQ_BROKER] | {"brokerName": ROCKETMQ_BROKER} == queues[ROCKETMQ_BROKER]
 
 
-async def test_both_brokers_are_sent_to_and_consumed_from(mixed: MixedCluster) -> None:
+async def test_clients_send_to_and_consume_from_both_brokers(mixed: MixedCluster) -> None:
     await make_topic(mixed, "both")
-    assert await send(mixed, "both") == {REAL_NAME: COUNT // 2, OUR_NAME: COUNT // 2}
+    assert await send(mixed, "both") == {ROCKETMQ_BROKER: COUNT // 2, REWINDMQ_BROKER: COUNT // 2}
     async with consuming(mixed, "both", "both-readers") as reader:
         await reader.all_given(1)
         assert Counter(message.broker_name for message in reader.got) == {
-            REAL_NAME: COUNT // 2,
-            OUR_NAME: COUNT // 2,
+            ROCKETMQ_BROKER: COUNT // 2,
+            REWINDMQ_BROKER: COUNT // 2,
         }
 
 
-async def test_a_reset_while_consuming_goes_through_both_brokers(
+async def test_a_reset_while_consuming_reaches_both_brokers(
     mixed: MixedCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await make_topic(mixed, "again")
@@ -182,26 +186,33 @@ async def test_a_reset_while_consuming_goes_through_both_brokers(
             "resetOffsetByTime", "-g", "again-readers", "-t", "again", "-s", "0"
         )
         rows = [line.split() for line in output.splitlines()]
-        assert {row[0] for row in rows if row and row[0] in (REAL_NAME, OUR_NAME)} == {REAL_NAME, OUR_NAME}
+        assert {row[0] for row in rows if row and row[0] in (ROCKETMQ_BROKER, REWINDMQ_BROKER)} == {
+            ROCKETMQ_BROKER,
+            REWINDMQ_BROKER,
+        }
         await reader.all_given(2)
 
 
-async def test_our_tool_shows_both_brokers(mixed: MixedCluster, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_rewindmq_admin_shows_both_brokers(
+    mixed: MixedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     await make_topic(mixed, "shown")
     await send(mixed, "shown")
-    await asyncio.to_thread(wait_dispatched, mixed.real.address)
+    await asyncio.to_thread(wait_dispatched, mixed.rocketmq.address)
     tool = CommandLine(mixed.namesrv_address, capsys)
     listed = (await tool.done("clusterList")).split()
-    assert {mixed.real.address, mixed.ours.address, REAL_NAME, OUR_NAME} <= {*listed}
+    assert {mixed.rocketmq.address, mixed.rewindmq.address, ROCKETMQ_BROKER, REWINDMQ_BROKER} <= {*listed}
     status = [line.split() for line in (await tool.done("topicStatus", "-t", "shown")).splitlines()]
-    ends = {(row[0], row[1]): int(row[3]) for row in status if row[0] in (REAL_NAME, OUR_NAME)}
-    assert ends == {(name, str(queue)): COUNT // 4 for name in (REAL_NAME, OUR_NAME) for queue in range(2)}
+    ends = {(row[0], row[1]): int(row[3]) for row in status if row[0] in (ROCKETMQ_BROKER, REWINDMQ_BROKER)}
+    assert ends == {
+        (name, str(queue)): COUNT // 4 for name in (ROCKETMQ_BROKER, REWINDMQ_BROKER) for queue in range(2)
+    }
     found = [await tool.done("queryMsgByKey", "-t", "shown", "-k", f"key-{number}") for number in range(4)]
     assert all(len(text.splitlines()) == 2 for text in found), found
 
 
-async def test_our_broker_leaves_a_name_server_in_order_and_without_a_word(mixed: MixedCluster) -> None:
-    broker = mixed.start_ours("broker-z")
+async def test_a_name_server_forgets_a_stopped_or_killed_rewindmq_broker(mixed: MixedCluster) -> None:
+    broker = mixed.start_rewindmq("broker-z")
     try:
         assert registered(mixed)["broker-z"] == {0: broker.address}
         broker.stop()
@@ -210,26 +221,28 @@ async def test_our_broker_leaves_a_name_server_in_order_and_without_a_word(mixed
         assert registered(mixed)["broker-z"] == {0: broker.address}
     finally:
         broker.kill()
-    await wait_for("the name server saw the connection go", lambda: "broker-z" not in registered(mixed))
+    await wait_for(
+        "the name server noticed the closed connection", lambda: "broker-z" not in registered(mixed)
+    )
 
 
 async def test_masters_and_slaves_of_both_kinds_are_listed(with_slaves: MixedCluster) -> None:
-    assert with_slaves.our_slave is not None
-    assert with_slaves.real_slave is not None
+    assert with_slaves.rewindmq_slave is not None
+    assert with_slaves.rocketmq_slave is not None
     table = registered(with_slaves)
-    assert table[REAL_NAME] == {0: with_slaves.real.address, 1: with_slaves.our_slave.address}
-    assert table[OUR_NAME] == {0: with_slaves.ours.address, 1: with_slaves.real_slave.address}
+    assert table[ROCKETMQ_BROKER] == {0: with_slaves.rocketmq.address, 1: with_slaves.rewindmq_slave.address}
+    assert table[REWINDMQ_BROKER] == {0: with_slaves.rewindmq.address, 1: with_slaves.rocketmq_slave.address}
 
 
-@pytest.mark.parametrize("direction", ["ours follows theirs", "theirs follows ours"])
-async def test_a_slave_has_every_byte_of_its_masters_log(with_slaves: MixedCluster, direction: str) -> None:
+@pytest.mark.parametrize("direction", ["RewindMQ follows RocketMQ", "RocketMQ follows RewindMQ"])
+async def test_a_slave_copies_every_byte_of_the_log(with_slaves: MixedCluster, direction: str) -> None:
     topic = "copied-" + direction.split()[0]
     await make_topic(with_slaves, topic)
     await send(with_slaves, topic)
     master, slave = (
-        (with_slaves.real, with_slaves.our_slave)
-        if direction.startswith("ours")
-        else (with_slaves.ours, with_slaves.real_slave)
+        (with_slaves.rocketmq, with_slaves.rewindmq_slave)
+        if direction.startswith("RewindMQ")
+        else (with_slaves.rewindmq, with_slaves.rocketmq_slave)
     )
     assert slave is not None
     end = log_end(master.address)

@@ -1,7 +1,7 @@
-"""The official mqadmin of 4.9.8 and 5.5.0 prints of our cluster what it prints of the real one.
+"""The official mqadmin of 4.9.8 and 5.5.0 prints the same for a RewindMQ and a RocketMQ cluster.
 
-Titles are equal to the last blank; cells are equal where both clusters must have the same, and of the same
-type elsewhere (``mqadmin_text``). Every command of the shared JVMs is signed, as with a ``tools.yml``.
+Titles are equal to the last blank. Cells are equal if both clusters must have the same value, else of the
+same type (``mqadmin_text``). The commands of the shared JVMs sign their requests, as with a ``tools.yml``.
 """
 
 from __future__ import annotations
@@ -66,17 +66,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 class Prints:
-    """What holds for every match."""
+    """Tests for every match of two clusters."""
 
     kind: str
 
     def test_prints_the_same(self, match: Match, case: Case) -> None:
-        ours, theirs = match.wait(match.compare(case))
-        assert theirs, "the real cluster had something printed"
-        assert ours == theirs
+        rewindmq, rocketmq = match.wait(match.compare(case))
+        assert rocketmq, "mqadmin printed nothing for RocketMQ"
+        assert rewindmq == rocketmq
 
-    def test_a_group_that_was_reset_consumes_again(self, match: Match) -> None:
-        """The tables tell of a notice or of a stored offset; this is what they are for."""
+    def test_a_reset_group_consumes_again(self, match: Match) -> None:
+        """Other tests compare what mqadmin prints of a reset; this one shows its effect."""
 
         async def rewind(side: Side) -> None:
             side.state.delivered[RESET_ONCE].clear()
@@ -84,70 +84,75 @@ class Prints:
             await side.state.wait_delivered(RESET_ONCE)
 
         async def both() -> None:
-            await asyncio.gather(rewind(match.ours), rewind(match.theirs))
+            await asyncio.gather(rewind(match.rewindmq), rewind(match.rocketmq))
 
         match.wait(both())
 
 
 class Serves(Prints):
-    """What has nothing to do with who resets."""
+    """Tests that do not depend on whether broker or consumers reset."""
 
     @pytest.mark.chosen
-    def test_a_group_that_was_reset_consumes_again(self, match: Match) -> None:
-        super().test_a_group_that_was_reset_consumes_again(match)
+    def test_a_reset_group_consumes_again(self, match: Match) -> None:
+        super().test_a_reset_group_consumes_again(match)
 
     @pytest.mark.chosen
-    def test_a_brokers_writes_are_stopped_and_allowed_again(self, match: Match) -> None:
-        """The counts are of all topics, which the clusters have different ones of."""
+    def test_write_permission_is_removed_and_restored(self, match: Match) -> None:
+        """The printed counts are over all topics; the clusters have different system topics."""
         lines = (
             ("wipeWritePerm -b broker-a", f"topicRoute -t {LOOK}"),
             ("addWritePerm -b broker-a", f"topicRoute -t {LOOK}"),
         )
         for line, then in lines:
-            ours, theirs = match.wait(match.compare(Case(line, then=then, only_shape=True)))
-            assert ours == theirs
+            rewindmq, rocketmq = match.wait(match.compare(Case(line, then=then, only_shape=True)))
+            assert rewindmq == rocketmq
             perm = 4 if line.startswith("wipe") else 6
-            printed = match.wait(match.ours.run(then))
+            printed = match.wait(match.rewindmq.run(then))
             assert f'"perm":{perm},' in printed.output
 
     @pytest.mark.chosen
     @pytest.mark.parametrize("line", ["getBrokerConfig -b {broker}", "getBrokerConfig -c DefaultCluster"])
     def test_the_configuration_is_printed_in_the_same_columns(self, match: Match, line: str) -> None:
-        """Key by key: RewindMQ has fewer, and some of its own."""
-        ours, theirs = (
+        """Compare key by key: RewindMQ has fewer keys, and some of its own."""
+        rewindmq, rocketmq = (
             [
                 line.replace(side.server.broker_address, "BROKER")
                 for line in printed.output.splitlines()
                 if line
             ]
-            for side, printed in zip((match.ours, match.theirs), match.wait(match.both(line)), strict=True)
+            for side, printed in zip(
+                (match.rewindmq, match.rocketmq), match.wait(match.both(line)), strict=True
+            )
         )
         settings = re.compile(r"(\w+) *=  (.*)")
         tables: list[dict[str, str]] = [
-            {m[1]: m[2] for line in lines if (m := settings.fullmatch(line))} for lines in (ours, theirs)
+            {m[1]: m[2] for line in lines if (m := settings.fullmatch(line))}
+            for lines in (rewindmq, rocketmq)
         ]
-        titles = [[line for line in lines if not settings.fullmatch(line)] for lines in (ours, theirs)]
+        titles = [[line for line in lines if not settings.fullmatch(line)] for lines in (rewindmq, rocketmq)]
         assert titles[0] == titles[1]
         common = tables[0].keys() & tables[1].keys()
         assert {"brokerName", "brokerClusterName", "brokerId", "enablePropertyFilter"} <= common
         for key in ("brokerName", "brokerClusterName", "brokerId", "enablePropertyFilter"):
             assert tables[0][key] == tables[1][key]
-        widths = [{line.index("=") for line in lines if settings.fullmatch(line)} for lines in (ours, theirs)]
+        widths = [
+            {line.index("=") for line in lines if settings.fullmatch(line)} for lines in (rewindmq, rocketmq)
+        ]
         assert min(widths[0]) == min(widths[1])
 
     @pytest.mark.chosen
-    def test_an_index_beyond_the_queue_is_told_of(self, match: Match) -> None:
-        """RocketMQ answers success without a body, and its tool fails with a null pointer."""
+    def test_an_index_beyond_the_queue_is_an_error(self, match: Match) -> None:
+        """RocketMQ returns SUCCESS without a body, and its tool fails with a NullPointerException."""
         line = f"queryCq -t {LOOK} -q 0 -i 99 -c 1 -b {{broker}}"
-        ours, theirs = match.wait(match.both(line))
-        assert "NullPointerException" in theirs.errors
-        assert f"CODE: 1  DESC: Index 99 of 0@{LOOK} is not exist!" in ours.errors
+        rewindmq, rocketmq = match.wait(match.both(line))
+        assert "NullPointerException" in rocketmq.errors
+        assert f"CODE: 1  DESC: Index 99 of 0@{LOOK} is not exist!" in rewindmq.errors
 
-    def test_a_process_of_its_own_ends_with_the_same_status(
+    def test_a_process_for_one_command_ends_with_the_same_status(
         self, match: Match, line: str, status: int, words: str, tmp_path: Path
     ) -> None:
-        """Without keys, too; a failed command's status is 0 as ever."""
-        for side in (match.ours, match.theirs):
+        """Without signed requests, too; the status of a failed command is 0, as always."""
+        for side in (match.rewindmq, match.rocketmq):
             arguments = [*line.split(), "-n", side.server.namesrv_address]
             printed = run_process(match.kind.tool, tmp_path / side.server.name, arguments)
             assert printed.status == status
@@ -155,7 +160,7 @@ class Serves(Prints):
 
     @pytest.mark.chosen
     def test_the_shared_tools_sign_their_requests(self, match: Match, tmp_path: Path) -> None:
-        """With a ``tools.yml`` beside it; so every comparison above was made of signed requests."""
+        """With a ``tools.yml``, as in all comparisons above."""
 
         async def first_frame() -> bytes:
             heard: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -189,8 +194,8 @@ class Test498(Serves):
         "line", ["deleteAclConfig -b {broker} -a nobody", "clusterAclConfigVersion -b {broker}"]
     )
     def test_commands_of_access_control_are_refused_at_once(self, match: Match, line: str) -> None:
-        """RocketMQ without it does not answer them."""
-        printed = match.wait(match.ours.run(line))
+        """RocketMQ with access control off does not answer them."""
+        printed = match.wait(match.rewindmq.run(line))
         assert "CODE: 3  DESC:  request type 5" in printed.errors
 
 

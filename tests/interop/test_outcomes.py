@@ -1,4 +1,4 @@
-"""Outcomes of the real cluster and of RewindMQ's are compared, also where a program is unsure itself."""
+"""Outcomes at RocketMQ and at RewindMQ are compared, also if a program leaves an outcome open."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tools.interop.scenarios.scenario import OneOf
 WHY = "it commits after it has left"
 
 
-def test_what_is_allowed_at_both_is_no_difference_whatever_came_out() -> None:
-    ours = {"again": OneOf(WHY, (True, False), True)}
-    theirs = {"again": OneOf(WHY, (True, False), False)}
-    assert list(differing(ours, theirs)) == []
+def test_outcomes_that_both_sides_allow_are_equal() -> None:
+    rewindmq = {"again": OneOf(WHY, (True, False), True)}
+    rocketmq = {"again": OneOf(WHY, (True, False), False)}
+    assert list(differing(rewindmq, rocketmq)) == []
 
 
-def test_what_is_allowed_at_one_only_is_a_difference() -> None:
-    ours = {"again": OneOf(WHY, (True, False), True)}
-    assert list(differing(ours, {"again": OneOf(WHY, (True,), True)})) == [("again",)]
-    assert list(differing(ours, {"again": True})) == [("again",)]
+def test_an_outcome_that_only_one_side_allows_is_a_difference() -> None:
+    rewindmq = {"again": OneOf(WHY, (True, False), True)}
+    assert list(differing(rewindmq, {"again": OneOf(WHY, (True,), True)})) == [("again",)]
+    assert list(differing(rewindmq, {"again": True})) == [("again",)]
 
 
-def test_what_is_not_allowed_fails_and_says_why_something_else_is() -> None:
+def test_an_outcome_that_is_not_allowed_fails_with_the_explanation() -> None:
     with pytest.raises(AssertionError, match=WHY):
         OneOf(WHY, (True, False), "half of it")

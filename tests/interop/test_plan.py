@@ -1,6 +1,6 @@
 """The part of the client tests that CI runs leaves out no pair of client, scenario and release.
 
-And a full run of the races for real has every cell of their table.
+A full run of the races for real includes every cell of their table.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ _ALL = [play for play in plays() if play.unplayed is None]
 _CHOSEN = [play for play in _ALL if play.is_chosen]
 
 
-def test_every_client_plays_every_scenario_at_one_release_and_the_profile_that_imitates_it() -> None:
+def test_every_client_runs_every_scenario_at_one_release_and_its_profile() -> None:
     for client in MEETS:
         for feature in SCENARIOS:
             chosen = [play for play in _CHOSEN if (play.client.name, play.feature) == (client, feature)]
-            (ours,) = [play for play in chosen if play.reference is not None]
-            assert {play.server for play in chosen} == {ours.server, REFERENCE[ours.server]}
+            (rewindmq,) = [play for play in chosen if play.reference is not None]
+            assert {play.server for play in chosen} == {rewindmq.server, REFERENCE[rewindmq.server]}
 
 
-def test_every_scenario_is_played_at_every_cluster() -> None:
+def test_every_scenario_runs_at_every_cluster() -> None:
     assert {(play.feature, play.server) for play in _CHOSEN} == {(p.feature, p.server) for p in _ALL}
 
 
-def test_every_client_meets_every_cluster_that_it_has() -> None:
+def test_every_client_runs_at_all_its_clusters() -> None:
     assert {(play.client, play.server) for play in _CHOSEN} == {(p.client, p.server) for p in _ALL}
 
 
-def test_what_is_chosen_has_what_it_is_compared_with() -> None:
+def test_every_chosen_play_is_chosen_with_its_reference() -> None:
     assert set(with_references(_CHOSEN)) == set(_CHOSEN)
 
 
 def _races(*, is_full: bool) -> dict[str, set[str]]:
-    """The markers of each race, by the test's parameter."""
+    """Return the markers of each race, by the test's parameter."""
     found: dict[str, set[str]] = {}
 
     def parametrize(name: str, parameters: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the stage of an interop scenario does while a server cannot answer."""
+"""The stage of an interop scenario while a server cannot answer."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rewindmq import AdminClient
 from tools.interop.scenarios.scenario import Stage
 
 
-async def test_a_server_that_cannot_be_reached_now_is_asked_again() -> None:
-    """On a busy machine a connection may take longer than an administrator waits."""
-    nobody: Any = None
+async def test_an_unreachable_server_counts_as_no_answer() -> None:
+    """On a busy machine a connection may take longer than the timeout of the admin client."""
+    unused: Any = None
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # the port is taken, and refuses connections
         async with AdminClient(f"127.0.0.1:{closed.getsockname()[1]}") as admin:
-            stage = Stage(driver=nobody, server=nobody, admin=admin, prefix="x")
+            stage = Stage(driver=unused, server=unused, admin=admin, prefix="x")
             assert await stage.asked(admin.examine_topic_route_info("T")) is None

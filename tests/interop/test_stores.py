@@ -1,4 +1,4 @@
-"""RocketMQ opens RewindMQ's stores and RewindMQ opens RocketMQ's: message for message, offset for offset."""
+"""RocketMQ opens RewindMQ's stores and RewindMQ opens RocketMQ's, with every message and offset."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import pytest
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.message.record import decode_records
-from tools.interop.store_chain import PROFILES, Beginner, Chain, Link, lost_members
+from tools.interop.store_chain import PROFILES, Chain, Creator, Link, lost_members
 from tools.interop.store_fill import BATCH, ENDED_PER_FILL, LARGE_BYTES, RETRIES, TOPICS
 from tools.interop.store_view import ENDED, Difference, ended_count
 from tools.interop.versions import SERVER_4, SERVER_5
 
 pytestmark = pytest.mark.interop
 
-HAND_OVERS: Final[dict[str, Beginner]] = {
-    "theirs, killed, opened by ours": "theirs",
-    "ours, stopped, opened by theirs": "theirs",
-    "theirs, stopped, opened by ours": "theirs",
-    "ours, killed, opened by theirs": "theirs",
-    "begun by ours, killed, opened by theirs": "ours",
-    "begun by ours, stopped by theirs, opened by ours": "ours",
+HAND_OVERS: Final[dict[str, Creator]] = {
+    "RocketMQ killed, opened by RewindMQ": "RocketMQ",
+    "RewindMQ stopped, opened by RocketMQ": "RocketMQ",
+    "RocketMQ stopped, opened by RewindMQ": "RocketMQ",
+    "RewindMQ killed, opened by RocketMQ": "RocketMQ",
+    "created by RewindMQ, killed, opened by RocketMQ": "RewindMQ",
+    "created by RewindMQ, stopped by RocketMQ, opened by RewindMQ": "RewindMQ",
 }
 
 
@@ -39,7 +39,7 @@ of_each_hand_over = pytest.mark.parametrize(
     ],
     indirect=["chain"],
 )
-# The only one of more than one file.
+# The only queue with more than one file.
 LONG_QUEUE = ("batch", 0)
 
 
@@ -52,7 +52,7 @@ def chain(request: pytest.FixtureRequest, store_chains: dict[Link, Chain | BaseE
 
 
 @of_each_hand_over
-def test_the_next_broker_serves_what_the_one_before_did(chain: Chain, title: str) -> None:
+def test_the_next_broker_serves_the_same_content(chain: Chain, title: str) -> None:
     step = chain.hand_overs[title]
     explained = EXPLAINED.get((chain.release, title), ())
     found = [d for d in step.after - step.before if not any(explains(d) for explains in explained)]
@@ -60,42 +60,46 @@ def test_the_next_broker_serves_what_the_one_before_did(chain: Chain, title: str
 
 
 def _is_built_in(difference: Difference) -> bool:
-    """5.5.0 has more topics and groups of its own, the topic of ended transactions among them, which can be
-    pulled from then; and it says 0 of a delay level that delivered nothing."""
+    """5.5.0 has more system topics and groups, and 0 for a delay level that delivered nothing.
+
+    One of the topics is that of ended transactions, which can then be pulled from.
+    """
     if difference.part in ("topics", "groups"):
-        return difference.theirs is None
+        return difference.other is None
     if difference.part == "levels":
-        return (difference.mine, difference.theirs) == (0, None)
+        return (difference.this, difference.other) == (0, None)
     if difference.part == "records":
-        return bool(difference.theirs == ResponseCode.TOPIC_NOT_EXIST)
+        return bool(difference.other == ResponseCode.TOPIC_NOT_EXIST)
     return difference.part in ("searches", "keys") and bool(difference.key[0] == ENDED[0])
 
 
 def _goes_by_modification_time(difference: Difference) -> bool:
-    """4.9.7 looks for a time in the first queue file that was modified then or later.
+    """4.9.7 searches a timestamp in the first queue file that was modified then or later.
 
-    Nobody sets that time right when a broker is killed (docs/spec/store.md 12.1).
+    After a kill the modification time of a file may be wrong (docs/spec/store.md 12.1).
     """
     return difference.part == "searches" and difference.key == LONG_QUEUE
 
 
 def _is_no_longer_indexed(difference: Difference) -> bool:
-    """4.9.7 drops the newest index file after a crash, and indexes again only the segments that it goes
-    through (docs/spec/store.md 5.6)."""
+    """4.9.7 drops the newest index file after a crash, and indexes again only the segments that it recovers.
+
+    See docs/spec/store.md 5.6.
+    """
     if difference.part != "keys":
         return False
-    lacking = Counter(m.commit_log_offset for m in decode_records(difference.theirs))
-    lacking.subtract(m.commit_log_offset for m in decode_records(difference.mine))
+    lacking = Counter(m.commit_log_offset for m in decode_records(difference.other))
+    lacking.subtract(m.commit_log_offset for m in decode_records(difference.this))
     return min(lacking.values(), default=0) >= 0
 
 
 EXPLAINED: Final[dict[tuple[str, str], tuple[Callable[[Difference], bool], ...]]] = {
-    (SERVER_4, "ours, killed, opened by theirs"): (_goes_by_modification_time, _is_no_longer_indexed),
-    (SERVER_4, "begun by ours, killed, opened by theirs"): (
+    (SERVER_4, "RewindMQ killed, opened by RocketMQ"): (_goes_by_modification_time, _is_no_longer_indexed),
+    (SERVER_4, "created by RewindMQ, killed, opened by RocketMQ"): (
         _goes_by_modification_time,
         _is_no_longer_indexed,
     ),
-    (SERVER_5, "begun by ours, killed, opened by theirs"): (_is_built_in,),
+    (SERVER_5, "created by RewindMQ, killed, opened by RocketMQ"): (_is_built_in,),
 }
 
 
@@ -105,10 +109,10 @@ def test_opening_a_store_changes_no_byte_of_its_messages(chain: Chain, title: st
 
 
 @of_each_hand_over
-def test_members_of_the_tables_files_stay_when_the_other_has_written_them(chain: Chain, title: str) -> None:
+def test_fields_of_config_files_stay_when_the_next_broker_writes_them(chain: Chain, title: str) -> None:
     step = chain.hand_overs[title]
     lost = lost_members(step.config_before, step.config_after)
-    # Made of the offsets whenever 5.x writes them.
+    # 5.x derives these from the offsets whenever it writes the file.
     made = ("/consumerOffset/groupTopicMap", "/consumerOffset/pullOffsetTable")
     assert [path for path in lost if path not in made] == []
 
@@ -118,8 +122,8 @@ def test_members_of_the_tables_files_stay_when_the_other_has_written_them(chain:
     [pytest.param(link, id=str(link), marks=_marks(link)) for link in map(Link, PROFILES)],
     indirect=True,
 )
-def test_every_kind_of_message_is_there_in_the_end(chain: Chain) -> None:
-    """Those of both kinds of broker, whoever had the store in between."""
+def test_every_kind_of_message_exists_in_the_end(chain: Chain) -> None:
+    """Messages that both kinds of broker stored, after every change of brokers."""
     bodies = {topic: [bytes(m.body) for m in chain.last.messages(topic)] for topic in TOPICS}
     labels = ("one", "two", "three", "four")
     for label in labels:
@@ -140,7 +144,7 @@ def test_every_kind_of_message_is_there_in_the_end(chain: Chain) -> None:
     assert len(bodies["decided"]) == len(labels)
     assert chain.last.bounds["RMQ_SYS_TRANS_HALF_TOPIC", 0] == (0, 3 * len(labels))
     ended = chain.last.records[ENDED]
-    # One message for each where it cannot be read.
+    # If the queue cannot be read, it has one message for each.
     count = chain.last.bounds[ENDED][1] if isinstance(ended, int) else ended_count(ended)
     assert count == ENDED_PER_FILL * len(labels)
     assert chain.last.bounds["SCHEDULE_TOPIC_XXXX", 17] == (0, len(labels))

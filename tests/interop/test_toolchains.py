@@ -1,4 +1,4 @@
-"""A machine without Java, Maven, Go or Node.js: what is missing is said, and nothing passes for it."""
+"""On a machine without Java, Maven, Go or Node.js, missing tools are named and their tests do not pass."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def no_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_tools")
-def test_every_missing_tool_is_told_of_in_a_line_of_its_own() -> None:
+def test_every_missing_tool_has_a_line_of_its_own() -> None:
     lines = missing_tools()
     assert [line.split()[0] for line in lines] == ["java", "mvn", "go", "node", "npm"]
     assert all(" is not on the PATH: install " in line and "\n" not in line for line in lines)
 
 
-def test_a_tool_that_is_there_is_not_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_installed_tool_is_not_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     executable = tmp_path / "go"
     executable.touch(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -55,7 +55,7 @@ def _session(groups: Sequence[str]) -> pytest.Session:
 
 @pytest.mark.usefixtures("no_tools")
 @pytest.mark.parametrize(("is_ci", "group"), [(False, "interop"), (True, "long")])
-def test_a_run_goes_on_where_it_is_not_ci_or_needs_no_tool(
+def test_a_run_outside_ci_or_without_need_for_tools_goes_on(
     monkeypatch: pytest.MonkeyPatch, group: str, is_ci: bool
 ) -> None:
     monkeypatch.setenv("CI", "true" if is_ci else "")
@@ -70,7 +70,7 @@ def test_ci_fails_at_once_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None
     assert "\n" not in str(failure.value)
 
 
-def test_what_was_not_run_is_listed_at_the_end_by_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tests_that_did_not_run_are_listed_at_the_end_by_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder()
     recorder.unseen = {"go is not on the PATH": ["tests/interop/test_clients.py::test_scenario[go]"]}
     monkeypatch.setattr(interop_results, "_recorder", recorder)
@@ -81,7 +81,7 @@ def test_what_was_not_run_is_listed_at_the_end_by_its_reason(monkeypatch: pytest
     assert told == ["not run", "1 tests of test_clients: go is not on the PATH"]
 
 
-def test_what_is_built_is_had_while_another_process_builds(
+def test_a_finished_build_is_used_while_another_process_builds(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(toolchains, "BUILT", tmp_path / "built")

@@ -1,4 +1,4 @@
-"""A short soak, as a user runs it: everything there is, for a minute and a half."""
+"""A short soak, as a user runs it: all features, for a minute and a half."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def soak(*options: str, seconds: float) -> subprocess.CompletedProcess[str]:
     )
 
 
-# The profile that is the default is chosen: it has every feature that the soak uses.
+# The default profile is chosen, because it has every feature that the soak uses.
 @pytest.mark.long
 @pytest.mark.realtime
 @pytest.mark.parametrize("profile", ["v42", pytest.param("v49", marks=pytest.mark.chosen), "v53"])
@@ -33,7 +33,7 @@ def test_a_cluster_at_work_keeps_every_promise_while_it_is_killed_and_rewound(
     assert "no promise was broken" in done.stdout
 
 
-def test_a_soak_refuses_what_makes_no_sense(tmp_path: Path) -> None:
+def test_a_soak_refuses_invalid_options(tmp_path: Path) -> None:
     (tmp_path / "something").touch()
     assert "is not empty" in soak("--keep", str(tmp_path), seconds=60).stderr
     wrong = soak("--without", "gravity", seconds=60)

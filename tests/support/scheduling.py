@@ -11,7 +11,7 @@ from xdist.scheduler import LoadFileScheduling, Scheduling
 # The tests of this folder share one Spark session; a second one costs more than a second process saves.
 PIPELINE: Final = "tests/pipeline/"
 # The tests of these files share stores that several brokers have written in turn, which takes minutes.
-STORES: Final = frozenset({"tests/interop/test_pipeline_at_real.py", "tests/interop/test_stores.py"})
+STORES: Final = frozenset({"tests/interop/test_pipeline_at_real_broker.py", "tests/interop/test_stores.py"})
 # Seconds until a test that hangs fails. They only end a hang: no test is near them.
 _SPARK_SECONDS: Final = 600
 _LONG_SECONDS: Final = 1_200

@@ -50,7 +50,7 @@ SUITE: Final = textwrap.dedent("""\
 
 @pytest.fixture(scope="module", params=["one process", "two processes"])
 def output(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What pytest prints of a suite whose tests fail."""
+    """The output of pytest for a suite whose tests fail."""
     directory: Path = tmp_path_factory.mktemp("suite")
     (directory / "test_it.py").write_text(SUITE)
     (directory / "pytest.ini").write_text("[pytest]\ntimeout_method = signal\n")

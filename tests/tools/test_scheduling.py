@@ -1,4 +1,4 @@
-"""Tests that share what is expensive to make run in the same process."""
+"""Tests that share expensive fixtures run in the same process."""
 
 from __future__ import annotations
 

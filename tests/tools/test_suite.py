@@ -27,7 +27,7 @@ from tools.suite.running import run_groups, split
 from tools.suite.summary import NotRun, exit_code, summary
 from tools.suite.type_check import checking_types
 
-# One more than this process has: a machine that is busy starts processes at the lowest priority very late.
+# Only one more than this process has, because a busy machine delays processes of the lowest priority.
 NICENESS: Final = min(os.getpriority(os.PRIO_PROCESS, 0) + 1, 19)
 ABSENT: Final = Tool("a loom", lambda: False, "buy one")
 PRESENT: Final = Tool("a shell", lambda: True, "")
@@ -36,7 +36,7 @@ PLUGIN: Final = ("-p", "tests.support.outcomes", "-p", "no:cacheprovider")
 
 @pytest.fixture
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A suite of three marked tests, which is the current directory."""
+    """A directory with a suite of four marked tests; it is the current directory."""
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  good\n  bad\n  nice\n")
     (tmp_path / "test_it.py").write_text(
         textwrap.dedent(f"""\
@@ -67,7 +67,7 @@ def result(code: int, *verdicts: Verdict) -> GroupResult:
     return GroupResult(Group("a group", "x"), code, outcomes, 61.0)
 
 
-def test_a_group_that_needs_what_is_missing_is_not_run_and_is_named() -> None:
+def test_a_group_that_needs_a_missing_tool_is_not_run_and_is_named() -> None:
     able, unable = split([Group("weaving", "w", (PRESENT, ABSENT)), Group("walking", "v", (PRESENT,))])
     assert [group.name for group in able] == ["walking"]
     assert unable[0].line() == "not run: weaving, which needs a loom (buy one)"
@@ -86,14 +86,16 @@ def test_every_test_of_every_group_is_counted(suite: Path) -> None:
     assert "assert False" in output.read_text()
 
 
-def test_what_runs_beside_the_rest_has_its_own_priority(suite: Path) -> None:
+def test_a_group_beside_the_others_has_its_own_priority(suite: Path) -> None:
     groups = [Group("nice", "nice", is_beside=True, niceness=NICENESS), Group("good", "good")]
     results = run_groups(groups, PLUGIN, suite / "output")
     assert [(found.group.name, found.code) for found in results] == [("good", 0), ("nice", 0)]
 
 
-def test_the_time_of_what_runs_beside_ends_with_it(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not when its result is asked for."""
+def test_the_time_of_a_group_beside_the_others_ends_with_the_group(
+    suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time does not go on until the result is read."""
     now = [0.0]
     monkeypatch.setattr(pytest_run, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with (suite / "output").open("w+b") as output:
@@ -104,11 +106,11 @@ def test_the_time_of_what_runs_beside_ends_with_it(suite: Path, monkeypatch: pyt
 
 
 def test_the_processes_of_a_spread_group_share_one_turn(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a turn for each, two runs on one machine could wait for each other for good."""
+    """If each process took a turn, two runs on one machine could wait for each other forever."""
     taken: list[str] = []
     monkeypatch.setattr(pytest_run, "take_turn", lambda: taken.append("turn"))
     with (suite / "output").open("w+b") as output:
-        for group in (Group("real", "good", (JDK,), is_spread=True), Group("ours", "good", is_spread=True)):
+        for group in (Group("real", "good", (JDK,), is_spread=True), Group("plain", "good", is_spread=True)):
             PytestRun(group, PLUGIN, suite, output).stop()
     assert taken == ["turn"]
 
@@ -122,7 +124,7 @@ def test_a_group_whose_tests_wait_has_more_processes_than_cores(
 
 
 def matched(groups: Iterable[Group], markers: frozenset[str]) -> list[str]:
-    """The groups that run a test with these markers."""
+    """Return the groups that run a test with these markers."""
 
     def has(name: str, /, **_: object) -> bool:
         return name in markers
@@ -141,8 +143,8 @@ def matched(groups: Iterable[Group], markers: frozenset[str]) -> list[str]:
     ],
     ids=lambda markers: "-".join(sorted(markers)) or "none",
 )
-def test_a_full_run_has_every_test_and_so_all_that_ci_has(markers: frozenset[str]) -> None:
-    """Whatever its markers: a full run has it once, CI where it is chosen or of the default group."""
+def test_a_full_run_includes_every_test_and_so_all_tests_of_ci(markers: frozenset[str]) -> None:
+    """A full run includes each test once; CI includes it if it is chosen or in the default group."""
     assert len(matched(FULL, markers)) == 1
     is_slow = bool(markers & {"long", "interop"})
     assert len(matched((*DEFAULT, *CHOSEN), markers)) == (not is_slow or "chosen" in markers)
@@ -157,15 +159,15 @@ def test_a_full_run_has_every_test_and_so_all_that_ci_has(markers: frozenset[str
         ((NO_TESTS, 1), 1),
         ((NO_TESTS, NO_TESTS), NO_TESTS),
         ((PASSED, 3, 1), 3),
-        # pytest's code for a file that it cannot import, too.
+        # pytest also returns this code for a file that it cannot import.
         ((PASSED, INTERRUPTED), INTERRUPTED),
     ],
 )
-def test_one_failure_fails_the_whole(codes: tuple[int, ...], worst: int) -> None:
+def test_one_failed_group_fails_the_run(codes: tuple[int, ...], worst: int) -> None:
     assert exit_code([result(code) for code in codes]) == worst
 
 
-def test_a_pytest_that_ends_without_a_word_is_in_the_summary() -> None:
+def test_a_pytest_that_crashes_is_in_the_summary() -> None:
     assert "a group: pytest ended with exit code 139" in summary([result(139)], [])
 
 
@@ -190,7 +192,7 @@ def test_ci_without_a_tool_fails_at_once_with_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_an_interrupt_ends_what_runs_beside(suite: Path) -> None:
+def test_an_interrupt_ends_the_groups_beside(suite: Path) -> None:
     (suite / "test_it.py").write_text(
         textwrap.dedent("""\
         import os, signal, time
@@ -245,7 +247,7 @@ def test_a_type_check_ends_with_the_run() -> None:
     assert types.process.returncode == -signal.SIGTERM
 
 
-def test_each_group_is_explained_where_contributors_look() -> None:
+def test_docs_testing_explains_each_group() -> None:
     page = (ROOT / "docs" / "testing.md").read_text()
     for group in {*DEFAULT, *CHOSEN, *FULL}:
         assert f"| {group.name.removesuffix(' (chosen)')} |" in page, group.name

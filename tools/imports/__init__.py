@@ -1,1 +1,1 @@
-"""The import graph of the product: its circles, and the tables and pictures that are drawn from it."""
+"""The import graph of the product: its circles, and the tables and pictures drawn from it."""

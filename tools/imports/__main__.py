@@ -1,7 +1,8 @@
-"""Draws the import tables of docs/architecture.md again, or prints the rooms of one folder as a picture.
+"""Draws the import tables of docs/architecture.md again, or prints the packages of one folder as a picture.
 
-Run by ``scripts/draw_imports``; ``scripts/draw_imports broker`` prints the picture of ``broker/`` in Mermaid,
-``scripts/draw_imports --circles --at fcef8ae client`` that of the circles it had at an earlier commit.
+``scripts/draw_imports`` runs it. ``scripts/draw_imports broker`` prints the picture of ``broker/`` in
+Mermaid. ``scripts/draw_imports --circles --at fcef8ae client`` prints the circles of ``client/`` at an
+earlier commit.
 """
 
 from __future__ import annotations
@@ -21,13 +22,20 @@ from tools.imports.tables import write
 
 
 def main() -> int:
-    """Return the exit code."""
+    """Run the command and return the exit code."""
     parser = argparse.ArgumentParser(prog="draw_imports", description=__doc__)
     parser.add_argument(
-        "folders", nargs="*", metavar="FOLDER", help="print its picture; none: draw the page again"
+        "folders",
+        nargs="*",
+        metavar="FOLDER",
+        help="print the picture of this folder; without a folder, draw the page again",
     )
-    parser.add_argument("--circles", action="store_true", help="only what imports itself through others")
-    parser.add_argument("--at", metavar="COMMIT", help="as the folders were at this commit")
+    parser.add_argument(
+        "--circles",
+        action="store_true",
+        help="show only modules that import themselves through others",
+    )
+    parser.add_argument("--at", metavar="COMMIT", help="read the sources of this commit")
     arguments = parser.parse_args()
     if arguments.at is not None:
         return _at(arguments.at, [word for word in sys.argv[1:] if word not in ("--at", arguments.at)])
@@ -44,9 +52,9 @@ def main() -> int:
 
 
 def _at(commit: str, words: list[str]) -> int:
-    """Run the command of today over the sources of a commit."""
+    """Run today's command over the sources of a commit."""
     if not any(not word.startswith("-") for word in words):
-        print("--at needs a folder: only today's page is drawn again", file=sys.stderr)
+        print("--at needs a folder: the page is drawn from today's sources only", file=sys.stderr)
         return 2
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode:

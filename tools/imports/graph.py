@@ -1,4 +1,4 @@
-"""Which module imports which, read from the sources: imports inside functions and for types count too."""
+"""The import graph of the product, read from the sources, with imports inside functions and for types."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def module_graph() -> Mapping[str, frozenset[str]]:
     return {name: frozenset(imported_modules(path, known) - {name}) for name, path in known.items()}
 
 
-def room_of(package: str, module: str) -> str | None:
+def child_of(package: str, module: str) -> str | None:
     """Return the child of a package that holds a module: a sub-package, a module, or the package's own file.
 
     None for a module outside the package.
@@ -85,14 +85,14 @@ def room_of(package: str, module: str) -> str | None:
     return f"{package}.{module.removeprefix(f'{package}.').partition('.')[0]}"
 
 
-def room_graph(package: str) -> Graph:
+def child_graph(package: str) -> Graph:
     """Return which children of a package import which others."""
     graph: Graph = {}
     for module, imported in module_graph().items():
-        room = room_of(package, module)
-        if room is not None:
-            others = {room_of(package, name) for name in imported} - {None, room}
-            graph.setdefault(room, set()).update(name for name in others if name is not None)
+        child = child_of(package, module)
+        if child is not None:
+            others = {child_of(package, name) for name in imported} - {None, child}
+            graph.setdefault(child, set()).update(name for name in others if name is not None)
     return graph
 
 

@@ -1,37 +1,37 @@
-"""The rooms of one folder as a picture: Mermaid, which GitHub draws."""
+"""The packages and modules of one folder as a Mermaid picture, which GitHub draws."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.imports.graph import Graph, circles, room_graph
+from tools.imports.graph import Graph, child_graph, circles
 
 
 def picture(package: str, *, only_circles: bool = False) -> str:
-    """Return who imports whom among the children of a package.
+    """Return the imports among the children of a package as Mermaid text.
 
-    An arrow is left out where others lead to the same room, unless the rooms form a circle.
+    An arrow is left out if other arrows lead to the same child, unless the children form a circle.
 
     Args:
-        only_circles: leave out what is in no circle.
+        only_circles: leave out every child that is in no circle.
     """
-    graph = room_graph(package)
+    graph = child_graph(package)
     if only_circles:
-        kept = {room for circle in circles(graph) for room in circle}
-        graph = {room: others & kept for room, others in graph.items() if room in kept}
+        kept = {child for circle in circles(graph) for child in circle}
+        graph = {child: others & kept for child, others in graph.items() if child in kept}
     return "\n".join(["graph TD", *_arrows(package, _reduced(graph))])
 
 
 def _arrows(package: str, graph: Graph) -> Iterator[str]:
-    for room in sorted(graph.keys() - {package}):
-        name = room.removeprefix(f"{package}.")
-        yield f'    {_id(room)}["{name}"]'
-        for other in sorted(graph[room]):
-            yield f"    {_id(room)} --> {_id(other)}"
+    for child in sorted(graph.keys() - {package}):
+        name = child.removeprefix(f"{package}.")
+        yield f'    {_id(child)}["{name}"]'
+        for other in sorted(graph[child]):
+            yield f"    {_id(child)} --> {_id(other)}"
 
 
-def _id(room: str) -> str:
-    return room.replace(".", "_")
+def _id(child: str) -> str:
+    return child.replace(".", "_")
 
 
 def _reduced(graph: Graph) -> Graph:

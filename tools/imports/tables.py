@@ -1,4 +1,4 @@
-"""The tables and pictures of docs/architecture.md: what rooms hold, and which of them imports which."""
+"""The tables and pictures of docs/architecture.md: what each folder holds and imports."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tools.imports.graph import ROOT, modules, packages, room_graph
+from tools.imports.graph import ROOT, child_graph, modules, packages
 from tools.imports.picture import picture
 
 PAGE: Final = ROOT / "docs" / "architecture.md"
 
 _TABLE: Final = re.compile(
-    r"<!-- rooms of (?P<folder>[\w/]+), drawn by \./scripts/draw_imports -->\n.*?<!-- end of rooms -->",
+    r"<!-- packages of (?P<folder>[\w/]+), drawn by \./scripts/draw_imports -->\n.*?<!-- end of packages -->",
     re.DOTALL,
 )
 _PICTURE: Final = re.compile(
@@ -25,7 +25,7 @@ _ASIDE: Final = re.compile(r" \([^)]*\)")
 
 
 def divided() -> list[str]:
-    """Return the packages that are divided into two rooms or more, by name."""
+    """Return the packages that contain two sub-packages or more, by name."""
     parents = [name.rpartition(".")[0] for name in packages()]
     return sorted({parent for parent in parents if parent and parents.count(parent) > 1})
 
@@ -48,9 +48,9 @@ def write(path: Path = PAGE) -> None:
 
 def _block(folder: str) -> str:
     lines = [
-        f"<!-- rooms of {folder}, drawn by ./scripts/draw_imports -->",
+        f"<!-- packages of {folder}, drawn by ./scripts/draw_imports -->",
         *_table(folder.replace("/", ".")),
-        "<!-- end of rooms -->",
+        "<!-- end of packages -->",
     ]
     return "\n".join(lines)
 
@@ -67,21 +67,21 @@ def _picture(folder: str) -> str:
 
 
 def _table(package: str) -> Iterator[str]:
-    graph = room_graph(package)
-    yield f"| room of `{package.replace('.', '/')}/` | holds | imports, of the same folder |"
+    graph = child_graph(package)
+    yield f"| package of `{package.replace('.', '/')}/` | holds | imports, of the same folder |"
     yield "|---|---|---|"
-    for room in sorted(graph.keys() & packages() - {package}):
-        imported = ", ".join(_label(package, name) for name in sorted(graph[room]))
-        yield f"| {_label(package, room)} | {_summary(modules()[room])} | {imported or '–'} |"
+    for child in sorted(graph.keys() & packages() - {package}):
+        imported = ", ".join(_label(package, name) for name in sorted(graph[child]))
+        yield f"| {_label(package, child)} | {_summary(modules()[child])} | {imported or '–'} |"
 
 
-def _label(package: str, room: str) -> str:
-    name = room.removeprefix(f"{package}.")
-    return f"`{name}/`" if room in packages() and room != package else f"`{name}`"
+def _label(package: str, child: str) -> str:
+    name = child.removeprefix(f"{package}.")
+    return f"`{name}/`" if child in packages() and child != package else f"`{name}`"
 
 
 def _summary(path: Path) -> str:
-    """The first sentence or line of a module's docstring, without asides."""
+    """Return the first sentence or line of a module's docstring, without asides."""
     text = ast.get_docstring(ast.parse(path.read_text())) or ""
     line = _ASIDE.sub("", text.partition("\n")[0]).partition(". ")[0]
     return line.rstrip(".").replace("``", "`").replace("|", "\\|")

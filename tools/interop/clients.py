@@ -1,4 +1,4 @@
-"""The clients that the suite drives, each with the release and the header codec it speaks."""
+"""The clients that the suite drives, each with its release and serialization type."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tools.interop.versions import JAVA_CLIENTS
 
 @dataclass(frozen=True)
 class Client:
-    """One client as the suite starts it.
+    """A client, and how the suite starts it.
 
     Attributes:
-        name: unique, used in topics' names: letters, digits and hyphens.
-        title: as the compatibility page calls it.
-        command: builds the driver where that is still to do, and says how it is started.
-        scratch: the environment variable that says where the library keeps files of its own.
-        is_alone: every scenario has a process of its own, for the library may panic.
+        name: unique, used in names of topics: letters, digits and hyphens.
+        title: its name on the compatibility page.
+        command: builds the driver if necessary, and returns the command that starts it.
+        scratch: the environment variable with the directory for the library's own files.
+        is_alone: each scenario has a process of its own, because the library may panic.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Client:
     is_alone: bool = False
 
     async def start(self, log: Path) -> Driver:
-        """A running driver of this client; its files are beside ``log``."""
+        """Start a driver of this client; its files are beside ``log``."""
         environment = dict(self.environment)
         if self.scratch is not None:
             directory = log.with_suffix(".files")
@@ -46,12 +46,12 @@ class Client:
 
 
 def java_command(version: str, *options: str) -> list[str]:
-    """How the Java driver of a release is started."""
+    """Return the command that starts the Java driver of a release."""
     jars = java_driver(version)
     memory = ("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-    # A group that was told of a change too early looks again after 5 s, not 20.
+    # A consumer that rebalances before the change is visible rebalances again after 5 s, not 20.
     quick = "-Drocketmq.client.rebalance.waitInterval=5000"
-    # On a machine that is busy for a moment, too.
+    # Long, because a busy machine may answer late.
     patient = "-Dcom.rocketmq.remoting.client.connect.timeout=30000"
     return [tool("java"), *memory, quick, patient, *options, "-cp", f"{jars}/*", "rewindmq.interop.Main"]
 
@@ -66,13 +66,13 @@ def _java(version: str, codec: str) -> Client:
     )
 
 
-def _ours(serialize_type: str) -> Client:
+def _rewindmq(serialize_type: str) -> Client:
     command = [sys.executable, "-m", "tools.interop.drivers.rewindmq", "--serialize-type", serialize_type]
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environment = {"PYTHONPATH": paths}
     return Client(
         f"rewindmq-{serialize_type.lower()}",
-        "RewindMQ's own",
+        "RewindMQ",
         "",
         serialize_type,
         lambda: command,
@@ -101,9 +101,9 @@ _NODE: Final = Client(
 
 CLIENTS: Final[tuple[Client, ...]] = (
     *(_java(version, codec) for version in JAVA_CLIENTS for codec in ("JSON", "ROCKETMQ")),
-    _ours("JSON"),
-    _ours("ROCKETMQ"),
-    _ours("auto"),
+    _rewindmq("JSON"),
+    _rewindmq("ROCKETMQ"),
+    _rewindmq("auto"),
     _GO,
     _NODE,
 )

@@ -1,6 +1,6 @@
-"""Where an outcome with our cluster differs from that with the real one, and why it may.
+"""Explained differences between an outcome at RewindMQ and the outcome at RocketMQ.
 
-A difference that is not listed here fails the suite, and so does an entry that no run needs.
+A difference that is not listed here fails the suite. So does an entry that no run needs.
 """
 
 from __future__ import annotations
@@ -14,57 +14,62 @@ from tools.interop.versions import SERVER_4
 
 @dataclass(frozen=True)
 class Difference:
-    """A list that differs, and in no more than this.
+    """The explained difference between two lists.
 
     Attributes:
         why: one line, for the compatibility page.
-        ours, theirs: what only that list has.
+        rewindmq: entries that only RewindMQ's list has.
+        rocketmq: entries that only RocketMQ's list has.
     """
 
     why: str
-    ours: frozenset[str] = frozenset()
-    theirs: frozenset[str] = frozenset()
+    rewindmq: frozenset[str] = frozenset()
+    rocketmq: frozenset[str] = frozenset()
 
-    def covers(self, ours: object, theirs: object) -> bool:
-        """Whether this is the difference between the two."""
-        if not isinstance(ours, list) or not isinstance(theirs, list):
+    def covers(self, rewindmq: object, rocketmq: object) -> bool:
+        """True if the two lists differ exactly by this."""
+        if not isinstance(rewindmq, list) or not isinstance(rocketmq, list):
             return False
-        return {*ours} - {*theirs} == self.ours and {*theirs} - {*ours} == self.theirs
+        return {*rewindmq} - {*rocketmq} == self.rewindmq and {*rocketmq} - {*rewindmq} == self.rocketmq
 
 
 _REAL_QUEUE: Final = Difference(
-    "v53 is 5.3.3, which leaves REAL_TOPIC and REAL_QID in a committed message, as 4.x; 5.5.0 takes them out",
-    ours=frozenset(("REAL_TOPIC", "REAL_QID")),
+    "v53 imitates 5.3.3, which keeps REAL_TOPIC and REAL_QID in a committed message, as 4.x; 5.5.0 does not",
+    rewindmq=frozenset(("REAL_TOPIC", "REAL_QID")),
 )
-# Server, feature, and where in the outcome: the names on the way there.
+# Server, feature, and the path of names to the value in the outcome.
 Place = tuple[str, str, tuple[str, ...]]
 EXPLAINED: Final[dict[Place, Difference]] = {
     ("rewindmq-v53", "send-batch", ("message", "properties")): Difference(
-        "v53 is 5.3.3, which gives every message of a batch what the batch has; 5.5.0 does not",
-        ours=frozenset(("CLUSTER", "MSG_REGION", "TRACE_ON")),
+        "v53 imitates 5.3.3, which copies the properties of a batch to its messages; 5.5.0 does not",
+        rewindmq=frozenset(("CLUSTER", "MSG_REGION", "TRACE_ON")),
     ),
     ("rewindmq-v53", "send-transaction", ("delivered", "committed", "properties")): _REAL_QUEUE,
     ("rewindmq-v53", "send-transaction", ("delivered", "committed by check", "properties")): _REAL_QUEUE,
 }
 
 
-# Client, feature, and the real cluster at which it cannot work, with what the library lacks there.
+# Client, feature and RocketMQ cluster of scenarios that cannot work there, to what the library lacks.
 UNPLAYED: Final[dict[tuple[str, str, str], str]] = {
-    ("java-550-json", "lite-pull", f"rocketmq-{SERVER_4}"): "lite pull but by 361, which 4.x answers 3",
+    (
+        "java-550-json",
+        "lite-pull",
+        f"rocketmq-{SERVER_4}",
+    ): "lite pull without LITE_PULL_MESSAGE (361), which 4.x does not serve",
 }
 
 
-def differing(ours: Any, theirs: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The ways to what differs, into members of the same name as deep as both have them."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        for name in ours | theirs:
-            yield from differing(ours.get(name), theirs.get(name), (*path, name))
-    elif ours != theirs:
+def differing(rewindmq: Any, rocketmq: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the values that differ, as deep as both sides have fields of the same name."""
+    if isinstance(rewindmq, dict) and isinstance(rocketmq, dict):
+        for name in rewindmq | rocketmq:
+            yield from differing(rewindmq.get(name), rocketmq.get(name), (*path, name))
+    elif rewindmq != rocketmq:
         yield path
 
 
 def at(outcome: Any, path: Iterable[str]) -> Any:
-    """What is there; None for nothing."""
+    """Return the value at a path, None if there is none."""
     for name in path:
         outcome = outcome.get(name) if isinstance(outcome, dict) else None
     return outcome

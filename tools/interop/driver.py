@@ -1,4 +1,4 @@
-"""The suite's end of the lines that ``drivers/README.md`` describes."""
+"""The suite's side of the line protocol that ``drivers/README.md`` describes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ READY_SECONDS: Final = 240.0
 REQUEST_SECONDS: Final = 240.0
 _STOP_SECONDS: Final = 30.0
 _LINE_BYTES: Final = 64 << 20
-# What a library may lack though it has the operation; scenarios need them by these names.
+# Options that a library may lack although it has the operation; scenarios require them by these names.
 OPTIONS: Final = frozenset(
     ("sql92", "broadcasting", "trace", "fail_times", "max_reconsume_times", "hold", "reset", "new_topic")
 )
 
 
 class DriverError(Exception):
-    """What a client's library made of something that failed.
+    """An error that a client's library reported.
 
     Attributes:
         kind: the library's name for it.
@@ -40,9 +40,9 @@ class Driver:
     """One running driver program.
 
     Attributes:
-        ops: what it can do, options that its library has among it.
-        delivered: by consumer, every message its listeners were given so far, in the order told.
-        checked: by producer, every message whose transaction was checked back so far.
+        ops: the operations and options that its library has.
+        delivered: by consumer, every message that its listeners received so far, in that order.
+        checked: by producer, every message whose transaction was checked so far.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
@@ -94,11 +94,11 @@ class Driver:
         return self._process.pid
 
     async def do(self, op: str, *, seconds: float = REQUEST_SECONDS, **fields: Any) -> dict[str, Any]:
-        """Have the driver do something, and wait until it is done.
+        """Have the driver carry out an operation, and wait until it is done.
 
         Raises:
             DriverError: the client's library refused or failed, or the driver has ended.
-            TimeoutError: no answer in ``seconds``.
+            TimeoutError: the driver did not answer in ``seconds``.
         """
         if self._ended is not None:
             raise self._ended
@@ -116,13 +116,13 @@ class Driver:
             self._waiting.pop(number, None)
 
     async def bodies(self, consumer: str, count: int, seconds: float = REQUEST_SECONDS) -> list[str]:
-        """The bodies delivered to ``consumer``, once there are ``count`` of them at least."""
+        """Wait until ``consumer`` has ``count`` messages or more; return the bodies of all."""
         return [message["body"] for message in await self.messages(consumer, count, seconds)]
 
     async def messages(
         self, consumer: str, count: int, seconds: float = REQUEST_SECONDS
     ) -> list[dict[str, Any]]:
-        """The messages delivered to ``consumer``, once there are ``count`` of them at least."""
+        """Wait until ``consumer`` has ``count`` messages or more; return all."""
         try:
             async with asyncio.timeout(seconds), self._told:
                 await self._told.wait_for(lambda: len(self.delivered[consumer]) >= count)
@@ -133,7 +133,7 @@ class Driver:
         return list(self.delivered[consumer])
 
     async def stop(self) -> int:
-        """End in order, by ending its standard input; returns the exit code."""
+        """End the driver in order, by ending its standard input; return the exit code."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -143,7 +143,7 @@ class Driver:
         return await self._over()
 
     async def kill(self) -> int:
-        """SIGKILL."""
+        """End the driver by SIGKILL; return the exit code."""
         if self._process.returncode is None:
             self._process.send_signal(signal.SIGKILL)
         return await self._over()
@@ -160,7 +160,7 @@ class Driver:
             try:
                 told = json.loads(line)
             except ValueError:
-                reason = f"said {line[:200]!r}"
+                reason = f"printed a line that is not JSON: {line[:200]!r}"
                 break
             await self._take(told)
         text = f"{reason}; the end of its standard error:\n{self._log_tail()}"
@@ -168,7 +168,7 @@ class Driver:
         for waiting in (self._ready, *self._waiting.values()):
             if not waiting.done():
                 waiting.set_exception(error)
-                # The caller may be gone.
+                # The caller may have given up.
                 waiting.exception()
 
     def _log_tail(self) -> str:

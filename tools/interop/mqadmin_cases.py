@@ -1,4 +1,4 @@
-"""The commands that are held against the real cluster, and where what they print may differ."""
+"""The mqadmin commands that the suite compares, and where their output may differ."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from tools.interop.mqadmin_state import (
 
 V4: Final = "4.9.8"
 V5: Final = "5.5.0"
-# 5.5.0 once more, with a broker that leaves a reset to the consumers.
+# 5.5.0 again, with a RocketMQ broker that leaves a reset to the consumers.
 V5_CONSUMERS: Final = "5.5.0 resets by consumers"
 _BOTH: Final = (V4, V5)
 
-# System topics that one broker makes at its start, and another when it first needs them, or never.
+# System topics that one broker creates at its start, and another broker when it first needs them, or never.
 _SYSTEM_TOPICS: Final = (
     r"\b(RMQ_SYS_TRANS_\w+|RMQ_SYS_ROCKSDB\w+|rmq_sys_\w+|CHECKPOINT_TOPIC|TRANS_CHECK_MAX_TIME_TOPIC)\b",
 )
-# What RewindMQ has none of (pools, a timer wheel), does not measure, or writes in both spellings.
+# RewindMQ does not have these (pools, a timer wheel), does not measure them, or writes both spellings.
 _NOT_SHOWN: Final = (
     r"QueueCapacity|[pP]utLatency|putMessageDistributeTime|EntireTimeMax|putMessageFailedTimes|timer[A-Z]",
     r"commitLogDirCapacity|commitLogDiskRatio_|remainTransientStoreBufferNumbs",
     r"getTransferr?edTps|brokerVersion ",
 )
-# Shown once the consumer has heard of it and, of offsets, has committed: up to a minute after its start.
+# Shown after the consumer has learned of its retry topic and has committed: up to a minute after its start.
 _RETRY_QUEUE: Final = ("^%RETRY%",)
 
 
@@ -54,10 +54,10 @@ class Case:
     """One command.
 
     Attributes:
-        line: as typed, with the names of ``State.names`` in braces.
-        matches: where it is run.
-        then: a command that shows what came of it.
-        ends_route: what came of it is that a topic has no route.
+        line: the command as typed, with the names of ``State.names`` in braces.
+        matches: the releases it is run with.
+        then: a command that shows its effect.
+        ends_route: its effect is that a topic has no route.
         only_shape, is_unordered, ignored: see ``comparable``.
     """
 
@@ -71,11 +71,11 @@ class Case:
 
 
 def chosen_at(place: int, matches: tuple[str, ...]) -> str:
-    """Where CI runs a case: at one release; those that both releases have change between them.
+    """Return the release at which CI runs a case; the cases that both releases have alternate.
 
     Args:
         place: the case's number in its list.
-        matches: where it can be run; a second match of a release is left to the whole run.
+        matches: the releases it can be run with; a second match of a release is left to the whole run.
     """
     releases = [match for match in matches if match != V5_CONSUMERS]
     return releases[place % len(releases)]
@@ -91,7 +91,7 @@ LOOKING: Final = (
     Case(f"topicClusterList -t {LOOK}"),
     Case("topicList", is_unordered=True, ignored=_SYSTEM_TOPICS),
     Case("topicList -c", is_unordered=True, ignored=_SYSTEM_TOPICS),
-    # Versions differ, and so do rates.
+    # Versions and rates differ.
     Case("clusterList", only_shape=True),
     Case("clusterList -m", only_shape=True),
     Case("brokerStatus -b {broker}", only_shape=True, ignored=_NOT_SHOWN),
@@ -120,7 +120,7 @@ LOOKING: Final = (
     Case(f"queryMsgByKey -t {LOOK} -k key-1"),
     Case(f"queryMsgByKey -t {LOOK} -k nix"),
     Case(f"queryMsgByUniqueKey -t {LOOK} -i {{id}}", is_unordered=True),
-    # The tool of 4.9.8 needs 24 s to find nothing, at the real broker too.
+    # The tool of 4.9.8 takes 24 s to find nothing, also at RocketMQ's broker.
     Case(f"queryMsgByUniqueKey -t {LOOK} -i 7F000001000000000000000000000000", matches=(V5,)),
     Case("queryMsgById -i {offset_id}", matches=(V4,), is_unordered=True),
     Case(f"queryMsgById -i {{offset_id}} -t {LOOK}", matches=(V5,), is_unordered=True),

@@ -1,4 +1,4 @@
-"""One of our clusters and the real one with the same things in it, each with a tool of its own."""
+"""A RewindMQ and a RocketMQ cluster with the same content, each with its own mqadmin process."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tools.interop.mqadmin_cases import V4, V5, V5_CONSUMERS, Case
 from tools.interop.mqadmin_state import State
 from tools.interop.mqadmin_text import comparable
 from tools.interop.mqadmin_tool import MqadminTool, Printed
-from tools.interop.servers import OurServer, RealServer, Server
+from tools.interop.servers import RewindMQServer, RocketMQServer, Server
 from tools.interop.toolchains import java_driver
 from tools.interop.versions import SERVER_4, SERVER_5
 
 _Result = TypeVar("_Result")
-# Bounds that only end a hang.
+# These bounds only end a test that hangs.
 _SECONDS: Final = 600.0
 _THEN_SECONDS: Final = 120.0
 _ASK_SECONDS: Final = 0.2
@@ -33,12 +33,12 @@ class Kind:
 
     tool: str
     profile: Profile
-    ours: dict[str, object]
+    rewindmq_config: dict[str, object]
     server: str
-    theirs: dict[str, object]
+    rocketmq_config: dict[str, object]
 
 
-# 5.x without it answers deleteTopic with a null pointer.
+# Without the timer wheel, 5.x answers deleteTopic with a NullPointerException.
 _TIMERS: Final[dict[str, object]] = {"timerWheelEnable": "true"}
 
 KINDS: Final = {
@@ -56,8 +56,8 @@ def _start(kind: Kind) -> list[Server]:
     """Start RewindMQ and RocketMQ; stop both if one does not start."""
     with ThreadPoolExecutor(2) as starters:
         starting: list[Future[Server]] = [
-            starters.submit(lambda: OurServer(kind.profile, config=kind.ours)),
-            starters.submit(lambda: RealServer(kind.server, config=kind.theirs)),
+            starters.submit(lambda: RewindMQServer(kind.profile, config=kind.rewindmq_config)),
+            starters.submit(lambda: RocketMQServer(kind.server, config=kind.rocketmq_config)),
         ]
     failed = [error for future in starting if (error := future.exception()) is not None]
     servers = [future.result() for future in starting if future.exception() is None]
@@ -75,7 +75,7 @@ def _close(servers: list[Server]) -> None:
 
 @dataclass
 class Side:
-    """One cluster."""
+    """One of the two clusters, with its content and its tool."""
 
     server: Server
     state: State
@@ -85,7 +85,7 @@ class Side:
         return await self.tool.run(*shlex.split(line.format(**self.state.names())))
 
     async def leave(self) -> None:
-        """The tool and every client end."""
+        """End the tool and every client."""
         try:
             await self.tool.stop()
         finally:
@@ -103,7 +103,7 @@ class Side:
 
 
 class Match:
-    """Both sides. Their clients live in a loop of a thread of its own, since consumers go on all the time."""
+    """Both clusters; their clients live in the event loop of a thread, so that consumers keep running."""
 
     def __init__(self, kind: Kind, directory: Path) -> None:
         self.kind = kind
@@ -118,7 +118,7 @@ class Match:
         except BaseException:
             self.close()
             raise
-        self.ours, self.theirs = self._sides
+        self.rewindmq, self.rocketmq = self._sides
 
     async def _prepare(self, directory: Path) -> None:
         sides = (self._side(server, directory) for server in self._servers)
@@ -139,33 +139,33 @@ class Match:
         return Side(server, state, tool)
 
     def wait(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
-        """What a coroutine returns, run in the clients' loop."""
+        """Run a coroutine in the clients' loop and return its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_SECONDS)
 
     async def both(self, line: str) -> tuple[Printed, Printed]:
         """Return what a command prints on RewindMQ and on RocketMQ."""
-        ours, theirs = await asyncio.gather(self.ours.run(line), self.theirs.run(line))
-        return ours, theirs
+        rewindmq, rocketmq = await asyncio.gather(self.rewindmq.run(line), self.rocketmq.run(line))
+        return rewindmq, rocketmq
 
     async def compare(self, case: Case) -> tuple[list[str], list[str]]:
         """Return the lines of a command, or of the one that shows its effect, on RewindMQ and RocketMQ."""
-        ours, theirs = await self._lines(case.line, case)
-        if case.then and ours == theirs:
+        rewindmq, rocketmq = await self._lines(case.line, case)
+        if case.then and rewindmq == rocketmq:
             loop = asyncio.get_running_loop()
             end = loop.time() + _THEN_SECONDS
-            ours, theirs = await self._lines(case.then, case)
-            # Neither cluster tells when a name server has heard of it.
-            while (ours != theirs or _lacks_route(ours) != case.ends_route) and loop.time() < end:
+            rewindmq, rocketmq = await self._lines(case.then, case)
+            # Neither cluster reports when a name server has received the change.
+            while (rewindmq != rocketmq or _lacks_route(rewindmq) != case.ends_route) and loop.time() < end:
                 await asyncio.sleep(_ASK_SECONDS)
-                ours, theirs = await self._lines(case.then, case)
-        return ours, theirs
+                rewindmq, rocketmq = await self._lines(case.then, case)
+        return rewindmq, rocketmq
 
     async def _lines(self, line: str, case: Case) -> tuple[list[str], list[str]]:
-        ours, theirs = await self.both(line)
-        return self.ours.comparable(ours, case), self.theirs.comparable(theirs, case)
+        rewindmq, rocketmq = await self.both(line)
+        return self.rewindmq.comparable(rewindmq, case), self.rocketmq.comparable(rocketmq, case)
 
     def close(self) -> None:
-        """End everything."""
+        """End the clients, the tools and both clusters."""
         try:
             self.wait(self._leave())
         finally:
@@ -175,7 +175,7 @@ class Match:
             _close(self._servers)
 
     async def _leave(self) -> None:
-        # Consumers first finish the resets that they were told of, 10 s each.
+        # Consumers first finish the resets they have begun, 10 s each.
         await asyncio.gather(*(side.leave() for side in self._sides))
 
     def __enter__(self) -> Self:

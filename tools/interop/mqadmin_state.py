@@ -1,6 +1,6 @@
-"""What mqadmin is asked about: the same topics, messages and groups in every cluster.
+"""The content that mqadmin commands work on: the same topics, messages and groups in every cluster.
 
-Nothing here goes through the tool, so that a command that fails is the one under test.
+It is created without mqadmin, so that only the command under test can fail.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tools.interop.servers import BROKER, Server
 QUEUES: Final = 4
 MESSAGES: Final = 12
 PRODUCERS: Final = "mq-producers"
-# Commands that only look; then topics for those that change something, and one without messages.
+# A topic for commands that only read, topics for commands that change something, and one without messages.
 LOOK: Final = "mq-look"
 RESET: Final = "mq-reset"
 QUEUE: Final = "mq-reset-queue"
@@ -45,36 +45,36 @@ SENT: Final = "mq-sent"
 SENT_TO: Final = "mq-sent-to"
 _FILLED: Final = (LOOK, RESET, QUEUE, SKIP)
 _TOPICS: Final = (*_FILLED, IDLE, TRACED, DOOMED, SENT, SENT_TO)
-# A group with a live consumer, and groups by what is wrong with them.
+# A group with a live consumer, and groups that each lack something.
 LIVE: Final = "mq-live"
 OFFLINE: Final = "mq-offline"
 HALF: Final = "mq-half"
 NO_OFFSETS: Final = "mq-no-offsets"
 NO_RETRY_TOPIC: Final = "mq-no-retry-topic"
-# The same once more, to be reset.
+# The same groups again, to be reset.
 RESET_LIVE: Final = "mq-reset-live"
 RESET_OFFLINE: Final = "mq-reset-offline"
 RESET_HALF: Final = "mq-reset-half"
 RESET_NO_OFFSETS: Final = "mq-reset-no-offsets"
-# Reset once only: a client of 4.x is 10 s about each notice, one after the other.
+# Reset only once: a client of 4.x spends 10 s on each reset notification, one after another.
 RESET_ONCE: Final = "mq-reset-once"
 CLONED: Final = "mq-cloned"
 DOOMED_GROUP: Final = "mq-doomed-group"
 _OFFSET: Final = 2
 _CONSUMED: Final = MESSAGES // QUEUES
-# A reset of the server reaches a client when its held pull ends, and works 10 s and a rebalance later.
+# A server reset reaches a client when its suspended pull ends; it takes effect 10 s and a rebalance later.
 _WAIT_SECONDS: Final = 300.0
 _ASK_SECONDS: Final = 0.1
 
 
 @dataclass
 class State:
-    """One cluster with everything in it.
+    """One cluster with its content.
 
     Attributes:
         sent: the results of the messages in ``LOOK``, in the order sent.
-        traced: the one message that left a trace.
-        delivered: by group, bodies that its live consumer was given.
+        traced: the one message with a message trace.
+        delivered: by group, the bodies that its live consumer received.
     """
 
     server: Server
@@ -87,7 +87,7 @@ class State:
 
     @classmethod
     async def prepare(cls, server: Server) -> Self:
-        """Fill an empty cluster."""
+        """Create the content in an empty cluster."""
         state = cls(server, AdminClient(server.namesrv_address, serialize_type=SerializeType.JSON))
         try:
             await state._make_topics(_TOPICS)
@@ -101,13 +101,13 @@ class State:
         return state
 
     async def close(self) -> None:
-        """Every client leaves."""
+        """Shut down every client."""
         for client in (*self.consumers.values(), *self.producers):
             await client.shutdown()
         await self.admin.shutdown()
 
     def names(self) -> dict[str, str]:
-        """What differs from cluster to cluster, for commands and in what they print."""
+        """Return the texts that differ between the clusters, for commands and for their output."""
         assert self.traced is not None
         return {
             "broker": self.server.broker_address,
@@ -148,7 +148,7 @@ class State:
         await tracing.shutdown()
 
     async def _send(self, producer: Producer, topic: str) -> list[SendResult]:
-        """``MESSAGES`` messages, one queue after the other."""
+        """Send ``MESSAGES`` messages to the queues in turn."""
         return [
             await producer.send(
                 Message(
@@ -181,13 +181,13 @@ class State:
         await self._make_topics([retry_topic(group) for group in offsets if group != NO_RETRY_TOPIC])
 
     async def _make_group(self, group: str) -> None:
-        """Settings of a group; nothing else."""
+        """Create the subscription group config of a group, and nothing else."""
         await self.admin.create_and_update_subscription_group_config(
             self.server.broker_address, SubscriptionGroupConfig(group)
         )
 
     def _commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Offsets as a consumer stores them, who need not exist."""
+        """Commit offsets as a consumer does; no consumer need exist."""
         for queue_id, offset in offsets.items():
             header = UpdateConsumerOffsetRequestHeader(group, topic, queue_id, offset)
             command = RemotingCommand(RequestCode.UPDATE_CONSUMER_OFFSET, header)
@@ -195,7 +195,7 @@ class State:
             assert answer.code == ResponseCode.SUCCESS, answer.remark
 
     async def consume(self, group: str, topic: str) -> PushConsumer:
-        """A push consumer that has consumed every message of a topic and stays."""
+        """Start a push consumer, and wait until it has consumed every message of a topic."""
         consumer = PushConsumer(
             group,
             self.server.namesrv_address,
@@ -221,9 +221,9 @@ class State:
         return consumer
 
     async def wait_delivered(self, group: str) -> None:
-        """Until every message was delivered to a group since its ``delivered`` was cleared."""
+        """Wait until a group has received every message since its ``delivered`` was cleared."""
         async with asyncio.timeout(_WAIT_SECONDS):
-            # The listener runs in this loop; a tenth of a second late is soon enough.
+            # The listener runs in this loop; a delay of a tenth of a second does no harm.
             while len(self.delivered[group]) < MESSAGES:  # noqa: ASYNC110
                 await asyncio.sleep(_ASK_SECONDS)
 

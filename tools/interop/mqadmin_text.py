@@ -1,7 +1,7 @@
-"""What mqadmin printed, made comparable between two clusters.
+"""Makes the output of mqadmin comparable between two clusters.
 
-A line of titles, which begins with ``#``, counts to the last blank. In other lines, runs of blanks are one,
-and what cannot be equal is replaced by what it is: a time, an address, an id.
+A title line, which begins with ``#``, counts to the last blank. In other lines, a run of blanks counts as
+one, and a value that cannot be equal is replaced by its type: a time, an address, an id.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _TYPES: Final = (
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+@\d+#\d+"), "<client>"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+:\d+"), "<address>"),
     (re.compile(r"\b\d+ms\b"), "<duration>"),
-    # Of the last ten seconds, so it depends on when they are asked.
+    # The rate of the last ten seconds depends on when the command runs.
     (re.compile(r"^Consume TPS: \d+\.\d\d$"), "Consume TPS: <rate>"),
     (re.compile(r"(\bV\d+_\d+_\d+ +(PUSH|PULL) +(CLUSTERING|BROADCASTING) +)\d+"), r"\1<rate>"),
-    # The RocketMQ servers are of other releases than the profiles of RewindMQ imitate.
+    # The RocketMQ servers are of other releases than RewindMQ's profiles.
     (re.compile(r"\bV\d+_\d+_\d+\b"), "<version>"),
-    # 4.x reads 8 MiB behind the first record's start for it, and has none of a shorter log.
+    # 4.x reads 8 MiB after the first record's start for this value, and has no value if the log is shorter.
     (re.compile(r"\b(earliestMessageTimeStamp +: )(-1|1[6-9]\d{11})$"), r"\1<ms>"),
-    # Each flushes when it likes.
+    # Each broker flushes at its own times.
     (re.compile(r"\b(remainHowManyDataToFlush +: )(\d+ |\d+\.\d [KM]i)B$"), r"\1<size>"),
-    # Of 10, 60 and 600 s, each from when the broker is so old.
+    # Rates of 10, 60 and 600 s, each shown once the broker is that old.
     (re.compile(r"\b((get|put)\w*Tps +:)[ \d.]*$"), r"\1 <rates>"),
-    # Records of 5.x are longer by the properties below.
+    # Records of 5.x are longer because of the properties below.
     (
         re.compile(r"(storeSize|commitLogOffset|physicOffset|physicSize|CommitLog Offset)(=|: +)\d+"),
         r"\1=<place>",
@@ -50,13 +50,13 @@ def comparable(
     is_unordered: bool = False,
     ignored: Sequence[str] = (),
 ) -> list[str]:
-    """The lines, free of what belongs to one cluster.
+    """Return the lines without the texts that belong to one cluster.
 
     Args:
-        names: texts of this cluster and what stands for them.
-        only_shape: every number is as good as any other.
-        is_unordered: the lines are in hash order.
-        ignored: patterns of lines that do not count.
+        names: texts of this cluster, and what replaces them.
+        only_shape: treat all numbers as equal.
+        is_unordered: sort the lines, because the command prints them in hash order.
+        ignored: patterns of lines to leave out.
     """
     lines = [
         _line(line, names, only_shape)
@@ -69,7 +69,7 @@ def comparable(
 def _line(line: str, names: Mapping[str, str], only_shape: bool) -> str:
     if line.startswith("#"):
         return line
-    # The longest first: one may be part of another.
+    # The longest first, because one text may be part of another.
     for text in sorted(names, key=len, reverse=True):
         line = line.replace(text, names[text])
     for pattern, kind in _TYPES:

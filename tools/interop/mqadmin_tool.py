@@ -1,4 +1,4 @@
-"""The official mqadmin: one JVM for many commands, or a process of its own for one."""
+"""The official mqadmin: one JVM for many commands, or a process for one command."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tools.interop.toolchains import java_driver, tool
 ACCESS_KEY: Final = "rewinder"
 _COMMAND_SECONDS: Final = 240.0
 _STACK: Final = re.compile(r"^\s*(at |\.\.\. \d+ more)")
-# By default a request that times out, as on a busy machine, closes the connection under all others.
+# By default a request that times out, as on a busy machine, closes the connection that all requests share.
 _PATIENT: Final = "-Dcom.rocketmq.remoting.client.closeSocketIfTimeout=false"
 _JAVA_OPTIONS: Final = (_PATIENT, "-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @dataclass(frozen=True)
 class Printed:
-    """What a command said.
+    """The output of a command.
 
     Attributes:
-        errors: without the lines that only say where in the tool's code it came from.
+        errors: standard error without the lines of stack traces.
         status: the exit status of a process of its own; None in the shared JVM.
     """
 
@@ -43,11 +43,7 @@ class Printed:
 
 
 class MqadminTool:
-    """Runs commands of one release against one name server, one at a time.
-
-    Args:
-        home: ROCKETMQ_HOME; commands that write files get a directory in it to write to.
-    """
+    """Runs commands of one release against one name server, one at a time."""
 
     def __init__(self, driver: Driver, namesrv: str) -> None:
         self._driver = driver
@@ -59,17 +55,17 @@ class MqadminTool:
         """Start the JVM.
 
         Args:
-            signs: there is a ``tools.yml``, so that every request is signed.
+            signs: write a ``tools.yml``, so that the tool signs every request.
         """
         home = make_home(directory, signs=signs)
         command = [*_java(version, home), "rewindmq.interop.MqadminMain"]
         environment = {"ROCKETMQ_HOME": str(home), "JAVA_TOOL_OPTIONS": ""}
-        # It writes what it knows of consumers to its working directory.
+        # consumerStatus writes files to its working directory.
         driver = await Driver.start(["env", "-C", str(directory), *command], directory / "log", environment)
         return cls(driver, namesrv)
 
     async def run(self, *arguments: str) -> Printed:
-        """One command, as typed behind ``mqadmin``; the name server is added."""
+        """Run one command, given as typed after ``mqadmin``; adds the name server."""
         async with self._alone:
             args = [*arguments, "-n", self._namesrv]
             answer = await self._driver.do("mqadmin", args=args, seconds=_COMMAND_SECONDS)
@@ -80,7 +76,7 @@ class MqadminTool:
 
 
 def run_process(version: str, directory: Path, arguments: Sequence[str]) -> Printed:
-    """One command as a process of its own, until it has ended by itself."""
+    """Run one command as a process of its own, and wait until it ends."""
     home = make_home(directory, signs=False)
     done = subprocess.run(
         [*_java(version, home), "org.apache.rocketmq.tools.command.MQAdminStartup", *arguments],
@@ -94,7 +90,7 @@ def run_process(version: str, directory: Path, arguments: Sequence[str]) -> Prin
 
 
 def make_home(directory: Path, *, signs: bool) -> Path:
-    """A ROCKETMQ_HOME, with or without the keys of an account."""
+    """Create a ROCKETMQ_HOME, with the keys of an account if ``signs``."""
     home = rocketmq_home(directory)
     if signs:
         text = f"accessKey: {ACCESS_KEY}\nsecretKey: 12345678\n"

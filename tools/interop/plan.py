@@ -1,4 +1,4 @@
-"""Which client plays which scenario at which cluster, and what of that CI plays."""
+"""The plan of the scenarios: which client runs which scenario at which cluster, and which part CI runs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tools.interop.versions import SERVER_4, SERVER_5
 
 V49: Final = "rewindmq-v49"
 V53: Final = "rewindmq-v53"
-# The real cluster that each of RewindMQ's is compared with.
+# The RocketMQ cluster that each RewindMQ cluster is compared with.
 REFERENCE: Final = {V49: f"rocketmq-{SERVER_4}", V53: f"rocketmq-{SERVER_5}"}
-# RewindMQ's clusters that a client meets; it meets their references, too. Where a serialization type is all
-# that is new in a client, it meets one release.
+# The RewindMQ clusters that a client runs at; it also runs at their references. A client that differs from
+# another one only by its serialization type runs at one release.
 MEETS: Final[dict[str, tuple[str, ...]]] = {
     "java-498-json": (V49, V53),
     "java-498-rocketmq": (V49,),
@@ -33,7 +33,7 @@ _MEET_BOTH: Final = [name for name, servers in MEETS.items() if len(servers) > 1
 
 @dataclass(frozen=True)
 class Play:
-    """One scenario, with one client, at one cluster."""
+    """One scenario, run with one client at one cluster."""
 
     client: Client
     server: str
@@ -44,49 +44,50 @@ class Play:
 
     @property
     def reference(self) -> Play | None:
-        """The play at the real cluster that this one is compared with; None of a play there."""
+        """The play at the RocketMQ cluster that this one is compared with; None for a play at RocketMQ."""
         real = REFERENCE.get(self.server)
         return None if real is None else Play(self.client, real, self.feature)
 
     @property
     def unplayed(self) -> str | None:
-        """What the library lacks at this very cluster, where it cannot work there."""
+        """What the library lacks for this scenario at this cluster, None if it lacks nothing."""
         return UNPLAYED.get((self.client.name, self.feature, self.server))
 
     @property
     def is_chosen(self) -> bool:
-        """Whether CI plays it.
+        """Whether CI runs it.
 
-        Each client plays every scenario once, at one real release and at the profile that imitates it. The
-        clients that meet both releases change between them from scenario to scenario, every other client the
-        other way round: so each client meets each release that it has, and each release each scenario.
+        Each client runs every scenario once, at one RocketMQ release and at the profile that imitates it.
+        Clients that support both releases alternate between them from scenario to scenario. Every second
+        such client starts with the other release. So each client runs at each of its releases, and each
+        release runs each scenario.
         """
         return self.server in _chosen_servers(self.client, self.feature)
 
 
 def _chosen_servers(client: Client, feature: str) -> tuple[str, str]:
     able = [
-        ours
-        for ours in MEETS[client.name]
-        if not any(Play(client, server, feature).unplayed for server in (ours, REFERENCE[ours]))
+        rewindmq
+        for rewindmq in MEETS[client.name]
+        if not any(Play(client, server, feature).unplayed for server in (rewindmq, REFERENCE[rewindmq]))
     ]
     turn = list(SCENARIOS).index(feature) + _MEET_BOTH.index(client.name) if len(able) > 1 else 0
-    ours = able[turn % len(able)]
-    return ours, REFERENCE[ours]
+    rewindmq = able[turn % len(able)]
+    return rewindmq, REFERENCE[rewindmq]
 
 
 def plays() -> list[Play]:
-    """Everything there is, client by client."""
+    """Return every play, client by client."""
     return [
         Play(client, server, feature)
         for client in CLIENTS
-        for ours in MEETS[client.name]
-        for server in (ours, REFERENCE[ours])
+        for rewindmq in MEETS[client.name]
+        for server in (rewindmq, REFERENCE[rewindmq])
         for feature in SCENARIOS
     ]
 
 
 def with_references(asked: Iterable[Play]) -> list[Play]:
-    """The plays asked for, and those they are compared with; each once."""
+    """Return the given plays and the plays they are compared with, each once."""
     both = (play for one in asked for play in (one, one.reference) if play is not None)
     return list(dict.fromkeys(both))

@@ -1,4 +1,4 @@
-"""Requests without any client: bytes out, frames back, over a plain socket."""
+"""Requests without a client: sends bytes over a plain socket and returns the frames that come back."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def ask(
     codec: SerializeType = SerializeType.JSON,
     seconds: float = _SECONDS,
 ) -> RemotingCommand:
-    """The answer to ``command``.
+    """Send ``command`` and return the answer.
 
     Raises:
-        ConnectionError: the peer closed instead.
-        TimeoutError: it said nothing.
+        ConnectionError: the peer closed the connection instead.
+        TimeoutError: the peer did not answer.
     """
     data = encode_frame(command, codec)
     decoder = FrameDecoder()
@@ -45,7 +45,7 @@ def ask(
 
 
 def create_topic(address: str, topic: str, queues: int, perm: int = 6) -> None:
-    """Have a broker create a topic, with more patience than an administrator: it may be a JVM just started.
+    """Have a broker create a topic, with a longer timeout than an admin client: its JVM may be new.
 
     Args:
         perm: 4 to read, 2 to write, or their sum.
@@ -73,13 +73,13 @@ def frame(
     length: int | None = None,
     header_length: int | None = None,
 ) -> bytes:
-    """A frame with whatever it is told to hold, however wrong.
+    """Return a frame with the given content, however wrong.
 
     Args:
-        header: the header's bytes, its text, or the members of a JSON header.
+        header: the header's bytes, its text, or the fields of a JSON header.
         codec: the type byte, 0 to 255.
-        length: what the first word says, instead of the truth.
-        header_length: what the second says, instead of the truth.
+        length: the value of the first word, instead of the true one.
+        header_length: the value of the second word, instead of the true one.
     """
     if isinstance(header, Mapping):
         header = json.dumps(header)
@@ -93,7 +93,7 @@ def frame(
 
 
 class RawConnection:
-    """A connection that says exactly the bytes it is told to. Requests of the peer's own are passed over."""
+    """A connection that sends exactly the given bytes and ignores the peer's requests."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -119,11 +119,11 @@ class RawConnection:
         self._writer.write(data)
 
     def send_end(self) -> None:
-        """Say that nothing more will come; the peer may still answer."""
+        """Close the sending side; the peer may still answer."""
         self._writer.write_eof()
 
     async def answer(self, seconds: float = _SECONDS) -> RemotingCommand | None:
-        """The next answer; None when the peer closed (``is_closed``) or said nothing in ``seconds``."""
+        """Return the next answer; None if the peer closed (``is_closed``) or sent none in ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
                 while not self._answers and not self.is_closed:

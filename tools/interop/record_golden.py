@@ -1,8 +1,8 @@
-"""Records the golden frames of ``tests/protocol/golden``; run by ``scripts/record_golden_frames``.
+"""Records the golden frames of ``tests/protocol/golden``; ``scripts/record_golden_frames`` runs it.
 
-For each release and header codec: a real name server, master and slave, the official client and mqadmin
-(``GoldenTraffic``), with relays between all of them. What the relays saw is thinned by a rule that looks at
-frames only, so that two recordings keep the same ones.
+For each release and serialization type it runs a RocketMQ name server, master and slave, the official client
+and mqadmin (``GoldenTraffic``), with relays between all of them. A rule that looks only at frames reduces the
+recorded frames, so that two recordings keep the same ones.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from typing import Final
 
 from tools.interop.record_golden_choice import chosen, chosen_replication, write
 from tools.interop.record_golden_relay import BROKER, NAMESRV, SLAVE, Recording, Relays
-from tools.interop.servers import RealBroker, RealNamesrv, rocketmq_home
+from tools.interop.servers import RocketMQBroker, RocketMQNamesrv, rocketmq_home
 from tools.interop.toolchains import ROOT, BuildFailed, ToolMissing, java_driver, tool
 from tools.interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
 
 TARGET: Final = ROOT / "tests" / "protocol" / "golden"
 _MAIN: Final = "rewindmq.interop.GoldenTraffic"
 _TRAFFIC_SECONDS: Final = 400.0
-# RocketMQ reads it before its own default, JSON.
+# RocketMQ uses this variable instead of its default, JSON.
 _CODEC_VARIABLE: Final = "ROCKETMQ_SERIALIZE_TYPE"
 _QUICK: Final = {
-    # 5.5.0 cannot delete a topic without it.
+    # 5.5.0 cannot delete a topic without the timer wheel.
     "timerWheelEnable": "true",
     "transactionCheckInterval": 1_000,
     "transactionTimeOut": 1_000,
-    # Asks the name server (322) before it registers again.
+    # The broker sends QUERY_DATA_VERSION (322) to the name server before it registers again.
     "forceRegister": "false",
 }
 _ACCOUNTS: Final = """\
@@ -51,7 +51,7 @@ _TOOLS: Final = 'accessKey: golden-tools\nsecretKey: "12345678"\n'
 
 @dataclass(frozen=True)
 class Session:
-    """One recording: a release of servers, one of client and tools, and the codec all of them use."""
+    """One recording: a server release, a release of client and tools, and the serialization type of all."""
 
     server: str
     client: str
@@ -63,7 +63,7 @@ class Session:
 
     @property
     def has_accounts(self) -> bool:
-        """Whether brokers of this release keep accounts in a file (50 to 54)."""
+        """True if brokers of this release keep accounts in a file (requests 50 to 54)."""
         return self.server.startswith("4.")
 
 
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         "record_golden_frames", description="Record golden frames from real peers."
     )
     names = [session.name for session in SESSIONS]
-    parser.add_argument("session", nargs="*", help=f"which to record: {', '.join(names)} (default: all)")
+    parser.add_argument("session", nargs="*", help=f"what to record: {', '.join(names)} (default: all)")
     parser.add_argument("--into", type=Path, default=TARGET, help="directory of the files")
     options = parser.parse_args(arguments)
     if unknown := set(options.session) - set(names):
@@ -98,14 +98,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def record(session: Session) -> Recording:
-    """All frames of one session."""
+    """Record all frames of one session."""
     recording = Recording()
     with ExitStack() as stack:
         stack.enter_context(_codec(session.codec))
         directory = Path(stack.enter_context(_directory()))
         relays = Relays(recording)
         stack.callback(relays.close)
-        namesrv = RealNamesrv(session.server, _made(directory / "namesrv"))
+        namesrv = RocketMQNamesrv(session.server, _made(directory / "namesrv"))
         stack.callback(namesrv.stop)
         master = _broker(session, relays, namesrv.address, directory / "master", BROKER)
         stack.callback(master.stop)
@@ -116,7 +116,7 @@ def record(session: Session) -> Recording:
     return recording
 
 
-def _broker(session: Session, relays: Relays, namesrv: str, directory: Path, role: str) -> RealBroker:
+def _broker(session: Session, relays: Relays, namesrv: str, directory: Path, role: str) -> RocketMQBroker:
     _made(directory)
     config: dict[str, object] = dict(_QUICK)
     if session.has_accounts:
@@ -124,10 +124,10 @@ def _broker(session: Session, relays: Relays, namesrv: str, directory: Path, rol
         config["aclEnable"] = "true"
     if role == SLAVE:
         config |= {"brokerRole": "SLAVE", "brokerId": 1}
-        # 5.5.0 compresses the body, but says in the header that it did not; its own name server refuses that.
+        # 5.5.0 compresses the body, but its header says that it did not; its own name server refuses that.
         config["compressedRegister"] = str(session.server.startswith("4.")).lower()
     relay = relays.address(role, NAMESRV, namesrv)
-    return RealBroker(session.server, relay, directory, config=config)
+    return RocketMQBroker(session.server, relay, directory, config=config)
 
 
 def _make_traffic(
@@ -147,7 +147,7 @@ def _make_traffic(
     ]
     command = [tool("java"), "-Xmx384m", *options, "-cp", class_path(session.client), _MAIN, work, *places]
     environment = os.environ | {"ROCKETMQ_HOME": str(home)}
-    # consumerStatus leaves files where it stands.
+    # consumerStatus writes files to its working directory.
     subprocess.run(
         command,
         cwd=home,
@@ -159,7 +159,7 @@ def _make_traffic(
 
 
 def class_path(version: str) -> str:
-    """Where ``GoldenTraffic`` and the official client of a release are."""
+    """Return the class path of ``GoldenTraffic`` and the official client of a release."""
     return f"{java_driver(version)}/*"
 
 
@@ -193,6 +193,6 @@ def _made(directory: Path) -> Path:
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    # How ``toolchains`` says that a tool is missing or a build failed.
+    # ``toolchains`` raises these if a tool is missing or a build failed.
     except (ToolMissing, BuildFailed) as error:
         sys.exit(f"record_golden_frames: {error}")

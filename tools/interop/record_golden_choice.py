@@ -1,4 +1,4 @@
-"""Which of the recorded frames are kept, and how they are written down."""
+"""Chooses which recorded frames are kept, and writes them to a file."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from typing import Any, Final
 
 from tools.interop.record_golden_relay import BROKER, SLAVE, Captured
 
-# Variants kept of one code, form, outcome, sender and receiver.
+# How many variants are kept of one code, form, outcome, sender and receiver.
 _MOST_VARIANTS: Final = 2
-# The fullest body is the best example, up to this.
+# The fullest body is the best example, up to this size.
 _FULL_BYTES: Final = 4 << 10
 _FIRST_MEMBER: Final = re.compile(rb'\{"[^"]*":([\[{]*)')
-# Of the log's stream: enough for a few records.
+# How much is kept of the log's stream: enough for a few records.
 _REPLICATION_BYTES: Final = {BROKER: 8 << 10, SLAVE: 64}
 
 
 def chosen(frames: Iterable[Captured]) -> list[Captured]:
-    """Of each code, form, outcome, sender and receiver: the fullest of each set of ext fields and outline.
+    """Return the frames to keep.
 
-    At most ``_MOST_VARIANTS`` of these, those with most fields first.
+    Frames with equal code, form, outcome, sender and receiver form a kind. Of each set of extension fields
+    and body outline in a kind, the fullest frame is kept. At most ``_MOST_VARIANTS`` sets of a kind are kept,
+    those with the most fields first.
     """
     kinds: dict[tuple[Any, ...], dict[tuple[str, ...], Captured]] = {}
     for frame in frames:
@@ -45,7 +47,7 @@ def _order(frame: Captured) -> tuple[Any, ...]:
 
 
 def _outline(frame: Captured) -> str:
-    """What tells bodies of the same fields apart: none, other than JSON, or how its first member begins."""
+    """Return the outline of a body: "" for none, ``bytes`` for no JSON, else how its first field begins."""
     body = frame.command.body
     if not isinstance(body, bytes):
         return ""
@@ -59,14 +61,14 @@ def _fullness(frame: Captured) -> int:
 
 
 def chosen_replication(streams: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The first bytes of each direction between master and slave."""
+    """Return the first bytes of each direction between master and slave."""
     return {sender: data[: _REPLICATION_BYTES[sender]] for sender, data in sorted(streams.items())}
 
 
 def write(
     path: Path, client: str, server: str, frames: Iterable[Captured], replication: Mapping[str, bytes]
 ) -> None:
-    """One JSON object per line; the first tells the releases."""
+    """Write one JSON object a line; the first line names the releases."""
     lines: list[dict[str, Any]] = [{"client": client, "server": server}]
     lines += (_line(frame) for frame in frames)
     lines += (

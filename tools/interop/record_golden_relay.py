@@ -1,9 +1,10 @@
-"""Relays between real peers: they note every frame as it was sent, and change nothing but addresses.
+"""Relays between RocketMQ processes: they record every frame as it was sent, and change only addresses.
 
-A process is given a relay's address for its name server's. Answers that tell where brokers are (105, 106,
-and 103 to a slave) are passed on with relays' addresses in their place, so that what follows goes through
-relays, too; noted is what the peer sent. RocketMQ tells its processes apart by address, so each role
-(client, tools, broker, slave) has relays of its own.
+A process gets a relay's address instead of its name server's address. Some answers contain addresses of
+brokers: GET_ROUTEINFO_BY_TOPIC (105), GET_BROKER_CLUSTER_INFO (106), and REGISTER_BROKER (103) to a slave.
+The relay replaces these by addresses of relays, so that later connections go through relays, too. The
+recording has the peer's original frame. RocketMQ tells its processes apart by address, so each role (client,
+tools, broker, slave) has its own relays.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from tools.interop.servers import free_port
 NAMESRV: Final = "namesrv"
 BROKER: Final = "broker"
 SLAVE: Final = "slave"
-# Roles whose routes stay as they are: they ask for none, and the harness looks for a broker's own address.
+# Roles whose routes stay unchanged: they ask for no routes, and the tests look for a broker's own address.
 _PLAIN_ROUTES: Final = frozenset((BROKER, SLAVE))
-# Where a broker listens once more, for what is urgent.
+# A broker's VIP channel listens at its port minus 2.
 _VIP_STEP: Final = -2
 _CHUNK: Final = 1 << 16
 _ADDRESS_FIELDS: Final = ("masterAddr", "haServerAddr")
@@ -40,9 +41,9 @@ class Captured:
     """One frame as it was sent.
 
     Attributes:
-        code: request code; of a response that of its request.
+        code: request code; for a response, the code of its request.
         form: ``request``, ``oneway`` or ``response``.
-        outcome: response code; None of a request.
+        outcome: response code; None for a request.
     """
 
     sender: str
@@ -56,10 +57,10 @@ class Captured:
 
 @dataclass
 class Recording:
-    """What went through all relays.
+    """Everything that went through the relays.
 
     Attributes:
-        frames: in the order they came.
+        frames: in the order of their arrival.
         replication: bytes between master and slave, by sender.
     """
 
@@ -77,7 +78,7 @@ class Recording:
 
 
 class Relays:
-    """Every relay of a recording. Closing ends their connections."""
+    """The relays of a recording; closing them ends their connections."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -85,7 +86,7 @@ class Relays:
         self._lock = threading.Lock()
 
     def address(self, role: str, target: str, upstream: str, *, is_replication: bool = False) -> str:
-        """Where ``role`` finds a relay to ``target``, which is at ``upstream``."""
+        """Return the address of ``role``'s relay to ``target``, whose own address is ``upstream``."""
         with self._lock:
             relay = self._relays.get((role, upstream))
             if relay is None:
@@ -97,7 +98,7 @@ class Relays:
             relay.close()
 
     def rewritten(self, role: str, code: int, response: RemotingCommand, data: bytes) -> bytes:
-        """The frame to pass on for a response."""
+        """Return the bytes to pass on for a response."""
         if response.code != ResponseCode.SUCCESS:
             return data
         if code in ROUTE_CODES and role not in _PLAIN_ROUTES:
@@ -123,7 +124,7 @@ class Relays:
 
 
 class _Relay:
-    """Listens for one role, in front of one server; as brokers do, at the port two below, too."""
+    """Listens for one role in front of one server; before a broker also at the port of its VIP channel."""
 
     def __init__(self, relays: Relays, role: str, target: str, upstream: str, is_replication: bool) -> None:
         self._relays = relays
@@ -143,7 +144,7 @@ class _Relay:
     def close(self) -> None:
         with self._lock:
             for each in self._sockets:
-                # A thread may be waiting in it.
+                # A thread may be blocked in this socket.
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
                 each.close()
@@ -172,7 +173,7 @@ class _Relay:
 
 
 def _listen(*steps: int) -> list[socket.socket]:
-    """Listeners at some free port and as far away from it as ``steps`` say."""
+    """Return listeners at a free port and at the distances ``steps`` from it."""
     while True:
         port = free_port(*steps)
         listeners: list[socket.socket] = []
@@ -198,9 +199,9 @@ class _Direction:
         self._receiver = receiver
         self._source = source
         self._target = target
-        # Requests without an answer yet, code by opaque; a request of ours (the harness's) is marked None.
+        # Requests without an answer yet, code by opaque; None for a request of RewindMQ's own code.
         self._asked: dict[int, int | None] = {}
-        # Who opened the connection, in the direction back to it.
+        # Role of the side that opened the connection; set in the direction back to that side.
         self.client_role = ""
 
     def pass_frames(self) -> None:

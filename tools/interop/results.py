@@ -1,7 +1,7 @@
-"""What a run of the interop suite has shown, as data.
+"""The results of a run of the interop suite, as data.
 
-``docs/compatibility.json`` holds it, ``docs/compatibility.md`` tells it. It has nothing of the moment or the
-machine in it, so that two runs that show the same write the same.
+``docs/compatibility.json`` has the results, and ``docs/compatibility.md`` presents them. They contain no
+times and nothing of the machine, so two runs with the same results write the same file.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 TESTS: Final = ROOT / "tests" / "interop"
 COMMITTED: Final = ROOT / "docs" / "compatibility.json"
 GROUP: Final = "interop"
-# A property of every test of the group: a report's keywords have the names of its folders, too.
+# A property of every test of the group, because a report's keywords also contain the names of its folders.
 OF_GROUP: Final = ("group", GROUP)
-# The marker of tests of the group that the page does not list.
+# The marker of tests that the page does not list.
 UNLISTED: Final = "unlisted"
 
 WORKS: Final = "works"
 FAILS: Final = "fails"
-# Skipped since the library has no such operation, as test_clients says it; any other skip shows nothing.
+# test_clients skips with this text if the library lacks the operation; any other skip is no result.
 _LACKS: Final = re.compile(r"the library has no (.+)$")
 LACKS: Final = "lacks "
-# A test that passed thanks to an explanation says so by ``record_property(EXPLAINED, why)``.
+# A test that passed because of an explanation reports it by ``record_property(EXPLAINED, why)``.
 EXPLAINED: Final = "explained"
 
-# Module, test, parameters ("" for none), what came of it.
+# Module, test, parameters ("" for none), result.
 Results = dict[str, dict[str, dict[str, str]]]
 
 
 class Recorder:
-    """Collects what the tests of this group show.
+    """Collects the results of the group's tests.
 
     Attributes:
         results: so far.
-        unseen: tests that were not run for a reason of the machine's, by the reason.
-        is_part: whether tests of the group were collected and not run.
+        unseen: tests that the machine could not run, by the reason.
+        is_part: whether tests of the group were collected but not run.
     """
 
     def __init__(self) -> None:
@@ -51,11 +51,11 @@ class Recorder:
         self.is_part = False
 
     def leave_out(self, items: Iterable[pytest.Item]) -> None:
-        """Take note of tests that were collected and are not to be run."""
+        """Record that these tests were collected but will not run."""
         self.is_part |= any(item.get_closest_marker(GROUP) is not None for item in items)
 
     def add(self, report: pytest.TestReport) -> None:
-        """Take down what one stage of a test has shown; tests of other groups are passed over."""
+        """Record the result of one phase of a test; ignore tests of other groups."""
         path, _, name = report.nodeid.partition("::")
         shown = _shown(report)
         if OF_GROUP not in report.user_properties or shown is None:
@@ -66,15 +66,15 @@ class Recorder:
         function, _, parameters = name.partition("[")
         tests = self.results.setdefault(Path(path).stem, {}).setdefault(function, {})
         parameters = parameters.removesuffix("]")
-        # An error in a fixture's end comes after the test itself.
+        # An error in a fixture's teardown comes after the test itself.
         if tests.get(parameters) != FAILS:
             tests[parameters] = shown
 
     def contradictions(self, committed: Results, arguments: Sequence[str]) -> list[str]:
-        """Where the run and ``committed`` differ: in what was shown, or, of a whole run, in anything.
+        """Return the differences between the run and ``committed``, also of tests if the run is whole.
 
         Args:
-            arguments: the paths that pytest was asked for.
+            arguments: the paths that were given to pytest.
         """
         directories = (TESTS, TESTS.parent)
         is_all = any(Path(argument).resolve() in directories for argument in arguments)
@@ -87,7 +87,7 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def _shown(report: pytest.TestReport) -> str | None:
-    """What a test has shown; "" for nothing, None for a stage of it that says nothing yet."""
+    """Return the result of a test, "" for no result, None for a phase that has no result yet."""
     if report.failed:
         return FAILS
     if report.skipped:
@@ -100,7 +100,7 @@ def _shown(report: pytest.TestReport) -> str | None:
 
 
 def written(results: Results) -> str:
-    """The file that holds them."""
+    """Return the results as the text of the file."""
     return json.dumps(results, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
@@ -110,10 +110,10 @@ def read(path: Path = COMMITTED) -> Results:
 
 
 def differences(results: Results, committed: Results, *, is_whole: bool) -> list[str]:
-    """One line for each test of which the two tell different things.
+    """Return one line for each test whose results differ.
 
     Args:
-        is_whole: what ``results`` does not have is a difference, too.
+        is_whole: a test that ``results`` lacks is a difference, too.
     """
     shown, claimed = dict(_flat(results)), dict(_flat(committed))
     return [

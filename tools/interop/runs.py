@@ -1,8 +1,8 @@
-"""Plays scenarios, and keeps what came of each.
+"""Runs scenarios and keeps the result of each.
 
-Everything asked for is played once, when the first result is asked for, and all of it at the same time, since
-most of a scenario is waiting. So that two cores carry it, few processes start at once, and few scenarios are
-at their beginning: one that comes to its first wait makes room for the next.
+The first request for a result runs all requested scenarios at the same time, since a scenario mostly waits.
+Two cores are enough because few processes start at once, and few scenarios are in their first steps: a
+scenario that reaches its first wait lets the next one start.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from tools.interop.driver import Driver
 from tools.interop.plan import V49, V53, Play, with_references
 from tools.interop.scenarios import SCENARIOS, Stage
 from tools.interop.scenarios.scenario import Outcome, within
-from tools.interop.servers import ORDERED_COMMITS, OurServer, RealServer, Server
+from tools.interop.servers import ORDERED_COMMITS, RewindMQServer, RocketMQServer, Server
 from tools.interop.versions import SERVER_4, SERVER_5
 
-# Redeliveries and checks back come quickly: the same at both kinds of server.
+# Short delays for redeliveries and transaction checks, the same at both kinds of server.
 _QUICK: Final[dict[str, object]] = {
     "messageDelayLevel": "1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s",
     "transactionCheckInterval": 1_000,
     "transactionTimeOut": 1_000,
-    # Not every library can have it created by its first record.
+    # Not every library can have the broker create the trace topic by the first record.
     "traceTopicEnable": "true",
 }
 _REAL: Final[dict[str, object]] = {**_QUICK, **ORDERED_COMMITS}
 _DRIVERS_STARTING: Final = 2
 _BEGINNING: Final = 4
-# A bound for one that hangs where no bound of its own holds.
+# A bound for a scenario that hangs where no bound of its own applies.
 _SCENARIO_SECONDS: Final = 900.0
-# A real 5.5.0 keeps a core busy from its first transaction on, once it has nothing to do for 3 s
-# (TransactionalOpBatchService): what sends one is played when everything else at the same cluster is over.
+# From its first transaction on, a RocketMQ 5.5.0 broker keeps a core busy once it has been idle for 3 s
+# (TransactionalOpBatchService). So scenarios with transactions start after all others at that cluster.
 _LAST: Final = "send.transaction"
 
 SERVERS: Final[dict[str, Callable[[], Server]]] = {
-    V49: lambda: OurServer(Profile.V49, config=_QUICK),
-    # As 5.2 and later are unless told otherwise.
-    V53: lambda: OurServer(Profile.V53, config={**_QUICK, "resetMode": "server"}),
-    f"rocketmq-{SERVER_4}": lambda: RealServer(SERVER_4, config=_REAL),
-    f"rocketmq-{SERVER_5}": lambda: RealServer(SERVER_5, config=_REAL),
+    V49: lambda: RewindMQServer(Profile.V49, config=_QUICK),
+    # The default of 5.2 and later.
+    V53: lambda: RewindMQServer(Profile.V53, config={**_QUICK, "resetMode": "server"}),
+    f"rocketmq-{SERVER_4}": lambda: RocketMQServer(SERVER_4, config=_REAL),
+    f"rocketmq-{SERVER_5}": lambda: RocketMQServer(SERVER_5, config=_REAL),
 }
 
 
 @dataclass
 class Result:
-    """What came of one scenario.
+    """The result of one scenario.
 
     Attributes:
-        outcome: what the scenario returned; None when it was not played or failed.
+        outcome: what the scenario returned; None if it did not run or failed.
         error: why it failed.
-        lacking: the operations that the client's library does not have; it was not played then.
+        lacking: the operations that the client's library does not have; the scenario then did not run.
         seconds: from its beginning to its end.
     """
 
@@ -71,11 +71,11 @@ class Result:
 
 
 class Runs:
-    """The clusters of a session, and what came of the scenarios at them.
+    """The clusters of a session, and the results of the scenarios at them.
 
     Args:
-        directory: where drivers' standard errors go.
-        asked: what is to be played; what it is compared with is played, too.
+        directory: for the drivers' standard error.
+        asked: the plays to run; the plays they are compared with run, too.
     """
 
     def __init__(self, directory: Path, asked: Iterable[Play]) -> None:
@@ -85,11 +85,11 @@ class Runs:
         self._results: dict[Play, Result] = {}
 
     def result(self, play: Play) -> Result:
-        """What came of a play that was asked for."""
+        """Return the result of a requested play."""
         return self.results()[play]
 
     def results(self) -> dict[Play, Result]:
-        """All of them; plays them when called for the first time."""
+        """Return all results; the first call runs the plays."""
         if not self._results:
             self._results = self._play()
         return self._results
@@ -101,7 +101,7 @@ class Runs:
         self._servers.clear()
 
     def _play(self) -> dict[Play, Result]:
-        # Building and starting block; only the playing is asynchronous.
+        # Builds and server starts block, so they come before the event loop.
         failures: dict[Client | str, Exception] = {}
         for client in dict.fromkeys(play.client for play in self._plays):
             try:
@@ -117,7 +117,7 @@ class Runs:
         return results
 
     def _start_servers(self, names: Iterable[str]) -> dict[str, Exception]:
-        """Start each once; why some did not."""
+        """Start each server once; return the error of each that did not start."""
         failures: dict[str, Exception] = {}
         with ThreadPoolExecutor() as threads:
             starting = {name: threads.submit(SERVERS[name]) for name in dict.fromkeys(names)}
@@ -130,7 +130,7 @@ class Runs:
 
 
 class _Playing:
-    """Many plays at the same time."""
+    """Runs many plays at the same time."""
 
     def __init__(self, directory: Path, servers: dict[str, Server]) -> None:
         self._directory = directory
@@ -138,7 +138,7 @@ class _Playing:
         self._starting = asyncio.Semaphore(_DRIVERS_STARTING)
         self._beginning = asyncio.Semaphore(_BEGINNING)
         self._results: dict[Play, Result] = {}
-        # By server, how many of those that are not last are still to end; set when none is.
+        # By server, how many plays are left, except those that come last; the event is set at 0.
         self._left: dict[str, int] = defaultdict(int)
         self._only_last: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
@@ -154,12 +154,12 @@ class _Playing:
         return self._results
 
     async def _at(self, server: str, clients: Mapping[Client, Sequence[Play]]) -> None:
-        """All plays at one cluster, which is closed then."""
+        """Run all plays at one cluster, then close it."""
         await asyncio.gather(*(self._of(client, server, plays) for client, plays in clients.items()))
         await asyncio.to_thread(self._servers.pop(server).close)
 
     async def _of(self, client: Client, server: str, plays: Sequence[Play]) -> None:
-        """All plays of one client at one cluster, by one process or by as many as there are plays."""
+        """Run all plays of one client at one cluster, in one process or in a process for each play."""
         shares = (
             {str(play): [play] for play in plays} if client.is_alone else {f"{client.name}-{server}": plays}
         )
@@ -171,7 +171,7 @@ class _Playing:
     async def _with_driver(
         self, client: Client, name: str, plays: Sequence[Play], admin: AdminClient
     ) -> None:
-        """Some plays, by one process."""
+        """Run some plays in one process."""
         try:
             async with self._starting:
                 driver = await client.start(self._directory / f"{name}.log")
@@ -196,12 +196,12 @@ class _Playing:
             begun = _Once(self._beginning.release)
             started = time.monotonic()
             server = self._servers[play.server]
-            # The page names it.
+            # The compatibility page names the version.
             is_right = play.client.version in ("", driver.version)
             prefix = f"{play.feature}-{play.client.name}-{server.name.replace('.', '')}"
             try:
                 assert is_right, f"{play.client.name} is {driver.version}"
-                async with within(_SCENARIO_SECONDS, lambda: "the scenario is not over"):
+                async with within(_SCENARIO_SECONDS, lambda: "the scenario has not ended"):
                     stage = Stage(driver, server, admin, prefix, begun)
                     outcome = await SCENARIOS[play.feature].play(stage)
                     await stage.close()
@@ -226,7 +226,7 @@ def _is_last(play: Play) -> bool:
 
 
 class _Once:
-    """Calls once, however often it is called."""
+    """Calls a function at most once, however often it is called itself."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call

@@ -1,7 +1,7 @@
-"""The clusters that the suite runs clients against: RewindMQ's, and the real RocketMQ as the reference.
+"""The clusters that the suite runs clients against: RewindMQ's, and RocketMQ's as the reference.
 
-Both kinds look the same: a name server, one master ``broker-a``, a store, processes that can be stopped,
-killed and started again.
+Both kinds have the same interface: a name server, one master ``broker-a``, a store, and processes that can be
+stopped, killed and started again.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _ASK_SECONDS: Final = 0.1
 _PORTS: Final = range(20_000, 30_000)
 _START_TRIES: Final = 3
 
-# What Java 17 has to be told for releases written for Java 8.
+# Java 17 needs these options for releases written for Java 8.
 JAVA_17: Final = (
     "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
-    # Without it 4.9.7 can let go of no mapped file: no stop in order, no start after a crash.
+    # Without this 4.9.7 cannot unmap files: it does not stop in order and does not start after a crash.
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
@@ -46,9 +46,9 @@ JAVA_17: Final = (
 )
 
 NO_CONFIG: Final[Mapping[str, object]] = MappingProxyType({})
-# For processes that live a few minutes: no time for the optimising compiler, nor for threads of a collector.
+# For processes that live a few minutes: no optimising compiler, no collector threads.
 _SHORT_LIVED: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-# Both kinds of broker: what a laptop needs, and no refusal for a machine that is busy for a moment.
+# For both kinds of broker: what a laptop needs, and no refusals while the machine is busy.
 COMMON_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
     {
         "brokerClusterName": "DefaultCluster",
@@ -68,14 +68,14 @@ _REAL_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
         "timerWheelEnable": "false",
     }
 )
-# A real broker with these stores commits in the order of their arrival. With its 32 threads, a member's last
-# commit may be stored after a reset that is made when the member has left, and a query may overtake a commit
-# (docs/race/R9b.md).
+# With this option a RocketMQ broker stores commits in the order of their arrival. With its default of 32
+# threads it may store a consumer's last commit after a reset that follows the consumer's leaving. A query may
+# also overtake a commit (docs/race/R9b.md).
 ORDERED_COMMITS: Final[Mapping[str, object]] = MappingProxyType({"consumerManageThreadPoolNums": 1})
 
 
 class Server(Protocol):
-    """One running cluster of one master.
+    """A running cluster with one master.
 
     Attributes:
         release: RocketMQ's release; for RewindMQ the profile.
@@ -95,23 +95,23 @@ class Server(Protocol):
     def store_path(self) -> Path: ...
 
     def stop_broker(self) -> None:
-        """In order, by SIGTERM."""
+        """Stop the broker in order, by SIGTERM."""
 
     def kill_broker(self) -> None:
-        """By SIGKILL."""
+        """Kill the broker by SIGKILL."""
 
     def start_broker(self) -> None:
-        """Again, with its store and at its port; returns when it serves."""
+        """Start the broker again, with its store and port; return when it serves."""
 
     def close(self) -> None:
-        """End both; a store in a directory of its own is gone then."""
+        """Stop broker and name server, and remove a temporary store."""
 
 
-class OurServer:
-    """RewindMQ's name server and broker as ``rewindmq up`` starts them.
+class RewindMQServer:
+    """RewindMQ's name server and broker, as ``rewindmq up`` starts them.
 
     Args:
-        release: what it imitates, ``v42``, ``v49`` or ``v53``.
+        profile: the profile of both: ``v42``, ``v49`` or ``v53``.
         config: more keys of ``broker.conf``.
     """
 
@@ -172,11 +172,10 @@ class OurServer:
 
 
 class JavaProcess:
-    """A JVM that says ``boot success`` on standard output when it serves.
+    """A JVM that prints ``boot success`` to standard output when it serves.
 
     Args:
-        ready: what the line that ends the start holds.
-        heap: megabytes.
+        heap: the maximum heap, megabytes.
     """
 
     def __init__(
@@ -184,12 +183,12 @@ class JavaProcess:
     ) -> None:
         take_turn()
         self._log = log
-        # Set at the end of its output, too.
+        # Set also at the end of its output.
         self._served = threading.Event()
         self._has_served = False
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [tool("java"), f"-Xms{heap // 4}m", f"-Xmx{heap}m", *JAVA_17, *_SHORT_LIVED]
-        # Its own logs go to ~/logs otherwise.
+        # Without this the process writes its logs to ~/logs.
         command += [f"-Duser.home={home}", "-cp", f"{jars}/*", main, *arguments]
         self._output = log.open("ab")
         self.process = subprocess.Popen(
@@ -214,10 +213,10 @@ class JavaProcess:
         self._served.set()
 
     def wait_ready(self, timeout: float = START_SECONDS) -> bool:
-        """Whether it serves; False when it ended first.
+        """Return True once the process serves, False if it ended first.
 
         Raises:
-            TimeoutError: neither happened; it was killed.
+            TimeoutError: neither happened; the process was killed.
         """
         if not self._served.wait(timeout):
             self.kill()
@@ -228,7 +227,7 @@ class JavaProcess:
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-20:])
 
     def stop(self) -> None:
-        """SIGTERM, as ``mqshutdown`` does."""
+        """Stop the process by SIGTERM, as ``mqshutdown`` does."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -248,8 +247,8 @@ class JavaProcess:
         self._output.close()
 
 
-class RealNamesrv:
-    """A real name server at a free port."""
+class RocketMQNamesrv:
+    """A RocketMQ name server at a free port."""
 
     def __init__(self, version: str, directory: Path) -> None:
         home = rocketmq_home(directory)
@@ -274,12 +273,12 @@ class RealNamesrv:
         self.process.kill()
 
 
-class RealBroker:
-    """A real broker that registers at the given name server of either kind.
+class RocketMQBroker:
+    """A RocketMQ broker that registers at the given name server of either kind.
 
     Args:
-        store: its ``storePathRootDir``; may hold a store already.
-        config: more keys of ``broker.conf``, over those that all have.
+        store: its ``storePathRootDir``; may contain a store already.
+        config: more keys of ``broker.conf``, which override the common keys.
     """
 
     def __init__(
@@ -308,7 +307,7 @@ class RealBroker:
         return self.process.process.pid
 
     def start(self) -> None:
-        """Start (again) with the store that is there, at the port of the first start."""
+        """Start (again) with the existing store, at the port of the first start."""
         for _ in range(_START_TRIES):
             port = self.port or free_port(-2, 0, 1)
             config = self._directory / "broker.conf"
@@ -350,11 +349,11 @@ class RealBroker:
         self.process.kill()
 
 
-class RealServer:
-    """A real name server and broker of one release.
+class RocketMQServer:
+    """A RocketMQ name server and broker of one release.
 
     Args:
-        version: as published.
+        version: the release as published.
         config: more keys of ``broker.conf``.
     """
 
@@ -368,9 +367,9 @@ class RealServer:
         self._is_temporary = directory is None
         self._directory = directory or Path(tempfile.mkdtemp(prefix="rewindmq-interop-"))
         try:
-            self.namesrv = RealNamesrv(version, self._directory)
+            self.namesrv = RocketMQNamesrv(version, self._directory)
             try:
-                self.broker = RealBroker(version, self.namesrv.address, self._directory, None, config)
+                self.broker = RocketMQBroker(version, self.namesrv.address, self._directory, None, config)
             except BaseException:
                 self.namesrv.stop()
                 raise
@@ -404,7 +403,7 @@ class RealServer:
         self.broker.start()
 
     def close(self) -> None:
-        """Kill both: nothing is read of what they leave, and a real broker takes 10 s to end in order."""
+        """Kill both: no test reads what they leave, and a RocketMQ broker takes 10 s to stop in order."""
         try:
             self.broker.kill()
         finally:
@@ -425,7 +424,7 @@ class RealServer:
 
 
 def rocketmq_home(directory: Path) -> Path:
-    """A ROCKETMQ_HOME in ``directory`` whose logging configurations say nothing."""
+    """Create a ROCKETMQ_HOME in ``directory`` whose logging configuration logs nothing."""
     home = directory / "home"
     conf = home / "conf"
     conf.mkdir(parents=True, exist_ok=True)
@@ -437,9 +436,9 @@ def rocketmq_home(directory: Path) -> Path:
 
 
 def free_port(*around: int) -> int:
-    """A port that is free now, as are those this far away from it.
+    """Return a port that is free now, together with the ports at these distances from it.
 
-    RocketMQ cannot be told to take any free one. Another process may take it first, so callers try again.
+    RocketMQ cannot choose a free port itself. Another process may take the port first, so callers try again.
     """
     while True:
         port = random.choice(_PORTS)

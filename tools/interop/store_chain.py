@@ -1,7 +1,7 @@
 """Opens one store with RocketMQ and RewindMQ brokers in turn; each adds messages of every kind.
 
-Both ways to end are between them: in order, and killed, which leaves ``abort``. Each chain that is asked for
-is played once in a session, all of them at the same time.
+A broker either stops in order or is killed before the next one opens the store; a kill leaves ``abort``. Each
+requested chain runs once in a session, all of them at the same time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any, Final, Literal
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.profile import Profile
-from tools.interop.servers import RealBroker
+from tools.interop.rewindmq_servers import RewindMQBroker, RewindMQNamesrv
+from tools.interop.servers import RocketMQBroker
 from tools.interop.store_fill import CONFIG, ENDED_PER_FILL, fill
-from tools.interop.store_members import OurBroker, OurNamesrv
 from tools.interop.store_view import (
     StoreView,
     log_digest,
@@ -33,50 +33,50 @@ from tools.interop.store_view import (
 )
 from tools.interop.versions import SERVER_4, SERVER_5
 
-# What 5.5.0 has by default and a 4.x store has not; it deletes no topic without.
+# A feature that 5.5.0 has by default and a 4.x store does not; without it 5.5.0 cannot delete a topic.
 OF_RELEASE: Final[dict[str, dict[str, object]]] = {
     SERVER_4: {},
     SERVER_5: {"timerWheelEnable": "true", "mappedFileSizeTimerLog": 1 << 20},
 }
 PROFILES: Final = {SERVER_4: Profile.V49, SERVER_5: Profile.V53}
 CONFIG_FILES: Final = ("topics", "subscriptionGroup", "consumerOffset", "delayOffset")
-# Kept by the transaction check, which a real broker runs a last time while it stops.
+# The group of the transaction check, which a RocketMQ broker runs a last time while it stops.
 _CHECKER: Final = "@CID_RMQ_SYS_TRANS"
 _BIG, _SMALL = 11, 2
 
-AnyBroker = RealBroker | OurBroker
-Beginner = Literal["theirs", "ours"]
+AnyBroker = RocketMQBroker | RewindMQBroker
+Creator = Literal["RocketMQ", "RewindMQ"]
 
 
 @dataclass(frozen=True)
 class Link:
-    """Which chain: of a release, and whose broker begins it."""
+    """One chain: its release, and whose broker creates the store."""
 
     release: str
-    begun_by: Beginner = "theirs"
+    created_by: Creator = "RocketMQ"
 
     def __str__(self) -> str:
         return self.release
 
     @property
     def is_chosen(self) -> bool:
-        """Whether CI plays it: one chain of each kind, each of another release.
+        """Whether CI runs it: one chain of each kind, each of another release.
 
-        Only 5.x has what the pipeline adds to the store of the longer one.
+        Of the longer chain it is 5.x's, because only 5.x has what the pipeline adds to the store.
         """
-        return self in (Link(SERVER_5, "theirs"), Link(SERVER_4, "ours"))
+        return self in (Link(SERVER_5, "RocketMQ"), Link(SERVER_4, "RewindMQ"))
 
 
 @dataclass
 class HandOver:
-    """One broker ended, another opened its store.
+    """A change of brokers: one ended, the next opened its store.
 
     Attributes:
-        before: what the first one served in the end.
-        after: what the other serves before anything is added.
-        files_changed: what opening it changed in the log and the queues.
-        config_before, config_after: the configuration files, when the first one ended and when the other had
-            been filled.
+        before: what the first broker served in the end.
+        after: what the next broker served before messages were added.
+        files_changed: the parts of the log and the queues that changed when the store was opened.
+        config_before: the configuration files when the first broker had ended.
+        config_after: the configuration files after the next broker had ended.
     """
 
     before: StoreView
@@ -88,13 +88,13 @@ class HandOver:
 
 @dataclass
 class Chain:
-    """What came of one chain.
+    """The results of one chain.
 
     Attributes:
         hand_overs: by their title.
-        labels: by label, how many batches were sent under it, in their order.
+        labels: label to the number of batches sent with it, in order.
         last: what the last broker served.
-        real_view: what the real broker served, whose store then stopped in order lies in ``real_store``.
+        real_view: what the RocketMQ broker served whose store, after it stopped in order, is ``real_store``.
     """
 
     release: str
@@ -103,7 +103,7 @@ class Chain:
     labels: dict[str, int] = field(default_factory=dict)
     last: StoreView = field(default_factory=StoreView)
     real_view: StoreView = field(default_factory=StoreView)
-    our_messages: str = ""
+    rewindmq_log: str = ""
 
     @property
     def profile(self) -> Profile:
@@ -115,10 +115,10 @@ class Chain:
 
 
 def play_chains(links: Iterable[Link], directory: Path) -> dict[Link, Chain | BaseException]:
-    """Each chain, or why it broke."""
+    """Return the result of each chain, or its error."""
     with ThreadPoolExecutor() as threads:
         played = {
-            link: threads.submit(_play, link, directory / f"{link.release}-{link.begun_by}")
+            link: threads.submit(_play, link, directory / f"{link.release}-{link.created_by}")
             for link in dict.fromkeys(links)
         }
     return {link: future.exception() or future.result() for link, future in played.items()}
@@ -126,20 +126,20 @@ def play_chains(links: Iterable[Link], directory: Path) -> dict[Link, Chain | Ba
 
 def _play(link: Link, directory: Path) -> Chain:
     chain = Chain(link.release, directory)
-    namesrv = OurNamesrv(chain.profile, directory / "namesrv")
+    namesrv = RewindMQNamesrv(chain.profile, directory / "namesrv")
     try:
-        player = _Player(chain, namesrv.address, link.begun_by)
-        if link.begun_by == "theirs":
-            player.play_from_theirs()
+        player = _Player(chain, namesrv.address, link.created_by)
+        if link.created_by == "RocketMQ":
+            player.play_from_rocketmq()
         else:
-            player.play_from_ours()
+            player.play_from_rewindmq()
     finally:
         namesrv.stop()
     return chain
 
 
 class _Player:
-    """Hands one store from broker to broker."""
+    """Opens one store with one broker after another."""
 
     def __init__(self, chain: Chain, namesrv: str, name: str) -> None:
         self._chain = chain
@@ -150,32 +150,32 @@ class _Player:
         self._view = StoreView()
         self._fills = 0
 
-    def play_from_theirs(self) -> None:
-        with self._real() as broker:
+    def play_from_rocketmq(self) -> None:
+        with self._rocketmq() as broker:
             self._fill(broker, "one", _BIG)
             broker.kill()
-        with self._hand_over("theirs, killed, opened by ours", self._ours) as broker:
+        with self._hand_over("RocketMQ killed, opened by RewindMQ", self._rewindmq) as broker:
             self._fill(broker, "two", _SMALL)
             broker.stop()
-        with self._hand_over("ours, stopped, opened by theirs", self._real) as broker:
+        with self._hand_over("RewindMQ stopped, opened by RocketMQ", self._rocketmq) as broker:
             self._fill(broker, "three", _SMALL)
             broker.stop()
         shutil.copytree(self._store, self._chain.real_store)
         self._chain.real_view = self._view
-        with self._hand_over("theirs, stopped, opened by ours", self._ours) as broker:
+        with self._hand_over("RocketMQ stopped, opened by RewindMQ", self._rewindmq) as broker:
             self._fill(broker, "four", _SMALL)
             broker.kill()
-        with self._hand_over("ours, killed, opened by theirs", self._real) as broker:
+        with self._hand_over("RewindMQ killed, opened by RocketMQ", self._rocketmq) as broker:
             self._chain.last = view_store(broker.address, self._store)
 
-    def play_from_ours(self) -> None:
-        with self._ours() as broker:
+    def play_from_rewindmq(self) -> None:
+        with self._rewindmq() as broker:
             self._fill(broker, "one", _BIG)
             broker.kill()
-        with self._hand_over("begun by ours, killed, opened by theirs", self._real) as broker:
+        with self._hand_over("created by RewindMQ, killed, opened by RocketMQ", self._rocketmq) as broker:
             self._fill(broker, "two", _SMALL)
             broker.stop()
-        with self._hand_over("begun by ours, stopped by theirs, opened by ours", self._ours):
+        with self._hand_over("created by RewindMQ, stopped by RocketMQ, opened by RewindMQ", self._rewindmq):
             pass
 
     def _fill(self, broker: AnyBroker, label: str, batches: int) -> None:
@@ -213,37 +213,37 @@ class _Player:
         end = log_end(broker.address)
         bounds = self._view.bounds.items()
         changed = [] if log_digest(before, end) == log_digest(self._store, end) else [f"the log up to {end}"]
-        units = queue_digest(before, bounds), queue_digest(self._store, bounds)
-        return changed + [f"the units of {queue}" for queue in units[0] if units[0][queue] != units[1][queue]]
+        old, new = queue_digest(before, bounds), queue_digest(self._store, bounds)
+        return changed + [f"the entries of {queue}" for queue in old if old[queue] != new[queue]]
 
     @contextmanager
-    def _real(self) -> Iterator[RealBroker]:
+    def _rocketmq(self) -> Iterator[RocketMQBroker]:
         directory = self._directory / "real"
         directory.mkdir(parents=True, exist_ok=True)
-        broker = RealBroker(self._chain.release, self._namesrv, directory, self._store, self._config)
+        broker = RocketMQBroker(self._chain.release, self._namesrv, directory, self._store, self._config)
         try:
             yield broker
         finally:
             broker.stop()
 
     @contextmanager
-    def _ours(self) -> Iterator[OurBroker]:
-        directory = self._directory / "ours"
-        broker = OurBroker(self._chain.profile, self._namesrv, directory, self._store, CONFIG)
+    def _rewindmq(self) -> Iterator[RewindMQBroker]:
+        directory = self._directory / "rewindmq"
+        broker = RewindMQBroker(self._chain.profile, self._namesrv, directory, self._store, CONFIG)
         try:
             yield broker
         finally:
             broker.stop()
-            self._chain.our_messages += broker.log
+            self._chain.rewindmq_log += broker.log
 
 
 def read_config(store: Path) -> dict[str, Any]:
-    """The configuration files that both kinds of broker have, parsed; a missing one is empty."""
+    """Return the parsed configuration files that both kinds of broker have; a missing file is empty."""
     return {name: _read_json(store / "config" / f"{name}.json") for name in CONFIG_FILES}
 
 
 def _read_json(path: Path) -> Any:
-    # A real broker writes over the file, so that it may be found half written; its backup never is then.
+    # A real broker overwrites the file in place, so it may be half written; its backup then is complete.
     for candidate in (path, path.with_name(f"{path.name}.bak")):
         try:
             return fastjson.loads(candidate.read_bytes())
@@ -253,7 +253,7 @@ def _read_json(path: Path) -> Any:
 
 
 def lost_members(before: Any, after: Any, path: str = "") -> list[str]:
-    """Where ``after`` lacks a member that ``before`` has, at any depth; an empty one is none."""
+    """Return the paths of fields that ``before`` has and ``after`` lacks, at any depth, except empty ones."""
     if not isinstance(before, dict):
         return []
     if not isinstance(after, dict):

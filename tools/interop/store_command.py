@@ -1,4 +1,4 @@
-"""``rewindmq``'s command line, run in this process."""
+"""Runs ``rewindmq``'s command line in this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command printed, and its exit code."""
+    """A command's output and exit code."""
 
     code: int
     output: str
@@ -25,7 +25,7 @@ class CommandLine:
     """Runs commands against one cluster while this event loop goes on.
 
     Args:
-        capsys: catches what they print.
+        capsys: captures what they print.
     """
 
     def __init__(self, namesrv: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,7 +39,7 @@ class CommandLine:
         return Ran(code, printed.out, printed.err)
 
     async def done(self, *arguments: str) -> str:
-        """The output of a command that has to succeed."""
+        """Run a command that must succeed, and return its output."""
         ran = await self.admin(*arguments)
         assert (ran.code, ran.errors) == (0, ""), f"{arguments}: {ran}"
         return ran.output

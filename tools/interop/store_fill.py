@@ -1,4 +1,4 @@
-"""Puts every kind of message into a broker, through our own clients, and has groups consume them."""
+"""Sends every kind of message to a broker through RewindMQ's clients, and has groups consume them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ TOPICS: Final = ("plain", "batch", "ordered", "later", "decided", "failing", "la
 RETRIES: Final = 2
 LARGE_BYTES: Final = 200_000
 HASH_SLOTS, INDEX_ENTRIES = 200, 800
-# Small files, so that a few hundred messages need several of each kind; retries at once, and the last level
-# waits; the broker checks no transaction while the test looks.
+# Small files, so that a few hundred messages fill several of each kind. Retries come at once, and the last
+# delay level waits. The broker checks no transaction during the test.
 CONFIG: Final[dict[str, object]] = {
     "mappedFileSizeCommitLog": 1 << 18,
     "mappedFileSizeConsumeQueue": 6_000,
@@ -57,7 +57,7 @@ _SECONDS: Final = 300.0
 
 
 class _Decisions:
-    """The local transactions: the message's tag says how each goes."""
+    """Local transactions that end as the message's tag says."""
 
     def execute_local_transaction(self, message: Message, arg: Any) -> LocalTransactionState:
         assert message.tags is not None
@@ -68,11 +68,11 @@ class _Decisions:
 
 
 async def fill(namesrv: str, broker: str, label: str, batches: int) -> None:
-    """Have messages of every kind sent to a broker, and consumed by groups of every kind.
+    """Send messages of every kind to a broker, and have groups of every kind consume them.
 
     Args:
-        label: what bodies, keys and groups are told apart by.
-        batches: of 60 messages each.
+        label: begins bodies, keys and groups, to tell fills apart.
+        batches: number of batches of 60 messages.
     """
     async with AdminClient(namesrv) as admin:
         await create_topics(admin, broker, label)
@@ -81,8 +81,8 @@ async def fill(namesrv: str, broker: str, label: str, batches: int) -> None:
 
 
 async def create_topics(admin: AdminClient, broker: str, label: str) -> None:
-    """The topics that ``send_all`` sends to, and a route to each."""
-    # The retry topic, too: consumers would learn of it half a minute later.
+    """Create the topics that ``send_all`` sends to, and wait for their routes."""
+    # The retry topic, too, because consumers would learn of it half a minute later.
     queues = dict.fromkeys(TOPICS, QUEUES) | {f"%RETRY%failing-{label}": 1}
     for topic, count in queues.items():
         config = TopicConfig(topic_name=topic, read_queue_nums=count, write_queue_nums=count)
@@ -94,10 +94,10 @@ async def create_topics(admin: AdminClient, broker: str, label: str) -> None:
 
 
 async def send_all(namesrv: str, label: str, batches: int) -> None:
-    """Messages of every kind; their bodies and keys begin with ``label``.
+    """Send messages of every kind; their bodies and keys begin with ``label``.
 
     Args:
-        batches: of 60 messages each.
+        batches: number of batches of 60 messages.
     """
     chance = random.Random(label)
     async with Producer(f"producer-{label}", namesrv) as producer:
@@ -131,7 +131,7 @@ async def send_all(namesrv: str, label: str, batches: int) -> None:
 
 
 async def consume_all(namesrv: str, broker: str, label: str, batches: int) -> None:
-    """New groups: readers of what was sent, an orderly one, one whose message fails for good."""
+    """Consume with new groups: concurrent ones, an orderly one, and one whose message always fails."""
     failing = f"failing-{label}"
     await asyncio.gather(
         consume(namesrv, f"readers-{label}", "batch", batches * BATCH),
@@ -163,7 +163,7 @@ async def consume(
     fails: bool = False,
     until: Callable[[], bool] = lambda: True,
 ) -> list[MessageExt]:
-    """What a new group of one member is given, until there are ``count`` messages, and ``until`` says so."""
+    """Return what a new group of one consumer gets, once ``count`` messages came and ``until()`` holds."""
     consumer = PushConsumer(
         group,
         namesrv,
@@ -197,9 +197,9 @@ async def consume(
 
 
 async def _commit(consumer: PushConsumer, namesrv: str, topic: str, least: int) -> None:
-    """Have the group's progress of so many messages stored, again until it is.
+    """Persist the group's offsets, again and again until the broker has stored ``least`` messages' progress.
 
-    A real broker may lose one of a new group's first commits when they come together, each of which makes the
+    A real broker may lose one of a new group's first commits if they arrive together: each creates the
     group's table (ConsumerOffsetManager#commitOffset).
     """
     async with AdminClient(namesrv) as admin:
@@ -219,7 +219,7 @@ async def _stored(admin: AdminClient, group: str, topic: str) -> dict[MessageQue
     try:
         return (await admin.examine_consume_stats(group, topic)).offset_table
     except ResponseError:
-        # The group's retry topic, by which its brokers are found, is not at the name server yet.
+        # The name server does not know the group's retry topic yet, by which its brokers are found.
         return {}
 
 

@@ -1,6 +1,6 @@
-"""Clusters of both kinds of broker: a master of each, beside each other, under a name server of either kind.
+"""Clusters with a RocketMQ master and a RewindMQ master, under a name server of either kind.
 
-With a RewindMQ name server, each master has a slave of the other kind, too.
+With a RewindMQ name server, each master also has a slave of the other kind.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tools.interop.servers import ORDERED_COMMITS, RealBroker, RealNamesrv
+from tools.interop.rewindmq_servers import RewindMQBroker, RewindMQNamesrv
+from tools.interop.servers import ORDERED_COMMITS, RocketMQBroker, RocketMQNamesrv
 from tools.interop.store_chain import OF_RELEASE, PROFILES
-from tools.interop.store_members import OurBroker, OurNamesrv
 from tools.interop.versions import SERVER_4, SERVER_5
 
-OURS, THEIRS = "our name server", "a real name server"
-REAL_NAME: Final = "broker-a"
-OUR_NAME: Final = "broker-b"
+REWINDMQ_NAMESRV, ROCKETMQ_NAMESRV = "a RewindMQ name server", "a RocketMQ name server"
+ROCKETMQ_BROKER: Final = "broker-a"
+REWINDMQ_BROKER: Final = "broker-b"
 CLUSTER: Final = "DefaultCluster"
 _CONFIG: Final[dict[str, object]] = {"mappedFileSizeCommitLog": 1 << 20, "slaveReadEnable": "true"}
 _SLAVE: Final[dict[str, object]] = {"brokerId": 1, "brokerRole": "SLAVE"}
 
 
 def is_chosen(release: str, kind: str) -> bool:
-    """Whether CI has this cluster: each kind of name server once, each with another release."""
-    return (release, kind) in ((SERVER_4, THEIRS), (SERVER_5, OURS))
+    """Whether CI runs this cluster: each kind of name server once, each with another release."""
+    return (release, kind) in ((SERVER_4, ROCKETMQ_NAMESRV), (SERVER_5, REWINDMQ_NAMESRV))
 
 
 @dataclass
@@ -40,28 +40,32 @@ class MixedCluster:
     release: str
     kind: str
     directory: Path
-    namesrv: RealNamesrv | OurNamesrv
-    real: RealBroker
-    ours: OurBroker
-    our_slave: OurBroker | None = None
-    real_slave: RealBroker | None = None
-    more: list[OurBroker] = field(default_factory=list)
+    namesrv: RocketMQNamesrv | RewindMQNamesrv
+    rocketmq: RocketMQBroker
+    rewindmq: RewindMQBroker
+    rewindmq_slave: RewindMQBroker | None = None
+    rocketmq_slave: RocketMQBroker | None = None
+    more: list[RewindMQBroker] = field(default_factory=list)
 
     @property
     def namesrv_address(self) -> str:
         return self.namesrv.address
 
-    def start_ours(self, name: str) -> OurBroker:
+    def start_rewindmq(self, name: str) -> RewindMQBroker:
         """Start another RewindMQ broker in this cluster."""
         profile = PROFILES[self.release]
         keys = _CONFIG | {"brokerName": name}
-        broker = OurBroker(profile, self.namesrv_address, self.directory / name, config=keys)
+        broker = RewindMQBroker(profile, self.namesrv_address, self.directory / name, config=keys)
         self.more.append(broker)
         return broker
 
     def close(self) -> None:
-        """End everything; no store is looked at again, so no broker takes its time."""
-        brokers = [broker for broker in (self.our_slave, self.real_slave, self.ours, self.real) if broker]
+        """Kill all brokers, because no test reads their stores, and stop the name server."""
+        brokers = [
+            broker
+            for broker in (self.rewindmq_slave, self.rocketmq_slave, self.rewindmq, self.rocketmq)
+            if broker
+        ]
         try:
             with ThreadPoolExecutor() as threads:
                 list(threads.map(lambda broker: broker.kill(), (*self.more, *brokers)))
@@ -70,7 +74,7 @@ class MixedCluster:
 
 
 class MixedClusters:
-    """All of them, each started when it is first asked for; one that did not start is not tried again."""
+    """All mixed clusters; each starts when it is first requested, and a failed start is not repeated."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -80,7 +84,7 @@ class MixedClusters:
         key = (release, kind)
         if key not in self._clusters:
             try:
-                self._clusters[key] = _start(release, kind, self._directory / f"{release}-{kind.split()[0]}")
+                self._clusters[key] = _start(release, kind, self._directory / f"{release}-{kind.split()[1]}")
             except Exception as error:
                 self._clusters[key] = error
         cluster = self._clusters[key]
@@ -89,7 +93,7 @@ class MixedClusters:
         return cluster
 
     def close(self) -> None:
-        """All at the same time: a real broker takes some 10 s."""
+        """Close all at the same time: a RocketMQ process takes some 10 s."""
         running = [cluster for cluster in self._clusters.values() if isinstance(cluster, MixedCluster)]
         with ThreadPoolExecutor(max(1, len(running))) as closers:
             closing = [closers.submit(cluster.close) for cluster in running]
@@ -98,40 +102,52 @@ class MixedClusters:
 
 
 def _start(release: str, kind: str, directory: Path) -> MixedCluster:
-    """The masters at the same time, then their slaves."""
+    """Start the masters at the same time, then their slaves."""
     profile = PROFILES[release]
-    folders = {name: directory / name for name in ("namesrv", REAL_NAME, OUR_NAME, "our-slave", "real-slave")}
+    folders = {
+        name: directory / name
+        for name in ("namesrv", ROCKETMQ_BROKER, REWINDMQ_BROKER, "rewindmq-slave", "rocketmq-slave")
+    }
     for folder in folders.values():
         folder.mkdir(parents=True)
     started = ExitStack()
-    namesrv: OurNamesrv | RealNamesrv
-    if kind == OURS:
-        namesrv = OurNamesrv(profile, folders["namesrv"])
+    namesrv: RewindMQNamesrv | RocketMQNamesrv
+    if kind == REWINDMQ_NAMESRV:
+        namesrv = RewindMQNamesrv(profile, folders["namesrv"])
     else:
-        namesrv = RealNamesrv(release, folders["namesrv"])
+        namesrv = RocketMQNamesrv(release, folders["namesrv"])
     started.callback(namesrv.stop)
 
-    def real(folder: str, **keys: object) -> RealBroker:
+    def rocketmq(folder: str, **keys: object) -> RocketMQBroker:
         config = {**_CONFIG, **ORDERED_COMMITS, **OF_RELEASE[release], **keys}
-        broker = RealBroker(release, namesrv.address, folders[folder], config=config)
+        broker = RocketMQBroker(release, namesrv.address, folders[folder], config=config)
         started.callback(broker.stop)
         return broker
 
-    def ours(folder: str, **keys: object) -> OurBroker:
-        broker = OurBroker(profile, namesrv.address, folders[folder], config=_CONFIG | keys)
+    def rewindmq(folder: str, **keys: object) -> RewindMQBroker:
+        broker = RewindMQBroker(profile, namesrv.address, folders[folder], config=_CONFIG | keys)
         started.callback(broker.stop)
         return broker
 
     try:
         with ThreadPoolExecutor() as threads:
-            a_real = threads.submit(real, REAL_NAME, brokerName=REAL_NAME)
-            an_ours = threads.submit(ours, OUR_NAME, brokerName=OUR_NAME)
-            cluster = MixedCluster(release, kind, directory, namesrv, a_real.result(), an_ours.result())
-        if kind == OURS:
+            rocketmq_master = threads.submit(rocketmq, ROCKETMQ_BROKER, brokerName=ROCKETMQ_BROKER)
+            rewindmq_master = threads.submit(rewindmq, REWINDMQ_BROKER, brokerName=REWINDMQ_BROKER)
+            cluster = MixedCluster(
+                release, kind, directory, namesrv, rocketmq_master.result(), rewindmq_master.result()
+            )
+        if kind == REWINDMQ_NAMESRV:
             with ThreadPoolExecutor() as threads:
-                their_slave = threads.submit(real, "real-slave", brokerName=OUR_NAME, **_SLAVE)
-                our_slave = threads.submit(ours, "our-slave", brokerName=REAL_NAME, **_SLAVE)
-                cluster.real_slave, cluster.our_slave = their_slave.result(), our_slave.result()
+                rocketmq_slave = threads.submit(
+                    rocketmq, "rocketmq-slave", brokerName=REWINDMQ_BROKER, **_SLAVE
+                )
+                rewindmq_slave = threads.submit(
+                    rewindmq, "rewindmq-slave", brokerName=ROCKETMQ_BROKER, **_SLAVE
+                )
+                cluster.rocketmq_slave, cluster.rewindmq_slave = (
+                    rocketmq_slave.result(),
+                    rewindmq_slave.result(),
+                )
     except BaseException:
         started.close()
         raise

@@ -1,4 +1,4 @@
-"""Everything that a broker serves of its store, asked for over the wire; and the bytes of its files.
+"""Reads everything that a broker serves of its store, by requests, and digests of the files.
 
 Two brokers that opened the same store must give the same view.
 """
@@ -43,7 +43,7 @@ _SECONDS: Final = 60.0
 _CHUNK: Final = 1 << 20
 _PER_PULL: Final = 32
 _END_OF_TIME: Final = 2**62
-_UNIT_BYTES: Final = 20
+_ENTRY_BYTES: Final = 20
 _GROUP: Final = "TOOLS_CONSUMER"
 ENDED: Final = (TRANS_OP_HALF_TOPIC, 0)
 _Queue = tuple[str, int]
@@ -51,14 +51,14 @@ B = TypeVar("B", bound=RemotingBody)
 
 
 class Peer:
-    """One connection to one broker, that asks one thing after the other and blocks."""
+    """A blocking connection to one broker; sends one request after another."""
 
     def __init__(self, address: str) -> None:
         self._socket = socket.create_connection(parse_address(address), _SECONDS)
         self._decoder = FrameDecoder()
 
     def ask(self, code: RequestCode, header: CommandHeader | None = None) -> RemotingCommand:
-        """The answer, whatever its code."""
+        """Send a request and return the answer, whatever its code."""
         self._socket.sendall(encode_frame(RemotingCommand(code, header), SerializeType.JSON))
         while data := self._socket.recv(_CHUNK):
             for answer in self._decoder.feed(data):
@@ -84,7 +84,7 @@ class Peer:
         return answer.decode_header(SearchOffsetResponseHeader).offset
 
     def find(self, topic: str, key: str, *, unique: bool) -> bytes:
-        """The records that the index has of a key, one after the other."""
+        """Return the records that the index has of a key, one after another."""
         header = QueryMessageRequestHeader(topic, key, 64, 0, _END_OF_TIME, unique)
         answer = self.ask(RequestCode.QUERY_MESSAGE, header)
         return b"" if answer.code == ResponseCode.QUERY_NOT_FOUND else _body(answer.require_success())
@@ -96,7 +96,7 @@ class Peer:
             queue_id=queue,
             queue_offset=offset,
             max_msg_nums=_PER_PULL,
-            # The subscription comes with the request.
+            # Flag 4: the subscription comes with the request.
             sys_flag=4,
             commit_offset=0,
             suspend_timeout_millis=0,
@@ -107,7 +107,7 @@ class Peer:
         return self.ask(RequestCode.PULL_MESSAGE, header)
 
     def records(self, topic: str, queue: int) -> bytes | int:
-        """Every record of a queue, one after the other; or the code with which it may not be read."""
+        """Return every record of a queue, one after another; or the code that refuses to read them."""
         offset, end = self.min_offset(topic, queue), self.max_offset(topic, queue)
         found = b""
         while offset < end:
@@ -127,13 +127,13 @@ class Peer:
 
 @dataclass
 class StoreView:
-    """What a broker says it has.
+    """The content that a broker serves.
 
     Attributes:
         bounds: first and next offset of each queue.
-        records: of each queue, or the code it is refused with.
-        searches: of each queue, the offset by several of its store times.
-        keys: what the index has, by topic and key.
+        records: of each queue, or the code that refuses to read them.
+        searches: of each queue, the offset for several of its store times.
+        keys: the index's records, by topic and key.
     """
 
     bounds: dict[_Queue, tuple[int, int]] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class StoreView:
     groups: dict[str, Any] = field(default_factory=dict)
 
     def messages(self, topic: str) -> list[MessageExt]:
-        """Of a topic's queues that can be read, by queue and offset."""
+        """Return the messages of a topic's readable queues, by queue and offset."""
         found: list[MessageExt] = []
         for (name, _), records in sorted(self.records.items(), key=lambda item: item[0]):
             if name == topic and isinstance(records, bytes):
@@ -154,33 +154,33 @@ class StoreView:
         return found
 
     def __sub__(self, other: StoreView) -> list[Difference]:
-        """What is not the same here as in the other."""
+        """Return the differences from another view."""
         found = []
         for part in fields(self):
-            mine, theirs = getattr(self, part.name), getattr(other, part.name)
+            values, others = getattr(self, part.name), getattr(other, part.name)
             found += [
-                Difference(part.name, key, mine.get(key), theirs.get(key))
-                for key in sorted({*mine, *theirs}, key=str)
-                if mine.get(key) != theirs.get(key)
+                Difference(part.name, key, values.get(key), others.get(key))
+                for key in sorted({*values, *others}, key=str)
+                if values.get(key) != others.get(key)
             ]
         return found
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What ``mine`` is in one view and ``theirs`` in the other; None where there is none."""
+    """A value that differs between two views; None where a view has none."""
 
     part: str
     key: Any
-    mine: Any
-    theirs: Any
+    this: Any
+    other: Any
 
     def __str__(self) -> str:
-        return f"{self.part} {self.key}: {_short(self.mine)} != {_short(self.theirs)}"
+        return f"{self.part} {self.key}: {_short(self.this)} != {_short(self.other)}"
 
 
 def view_store(address: str, store: Path) -> StoreView:
-    """What the broker at ``address`` serves of the queues that ``store`` has files of."""
+    """Return what the broker at ``address`` serves of the queues that ``store`` has files of."""
     view = StoreView()
     with Peer(address) as peer:
         view.offsets = peer.table(
@@ -188,7 +188,7 @@ def view_store(address: str, store: Path) -> StoreView:
         ).offset_table
         view.levels = peer.table(RequestCode.GET_ALL_DELAY_OFFSET, DelayOffsetSerializeWrapper).offset_table
         topics = peer.table(RequestCode.GET_ALL_TOPIC_CONFIG, TopicConfigSerializeWrapper)
-        # In Java no attributes and an empty table of them are the same.
+        # Java treats no attributes and an empty table of attributes alike.
         view.topics = {
             name: msgspec.structs.replace(topic, attributes=topic.attributes or None)
             for name, topic in topics.topic_config_table.items()
@@ -206,7 +206,7 @@ def view_store(address: str, store: Path) -> StoreView:
 
 
 def queues_of(store: Path) -> list[_Queue]:
-    """The queues that a store has files of, sorted."""
+    """Return the queues that a store has files of, sorted."""
     return sorted(
         (path.parent.parent.name, int(path.parent.name))
         for path in (store / "consumequeue").glob(f"*/*/{'0' * 20}")
@@ -214,7 +214,7 @@ def queues_of(store: Path) -> list[_Queue]:
 
 
 def _times(messages: list[MessageExt]) -> Iterator[int]:
-    """Store times to search by: at, just before and just after some messages, and far away."""
+    """Yield store times to search by: at, just before and just after some messages, and far away."""
     yield from (0, _END_OF_TIME)
     for message in (*messages[:3], *messages[3::50], *messages[-3:]):
         yield from (message.store_timestamp + step for step in (-1, 0, 1))
@@ -240,7 +240,7 @@ def wait_until(what: str, holds: Callable[[], bool], seconds: float = 300.0) -> 
 
 
 def consumed(addresses: Iterable[str], topic: str, group: str) -> int:
-    """The sum of a group's offsets in a topic's queues, as the brokers there know them."""
+    """Return the sum of a group's offsets in a topic's queues, as these brokers have them."""
     total = 0
     for address in addresses:
         with Peer(address) as peer:
@@ -250,15 +250,15 @@ def consumed(addresses: Iterable[str], topic: str, group: str) -> int:
 
 
 def wait_dispatched(address: str) -> None:
-    """Until everything in the log is in queues and index, too."""
-    # RewindMQ does both at once and does not report it.
+    """Wait until queues and index contain every message of the log."""
+    # RewindMQ fills them with the log, and reports no such value.
     wait_until("the log is dispatched", lambda: runtime_info(address).get("dispatchBehindBytes", "0") == "0")
 
 
 def wait_ended(address: str, count: int) -> None:
-    """Until the queue of ended transactions tells of so many, where it can be read.
+    """Wait until the queue of ended transactions names ``count`` of them, if it can be read.
 
-    5.5.0 gathers them for up to 3 s (``transactionOpBatchInterval``) and writes one message of several.
+    5.5.0 collects them for up to 3 s (``transactionOpBatchInterval``) and writes one message for several.
     """
 
     def are_there() -> bool:
@@ -270,18 +270,18 @@ def wait_ended(address: str, count: int) -> None:
 
 
 def ended_count(records: bytes) -> int:
-    """How many half messages the records of that queue name."""
+    """Return the number of half messages that the records of that queue name."""
     bodies = [bytes(message.body).split(b",") for message in decode_records(records)]
     return sum(bool(piece) for pieces in bodies for piece in pieces)
 
 
 def log_end(address: str) -> int:
-    """Where the broker's log ends."""
+    """Return the offset at which the broker's log ends."""
     return int(runtime_info(address)["commitLogMaxOffset"])
 
 
 def runtime_info(address: str) -> dict[str, str]:
-    """The broker's answer to 28, which a real one refuses in its first seconds."""
+    """Return the answer to GET_BROKER_RUNTIME_INFO (28), which RocketMQ refuses in its first seconds."""
     with Peer(address) as peer:
 
         def answer() -> RemotingCommand:
@@ -292,7 +292,7 @@ def runtime_info(address: str) -> dict[str, str]:
 
 
 def log_digest(store: Path, end: int) -> str:
-    """Of the log's bytes up to ``end``."""
+    """Return a digest of the log's bytes up to ``end``."""
     digest = hashlib.sha256()
     for path in sorted((store / "commitlog").iterdir()):
         base = int(path.name)
@@ -302,14 +302,14 @@ def log_digest(store: Path, end: int) -> str:
 
 
 def queue_digest(store: Path, bounds: Iterable[tuple[_Queue, tuple[int, int]]]) -> dict[_Queue, str]:
-    """Of the units of each queue up to its end."""
+    """Return a digest of each queue's entries up to its end."""
     digests = {}
     for (topic, queue), (_, end) in bounds:
         digest = hashlib.sha256()
         for path in sorted((store / "consumequeue" / topic / str(queue)).iterdir()):
             base = int(path.name)
-            if base < end * _UNIT_BYTES:
-                digest.update(path.read_bytes()[: end * _UNIT_BYTES - base])
+            if base < end * _ENTRY_BYTES:
+                digest.update(path.read_bytes()[: end * _ENTRY_BYTES - base])
         digests[topic, queue] = digest.hexdigest()
     return digests
 

@@ -1,7 +1,7 @@
-"""Finds the tools of other ecosystems and has them build what the suite runs.
+"""Finds the tools of other ecosystems, and builds with them what the suite runs.
 
-Everything built goes to ``.interop/`` at the root of the clone, in a directory named for what it was built
-from, so that a change builds again and nothing else does.
+Builds go to ``.interop/`` at the root of the clone, into a directory named after a digest of the sources. So
+only changed sources are built again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent.parent
 BUILT: Final = ROOT / ".interop"
 _BUILD_SECONDS: Final = 900
-# 4.2.0 depends on a library of Netty's by a property that only its own build sets.
+# 4.2.0 depends on a Netty library through a property that only RocketMQ's own build sets.
 _OLD_NETTY: Final = "-Dos.detected.classifier=linux-x86_64"
 
 _HINTS: Final = {
@@ -32,18 +32,18 @@ _HINTS: Final = {
 
 
 class ToolMissing(Exception):  # noqa: N818
-    """A tool is not on the PATH; the text says which, and how to install it."""
+    """A tool is not on the PATH; the text names it and how to install it."""
 
 
 class BuildFailed(Exception):  # noqa: N818
-    """A build failed; the text is the command and the end of what it printed."""
+    """A build failed; the text is the command and the end of its output."""
 
 
 def tool(name: str) -> str:
-    """Path of a tool.
+    """Return the path of a tool.
 
     Raises:
-        ToolMissing: there is none.
+        ToolMissing: the tool is not on the PATH.
     """
     found = shutil.which(name)
     if found is None:
@@ -52,7 +52,7 @@ def tool(name: str) -> str:
 
 
 def missing_tools() -> list[str]:
-    """What the interop group needs and this machine lacks: for each a line that says how to install it."""
+    """Return a line for each tool that this machine lacks, with the way to install it."""
     lines = []
     for name in _HINTS:
         try:
@@ -63,29 +63,29 @@ def missing_tools() -> list[str]:
 
 
 def server_jars(version: str) -> Path:
-    """Directory with the jars of a RocketMQ name server and broker."""
+    """Return the directory with the jars of a RocketMQ name server and broker."""
     return maven_jars(f"servers-{version}", HERE / "servers", version, (_OLD_NETTY,))
 
 
 def java_driver(version: str) -> Path:
-    """Directory with the jars of the driver and of the official client and tools of a release."""
+    """Return the directory with the jars of the driver and of a release's official client and tools."""
     branch = "v4" if version.startswith("4.") else "v5"
     return maven_jars(f"java-{version}", HERE / "drivers" / "java", version, ("-P", branch))
 
 
 def go_driver() -> Path:
-    """The driver of the official Go client, an executable."""
+    """Return the executable driver of the official Go client."""
     go = tool("go")
 
     def build(work: Path, target: Path) -> None:
-        # What go.sum does not name is not taken.
+        # -mod=readonly refuses modules that go.sum does not name.
         run_tool([go, "build", "-mod=readonly", "-trimpath", "-o", str(target / "driver"), "."], work)
 
     return built("go", HERE / "drivers" / "go", build) / "driver"
 
 
 def node_driver() -> Path:
-    """The driver of ali-ons, a script beside what it needs."""
+    """Return the script of ali-ons' driver, beside its packages."""
     npm = tool("npm")
     tool("node")
 
@@ -97,7 +97,7 @@ def node_driver() -> Path:
 
 
 def maven_jars(name: str, project: Path, version: str, options: tuple[str, ...] = ()) -> Path:
-    """Directory with a project's jar and all it depends on, ``rocketmq.version`` being ``version``."""
+    """Return the directory with a project's jar and its dependencies for this ``rocketmq.version``."""
     maven = tool("mvn")
     tool("java")
 
@@ -111,9 +111,9 @@ def maven_jars(name: str, project: Path, version: str, options: tuple[str, ...] 
 
 
 def built(name: str, project: Path, build: Callable[[Path, Path], None], *more: str) -> Path:
-    """The directory that ``build(copy of the project, target)`` has filled, now or an earlier time.
+    """Return the directory that ``build(copy of the project, target)`` fills, now or in an earlier run.
 
-    One process builds at a time: Maven's do not share what they fetch while they fetch it.
+    One process builds at a time, because Maven processes do not share unfinished downloads.
     """
     digest = _digest(project, more)
     target = BUILT / f"{name}-{digest}"
@@ -135,7 +135,7 @@ def built(name: str, project: Path, build: Callable[[Path, Path], None], *more: 
 
 
 def run_tool(command: list[str], directory: Path) -> None:
-    """Run a build.
+    """Run a build command.
 
     Raises:
         BuildFailed: it ended with an error.

@@ -1,6 +1,6 @@
-"""Runs that start JVMs take turns on one machine: several at once would only make each other time out.
+"""Turns of runs that start JVMs on one machine: several runs at once would only time out.
 
-A turn belongs to the process that took it, and to the processes it starts, until it ends.
+A turn belongs to the process that took it, and to the processes that it starts, until it ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 _AT_ONCE: Final = 2
 _ASK_SECONDS: Final = 0.5
-# Tells a child that its parent waits for it, turn in hand.
+# Set for child processes: their parent has a turn and waits for them.
 _HELD: Final = "REWINDMQ_INTEROP_TURN"
 
 _held: list[int] = []
@@ -24,7 +24,7 @@ _asking: Final = threading.Lock()
 
 
 def take_turn() -> None:
-    """Wait until fewer than two other runs on this machine have JVMs; nothing where this one has its turn."""
+    """Wait until fewer than two other runs have a turn; return at once if this run has one."""
     with _asking:
         if _HELD not in os.environ:
             _wait()

@@ -1,4 +1,4 @@
-"""The releases of unmodified software that the suite runs, each by the coordinates of its own registry."""
+"""The releases of unmodified software that the suite runs, with the coordinates of their registries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 # org.apache.rocketmq:rocketmq-client and rocketmq-tools.
 JAVA_CLIENTS: Final = ("4.9.8", "5.5.0")
-# org.apache.rocketmq:rocketmq-namesrv and rocketmq-broker. Neither was published for 4.9.8: between the two
-# tags both modules differ in access control and in what a configuration may not change, nowhere else.
+# org.apache.rocketmq:rocketmq-namesrv and rocketmq-broker. Neither was published for 4.9.8. Between the two
+# tags both modules differ only in access control and in which configuration keys may not be changed.
 SERVER_4: Final = "4.9.7"
 SERVER_5: Final = "5.5.0"

@@ -1,4 +1,4 @@
-"""``python -m tools.soak``: what ``scripts/soak`` runs."""
+"""Command line of the soak: ``scripts/soak`` runs ``python -m tools.soak``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from tools.soak.report import Report
 _EXIT_INTERRUPTED: Final = 130
 _EPILOG: Final = """\
 examples:
-  scripts/soak                                  the 30 minutes
-  scripts/soak --minutes 2 --seed 7             a short one, with the schedule of seed 7
-  scripts/soak --minutes 5 --keep /tmp/soak     keep stores, logs and journals to look at
+  scripts/soak                                  the standard run of 30 minutes
+  scripts/soak --minutes 2 --seed 7             a short run with the schedule of seed 7
+  scripts/soak --minutes 5 --keep /tmp/soak     keep stores, logs and journals
   scripts/soak --minutes 2 --without resets,kills
 
-exit codes: 0 no promise was broken, 1 one was (it is named), 2 wrong usage, 130 interrupted
+exit codes: 0 all promises kept, 1 a promise was broken (the report names it) or the soak could not go on,
+2 wrong usage, 130 interrupted
 """
 
 
@@ -61,11 +62,11 @@ def main() -> int:
 
 
 async def _run_until_stopped(options: SoakOptions) -> Report | None:
-    def tell(line: str) -> None:
+    def progress(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    tell(f"seed {options.seed}, {options.minutes:g} min")
-    running = asyncio.create_task(Soak(options, tell).run())
+    progress(f"seed {options.seed}, {options.minutes:g} min")
+    running = asyncio.create_task(Soak(options, progress).run())
     loop = asyncio.get_running_loop()
     for number in stop_signals():
         loop.add_signal_handler(number, running.cancel)
@@ -76,20 +77,41 @@ async def _run_until_stopped(options: SoakOptions) -> Report | None:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/soak",
-        description="Kills and rewinds a cluster at work for a while, and accounts for every message.",
+        description="Runs a cluster under load, kills its processes, resets its groups, and accounts for"
+        " every message.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--minutes", type=positive_factor, default=30.0, help="default: 30")
-    parser.add_argument("--seed", type=int, default=random.randrange(10_000), help="of the schedule")
     parser.add_argument(
-        "--time-scale", type=positive_factor, default=0.1, metavar="X", help="of every wait (default: 0.1)"
+        "--minutes",
+        type=positive_factor,
+        default=30.0,
+        help="how long producers send (default: 30)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=random.randrange(10_000),
+        help="seed of the schedule of kills and resets",
+    )
+    parser.add_argument(
+        "--time-scale",
+        type=positive_factor,
+        default=0.1,
+        metavar="X",
+        help="factor for every wait (default: 0.1)",
     )
     parser.add_argument(
         "--rate", type=positive_factor, default=200.0, metavar="N", help="messages a second (default: 200)"
     )
-    parser.add_argument("--profile", type=Profile, choices=RELEASES, default=Profile.V49, help="default: v49")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep everything there; must be empty")
+    parser.add_argument(
+        "--profile",
+        type=Profile,
+        choices=RELEASES,
+        default=Profile.V49,
+        help="the release to behave as (default: v49)",
+    )
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep all files in this empty directory")
     parser.add_argument(
         "--without",
         type=_features,

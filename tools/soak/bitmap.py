@@ -1,4 +1,4 @@
-"""A set of small numbers, one bit each."""
+"""A set of small non-negative integers that takes one bit for each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 class Bitmap:
-    """Numbers from 0 on; grows to the largest one."""
+    """A set of numbers from 0 on; its memory grows to the largest number."""
 
     __slots__ = ("_bits", "count")
 
@@ -15,7 +15,7 @@ class Bitmap:
         self.count = 0
 
     def add(self, number: int) -> bool:
-        """Put a number in; False when it was there already."""
+        """Add a number; return False if it is in the set already."""
         byte, bit = number >> 3, 1 << (number & 7)
         if byte >= len(self._bits):
             self._bits.extend(bytes(byte + 1 - len(self._bits) + 1024))
@@ -30,12 +30,12 @@ class Bitmap:
         return byte < len(self._bits) and bool(self._bits[byte] & 1 << (number & 7))
 
     def as_int(self) -> int:
-        """All bits as one integer, for ``&``, ``|`` and ``numbers``."""
+        """Return all bits as one integer, for ``&``, ``|`` and ``numbers``."""
         return int.from_bytes(self._bits, "little")
 
 
 def numbers(bits: int) -> Iterator[int]:
-    """The places of the bits that are set, ascending."""
+    """Yield the positions of the bits that are set, in ascending order."""
     for index, byte in enumerate(bits.to_bytes(bits.bit_length() + 7 >> 3, "little")):
         if byte:
             yield from (index * 8 + bit for bit in range(8) if byte >> bit & 1)

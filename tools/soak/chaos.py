@@ -1,8 +1,9 @@
-"""What is done to the cluster and its clients while they work: a deck of cards, shuffled by the seed.
+"""Disturbs the cluster and its clients while they work: kills, stops, restarts and resets.
 
-All cards are dealt before the deck is shuffled again, so that even a short soak sees each kind. What is
-needed alive for the memory's sake is spared: the first member of each group and the first producer always,
-the name server and the last broker once the first twelfth of the soak is over.
+The actions form a deck that the seed shuffles. Every action of the deck happens before the deck is shuffled
+again, so that even a short soak sees each kind. Processes whose memory is judged are protected: the first
+consumer of each group and the first producer always, the name server and the last broker after the first
+twelfth of the soak.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from rewindmq.protocol.errors import RewindMQError
 from tools.soak.journal import ALL, JournalWriter, now_us
 from tools.soak.options import Group, SoakOptions
 from tools.soak.pauses import pause
-from tools.soak.processes import Crew
+from tools.soak.processes import WorkerPool
 from tools.soak.resets import Rewinder
 
 NAMESRV: Final = "namesrv"
-MORTAL_PRODUCER: Final = "producer-1"
+KILLABLE_PRODUCER: Final = "producer-1"
 _DECK: Final = {
     "rewind": 9,
-    "kill member": 3,
-    "stop member": 2,
+    "kill consumer": 3,
+    "stop consumer": 2,
     "join": 2,
     "kill producer": 1,
     "kill broker": 2,
@@ -35,16 +36,16 @@ _DECK: Final = {
     "stop namesrv": 1,
 }
 _OPENING: Final = ("kill namesrv", "stop namesrv", "kill last broker")
-# Seconds that a killed server, and a killed member of a group, stay away.
+# The longest times, s, until a killed server and a killed consumer are started again.
 _LONGEST_OUTAGE: Final = 3.0
 _LONGEST_ABSENCE: Final = 1.0
 
 
 class Chaos:
-    """Deals the cards.
+    """Carries out the actions.
 
     Attributes:
-        counts: what was done how often.
+        counts: how often each kind of action was carried out.
     """
 
     def __init__(
@@ -52,42 +53,42 @@ class Chaos:
         options: SoakOptions,
         groups: tuple[Group, ...],
         cluster: AsyncLocalCluster,
-        crew: Crew,
+        pool: WorkerPool,
         rewinder: Rewinder,
         notes: JournalWriter,
-        tell: Callable[[str], None],
+        progress: Callable[[str], None],
     ) -> None:
         self.counts: Counter[str] = Counter()
-        self._is_sparing = False
+        self._protects_servers = False
         self._options = options
         self._groups = groups
         self._cluster = cluster
-        self._crew = crew
+        self._pool = pool
         self._rewinder = rewinder
         self._notes = notes
-        self._tell = tell
+        self._progress = progress
         self._chance = random.Random(options.seed)
         self._deck: list[str] = []
         self._rewinds: list[Group] = []
         self._outage: asyncio.Task[None] | None = None
 
-    def spare(self) -> None:
-        """From now on let live what is to be judged by its memory."""
-        self._is_sparing = True
+    def protect_servers(self) -> None:
+        """From now on do not end the servers whose memory is judged."""
+        self._protects_servers = True
 
-    async def open(self) -> None:
-        """What even the shortest soak has to see of those that it spares later."""
+    async def run_opening(self) -> None:
+        """End once the servers that are protected later, so that even the shortest soak includes this."""
         if "kills" not in self._options.without:
-            for card in _OPENING:
-                await self._act(card)
+            for action in _OPENING:
+                await self._act(action)
             assert self._outage is not None
             await self._outage
 
-    async def go_on(self) -> None:
-        """Until cancelled; everything that was stopped runs again by then, but for members that left."""
+    async def run(self) -> None:
+        """Act until cancelled; before it returns, it starts again every server that it ended."""
         while True:
             await pause(self._chance.expovariate(1 / self._options.pause_seconds))
-            # What has begun is carried to its end, so that nothing stays half done.
+            # An action that has begun runs to its end, so that no process is left stopped.
             acting = asyncio.create_task(self._act(self._draw()))
             try:
                 await asyncio.shield(acting)
@@ -103,29 +104,31 @@ class Chaos:
             left_out = {"rewind"} if "resets" in without else set()
             if "kills" in without:
                 left_out |= _DECK.keys() - {"rewind"}
-            self._deck = [card for card, count in _DECK.items() for _ in range(count) if card not in left_out]
+            self._deck = [
+                action for action, count in _DECK.items() for _ in range(count) if action not in left_out
+            ]
             self._chance.shuffle(self._deck)
         return self._deck.pop() if self._deck else "nothing"
 
-    async def _act(self, card: str) -> None:
-        what, _, whom = card.partition(" ")
+    async def _act(self, action: str) -> None:
+        what, _, target = action.partition(" ")
         if what == "rewind":
             done = await self._rewind()
         elif what == "join":
             done = await self._join()
-        elif whom == "member":
-            done = await self._end_member(kill=what == "kill")
-        elif whom == "producer":
+        elif target == "consumer":
+            done = await self._end_consumer(kill=what == "kill")
+        elif target == "producer":
             done = await self._kill_producer()
         elif what == "nothing":
             return
         else:
-            done = await self._begin_outage(self._victim(whom), kill=what == "kill")
-        self._say(f"{card}: {done}")
+            done = await self._begin_outage(self._server_to_end(target), kill=what == "kill")
+        self._report(f"{action}: {done}")
 
-    def _say(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         self._notes.note(what)
-        self._tell(what)
+        self._progress(what)
 
     # Resets.
 
@@ -146,70 +149,70 @@ class Chaos:
 
     # Members and producers.
 
-    async def _end_member(self, *, kill: bool) -> str:
-        """A killed member comes back, one that is stopped leaves for a while."""
+    async def _end_consumer(self, *, kill: bool) -> str:
+        """End a consumer: a killed one is started again soon, a stopped one stays away for a while."""
         groups = [group for group in self._groups if self._places(group)]
         if not groups:
-            return "there is none to spare"
+            return "no consumer may be ended"
         group = self._chance.choice(groups)
         place = self._chance.choice(self._places(group))
-        await self._crew.end(place, kill=kill)
-        self.counts["member killed" if kill else "member left"] += 1
+        await self._pool.end(place, kill=kill)
+        self.counts["consumer killed" if kill else "consumer left"] += 1
         if kill:
             await pause(self._chance.uniform(0, _LONGEST_ABSENCE))
-            await self._crew.start_member(group, place)
+            await self._pool.start_consumer(group, place)
         return place
 
     def _places(self, group: Group) -> list[str]:
-        """Members that may be ended; a group of one has no other."""
-        first = 0 if group.members == 1 else 1
+        """Return the consumers that may be ended: all but the first, or the only one of a group."""
+        first = 0 if group.consumers == 1 else 1
         return [
             place
-            for place in (f"{group.name}-{number}" for number in range(first, group.members + 1))
-            if place in self._crew.workers
+            for place in (f"{group.name}-{number}" for number in range(first, group.consumers + 1))
+            if place in self._pool.workers
         ]
 
     async def _join(self) -> str:
-        """One more member, up to one more than usual."""
+        """Start one more consumer, up to one more than usual."""
         vacant = [
             (group, f"{group.name}-{number}")
             for group in self._groups
-            if group.members > 1
-            for number in range(1, group.members + 1)
-            if f"{group.name}-{number}" not in self._crew.workers
+            if group.consumers > 1
+            for number in range(1, group.consumers + 1)
+            if f"{group.name}-{number}" not in self._pool.workers
         ]
         if not vacant:
             return "all processes run"
         group, place = self._chance.choice(vacant)
-        await self._crew.start_member(group, place)
-        self.counts["member joined"] += 1
+        await self._pool.start_consumer(group, place)
+        self.counts["consumer joined"] += 1
         return place
 
     async def fill_up(self) -> None:
-        """Every group has its members, and there is a second producer."""
+        """Start the consumers that groups lack."""
         for group in self._groups:
-            for number in range(group.members):
-                if f"{group.name}-{number}" not in self._crew.workers:
-                    await self._crew.start_member(group, f"{group.name}-{number}")
+            for number in range(group.consumers):
+                if f"{group.name}-{number}" not in self._pool.workers:
+                    await self._pool.start_consumer(group, f"{group.name}-{number}")
 
     async def _kill_producer(self) -> str:
-        await self._crew.end(MORTAL_PRODUCER, kill=True)
-        await self._crew.start_producer(MORTAL_PRODUCER, self._options.rate / 2)
+        await self._pool.end(KILLABLE_PRODUCER, kill=True)
+        await self._pool.start_producer(KILLABLE_PRODUCER, self._options.rate / 2)
         self.counts["producer killed"] += 1
-        return MORTAL_PRODUCER
+        return KILLABLE_PRODUCER
 
     # Servers.
 
-    def _victim(self, whom: str) -> str:
+    def _server_to_end(self, target: str) -> str:
         brokers = sorted(self._cluster.brokers)
-        if whom == "broker":
-            return self._chance.choice(brokers[:-1] if self._is_sparing else brokers)
-        return NAMESRV if whom == NAMESRV else brokers[-1]
+        if target == "broker":
+            return self._chance.choice(brokers[:-1] if self._protects_servers else brokers)
+        return NAMESRV if target == NAMESRV else brokers[-1]
 
     async def _begin_outage(self, name: str, *, kill: bool) -> str:
-        """Others go on meanwhile, but one server is down at a time."""
-        if name == NAMESRV and self._is_sparing:
-            return "spared"
+        """End a server for some seconds while all else goes on; only one server is down at a time."""
+        if name == NAMESRV and self._protects_servers:
+            return "protected"
         if self._outage is not None:
             await self._outage
         seconds = self._chance.uniform(0, _LONGEST_OUTAGE)
@@ -224,4 +227,4 @@ class Chaos:
         self._notes.outage(ALL if name == NAMESRV else name[-1], since)
         kind = "name server" if name == NAMESRV else "broker"
         self.counts[f"{kind} {'killed' if kill else 'stopped'}"] += 1
-        self._say(f"{name} is back")
+        self._report(f"{name} is back")

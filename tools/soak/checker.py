@@ -1,7 +1,7 @@
-"""The accounting checker: reads what happened in order of time, and says which promise was broken.
+"""The accounting checker: reads the records in order of time and finds broken promises.
 
-It is a plain class over records. Memory grows by bits with the messages (see ``ledger``), with the open
-resets, refused and delayed messages, and by nothing else.
+It is a plain class over records. Its memory grows by bits for each message (see ``ledger``), and by an entry
+for each open reset, refused message and delayed message.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from tools.soak.order import QueueOrder
 from tools.soak.replay import Replay
 from tools.soak.retries import Retries
 from tools.soak.rules import GroupRules, kind_of
-from tools.soak.verdict import Law, Verdict
+from tools.soak.verdict import Verdict, ViolationKind
 
-# The clock's grain on both sides of a delay.
+# How far the two clock readings around a delay may be rounded.
 _DELAY_SLACK_US: Final = 5_000
 
 
 class Waits(NamedTuple):
-    """How long things take at most in this soak, µs, scaled.
+    """The longest times that things may take in this soak, µs, scaled.
 
     Attributes:
-        commit: until what a live member has accepted is committed and on the broker's disk.
-        register: until a new name server has heard of all brokers, and the clients from it.
-        reset: how long before and after a classic or server reset a message may be lost to its races.
+        commit: until a message that a living consumer accepted is committed and on the broker's disk.
+        register: until a new name server knows all brokers, and the clients have learned of them from it.
+        reset: how long before and after a classic or server reset its known races may lose a message.
     """
 
     commit: int
@@ -38,7 +38,7 @@ class Waits(NamedTuple):
 
 
 class _Group:
-    """One group's side of the accounts."""
+    """The accounts of one group."""
 
     def __init__(self, rules: GroupRules, verdict: Verdict) -> None:
         self.rules = rules
@@ -53,7 +53,7 @@ class _Group:
 
 
 class Checker:
-    """Feed it every record, then ``finish``."""
+    """Checks a history: ``feed`` takes every record, then ``finish`` returns the verdict."""
 
     def __init__(self, groups: Sequence[GroupRules], waits: Waits) -> None:
         self.verdict = Verdict()
@@ -62,11 +62,11 @@ class Checker:
         self._groups = {rules.name: _Group(rules, self.verdict) for rules in groups}
         # Undelivered delayed messages, and their delivery times.
         self._due: dict[MessageId, int] = {}
-        # Queue and the producer that sends to it in order, to the last number seen there and its offset.
+        # (queue, producer that sends to it in order) to the last number seen there and its offset.
         self._sent_in_order: dict[tuple[str, int], tuple[int, int]] = {}
 
     def feed(self, header: Header, record: Record) -> None:
-        """The next record in order of time."""
+        """Take the next record in order of time."""
         match record:
             case Delivery():
                 self._delivery(header, record)
@@ -94,9 +94,9 @@ class Checker:
             self._place(message, record.queue, record.offset, record.at)
 
     def _place(self, message: MessageId, queue: str, offset: int, at: int) -> None:
-        other = self._ledger.lies_at(message, queue, offset, at)
+        other = self._ledger.record_place(message, queue, offset, at)
         if other is not None:
-            self.verdict.add(Law.TWO_IN_ONE_PLACE, f"{queue} {offset}: {other}, then {message}")
+            self.verdict.add(ViolationKind.TWO_IN_ONE_PLACE, f"{queue} {offset}: {other}, then {message}")
 
     # Consumers.
 
@@ -108,13 +108,13 @@ class Checker:
         topic = self._topic_of(message, record)
         if topic is None:
             self.verdict.add(
-                Law.INVENTED, f"{where}: {message if record.producer >= 0 else 'a damaged body'}"
+                ViolationKind.INVENTED, f"{where}: {message if record.producer >= 0 else 'a damaged body'}"
             )
             return
         kind = kind_of(topic, message)
         if not group.rules.wants(kind):
-            law = Law.ROLLED_BACK if topic == TRANSACTION else Law.WRONG_QUEUE
-            self.verdict.add(law, f"{where}: {message}, {kind}")
+            violation = ViolationKind.ROLLED_BACK if topic == TRANSACTION else ViolationKind.WRONG_QUEUE
+            self.verdict.add(violation, f"{where}: {message}, {kind}")
             return
         if not group.receipts.add(message):
             group.repeated += 1
@@ -124,9 +124,9 @@ class Checker:
             group.retries.delivered(message, record)
         self._check_due(where, message, record)
         if record.queue[0] == RETRY:
-            other = group.retry_places.lies_at(message, record.queue, record.offset, record.at)
+            other = group.retry_places.record_place(message, record.queue, record.offset, record.at)
             if other is not None:
-                self.verdict.add(Law.TWO_IN_ONE_PLACE, f"{where}: {other}, then {message}")
+                self.verdict.add(ViolationKind.TWO_IN_ONE_PLACE, f"{where}: {other}, then {message}")
             return
         self._place(message, record.queue, record.offset, record.at)
         self._check_replays(group, record)
@@ -134,7 +134,7 @@ class Checker:
             self._check_order(group, header, record)
 
     def _topic_of(self, message: MessageId, record: Delivery) -> str | None:
-        """The topic it was sent to, if it was."""
+        """Return the topic that the message was sent to, None if it was not sent."""
         candidates = self._all_topics if record.queue[0] == RETRY else record.queue[0]
         for topic in candidates:
             if self._ledger.knows(message, kind_of(topic, message)):
@@ -149,7 +149,7 @@ class Checker:
         due = self._due.get(message)
         if due is not None and record.at < due - _DELAY_SLACK_US:
             self.verdict.add(
-                Law.TOO_EARLY, f"{where}: {message} came {(due - record.at) / 1000:.0f} ms early"
+                ViolationKind.TOO_EARLY, f"{where}: {message} came {(due - record.at) / 1000:.0f} ms early"
             )
         elif due is not None:
             late = (record.at - due) // 1000
@@ -185,7 +185,7 @@ class Checker:
         if record.offset > offset:
             if record.number < number:
                 self.verdict.add(
-                    Law.SENT_IN_ORDER,
+                    ViolationKind.SENT_IN_ORDER,
                     f"{record.queue}: number {number} of producer {record.producer} is at {offset},"
                     f" number {record.number} at {record.offset}",
                 )
@@ -204,7 +204,7 @@ class Checker:
                 group.replays[queue].append(Replay(queue, record.mode, target, end))
 
     def _outage(self, record: Outage) -> None:
-        # A new name server knows a broker, and so its clients, only when it has registered again.
+        # A new name server, and so a client, knows a broker only after the broker has registered again.
         until = record.at + (self._waits.register if record.broker == ALL else 0)
         for group in self._groups.values():
             for queue, order in group.queues.items():
@@ -215,14 +215,16 @@ class Checker:
         message = MessageId(record.producer, record.number)
         group = self._groups[record.group]
         if group.retries is None:
-            self.verdict.add(Law.DEAD_LETTER, f"{record.group}: {message}, of a group that refuses nothing")
+            self.verdict.add(
+                ViolationKind.DEAD_LETTER, f"{record.group}: {message}, but this group refuses no message"
+            )
             return
         group.retries.dead_letter(message)
 
     # The end.
 
     def finish(self) -> Verdict:
-        """Whatever is still missing now is lost."""
+        """Count every message that is still missing as lost, and return the verdict."""
         verdict = self.verdict
         verdict.counts["sent"] = self._ledger.count_sent()
         verdict.counts["acknowledged"] = self._ledger.count_acked()
@@ -252,17 +254,17 @@ class Checker:
                 self.verdict.counts[f"{name}: lost to the known races of its resets"] += 1
                 continue
             where = "" if place is None else f", {place.queue} {place.offset}"
-            self.verdict.add(Law.LOST, f"{name}: {message}{where}")
+            self.verdict.add(ViolationKind.LOST, f"{name}: {message}{where}")
 
     def _is_near_reset(self, group: _Group, second: int) -> bool:
-        """Whether a message of that second may have been pending when a reset came."""
+        """True if a message stored in that second may have been pending when a reset came."""
         return any(abs(at - second * 1_000_000) <= self._waits.reset for at in group.resets)
 
     def _finish_replay(self, name: str, group: _Group, replay: Replay) -> None:
         self._count_replay(group, replay)
         if replay.mode == "fenced":
             self.verdict.add(
-                Law.NOT_REPLAYED,
+                ViolationKind.NOT_REPLAYED,
                 f"{name}: {replay.queue} was reset to {replay.begin}; of the {replay.end - replay.begin}"
-                f" up to {replay.end}, {replay.missing} did not come again",
+                f" messages before {replay.end}, {replay.missing} were not delivered again",
             )

@@ -1,4 +1,4 @@
-"""Members of the soak's consumer groups."""
+"""The consumers of the soak: push, orderly, lite pull and pull."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.properties import RETRY_TOPIC
 from rewindmq.protocol.message_queue import MessageQueue
+from tools.soak.context import WorkerContext
 from tools.soak.journal import ACCEPTED, REFUSED, SUSPENDED, Delivery, now_us, queue_token
 from tools.soak.message import RETRY, TOPICS, MessageId, failures_of, read_body
 from tools.soak.options import Group
 from tools.soak.pauses import pause
-from tools.soak.stage import Stage
 
 _LETTERS: Final = {name: letter for letter, name in TOPICS.items()}
-_NOBODY: Final = MessageId(-1, -1)
-# At most, where a listener takes its time.
+_UNKNOWN: Final = MessageId(-1, -1)
+# The longest time, s, that a slow listener call takes.
 _SLOW_SECONDS: Final = 0.2
-_PUT_OFF: Final = 0.01
+_SUSPEND_SHARE: Final = 0.01
 _LOOK_SECONDS: Final = 1.0
-# Until a puller asks again for a queue that had no message, or whose broker refused.
+# Until a puller pulls again from a queue that had no message, or whose broker refused the pull.
 _EMPTY_SECONDS: Final = 0.25
 _FAILED_SECONDS: Final = 0.5
 
@@ -42,31 +42,31 @@ _log = logging.getLogger(__name__)
 
 
 class _Listener:
-    """What every kind of listener does with messages: journal them with the verdict, before giving it."""
+    """The part that all listeners share: write deliveries with the verdict to the journal, then return it."""
 
-    def __init__(self, stage: Stage) -> None:
-        assert stage.group is not None
-        self.group: Group = stage.group
-        self._stage = stage
+    def __init__(self, context: WorkerContext) -> None:
+        assert context.group is not None
+        self.group: Group = context.group
+        self._context = context
         self.random = random.Random()
-        self._limit = None if "retries" in stage.without else stage.group.rules.max_reconsume_times
+        self._limit = None if "retries" in context.without else context.group.rules.max_reconsume_times
 
     def refuses(self, messages: Sequence[MessageExt]) -> bool:
-        """Whether one of them is still to be refused."""
+        """True if a listener still has to refuse one of the messages."""
         limit = self._limit
         return limit is not None and any(
-            failures_of(read_body(message.body) or _NOBODY, limit) > message.reconsume_times
+            failures_of(read_body(message.body) or _UNKNOWN, limit) > message.reconsume_times
             for message in messages
         )
 
     def journal(self, messages: Sequence[MessageExt], verdict: str) -> None:
         if not messages:
             return
-        chain = self._stage.chain()
-        self._stage.journal.deliveries([_delivery(message, verdict, chain) for message in messages])
-        self._stage.counts["delivered"] += len(messages)
+        chain = self._context.chain()
+        self._context.journal.deliveries([_delivery(message, verdict, chain) for message in messages])
+        self._context.counts["delivered"] += len(messages)
 
-    async def linger(self) -> None:
+    async def delay_sometimes(self) -> None:
         """Be slow now and then."""
         if self.random.random() < self.group.slow:
             await pause(self.random.random() * _SLOW_SECONDS)
@@ -75,20 +75,22 @@ class _Listener:
 def _delivery(message: MessageExt, verdict: str, chain: int) -> Delivery:
     topic = RETRY if RETRY_TOPIC in message.properties else _LETTERS[message.topic]
     queue = queue_token(topic, message.broker_name, message.queue_id)
-    who = read_body(message.body) or _NOBODY
-    return Delivery(now_us(), queue, message.queue_offset, *who, message.reconsume_times, verdict, chain)
+    message_id = read_body(message.body) or _UNKNOWN
+    return Delivery(
+        now_us(), queue, message.queue_offset, *message_id, message.reconsume_times, verdict, chain
+    )
 
 
-def _push_consumer(stage: Stage, batch: int) -> PushConsumer:
-    assert stage.group is not None
-    rules = stage.group.rules
+def _push_consumer(context: WorkerContext, batch: int) -> PushConsumer:
+    assert context.group is not None
+    rules = context.group.rules
     consumer = PushConsumer(
         rules.name,
-        stage.namesrv,
-        runtime=stage.runtime,
-        profile=stage.profile,
+        context.namesrv,
+        runtime=context.runtime,
+        profile=context.profile,
         consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        consume_thread_max=stage.group.threads,
+        consume_thread_max=context.group.threads,
         consume_message_batch_max_size=batch,
         max_reconsume_times=rules.max_reconsume_times,
     )
@@ -98,77 +100,79 @@ def _push_consumer(stage: Stage, batch: int) -> PushConsumer:
     return consumer
 
 
-async def consume_pushed(stage: Stage) -> None:
-    """A concurrent member; a group that refuses messages gets them one by one."""
-    listener = _Listener(stage)
+async def consume_pushed(context: WorkerContext) -> None:
+    """Run a concurrent push consumer; a group that refuses messages gets them one by one."""
+    listener = _Listener(context)
 
     async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         is_refused = listener.refuses(messages)
         listener.journal(messages, REFUSED if is_refused else ACCEPTED)
-        await listener.linger()
+        await listener.delay_sometimes()
         if is_refused:
             return ConsumeConcurrentlyStatus.RECONSUME_LATER
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-    consumer = _push_consumer(stage, 4 if listener.group.rules.max_reconsume_times is None else 1)
+    consumer = _push_consumer(context, 4 if listener.group.rules.max_reconsume_times is None else 1)
     consumer.register_message_listener(listen)
     async with consumer:
-        await stage.ending.wait()
+        await context.ending.wait()
 
 
-async def consume_orderly(stage: Stage) -> None:
-    """An orderly member, which asks for a message once more now and then."""
-    listener = _Listener(stage)
+async def consume_orderly(context: WorkerContext) -> None:
+    """Run an orderly push consumer that suspends its queue now and then."""
+    listener = _Listener(context)
 
     async def listen(messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
-        is_put_off = listener.random.random() < _PUT_OFF
-        listener.journal(messages, SUSPENDED if is_put_off else ACCEPTED)
-        await listener.linger()
-        if is_put_off:
+        is_suspended = listener.random.random() < _SUSPEND_SHARE
+        listener.journal(messages, SUSPENDED if is_suspended else ACCEPTED)
+        await listener.delay_sometimes()
+        if is_suspended:
             context.suspend_current_queue_time_millis = 1_000
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
         return ConsumeOrderlyStatus.SUCCESS
 
-    consumer = _push_consumer(stage, 1)
+    consumer = _push_consumer(context, 1)
     consumer.register_orderly_listener(listen)
     async with consumer:
-        await stage.ending.wait()
+        await context.ending.wait()
 
 
-async def consume_lite(stage: Stage) -> None:
-    """A lite pull consumer, which commits by itself."""
-    assert stage.group is not None
-    listener = _Listener(stage)
+async def consume_lite(context: WorkerContext) -> None:
+    """Run a lite pull consumer with automatic commits."""
+    assert context.group is not None
+    listener = _Listener(context)
     consumer = LitePullConsumer(
-        stage.group.name,
-        stage.namesrv,
-        runtime=stage.runtime,
-        profile=stage.profile,
+        context.group.name,
+        context.namesrv,
+        runtime=context.runtime,
+        profile=context.profile,
         consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
     )
-    for topic in stage.group.rules.topics:
+    for topic in context.group.rules.topics:
         consumer.subscribe(TOPICS[topic])
     async with consumer:
-        while not stage.ending.is_set():
-            # Polled messages count as consumed, so they are written down before anything else can happen.
+        while not context.ending.is_set():
+            # Polled messages count as consumed, so they enter the journal before anything else happens.
             listener.journal(await consumer.poll(), ACCEPTED)
-            await listener.linger()
+            await listener.delay_sometimes()
 
 
-async def consume_pulling(stage: Stage) -> None:
-    """A pull consumer: all queues, offsets stored by itself."""
-    assert stage.group is not None
-    consumer = PullConsumer(stage.group.name, stage.namesrv, runtime=stage.runtime, profile=stage.profile)
-    listener = _Listener(stage)
+async def consume_pulling(context: WorkerContext) -> None:
+    """Run a pull consumer that pulls from all queues and stores its offsets itself."""
+    assert context.group is not None
+    consumer = PullConsumer(
+        context.group.name, context.namesrv, runtime=context.runtime, profile=context.profile
+    )
+    listener = _Listener(context)
     pulled: set[MessageQueue] = set()
     async with consumer, asyncio.TaskGroup() as pulling:
-        while not stage.ending.is_set():
-            for topic in stage.group.rules.topics:
-                # A name server that has just begun does not know all of them.
+        while not context.ending.is_set():
+            for topic in context.group.rules.topics:
+                # A name server that has just started does not know all queues yet.
                 for queue in await _queues(consumer, TOPICS[topic]):
                     if queue not in pulled:
                         pulled.add(queue)
-                        pulling.create_task(_pull(stage, consumer, listener, queue))
+                        pulling.create_task(_pull(context, consumer, listener, queue))
             await pause(_LOOK_SECONDS)
 
 
@@ -180,10 +184,12 @@ async def _queues(consumer: PullConsumer, topic: str) -> list[MessageQueue]:
         return []
 
 
-async def _pull(stage: Stage, consumer: PullConsumer, listener: _Listener, queue: MessageQueue) -> None:
-    """One queue, from where the group stands."""
+async def _pull(
+    context: WorkerContext, consumer: PullConsumer, listener: _Listener, queue: MessageQueue
+) -> None:
+    """Pull from one queue, from the group's committed offset on."""
     offset = -1
-    while not stage.ending.is_set():
+    while not context.ending.is_set():
         try:
             if offset < 0:
                 offset = max(0, await consumer.fetch_consume_offset(queue, from_store=True))

@@ -1,4 +1,4 @@
-"""Whether a soak has put to the test what it is there for: a promise that nothing could break is not kept."""
+"""Checks that a soak exercised every action and feature; otherwise its promises were not tested."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import Counter
 from typing import Final
 
 from tools.soak.options import SoakOptions
-from tools.soak.verdict import Law, Verdict
+from tools.soak.verdict import Verdict, ViolationKind
 
-# Shorter soaks may well miss something.
+# A shorter soak may miss some kinds of action.
 MIN_MINUTES: Final = 1.5
 _KILLS: Final = (
     "broker killed",
     "broker stopped",
-    "member joined",
-    "member killed",
-    "member left",
+    "consumer joined",
+    "consumer killed",
+    "consumer left",
     "name server killed",
     "name server stopped",
     "producer killed",
@@ -24,7 +24,7 @@ _RESETS: Final = ("classic reset", "server reset", "fenced reset")
 
 
 def judge_coverage(options: SoakOptions, actions: Counter[str], verdict: Verdict) -> None:
-    """Every kind of action, and every feature that is not left out, has been seen."""
+    """Add a violation for every kind of action, and every included feature, that the soak did not show."""
     if options.minutes < MIN_MINUTES:
         return
     needed = [f"{group.name}: messages" for group in options.groups]
@@ -42,9 +42,9 @@ def judge_coverage(options: SoakOptions, actions: Counter[str], verdict: Verdict
         needed.append("SoakFenced: fenced rewinds of a queue, whole")
     for what in needed:
         if not verdict.counts[what]:
-            verdict.add(Law.EMPTY, what)
+            verdict.add(ViolationKind.EMPTY, what)
     expected = [] if "kills" in options.without else list(_KILLS)
     expected += [] if "resets" in options.without else _RESETS
     for what in expected:
         if not actions[what]:
-            verdict.add(Law.EMPTY, what)
+            verdict.add(ViolationKind.EMPTY, what)

@@ -1,4 +1,4 @@
-"""Ends a soak: waits until each group has consumed every queue to its end."""
+"""The end of a soak: waits until each group has consumed every queue to its end, and reads dead letters."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _PATIENCE: Final = 90.0
 async def drain(
     admin: AdminClient, groups: Sequence[Group], delivered: Callable[[], int], quiet_seconds: float
 ) -> list[str]:
-    """Wait until every group has committed all there is, and nothing has been delivered for a while.
+    """Wait until every group has committed every message, and no message has been delivered for a while.
 
     Returns:
-        What is still open when patience is at an end; nothing, as it should be.
+        What is still open when the time is up, a line each; empty if all is consumed.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _PATIENCE + 4 * quiet_seconds
@@ -43,7 +43,7 @@ async def drain(
         if now - quiet_since >= quiet_seconds and not behind:
             return []
         if now > deadline:
-            return behind or ["deliveries go on and on"]
+            return behind or ["deliveries do not end"]
 
 
 async def _behind(admin: AdminClient, groups: Sequence[Group]) -> list[str]:
@@ -61,7 +61,7 @@ async def _behind(admin: AdminClient, groups: Sequence[Group]) -> list[str]:
             if entry.consumer_offset < entry.broker_offset
         ]
         behind += [
-            f"{group.name}: nothing of {TOPICS[letter]}"
+            f"{group.name}: no offsets in {TOPICS[letter]}"
             for letter in group.rules.topics
             if TOPICS[letter] not in seen
         ]
@@ -69,7 +69,7 @@ async def _behind(admin: AdminClient, groups: Sequence[Group]) -> list[str]:
 
 
 async def make_readable(admin: AdminClient, group: Group, addresses: Sequence[str]) -> None:
-    """Let a group's dead letters be read, which 4.2.0 does not by itself.
+    """Make a group's dead letter queue readable, which a 4.2.0 broker does not do by itself.
 
     Raises:
         RewindMQError: a broker refused.
@@ -83,7 +83,7 @@ async def make_readable(admin: AdminClient, group: Group, addresses: Sequence[st
 
 
 async def journal_dead_letters(group: Group, consumer: PullConsumer, journal: JournalWriter) -> None:
-    """Read a group's dead letters, if it has any.
+    """Write a group's dead letters, if any, to the journal.
 
     Raises:
         RewindMQError: they cannot be read.
@@ -104,8 +104,8 @@ async def _journal_queue(
     while True:
         result = await consumer.pull(queue, "*", offset, 32)
         for message in result.messages:
-            who = read_body(message.body) or MessageId(-1, -1)
-            journal.dead_letter(DeadLetter(now_us(), group.name, *who))
+            message_id = read_body(message.body) or MessageId(-1, -1)
+            journal.dead_letter(DeadLetter(now_us(), group.name, *message_id))
         if result.status is PullStatus.NO_NEW_MSG:
             return
         offset = result.next_begin_offset

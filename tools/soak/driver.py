@@ -1,4 +1,4 @@
-"""One soak from beginning to end."""
+"""Runs one soak from its start to the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewindmq.client.pull.pull_consumer import PullConsumer
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import system_runtime
-from tools.soak.chaos import MORTAL_PRODUCER, NAMESRV, Chaos
+from tools.soak.chaos import KILLABLE_PRODUCER, NAMESRV, Chaos
 from tools.soak.checker import Checker
 from tools.soak.coverage import MIN_MINUTES, judge_coverage
 from tools.soak.drain import drain, journal_dead_letters, make_readable
@@ -32,17 +32,17 @@ from tools.soak.options import (
     SoakOptions,
 )
 from tools.soak.pauses import pause
-from tools.soak.processes import Crew
+from tools.soak.processes import WorkerPool
 from tools.soak.report import Report
 from tools.soak.resets import Rewinder
-from tools.soak.verdict import Law, Verdict
+from tools.soak.verdict import Verdict, ViolationKind
 
-_PRODUCERS: Final = ("producer-0", MORTAL_PRODUCER)
+_PRODUCERS: Final = ("producer-0", KILLABLE_PRODUCER)
 _BROKERS: Final = 2
 _SAMPLE_SECONDS: Final = 1.0
 _PROGRESS_SECONDS: Final = 10.0
-_MOST_DISK: Final = 2 << 30
-# Small files of the log, so that a soak goes through many.
+_MAX_DISK_BYTES: Final = 2 << 30
+# Small commit log files, so that a soak fills many.
 _BROKER_CONFIG: Final = {
     "mappedFileSizeCommitLog": 16 << 20,
     "messageDelayLevel": DELAY_LEVELS,
@@ -54,41 +54,41 @@ _ERROR: Final = re.compile(r"Traceback \(most recent call last\)| CRITICAL ")
 
 
 class Soak:
-    """The cast of a soak, and what it goes through.
+    """A soak: its cluster, workers and actions, and the order in which they run.
 
     Args:
-        tell: given a line for people now and then.
+        progress: called with a progress line for people now and then.
     """
 
-    def __init__(self, options: SoakOptions, tell: Callable[[str], None]) -> None:
+    def __init__(self, options: SoakOptions, progress: Callable[[str], None]) -> None:
         self._options = options
-        self._tell = tell
+        self._progress = progress
         self._watch = MemoryWatch()
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
         self._extra = Verdict()
         self._cluster: AsyncLocalCluster
-        self._crew: Crew
+        self._pool: WorkerPool
         self._chaos: Chaos
         self._brokers: list[str] = []
         self._peak_disk = 0
 
     async def run(self) -> Report:
-        """The soak, its drain and the accounts.
+        """Run the soak, drain the queues and return the report.
 
         Raises:
-            RewindMQError: it could not begin, or not go on.
+            RewindMQError: the soak cannot start or go on.
             OSError: the directory cannot be written.
         """
         options = self._options
         options.journals.mkdir(parents=True)
-        async with self._stage() as admin:
-            watching = asyncio.create_task(self._watch_over())
+        async with self._started_cluster() as admin:
+            watching = asyncio.create_task(self._monitor())
             try:
                 await self._begin()
-                await self._disturb()
+                await self._run_actions()
                 ended = self._now()
-                await self._come_to_rest(admin)
+                await self._drain(admin)
             finally:
                 watching.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
@@ -96,7 +96,7 @@ class Soak:
         return await asyncio.to_thread(self._judge, ended)
 
     @asynccontextmanager
-    async def _stage(self) -> AsyncIterator[AdminClient]:
+    async def _started_cluster(self) -> AsyncIterator[AdminClient]:
         options = self._options
         async with AsyncExitStack() as exits:
             self._cluster = await exits.enter_async_context(
@@ -116,19 +116,19 @@ class Soak:
             )
             self._brokers = list(self._cluster.brokers)
             await self._make_topics(admin)
-            self._crew = Crew(options, address)
-            exits.push_async_callback(self._crew.close)
+            self._pool = WorkerPool(options, address)
+            exits.push_async_callback(self._pool.close)
             notes = JournalWriter(options.journals / f"driver{SUFFIX}", Header("driver"))
             resets = JournalWriter(options.journals / f"resets{SUFFIX}", Header("resets"))
             for journal in (notes, resets):
                 exits.callback(journal.close)
             rewinder = Rewinder(admin, resets, random.Random(options.seed))
             self._chaos = Chaos(
-                options, options.groups, self._cluster, self._crew, rewinder, notes, self._remark
+                options, options.groups, self._cluster, self._pool, rewinder, notes, self._report
             )
             await self._chaos.fill_up()
             for place in _PRODUCERS:
-                await self._crew.start_producer(place, options.rate / len(_PRODUCERS))
+                await self._pool.start_producer(place, options.rate / len(_PRODUCERS))
             yield admin
 
     async def _make_topics(self, admin: AdminClient) -> None:
@@ -140,24 +140,24 @@ class Soak:
     # While it runs.
 
     async def _begin(self) -> None:
-        """Wait until every process of every group gets messages.
+        """Wait until every process of every group has sent or received messages.
 
         Raises:
-            ClusterError: one does not.
+            ClusterError: a process has not.
         """
         deadline = self._loop.time() + _START_SECONDS
-        while idle := [place for place, worker in self._crew.workers.items() if not worker.is_at_work]:
+        while idle := [place for place, worker in self._pool.workers.items() if not worker.is_at_work]:
             if self._loop.time() > deadline:
-                raise ClusterError(f"{', '.join(idle)} did not begin to work; see their logs")
+                raise ClusterError(f"{', '.join(idle)} sent and received nothing; see their logs")
             await pause(_SAMPLE_SECONDS)
 
-    async def _disturb(self) -> None:
-        """Producers send, and the cards are dealt, until the time is up."""
-        await self._chaos.open()
+    async def _run_actions(self) -> None:
+        """Carry out the actions while producers send, until the time is up."""
+        await self._chaos.run_opening()
         self._began = self._loop.time()
         self._watch = MemoryWatch()
-        chaos = asyncio.create_task(self._chaos.go_on())
-        settling = self._loop.call_later(self._options.settled / 2, self._chaos.spare)
+        chaos = asyncio.create_task(self._chaos.run())
+        settling = self._loop.call_later(self._options.settled / 2, self._chaos.protect_servers)
         try:
             await asyncio.wait((chaos,), timeout=self._options.seconds)
         finally:
@@ -166,55 +166,55 @@ class Soak:
             with contextlib.suppress(asyncio.CancelledError):
                 await chaos
 
-    async def _watch_over(self) -> None:
-        """Sample memory, look for processes that are gone, say how it goes."""
+    async def _monitor(self) -> None:
+        """Sample memory, look for processes that have ended, and print progress."""
         next_line = 0.0
         while True:
             now = self._now()
             self._watch.sample(now, self._pids())
-            for place in self._crew.collect_the_dead():
-                self._remark(f"{place} ended by itself: {self._crew.ended_by_themselves[-1]}")
+            for place in self._pool.collect_ended():
+                self._report(f"{place} ended by itself: {self._pool.ended_by_themselves[-1]}")
             if now >= next_line:
                 next_line = now + _PROGRESS_SECONDS
                 self._peak_disk = max(
                     self._peak_disk, await asyncio.to_thread(disk_used, self._options.directory)
                 )
-                if self._peak_disk > _MOST_DISK:
-                    self._extra.add(Law.DRAIN, f"the disk holds {self._peak_disk >> 20} MiB")
-                self._progress(now)
+                if self._peak_disk > _MAX_DISK_BYTES:
+                    self._extra.add(ViolationKind.DRAIN, f"the files take {self._peak_disk >> 20} MiB")
+                self._report_counts(now)
             await pause(_SAMPLE_SECONDS)
 
     def _pids(self) -> dict[int, str]:
         servers = [self._cluster.namesrv, *self._cluster.brokers.values()]
-        return {server.pid: server.name for server in servers if server.is_running} | self._crew.pids()
+        return {server.pid: server.name for server in servers if server.is_running} | self._pool.pids()
 
-    def _progress(self, now: float) -> None:
-        crew = self._crew
-        self._tell(
-            f"{now:6.0f} s  sent {crew.count('sent'):,}  acknowledged {crew.count('acked'):,}"
-            f"  delivered {crew.count('delivered'):,}  actions {self._chaos.counts.total()}"
+    def _report_counts(self, now: float) -> None:
+        pool = self._pool
+        self._progress(
+            f"{now:6.0f} s  sent {pool.count('sent'):,}  acknowledged {pool.count('acked'):,}"
+            f"  delivered {pool.count('delivered'):,}  actions {self._chaos.counts.total()}"
             f"  disk {self._peak_disk >> 20} MiB"
         )
 
-    def _remark(self, what: str) -> None:
-        self._tell(f"{self._now():6.0f} s  {what}")
+    def _report(self, what: str) -> None:
+        self._progress(f"{self._now():6.0f} s  {what}")
 
     def _now(self) -> float:
         return self._loop.time() - self._began
 
     # The end.
 
-    async def _come_to_rest(self, admin: AdminClient) -> None:
+    async def _drain(self, admin: AdminClient) -> None:
         """Stop all disturbances and wait until every sent message has arrived."""
-        options, crew = self._options, self._crew
-        self._remark("no more disturbances; draining")
+        options, pool = self._options, self._pool
+        self._report("no more disturbances; draining")
         await self._chaos.fill_up()
         for place in _PRODUCERS:
-            if place in crew.workers:
-                crew.workers[place].tell_to_stop_sending()
-        behind = await drain(admin, options.groups, lambda: crew.count("delivered"), options.quiet_seconds)
+            if place in pool.workers:
+                pool.workers[place].tell_to_stop_sending()
+        behind = await drain(admin, options.groups, lambda: pool.count("delivered"), options.quiet_seconds)
         for line in behind:
-            self._extra.add(Law.DRAIN, line)
+            self._extra.add(ViolationKind.DRAIN, line)
         runtime = system_runtime(time_scale=options.time_scale)
         journal = JournalWriter(options.journals / f"letters{SUFFIX}", Header("letters"))
         try:
@@ -230,20 +230,20 @@ class Soak:
             runtime.workers.close()
 
     def _judge(self, ended: float) -> Report:
-        """Go through the journals, the samples and the logs."""
+        """Check the journals, the memory samples and the logs."""
         options = self._options
         checker = Checker([group.rules for group in options.groups], options.waits)
         for header, record in read_journals(options.journals):
             checker.feed(header, record)
         verdict = checker.finish()
         needed = {NAMESRV, max(self._brokers), _PRODUCERS[0]}
-        needed |= {f"{group.name}-0" for group in options.groups if group.members > 1}
+        needed |= {f"{group.name}-0" for group in options.groups if group.consumers > 1}
         if options.minutes < MIN_MINUTES:
             needed.clear()
         grown = judge_memory(self._watch, options.settled, ended, frozenset(needed), verdict)
         judge_coverage(options, self._chaos.counts, verdict)
-        for line in self._crew.ended_by_themselves:
-            verdict.add(Law.DIED, line)
+        for line in self._pool.ended_by_themselves:
+            verdict.add(ViolationKind.DIED, line)
         for path in sorted((options.directory / "logs").glob("*.log")):
             judge_log(path, verdict)
         for violation in self._extra.violations:
@@ -252,15 +252,15 @@ class Soak:
 
 
 def judge_log(path: Path, verdict: Verdict) -> None:
-    """No process may log an error that it did not foresee."""
+    """Add a violation for every unexpected error in a process's log."""
     with path.open(errors="replace") as lines:
         for line in lines:
             if _ERROR.search(line):
-                verdict.add(Law.LOG, f"{path.name}: {line.strip()[:400]}")
+                verdict.add(ViolationKind.LOG, f"{path.name}: {line.strip()[:400]}")
 
 
 def disk_used(directory: Path) -> int:
-    """Bytes that the files take on disk; files may go meanwhile."""
+    """Return how many bytes the files take on disk; files may disappear meanwhile."""
     used = 0
     for path in directory.rglob("*"):
         with contextlib.suppress(FileNotFoundError):

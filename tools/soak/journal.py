@@ -1,8 +1,8 @@
-"""The journals: what every process of the soak writes down, a line for each thing that happened.
+"""The journals: each process of the soak writes a line for each thing that it does.
 
-Each line is written by one ``write`` of its own before the thing it tells of can have any effect elsewhere:
-a producer's intent before the send, a consumer's delivery before the listener answers. So ``kill -9`` loses
-no line that matters; the operating system keeps what was written. A line that the kill has cut is left out.
+Each line is one ``write`` call before its event can have an effect elsewhere: a producer's intent before
+the send, a consumer's delivery before the listener returns. So ``kill -9`` loses no line that matters: the
+operating system keeps what was written. The reader leaves out a last line that the kill cut short.
 
 Times are µs of CLOCK_MONOTONIC, which all processes of one machine share. A file begins with a header line.
 """
@@ -21,12 +21,12 @@ SUFFIX: Final = ".journal"
 
 
 class Header(NamedTuple):
-    """The first line: whose journal it is.
+    """The first line of a journal: which process writes it.
 
     Attributes:
         owner: the process.
-        group: the consumer group; "" in producers' and the driver's.
-        producer: the producer's number; -1 in others.
+        group: the consumer group; "" for producers and the driver.
+        producer: the producer's number; -1 for other processes.
     """
 
     owner: str
@@ -35,7 +35,7 @@ class Header(NamedTuple):
 
 
 class Intent(NamedTuple):
-    """A message is about to be sent. ``delay_us`` is how long it may not be delivered yet."""
+    """A producer is about to send a message, which may not be delivered for ``delay_us`` µs."""
 
     at: int
     number: int
@@ -44,7 +44,7 @@ class Intent(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """A broker has taken it; ``queue`` is "" where the place is not known yet."""
+    """A broker has stored a message; ``queue`` is "" if the place is not known yet."""
 
     at: int
     number: int
@@ -53,12 +53,12 @@ class Ack(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """A listener was called with it.
+    """A listener was called with a message.
 
     Attributes:
-        queue: where it was taken from, see ``queue_token``.
-        producer: -1 when the body is not one that was sent.
-        verdict: what the listener answers: one of ACCEPTED, REFUSED, SUSPENDED.
+        queue: where it was pulled from, see ``queue_token``.
+        producer: -1 if the body is not that of a sent message.
+        verdict: what the listener returns: ACCEPTED, REFUSED or SUSPENDED.
         chain: the number of the ProcessQueue, in this process.
     """
 
@@ -73,10 +73,10 @@ class Delivery(NamedTuple):
 
 
 class Reset(NamedTuple):
-    """A reset was asked for, or answered with success.
+    """A reset was requested, or has succeeded.
 
     Attributes:
-        at: when it was asked for.
+        at: when it was requested.
         mode: TRIED if the outcome is unknown, else the mode of the reset.
         targets: queue to offset.
     """
@@ -97,7 +97,7 @@ class DeadLetter(NamedTuple):
 
 
 class Outage(NamedTuple):
-    """A broker, by its letter, serves again, or the name server, for ALL; it did not since ``since``."""
+    """A broker (its letter) or the name server (ALL) serves again after an outage that began at ``since``."""
 
     at: int
     broker: str
@@ -105,7 +105,7 @@ class Outage(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What the driver did, for people to read."""
+    """An action of the driver, for people to read."""
 
     at: int
     what: str
@@ -131,17 +131,17 @@ _FORMS: Final[dict[str, Callable[[list[str]], Record]]] = {
 
 
 def now_us() -> int:
-    """The clock of all journals."""
+    """Return the time of the clock that all journals share, µs."""
     return time.monotonic_ns() // 1000
 
 
 def queue_token(topic: str, broker_name: str, queue_id: int) -> str:
-    """A queue in four or five characters: the topic's letter, the broker's, the number."""
+    """Return a queue in four or five characters: the topic's letter, the broker's letter, the queue id."""
     return f"{topic}{broker_name[-1]}{queue_id}"
 
 
 class JournalWriter:
-    """Appends to a journal of its own.
+    """Appends to a new journal.
 
     Raises:
         FileExistsError: the file exists already.
@@ -152,7 +152,7 @@ class JournalWriter:
         os.write(self._file, (json.dumps(header._asdict()) + "\n").encode())
 
     def intents(self, intents: list[Intent]) -> None:
-        """One write for the messages of a batch."""
+        """Write the intents of a batch at once."""
         lines = [f"I {i.at} {i.number} {i.topic} {i.delay_us}\n" for i in intents]
         os.write(self._file, "".join(lines).encode())
 
@@ -160,7 +160,7 @@ class JournalWriter:
         os.write(self._file, b"A %d %d %b %d\n" % (now_us(), number, queue.encode() or b"-", offset))
 
     def deliveries(self, deliveries: list[Delivery]) -> None:
-        """One write for the messages of a listener's call."""
+        """Write the deliveries of one listener call at once."""
         lines = ["D " + " ".join(map(str, delivery)) + "\n" for delivery in deliveries]
         os.write(self._file, "".join(lines).encode())
 
@@ -182,10 +182,12 @@ class JournalWriter:
 
 
 def read_journals(directory: Path) -> Iterator[tuple[Header, Record]]:
-    """All records of all journals by time; those of one file keep their order. Holds a line of each file.
+    """Yield all records of all journals by time; the records of one file keep their order.
+
+    Only one line of each file is in memory.
 
     Raises:
-        ValueError: a line that is whole is no record; names the file.
+        ValueError: a complete line is not a record; the text names the file.
     """
     return heapq.merge(
         *(_read(path) for path in sorted(directory.glob(f"*{SUFFIX}"))), key=lambda entry: entry[1].at

@@ -1,7 +1,7 @@
-"""What was sent: who is in the books, what was acknowledged, and where it lies.
+"""The accounts of the sent messages: which were sent, which were acknowledged, and where each is stored.
 
-Memory: for each message a bit here for "sent" and "acknowledged" and a bit for each group that got it; for
-each place in a queue 12 bytes. A million messages are some 15 MB.
+Memory: a bit for each message sent, one for each acknowledged, one for each group that got it; 12 bytes for
+each place in a queue. A million messages take some 15 MB.
 """
 
 from __future__ import annotations
@@ -24,52 +24,52 @@ class Place(NamedTuple):
 
 
 class Ledger:
-    """The producers' side of the accounts."""
+    """The accounts of what producers sent."""
 
     def __init__(self) -> None:
         # Producer to kind to the numbers sent.
         self._sent: dict[int, defaultdict[str, Bitmap]] = {}
         self._acked: defaultdict[int, Bitmap] = defaultdict(Bitmap)
-        # Queue to message by offset, 0 for unknown, and to the second it was first heard of there.
-        self._holds: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+        # Queue to message by offset (0: unknown), and to the second in which a record first named that place.
+        self._stored: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
         self._since: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
 
     def sent(self, message: MessageId, kind: str) -> None:
-        """It is in the books from now on."""
+        """Record that the message was sent."""
         self._sent.setdefault(message.producer, defaultdict(Bitmap))[kind].add(message.number)
 
     def acked(self, message: MessageId) -> None:
-        """A broker has promised to keep it."""
+        """Record that a broker acknowledged the message."""
         self._acked[message.producer].add(message.number)
 
     def knows(self, message: MessageId, kind: str) -> bool:
-        """Whether it was sent, as a message of this kind."""
+        """True if the message was sent as a message of this kind."""
         kinds = self._sent.get(message.producer)
         return kinds is not None and kind in kinds and message.number in kinds[kind]
 
-    def lies_at(self, message: MessageId, queue: str, offset: int, at_us: int) -> MessageId | None:
-        """Put a message to its place; gives the other one that is there already."""
-        held, since = self._holds[queue], self._since[queue]
-        if offset >= len(held):
-            missing = offset + 1 - len(held)
-            held.extend([0] * missing)
+    def record_place(self, message: MessageId, queue: str, offset: int, at_us: int) -> MessageId | None:
+        """Record a message's place; return another message if that one was recorded there before."""
+        stored, since = self._stored[queue], self._since[queue]
+        if offset >= len(stored):
+            missing = offset + 1 - len(stored)
+            stored.extend([0] * missing)
             since.extend([0] * missing)
         packed = (message.producer << _NUMBER_BITS | message.number) + 1
-        if not held[offset]:
-            held[offset], since[offset] = packed, at_us // 1_000_000
+        if not stored[offset]:
+            stored[offset], since[offset] = packed, at_us // 1_000_000
             return None
-        return None if held[offset] == packed else _unpack(held[offset])
+        return None if stored[offset] == packed else _unpack(stored[offset])
 
     def end_of(self, queue: str) -> int:
-        """One past the last place heard of."""
-        return len(self._holds[queue]) if queue in self._holds else 0
+        """Return the offset after the last known place."""
+        return len(self._stored[queue]) if queue in self._stored else 0
 
     @property
     def producers(self) -> list[int]:
         return sorted(self._sent)
 
     def owed(self, producer: int, group: GroupRules) -> int:
-        """Bits of the acknowledged messages of a producer that a group has to get."""
+        """Return a producer's acknowledged messages that a group must get, as bits."""
         wanted = 0
         for kind, sent in self._sent[producer].items():
             if group.wants(kind):
@@ -83,28 +83,28 @@ class Ledger:
         return sum(acked.count for acked in self._acked.values())
 
     def places_of(self, messages: frozenset[MessageId]) -> dict[MessageId, Place]:
-        """Where these lie, as far as known; looks through everything."""
+        """Return where these messages are stored, as far as known; searches all queues."""
         wanted = {(m.producer << _NUMBER_BITS | m.number) + 1: m for m in messages}
         return {
             wanted[packed]: Place(queue, offset, self._since[queue][offset])
-            for queue, held in self._holds.items()
-            for offset, packed in enumerate(held)
+            for queue, stored in self._stored.items()
+            for offset, packed in enumerate(stored)
             if packed in wanted
         }
 
 
 class Receipts:
-    """Which messages one group got."""
+    """The messages that one group received."""
 
     def __init__(self) -> None:
         self._got: defaultdict[int, Bitmap] = defaultdict(Bitmap)
 
     def add(self, message: MessageId) -> bool:
-        """False when it had come before."""
+        """Record a message; return False if the group had received it before."""
         return self._got[message.producer].add(message.number)
 
     def missing(self, producer: int, owed: int) -> list[MessageId]:
-        """Those of the bits ``owed`` that never came."""
+        """Return the messages of the bits ``owed`` that the group never received."""
         return [MessageId(producer, n) for n in numbers(owed & ~self._got[producer].as_int())]
 
     def count(self) -> int:

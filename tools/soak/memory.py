@@ -1,8 +1,7 @@
 """Memory of the soak's processes over time.
 
-What counts is RssAnon of ``/proc/PID/status``: the memory a process has taken for itself. Pages of mapped
-files (a broker's store) are left out: the system keeps as many of them as it has room for, and gives them
-up at will.
+It counts RssAnon of ``/proc/PID/status``: the memory that a process allocated. Pages of mapped files (a
+broker's store) do not count: the operating system keeps as many as fit and drops them when it likes.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from tools.soak.verdict import Law, Verdict
+from tools.soak.verdict import Verdict, ViolationKind
 
 GROWTH: Final = 0.10
-# Of the time that is judged, at its beginning and its end.
+# The part of the judged time that its beginning and its end each take.
 _WINDOW: Final = 0.2
 _MIN_SAMPLES: Final = 10
 
 
 def rss_anon_kib(pid: int) -> int | None:
-    """KiB, or None when the process is gone."""
+    """Return a process's RssAnon in KiB, None if the process has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -35,27 +34,27 @@ def rss_anon_kib(pid: int) -> int | None:
 
 @dataclass
 class Life:
-    """One process's samples: seconds since the soak began, KiB."""
+    """The samples of one process: (seconds since the soak began, KiB)."""
 
     name: str
     samples: list[tuple[float, int]] = field(default_factory=list)
 
 
 class MemoryWatch:
-    """Samples of every process, a second or more apart; 16 bytes or so each."""
+    """Samples of every process, a second or more apart; about 16 bytes each."""
 
     def __init__(self) -> None:
         self.lives: dict[int, Life] = {}
 
     def sample(self, at: float, processes: Mapping[int, str]) -> None:
-        """Look at each process, given as pid to name."""
+        """Sample each process, given as pid to name."""
         for pid, name in processes.items():
             kib = rss_anon_kib(pid)
             if kib is not None:
                 self.lives.setdefault(pid, Life(name)).samples.append((at, kib))
 
     def peak_kib(self) -> dict[str, int]:
-        """The most that any process of each name had."""
+        """Return the peak memory among the processes of each name."""
         peaks: dict[str, int] = {}
         for life in self.lives.values():
             peaks[life.name] = max(peaks.get(life.name, 0), max(kib for _, kib in life.samples))
@@ -63,9 +62,9 @@ class MemoryWatch:
 
 
 def growth(life: Life, settled: float, end: float) -> float | None:
-    """By which part the median grew from the first fifth of [settled, end] to the last one.
+    """Return the relative growth of the median from the first fifth of [settled, end] to the last fifth.
 
-    None when the process did not live through both.
+    None if the process did not live through both fifths.
     """
     width = (end - settled) * _WINDOW
     first = [kib for at, kib in life.samples if settled <= at <= settled + width]
@@ -78,14 +77,14 @@ def growth(life: Life, settled: float, end: float) -> float | None:
 def judge_memory(
     watch: MemoryWatch, settled: float, end: float, needed: frozenset[str], verdict: Verdict
 ) -> dict[str, float]:
-    """Whether memory stayed flat.
+    """Add a violation for every process whose memory grew by more than ``GROWTH``.
 
     Args:
-        settled: seconds since the soak began; what came before is warming up.
-        needed: names of which one process at least has to have lived all the while.
+        settled: seconds since the soak began; earlier samples are warm-up.
+        needed: names of processes; one process of each must have lived throughout.
 
     Returns:
-        Name to growth, of those that lived all the while.
+        Name to growth, for the processes that lived throughout.
     """
     grown: dict[str, float] = {}
     for life in watch.lives.values():
@@ -94,7 +93,7 @@ def judge_memory(
             continue
         grown[life.name] = max(by, grown.get(life.name, by))
         if by > GROWTH:
-            verdict.add(Law.MEMORY, f"{life.name} grew by {by:.1%}")
+            verdict.add(ViolationKind.MEMORY, f"{life.name} grew by {by:.1%}")
     for name in sorted(needed - grown.keys()):
-        verdict.add(Law.EMPTY, f"memory: no {name} lived long enough to be judged")
+        verdict.add(ViolationKind.EMPTY, f"memory: no {name} lived long enough to be judged")
     return grown

@@ -1,8 +1,7 @@
-"""What the soak sends: every message says who it is, and everything about it follows from that.
+"""The messages of the soak: everything about a message follows from its id, which its body carries.
 
-A message is the ``number``-th of one producer process. Its size, payload, tag and what listeners do with it
-are functions of the two, so that a consumer, or a producer asked about a transaction, needs nothing but the
-body.
+A message is the ``number``-th one of a producer process. Its size, payload, tag and the listeners' verdicts
+are functions of these two. So a consumer, or a producer that checks a transaction, needs only the body.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ CONCURRENT: Final = "c"
 ORDERLY: Final = "o"
 DELAYED: Final = "d"
 TRANSACTION: Final = "t"
-# A queue of a group's retry topic, in the journals only.
+# A queue of a group's retry topic; only journals use this letter.
 RETRY: Final = "r"
 
 TOPICS: Final = {
@@ -25,24 +24,24 @@ TOPICS: Final = {
 }
 TAGS: Final = ("A", "B", "C")
 
-# Per thousand of the messages that a group with failing listeners gets.
+# Per thousand messages of a group whose listeners fail.
 _DOOMED: Final = 4
 _FAILING: Final = 24
-# Per hundred of the transactions.
+# Per hundred transactions.
 _ROLLED_BACK: Final = 30
 _LARGE: Final = 3
 _LARGE_BYTES: Final = 9_000
 
 
 class MessageId(NamedTuple):
-    """The producer process, from 0, and the message's number in it, from 0."""
+    """A producer process, from 0, and the message's number in that process, from 0."""
 
     producer: int
     number: int
 
 
 def make_body(message: MessageId) -> bytes:
-    """The one body that this message may have."""
+    """Return the only valid body of this message."""
     head = b"%d %d " % message
     seed = hashlib.blake2b(head).digest()
     size = _size(message)
@@ -50,7 +49,7 @@ def make_body(message: MessageId) -> bytes:
 
 
 def read_body(body: bytes) -> MessageId | None:
-    """Whose body this is; None when a single byte of it is wrong."""
+    """Return whose body this is, None if even one byte of it is wrong."""
     try:
         producer, number, _ = body.split(b" ", 2)
         message = MessageId(int(producer), int(number))
@@ -60,13 +59,15 @@ def read_body(body: bytes) -> MessageId | None:
 
 
 def tag_of(message: MessageId) -> str:
-    """One of ``TAGS``."""
+    """Return one of ``TAGS``."""
     return TAGS[_chance(message, b"tag", len(TAGS))]
 
 
 def failures_of(message: MessageId, limit: int) -> int:
-    """How often listeners that fail at all refuse the message; ``limit`` + 1 for one that ends as a dead
-    letter, where ``limit`` is the group's most redeliveries."""
+    """Return how often the listeners of a group that refuses messages refuse this one.
+
+    It is ``limit`` + 1 for a message that ends as a dead letter; ``limit`` is the group's most redeliveries.
+    """
     chance = _chance(message, b"failures", 1000)
     if chance < _DOOMED:
         return limit + 1
@@ -74,17 +75,17 @@ def failures_of(message: MessageId, limit: int) -> int:
 
 
 def is_doomed(message: MessageId, limit: int) -> bool:
-    """Whether listeners that fail never accept the message."""
+    """True if listeners that refuse messages never accept this one."""
     return failures_of(message, limit) > limit
 
 
 def is_committed(message: MessageId) -> bool:
-    """How its transaction ends."""
+    """True if the message's transaction is committed, False if it is rolled back."""
     return _chance(message, b"outcome", 100) >= _ROLLED_BACK
 
 
 def is_left_open(message: MessageId) -> bool:
-    """Whether the producer says "unknown" at first, so that the broker has to ask."""
+    """True if the producer first returns "unknown", so that the broker has to check."""
     return _chance(message, b"open", 4) == 0
 
 
@@ -95,6 +96,6 @@ def _size(message: MessageId) -> int:
 
 
 def _chance(message: MessageId, what: bytes, bound: int) -> int:
-    """A number below ``bound`` that belongs to this message for good."""
+    """Return a number below ``bound`` that depends only on the message and ``what``."""
     digest = hashlib.blake2b(b"%d %d " % message + what, digest_size=4).digest()
     return int.from_bytes(digest) % bound

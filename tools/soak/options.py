@@ -1,4 +1,4 @@
-"""What a soak is told, and what follows from it."""
+"""The options of a soak, and the groups and bounds that follow from them."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from tools.soak.rules import GroupRules
 QUEUES: Final = 4
 # The brokers' delay levels; retries use level 3 first, then 4, 5, ...
 DELAY_LEVELS: Final = "10s 30s 10s 20s 30s 30s 30s 30s 30s 30s 30s 30s 30s 30s 30s 30s 30s 30s"
-# Of the levels that producers use, before scaling.
+# Seconds of the levels that producers use, before scaling.
 DELAY_SECONDS: Final = (10, 30)
 # ms, before scaling.
 TRANSACTION_CHECK_INTERVAL: Final = 20_000
 TRANSACTION_TIME_OUT: Final = 10_000
-# What ``--without`` may leave out.
+# What ``--without`` can leave out.
 FEATURES: Final = ("orderly", "retries", "delays", "transactions", "resets", "kills")
-# Redeliveries of a refused message before it is a dead letter.
+# Redeliveries of a refused message before it becomes a dead letter.
 MAX_RECONSUME: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A consumer group and its members.
+    """A consumer group and its consumers.
 
     Attributes:
-        role: what its members run, see ``worker``.
-        profile: None: that of the cluster.
-        reset_mode: how it is reset; None: not at all.
-        members: number of consumers before any joins or leaves.
-    threads: listeners at the same time in one member; None: the default.
-    slow: which part of the listener's calls takes its time. With few threads, messages wait in the member
-        then, and a kill finds them pulled and not delivered.
+        role: what its consumers run, see ``worker``.
+        profile: None for that of the cluster.
+        reset_mode: how the group is reset; None for never.
+        consumers: number of consumers before any joins or leaves.
+        threads: most listeners at the same time in one consumer; None for the default.
+        slow: the share of listener calls that are slow. With few threads, messages then wait in the
+            consumer, and a kill hits messages that are pulled but not delivered.
     """
 
     rules: GroupRules
     role: str = "push"
     profile: Profile | None = None
     reset_mode: str | None = None
-    members: int = 2
+    consumers: int = 2
     threads: int | None = None
     slow: float = 0.01
 
@@ -71,19 +71,21 @@ GROUPS: Final = (
         profile=Profile.EPOCH,
         reset_mode="fenced",
     ),
-    Group(GroupRules("SoakPull", "c"), role="pull", members=1),
+    Group(GroupRules("SoakPull", "c"), role="pull", consumers=1),
     Group(GroupRules("SoakLite", "c"), role="lite", profile=Profile.EPOCH, reset_mode="fenced"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SoakOptions:
-    """Attributes:
-    minutes: how long producers send and processes are killed; the drain comes on top.
-    seed: of the schedule; what the machine does between its actions is not repeated.
-    rate: messages a second, all producers together.
-    directory: of stores, logs and journals.
-    without: those of ``FEATURES`` that are left out.
+    """The options of one soak.
+
+    Attributes:
+        minutes: how long producers send and processes are killed; the drain follows.
+        seed: of the schedule; timing between its actions depends on the machine.
+        rate: messages a second of all producers together.
+        directory: where stores, logs and journals go.
+        without: the ``FEATURES`` that are left out.
     """
 
     minutes: float
@@ -100,7 +102,7 @@ class SoakOptions:
 
     @property
     def pause_seconds(self) -> float:
-        """Between two actions on average: often enough that a short soak sees each kind."""
+        """Mean time between two actions: so short that even a short soak sees each kind."""
         return min(6.0, self.seconds / 60)
 
     @property
@@ -113,14 +115,14 @@ class SoakOptions:
 
     @property
     def settled(self) -> float:
-        """Seconds until memory has to be flat: five minutes of thirty."""
+        """Seconds until memory must be flat: five minutes of thirty."""
         return self.seconds / 6
 
     @property
     def waits(self) -> Waits:
-        """Bounds for the checker; the real seconds in them are for a busy machine."""
+        """Bounds for the checker; the unscaled seconds allow for a busy machine."""
         return Waits(
-            # Commits every 5 s, and the broker's file every 5 s.
+            # The consumer commits every 5 s, and the broker writes its file every 5 s.
             commit=int((20 * self.time_scale + 3) * 1_000_000),
             register=int((60 * self.time_scale + 2) * 1_000_000),
             reset=int((60 * self.time_scale + 10) * 1_000_000),
@@ -128,5 +130,5 @@ class SoakOptions:
 
     @property
     def quiet_seconds(self) -> float:
-        """When so long nothing was delivered, nothing will be: longer than the longest wait for a message."""
+        """After so long without a delivery none will follow: longer than any wait for a message."""
         return 60 * self.time_scale + 6

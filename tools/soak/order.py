@@ -1,12 +1,15 @@
-"""The law of orderly consumption.
+"""Checks orderly consumption.
 
-What RocketMQ promises of a queue that is consumed in order, with kills, rebalances and resets about: while
-one member has the queue (one ProcessQueue, called a chain), its listener gets the offsets one after another
-without a gap; a message whose listener asked to suspend comes again before the next. Whoever takes the
-queue next begins where the group stands: no further than the end of what was delivered, and no further back
-than what the owner before has committed, which is what it got some seconds before the last message it
-accepted, unless a reset sent it back. Nothing is promised about two members overlapping after the broker
-has forgotten its locks, by a restart or their expiry.
+RocketMQ promises the following for a queue that is consumed in order, during kills, rebalances and resets.
+While one consumer owns the queue (one ProcessQueue, called a chain), its listener gets the offsets one after
+another without a gap. A message whose listener suspends the queue is delivered again before the next one.
+
+The next owner begins at the group's committed offset. This is at most the end of what was delivered. It is at
+least what the previous owner has committed: what that owner had received some seconds before the last message
+it accepted. Only a reset may set it further back.
+
+RocketMQ promises nothing about two consumers that overlap after the broker has lost its locks, by a restart
+or by their expiry.
 """
 
 from __future__ import annotations
@@ -15,18 +18,18 @@ from collections import deque
 from typing import NamedTuple
 
 from tools.soak.journal import SUSPENDED, Delivery
-from tools.soak.verdict import Law, Verdict
+from tools.soak.verdict import Verdict, ViolationKind
 
 
 class _Chain(NamedTuple):
-    """What the listener has to get next."""
+    """The next offset that a chain's listener must get."""
 
     next_offset: int
     at: int
 
 
 class QueueOrder:
-    """One queue of one orderly group.
+    """Checks one queue of one orderly group.
 
     Args:
         commit_us: within which time a delivered message is committed and on the broker's disk.
@@ -39,10 +42,9 @@ class QueueOrder:
         self._chains: dict[tuple[str, int], _Chain] = {}
         # One past the furthest offset ever accepted.
         self._furthest = 0
-        # When an owner last accepted a message: the owner may have lost the queue right after, with no way to
-        # commit.
+        # When an owner last accepted a message: it may have lost the queue right after and could not commit.
         self._last_at = 0
-        # (since, offset): from that time on it may not go back behind it. The head is what holds now.
+        # (since, offset): from that time on no owner may begin before the offset. The first entry holds now.
         self._committed: deque[tuple[int, int]] = deque([(0, 0)])
         self._outages: deque[tuple[int, int]] = deque(maxlen=8)
 
@@ -62,7 +64,7 @@ class QueueOrder:
             self._begins(owner, delivery)
         elif offset != chain.next_offset:
             self._verdict.add(
-                Law.OUT_OF_ORDER,
+                ViolationKind.OUT_OF_ORDER,
                 f"{self._name}: {owner} got {offset} where {chain.next_offset} had to come (chain {key[1]})",
             )
         is_done = delivery.verdict != SUSPENDED
@@ -71,18 +73,19 @@ class QueueOrder:
             self._accepted(offset + 1, delivery.at)
 
     def _begins(self, owner: str, delivery: Delivery) -> None:
-        """A chain's first message."""
+        """Check the first message of a chain."""
         if delivery.offset > self._furthest:
             self._verdict.add(
-                Law.OUT_OF_ORDER,
+                ViolationKind.OUT_OF_ORDER,
                 f"{self._name}: {owner} begins at {delivery.offset}, {self._furthest} was never delivered",
             )
         floor = self._floor(self._last_at)
         if delivery.offset < floor:
             self._verdict.add(
-                Law.WENT_BACK, f"{self._name}: {owner} begins at {delivery.offset}, {floor} was committed"
+                ViolationKind.WENT_BACK,
+                f"{self._name}: {owner} begins at {delivery.offset}, {floor} was committed",
             )
-        # From here on the group stands there again; what was reached before is no longer committed.
+        # The group's committed offset is here again; higher offsets are no longer committed.
         while self._committed and self._committed[-1][1] > delivery.offset:
             self._committed.pop()
         if not self._committed:
@@ -100,12 +103,12 @@ class QueueOrder:
         self._committed.append((at, next_offset))
 
     def _floor(self, at: int) -> int:
-        """What must have been committed at a time."""
+        """Return the offset that must have been committed at a time."""
         limit = at - self._commit_us - self._outage_us(at)
         while len(self._committed) > 1 and self._committed[1][0] <= limit:
             self._committed.popleft()
         return self._committed[0][1]
 
     def _outage_us(self, at: int) -> int:
-        """Return how long recent outages of the broker delayed commits, us."""
+        """Return how long recent outages of the broker delayed commits, µs."""
         return sum(until - since for since, until in self._outages if until > at - 20 * self._commit_us)

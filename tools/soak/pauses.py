@@ -15,5 +15,5 @@ async def pause(seconds: float) -> None:
 
 
 def wall_clock_ms() -> int:
-    """What brokers of this machine stamp messages with."""
+    """Return the clock that brokers on this machine stamp messages with, ms."""
     return _CLOCK.now_ms()

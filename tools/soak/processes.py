@@ -1,4 +1,4 @@
-"""The driver's side of a worker process."""
+"""Starts and ends the worker processes for the driver."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ _STOP_SECONDS: Final = 15.0
 _LINE_BYTES: Final = 65_536
 
 
-class Crew:
-    """All worker processes, the living and those that were.
+class WorkerPool:
+    """All worker processes, running and ended.
 
     Args:
-        namesrv: for all of them.
+        namesrv: the address that all workers use.
 
     Attributes:
-        workers: by place, as ``SoakFenced-0`` or ``producer-1``; a new process takes the place of a gone one.
+        workers: by place, such as ``SoakFenced-0`` or ``producer-1``; a new process takes an ended one's
+            place.
     """
 
     def __init__(self, options: SoakOptions, namesrv: str) -> None:
@@ -35,8 +36,8 @@ class Crew:
         self._producers = 0
         self._past: dict[str, int] = {}
 
-    async def start_member(self, group: Group, place: str) -> None:
-        """A member of a group."""
+    async def start_consumer(self, group: Group, place: str) -> None:
+        """Start a consumer of a group."""
         profile = group.profile or self._options.profile
         await self._start(place, group.role, ["--group", group.name, "--profile", profile])
 
@@ -53,7 +54,7 @@ class Crew:
         self.workers[place] = worker
 
     async def end(self, place: str, *, kill: bool) -> None:
-        """Take one out, in order or by SIGKILL."""
+        """End a worker, by SIGKILL or in order."""
         worker = self.workers.pop(place)
         if kill:
             await worker.kill()
@@ -61,8 +62,8 @@ class Crew:
             await worker.stop()
         self._remember(worker)
 
-    def collect_the_dead(self) -> list[str]:
-        """Places whose process has ended by itself."""
+    def collect_ended(self) -> list[str]:
+        """Remove the processes that ended by themselves, and return their places."""
         dead = [place for place, worker in self.workers.items() if not worker.is_running]
         for place in dead:
             worker = self.workers.pop(place)
@@ -71,18 +72,18 @@ class Crew:
         return dead
 
     def count(self, what: str) -> int:
-        """What all of them have counted, as of a second ago."""
+        """Return the sum of a counter over all workers, running and ended, at most a second old."""
         return self._past.get(what, 0) + sum(worker.counts.get(what, 0) for worker in self.workers.values())
 
     def pids(self) -> dict[int, str]:
         return {worker.pid: place for place, worker in self.workers.items() if worker.is_running}
 
     async def close(self) -> None:
-        """Stop all processes, cleanly if possible."""
+        """Stop all processes, in order if possible."""
         await asyncio.gather(*(self.end(place, kill=False) for place in list(self.workers)))
 
     def kill_all(self) -> None:
-        """For a driver that cannot wait."""
+        """Kill all processes without waiting, for a driver that cannot wait."""
         for worker in self.workers.values():
             worker.abort()
 
@@ -92,7 +93,7 @@ class Crew:
 
 
 class Worker:
-    """One process; its journal and log are named for its owner, ``place.incarnation``."""
+    """One worker process; its journal and log are named after its owner, ``place.incarnation``."""
 
     def __init__(self, owner: str, options: SoakOptions, namesrv: str) -> None:
         self.owner = owner
@@ -113,7 +114,7 @@ class Worker:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it has sent or got anything."""
+        """True once it has sent or received a message."""
         return bool(self.counts.get("acked") or self.counts.get("delivered"))
 
     async def start(self, role: str, arguments: list[str]) -> None:
@@ -146,7 +147,7 @@ class Worker:
         await self._reading
 
     async def stop(self) -> None:
-        """In order; killed when it takes too long."""
+        """Stop it in order; kill it if that takes too long."""
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
         try:

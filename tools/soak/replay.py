@@ -1,7 +1,7 @@
-"""The law of rewinds: everything from a reset's target on is delivered again.
+"""Checks resets: every message from a reset's target on is delivered again.
 
-In fenced mode without exception. The other modes may lose a reset to their known races, so there it is
-counted.
+Fenced mode promises it without exception. The known races of the other modes may lose a reset, so the checker
+only counts those.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tools.soak.journal import Delivery
 
 
 class Replay:
-    """One reset of one queue of a group: the offsets in [begin, end) that still have to come again."""
+    """One reset of one queue of a group: the offsets in [begin, end) that must be delivered again."""
 
     def __init__(self, queue: str, mode: str, begin: int, end: int) -> None:
         self.queue = queue
@@ -26,10 +26,10 @@ class Replay:
 
     @property
     def missing(self) -> int:
-        """How many did not come."""
+        """Number of messages that were not delivered again."""
         return self.end - self.begin - self._came.count
 
     def delivered(self, delivery: Delivery) -> None:
-        """Something of the queue was delivered after the reset."""
+        """Record a delivery of the queue after the reset."""
         if self.begin <= delivery.offset < self.end:
             self._came.add(delivery.offset - self.begin)

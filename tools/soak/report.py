@@ -1,4 +1,4 @@
-"""What a soak says at its end."""
+"""The report that a soak prints at its end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from tools.soak.verdict import Verdict
 
 @dataclass(frozen=True)
 class Report:
-    """Attributes:
-    actions: what was done to the cluster, how often.
-    grown: process to the growth of its memory, of those that were judged.
-    peak_kib: process to the most memory it had.
-    disk: bytes at most.
+    """The results of a soak.
+
+    Attributes:
+        actions: how often each action was carried out.
+        grown: process to the growth of its memory, for the processes that were judged.
+        peak_kib: process to its peak memory, KiB.
+        disk: peak of the disk space, bytes.
     """
 
     options: SoakOptions
@@ -43,8 +45,8 @@ class Report:
         if verdict.is_ok:
             yield "no promise was broken"
             return
-        yield from _table("VIOLATIONS", {str(law): f"{count:,}" for law, count in verdict.totals.items()})
-        yield from (f"  {violation.law.name}: {violation.text}" for violation in verdict.violations)
+        yield from _table("VIOLATIONS", {str(kind): f"{count:,}" for kind, count in verdict.totals.items()})
+        yield from (f"  {violation.kind.name}: {violation.text}" for violation in verdict.violations)
 
 
 def _table(title: str, rows: Mapping[str, str]) -> Iterator[str]:

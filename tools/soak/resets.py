@@ -1,7 +1,7 @@
-"""Rewinds of the soak's groups, in the mode each group has.
+"""Resets of the soak's groups, in the mode that each group has.
 
-Only ever back: a target behind which a group has not committed everything would make it skip messages,
-which is not an error. So stored offsets are read first, and one reset runs at a time.
+A reset only goes back. A target beyond a group's committed offset would make the group skip messages, which
+is no error of the cluster. So the soak reads committed offsets first, and runs one reset at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_MESSAGES: Final = 200
 
 
 class Rewinder:
-    """Rewinds groups; journals every rewind before it is asked for, and again when it was answered."""
+    """Resets groups, and journals every reset before the request and again after a success."""
 
     def __init__(self, admin: AdminClient, journal: JournalWriter, chance: random.Random) -> None:
         self._admin = admin
@@ -32,13 +32,14 @@ class Rewinder:
         self._chance = chance
 
     async def rewind(self, group: Group, addresses: dict[str, str]) -> str:
-        """One rewind in one of the group's topics; says what was done.
+        """Carry out one reset in one of the group's topics; return what was done.
 
         Args:
-            addresses: the brokers', by name.
+            addresses: broker addresses, by broker name.
 
         Raises:
-            RewindMQError: the reset was refused, or got no answer; it may have been done nevertheless.
+            RewindMQError: the broker refused the reset or did not answer; it may have carried it out
+                nevertheless.
         """
         assert group.reset_mode is not None
         letter = self._chance.choice(group.rules.topics)
@@ -53,7 +54,10 @@ class Rewinder:
         for queue, offset in stored.items():
             targets[queue] = await self._admin.search_offset(queue, timestamp)
             if targets[queue] > offset:
-                return f"{group.name} is not rewound {seconds:.1f} s in {letter}: it has not come so far yet"
+                return (
+                    f"{group.name} is not rewound {seconds:.1f} s in {letter}:"
+                    " the group has not consumed that far yet"
+                )
         asked = self._note(now_us(), group, TRIED, targets)
         result = await self._admin.reset_offset_by_timestamp(TOPICS[letter], group.name, timestamp, mode=mode)
         self._note(asked, group, mode, result.offset_table)
@@ -69,7 +73,7 @@ class Rewinder:
     ) -> str:
         candidates = sorted(queue for queue, offset in stored.items() if offset > 0)
         if not candidates:
-            return f"{group.name} is not rewound in {letter}: it stands at the beginning"
+            return f"{group.name} is not rewound in {letter}: its committed offsets are 0"
         queue = self._chance.choice(candidates)
         count = min(stored[queue], self._chance.randint(1, _MOST_MESSAGES))
         target = stored[queue] - count

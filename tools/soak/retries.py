@@ -1,10 +1,10 @@
-"""The law of retries: a refused message comes again until it is accepted or is a dead letter."""
+"""Checks retries: a refused message is delivered again until it is accepted or becomes a dead letter."""
 
 from __future__ import annotations
 
 from tools.soak.journal import REFUSED, Delivery
 from tools.soak.message import MessageId, is_doomed
-from tools.soak.verdict import Law, Verdict
+from tools.soak.verdict import Verdict, ViolationKind
 
 
 class Retries:
@@ -18,7 +18,7 @@ class Retries:
         self._group = group
         self._limit = limit
         self._verdict = verdict
-        # Refused and not accepted since, to how often it had been redelivered then.
+        # Messages that were refused and not accepted since, to their redelivery count at that time.
         self._open: dict[MessageId, int] = {}
         self._dead: set[MessageId] = set()
 
@@ -29,20 +29,20 @@ class Retries:
             self._open.pop(message, None)
 
     def dead_letter(self, message: MessageId) -> None:
-        """It is in the group's dead letter queue."""
+        """Record a message of the group's dead letter queue."""
         self._dead.add(message)
         if not is_doomed(message, self._limit):
             self._verdict.add(
-                Law.DEAD_LETTER,
-                f"{self._group}: {message} is a dead letter; its listener would have taken it",
+                ViolationKind.DEAD_LETTER,
+                f"{self._group}: {message} is a dead letter: its listener accepts it",
             )
 
     def finish(self) -> None:
         for message, times in self._open.items():
             if message not in self._dead:
                 self._verdict.add(
-                    Law.NOT_RETRIED,
-                    f"{self._group}: {message}, refused at redelivery {times}, came neither again nor to the"
-                    " dead letters",
+                    ViolationKind.NOT_RETRIED,
+                    f"{self._group}: {message}, refused at redelivery {times}, was neither delivered again"
+                    " nor is it a dead letter",
                 )
         self._verdict.counts[f"{self._group}: dead letters"] = len(self._dead)

@@ -1,4 +1,4 @@
-"""What each group of the soak is promised."""
+"""What the soak expects of each group."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from tools.soak.message import DELAYED, TAGS, TRANSACTION, MessageId, is_committ
 
 @dataclass(frozen=True, slots=True)
 class GroupRules:
-    """Attributes:
-    topics: letters of the topics subscribed to.
-    tags: which tags it gets; None: all.
-    is_orderly: queues are consumed in order, one listener at a time.
-    max_reconsume_times: after so many redeliveries a refused message is a dead letter; None: its listeners
-        refuse nothing.
-    is_lossy: reset in classic or server mode, whose known races may skip messages that were pending when the
-        reset came (``docs/reset.md``); such losses are counted, others are violations.
+    """The messages that a group must get, and how.
+
+    Attributes:
+        topics: letters of the topics subscribed to.
+        tags: the tags subscribed to; None for all.
+        is_orderly: queues are consumed in order, one listener at a time.
+        max_reconsume_times: after so many redeliveries a refused message is a dead letter; None if the
+            group's listeners refuse no message.
+        is_lossy: the group is reset in classic or server mode. Their known races may skip messages that were
+            pending when the reset came (``docs/reset.md``). Such losses are counted, others are violations.
     """
 
     name: str
@@ -27,7 +29,7 @@ class GroupRules:
     is_lossy: bool = False
 
     def wants(self, kind: str) -> bool:
-        """Whether messages of a kind (``kind_of``) have to be delivered to it."""
+        """True if messages of a kind (``kind_of``) must be delivered to the group."""
         topic, mark = kind[0], kind[1]
         if topic not in self.topics or (topic == TRANSACTION and mark == "-"):
             return False
@@ -35,7 +37,7 @@ class GroupRules:
 
 
 def kind_of(topic: str, message: MessageId) -> str:
-    """Messages of one kind are promised the same: the topic's letter, then the tag or the outcome."""
+    """Return a message's kind, the topic's letter and the tag or outcome; groups treat a kind alike."""
     if topic == TRANSACTION:
         return topic + ("+" if is_committed(message) else "-")
     if topic == DELAYED:

@@ -1,4 +1,4 @@
-"""What the checker finds."""
+"""The verdict of the checker: violations and counters."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-# Of each law, only so many are told in full; all are counted.
-_TOLD: Final = 20
+# Violations of each kind that are reported in full; all are counted.
+_MAX_REPORTED: Final = 20
 
 
-class Law(StrEnum):
-    """What a soak must not show."""
+class ViolationKind(StrEnum):
+    """A kind of violation, with its text for the report."""
 
     LOST = "an acknowledged message was never delivered"
-    INVENTED = "a message was delivered that was not sent, or with other content"
+    INVENTED = "a message was delivered that was never sent, or its content was changed"
     WRONG_QUEUE = "a message was delivered to a group that does not subscribe to it"
-    TWO_IN_ONE_PLACE = "one place of a queue held two messages"
+    TWO_IN_ONE_PLACE = "one offset of a queue had two messages"
     OUT_OF_ORDER = "an orderly queue was delivered out of order"
-    WENT_BACK = "an orderly queue went back behind what was committed, with no reset"
+    WENT_BACK = "an orderly queue went back before its committed offset without a reset"
     SENT_IN_ORDER = "messages sent one after another were stored in another order"
-    NOT_REPLAYED = "a message behind a fenced reset was not delivered again"
+    NOT_REPLAYED = "a message after the target of a fenced reset was not delivered again"
     TOO_EARLY = "a delayed message was delivered early"
     ROLLED_BACK = "a message of a rolled-back transaction was delivered"
-    NOT_RETRIED = "a refused message came neither again nor to the dead letters"
-    DEAD_LETTER = "the dead letters are not those that they have to be"
-    MEMORY = "a process grew by more than it may"
+    NOT_RETRIED = "a refused message was neither delivered again nor became a dead letter"
+    DEAD_LETTER = "a message became a dead letter that should not have"
+    MEMORY = "a process's memory grew too much"
     DIED = "a process ended by itself"
     LOG = "a server logged an error of its own"
-    DRAIN = "a group did not come to the end"
-    EMPTY = "something was not put to the test at all"
+    DRAIN = "a group did not consume all messages"
+    EMPTY = "the soak did not test a promise"
 
 
 class Violation(NamedTuple):
-    law: Law
+    kind: ViolationKind
     text: str
 
 
 @dataclass
 class Verdict:
-    """Violations, the first of each law told, and what was counted besides."""
+    """All counts, and the first violations of each kind in full."""
 
     violations: list[Violation] = field(default_factory=list)
-    totals: Counter[Law] = field(default_factory=Counter)
+    totals: Counter[ViolationKind] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def is_ok(self) -> bool:
         return not self.totals
 
-    def add(self, law: Law, text: str, times: int = 1) -> None:
-        """One violation, or ``times`` that one text tells of."""
-        if self.totals[law] < _TOLD:
-            self.violations.append(Violation(law, text))
-        self.totals[law] += times
+    def add(self, kind: ViolationKind, text: str, times: int = 1) -> None:
+        """Add one violation, or ``times`` violations that share a text."""
+        if self.totals[kind] < _MAX_REPORTED:
+            self.violations.append(Violation(kind, text))
+        self.totals[kind] += times

@@ -1,8 +1,8 @@
-"""One process of the soak: ``python -m tools.soak.worker``, started by the driver.
+"""One worker process of the soak, which the driver starts as ``python -m tools.soak.worker``.
 
-A producer or a member of a group. It journals what it does, and prints a line of JSON each second with what
-it has counted. ``stop`` on standard input ends a producer's sending; the end of standard input, or SIGTERM,
-ends the process in order.
+It is a producer or a consumer. It journals what it does, and each second prints its counters as a line of
+JSON. ``stop`` on standard input ends a producer's sending. The end of standard input, or SIGTERM, ends the
+process in order.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.runner import loop_factory
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 from tools.soak.consuming import consume_lite, consume_orderly, consume_pulling, consume_pushed
+from tools.soak.context import WorkerContext
 from tools.soak.journal import Header, JournalWriter
 from tools.soak.options import GROUPS
 from tools.soak.pauses import pause
 from tools.soak.producing import produce
-from tools.soak.stage import Stage
 
-_ROLES: Final[dict[str, Callable[[Stage], Awaitable[None]]]] = {
+_ROLES: Final[dict[str, Callable[[WorkerContext], Awaitable[None]]]] = {
     "producer": produce,
     "push": consume_pushed,
     "orderly": consume_orderly,
@@ -38,13 +38,13 @@ _ROLES: Final[dict[str, Callable[[Stage], Awaitable[None]]]] = {
     "lite": consume_lite,
 }
 
-# Between two lines that tell the driver how far this worker is.
-_TELL_SECONDS: Final = 1.0
+# Between two lines of counters.
+_REPORT_SECONDS: Final = 1.0
 
 
-async def _tell(counts: Counter[str]) -> None:
+async def _print_counts(counts: Counter[str]) -> None:
     while True:
-        await pause(_TELL_SECONDS)
+        await pause(_REPORT_SECONDS)
         sys.stdout.write(json.dumps(counts) + "\n")
         sys.stdout.flush()
 
@@ -59,7 +59,7 @@ async def _run(arguments: argparse.Namespace) -> None:
             chain["now"] = details.get("chain", 0)
 
     runtime: Runtime = system_runtime(time_scale=arguments.time_scale, probe=probe)
-    stage = Stage(
+    context = WorkerContext(
         namesrv=arguments.namesrv,
         runtime=runtime,
         profile=arguments.profile,
@@ -74,28 +74,28 @@ async def _run(arguments: argparse.Namespace) -> None:
         ending=asyncio.Event(),
         chain=lambda: chain["now"],
     )
-    telling = asyncio.create_task(_tell(stage.counts))
-    listening = asyncio.create_task(_listen(stage))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stage.ending.set)
+    printing = asyncio.create_task(_print_counts(context.counts))
+    listening = asyncio.create_task(_listen(context))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, context.ending.set)
     try:
-        await _ROLES[arguments.role](stage)
+        await _ROLES[arguments.role](context)
     finally:
-        for task in (telling, listening):
+        for task in (printing, listening):
             task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.gather(telling, listening)
+            await asyncio.gather(printing, listening)
         runtime.workers.close()
 
 
-async def _listen(stage: Stage) -> None:
-    """``stop``, then the end."""
+async def _listen(context: WorkerContext) -> None:
+    """Read ``stop`` and the end of standard input."""
     commands = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
     while await commands.readline():
-        stage.stopping.set()
-    stage.stopping.set()
-    stage.ending.set()
+        context.stopping.set()
+    context.stopping.set()
+    context.ending.set()
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""Runs groups of tests and sums them up: what ``scripts/test`` and ``scripts/repeat_tests`` call."""
+"""Runs groups of tests and prints a summary; ``scripts/test`` and ``scripts/repeat_tests`` call it."""

@@ -1,4 +1,4 @@
-"""``python -m tools.suite``: what ``scripts/test`` runs after lint. Types are checked while the tests run.
+"""Command line of ``scripts/test``: runs groups of tests, and checks types while they run.
 
     scripts/test                 the default group, a file at a time in each of up to four processes
     scripts/test --chosen        the chosen part of the long and interop groups, as CI runs it
@@ -8,7 +8,7 @@
     scripts/test GROUP ARGS...   a group with more arguments for pytest: scripts/test --chosen -k races
     scripts/test ARGS...         pytest with these arguments, in one process: scripts/test tests/broker -x
 
-docs/testing.md says what each group holds, and how CI's part is chosen.
+docs/testing.md describes the groups, and how CI's part of them is chosen.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tools.suite.summary import NotRun, exit_code, summary
 from tools.suite.type_check import TypeCheck, checking_types
 
 _EVERY_CASE: Final = ("--full",)
-# What each option runs, and what pytest is told besides.
+# The groups that each option runs, and the options that it adds for pytest.
 _OPTIONS: Final[dict[str, tuple[tuple[Group, ...], tuple[str, ...]]]] = {
     "--chosen": (CHOSEN, ()),
     "--full": (FULL, _EVERY_CASE),
@@ -68,7 +68,7 @@ def _run(
 
 
 def _choose(words: Sequence[str]) -> tuple[list[Group], list[str], list[str]]:
-    """Return the groups, what the options add for pytest, and the other words."""
+    """Return the groups, the options to add for pytest, and the other words."""
     if not words:
         return list(DEFAULT), [], []
     groups: list[Group] = []

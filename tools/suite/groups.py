@@ -1,4 +1,4 @@
-"""The groups of tests: what each holds, what it needs, which part of it CI runs (``docs/testing.md``)."""
+"""The groups of tests: what each holds and needs, and which part of it CI runs (``docs/testing.md``)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tools.suite.machine import GO, JAVA, JDK, MAVEN, NODE, Tool
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Tests that one pytest runs.
+    """Tests that one pytest process runs.
 
     Attributes:
-        name: as summaries and the documentation call it.
+        name: the name in summaries and the documentation.
         marker: pytest's ``-m`` expression.
-        needs: a machine without one of these does not run the group.
+        needs: tools; a machine that lacks one does not run the group.
         is_spread: whether the tests of several files run at the same time, in a process for each core.
-        more_processes: how many processes more than cores a spread group has: their tests wait, too.
-        is_beside: whether it runs beside the groups that are not, from their beginning on.
+        more_processes: how many processes a spread group has beyond the cores, because its tests also wait.
+        is_beside: whether the group runs at the same time as the other groups, from the start.
         niceness: lowers the priority of its processes: 0 to 19.
     """
 
@@ -32,7 +32,7 @@ class Group:
 
 
 DEFAULT: Final = (Group("default", "not long and not interop", is_spread=True, more_processes=1),)
-# What waits for nothing takes only the time that is left over.
+# Tests that compute take only the processor time that tests with time limits leave over.
 _COMPUTING: Final = 19
 _SPARK: Final = 10
 _WAITING: Final = 5
@@ -43,8 +43,9 @@ LONG: Final = (
     Group("long, Spark", "long and spark", (JAVA,)),
 )
 INTEROP: Final = (Group("interop", "interop", _INTEROP_NEEDS),)
-# Time counts here, and these tests mostly wait: two of the interop group's files and one of each other group
-# are under way at the same time. Clients have limits of their own, as short as 3 s: they come first.
+# Wall-clock time counts here, and these tests mostly wait. So two files of the interop group and one of each
+# other group run at the same time. The interop group has the highest priority: its clients have limits of 3
+# s.
 CHOSEN: Final = (
     Group("long, computing (chosen)", "long and computing and chosen", is_beside=True, niceness=_COMPUTING),
     Group(

@@ -1,4 +1,4 @@
-"""The programs of other ecosystems that some groups of tests need, and how to install each."""
+"""The external programs that some groups of tests need, and how to install each."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Tool:
     """A program that a group of tests needs.
 
     Attributes:
-        title: as messages call it.
-        is_there: whether this machine has it.
+        title: its name in messages.
+        is_there: returns whether this machine has it.
         hint: how to install it.
     """
 

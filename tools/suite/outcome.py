@@ -1,4 +1,4 @@
-"""What came of one test, as one run of pytest tells another program."""
+"""The outcome of one test, as a pytest process writes it for another program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one test.
+    """The outcome of one test.
 
     Attributes:
         test: pytest's node id.
@@ -43,7 +43,7 @@ class Outcome:
 
 
 def read_outcomes(path: Path) -> Iterator[Outcome]:
-    """Yield what a run has written; nothing when pytest ended before it wrote."""
+    """Yield the outcomes that a run has written; none if pytest ended before it wrote."""
     if not path.exists():
         return
     for line in path.read_text().splitlines():

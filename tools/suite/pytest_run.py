@@ -1,4 +1,4 @@
-"""Starts pytest for one group, and reads what came of it."""
+"""Starts pytest for one group and reads the outcomes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tools.suite.outcome import Outcome, read_outcomes
 PASSED: Final = 0
 INTERRUPTED: Final = 2
 NO_TESTS: Final = 5
-# Each process collects all tests first: with more of them, that costs more than they save.
+# Each process first collects all tests, so more processes cost more than they save.
 _MOST_PROCESSES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """What came of a group.
+    """The result of a group.
 
     Attributes:
         code: pytest's exit code.
@@ -43,13 +43,13 @@ class GroupResult:
 
 
 class PytestRun:
-    """A pytest that runs one group.
+    """A pytest process that runs one group.
 
     Args:
         group: chooses the tests.
-        arguments: more for pytest.
-        directory: a new file of outcomes is made there.
-        output: where it writes; None: where this process does.
+        arguments: more arguments for pytest.
+        directory: where it makes a new file of outcomes.
+        output: where pytest writes; None for this process's standard output.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class PytestRun:
         if group.is_spread and not _is_one_process(arguments):
             command += ["-n", str(processes(group, _cores())), "--dist", "loadfile"]
             if JDK in group.needs:
-                # One turn for all its processes: with one for each, two runs could wait for each other.
+                # One turn for all its processes: if each took a turn, two runs could wait for each other.
                 take_turn()
         if group.is_beside:
             command += ["-p", "no:cacheprovider"]
@@ -70,10 +70,10 @@ class PytestRun:
             stdin=subprocess.DEVNULL if group.is_beside else None,
             stdout=output,
             stderr=None if output is None else subprocess.STDOUT,
-            # A group of its own hears the interrupt that ``stop`` sends, not the terminal's.
+            # A process group of its own gets the interrupt that ``stop`` sends, but not the terminal's.
             process_group=0 if group.is_beside else None,
         )
-        # A priority that this process has lowered for itself may not be raised again.
+        # A process may not raise a priority that it has lowered for itself.
         if group.niceness > os.getpriority(os.PRIO_PROCESS, 0):
             os.setpriority(os.PRIO_PROCESS, self._process.pid, group.niceness)
         self._started = self._ended = time.monotonic()
@@ -81,36 +81,36 @@ class PytestRun:
         self._watch.start()
 
     def result(self) -> GroupResult:
-        """Return what came of the group, once pytest has ended."""
+        """Wait for pytest's end and return the group's result."""
         self._watch.join()
         seconds = self._ended - self._started
         outcomes = tuple(read_outcomes(self._outcomes))
         return GroupResult(self._group, self._process.wait(), outcomes, seconds)
 
     def stop(self) -> None:
-        """Interrupt it where it still runs, and wait until it has ended."""
+        """Interrupt pytest if it still runs, and wait until it has ended."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGINT)
         self._watch.join()
 
     def _note_end(self) -> None:
-        # A thread: pytest may end long before the caller asks for its result.
+        # A thread, because pytest may end long before the caller asks for its result.
         self._process.wait()
         self._ended = time.monotonic()
 
 
 def processes(group: Group, cores: int) -> int:
-    """Return how many processes share the tests of a spread group on a machine with so many cores."""
+    """Return how many processes share the tests of a spread group on a machine with ``cores`` cores."""
     return min(cores + group.more_processes, _MOST_PROCESSES)
 
 
 def _cores() -> int:
-    """Return how many cores this process may use, where the system says so; else how many there are."""
+    """Return the number of cores that this process may use, or of all cores if the system does not tell."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _is_one_process(arguments: Sequence[str]) -> bool:
-    """Whether options such as ``--pdb`` or ``-n 0`` were given that decide about processes."""
+    """True if an option such as ``--pdb`` or ``-n 0`` decides about processes."""
     return any(word.startswith(("-n", "--pdb", "--numprocesses", "-s", "--capture=no")) for word in arguments)

@@ -1,4 +1,4 @@
-"""``python -m tools.suite.repeat``: runs tests many times, beside busy processes where asked for.
+"""``python -m tools.suite.repeat``: runs tests many times, also beside busy processes.
 
 scripts/repeat_tests                              the default suite, 20 times
 scripts/repeat_tests --times 10 --busy 4          beside four processes that compute all the time
@@ -27,7 +27,7 @@ from tools.suite.outcome import Verdict
 from tools.suite.pytest_run import INTERRUPTED
 from tools.suite.running import SuiteInterruptedError, run_groups, split
 
-# Computes until the process that started it is gone, in whatever way.
+# Computes until the process that started it has ended.
 _BUSY: Final = """\
 import os, sys
 parent = int(sys.argv[1])
@@ -44,12 +44,12 @@ _GROUPS: Final[dict[str, tuple[Group, ...]]] = {
 
 @dataclass(slots=True)
 class Tally:
-    """What came of the runs so far.
+    """The results of the runs so far.
 
     Attributes:
-        green: runs in which every test passed or was skipped.
+        green: number of runs in which every test passed or was skipped.
         failures: how often each test failed.
-        seconds: what each run took.
+        seconds: how long each run took.
     """
 
     green: int = 0
@@ -68,14 +68,24 @@ class Tally:
 
 
 def main(words: Sequence[str]) -> int:
-    """Repeat what the arguments say; 0 only if every run was green."""
+    """Repeat what the arguments say; return 0 only if every run was green."""
     parser = argparse.ArgumentParser(
         prog="scripts/repeat_tests", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--times", type=_count, default=20, help="how many runs (default: 20)")
-    parser.add_argument("--busy", type=int, default=0, help="busy processes beside them (default: 0)")
-    parser.add_argument("--group", choices=sorted(_GROUPS), default="default", help="(default: default)")
-    parser.add_argument("arguments", nargs="*", help="for pytest, after --; instead of a group")
+    parser.add_argument(
+        "--busy",
+        type=int,
+        default=0,
+        help="number of busy processes beside the tests (default: 0)",
+    )
+    parser.add_argument(
+        "--group",
+        choices=sorted(_GROUPS),
+        default="default",
+        help="which group to run (default: default)",
+    )
+    parser.add_argument("arguments", nargs="*", help="arguments for pytest, after --, instead of a group")
     options = parser.parse_args(words)
     groups = (_ANY,) if options.arguments else _GROUPS[options.group]
     able, unable = split(groups)
@@ -95,7 +105,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def run_once(groups: Sequence[Group], arguments: Sequence[str], tally: Tally) -> None:
-    """Run the groups once and add what came of them; only a failed run's output is kept, and printed."""
+    """Run the groups once and add the results; keep and print the output only if a run fails."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rewindmq-repeat-") as directory:
         log = Path(directory) / "output"
@@ -116,7 +126,7 @@ def run_once(groups: Sequence[Group], arguments: Sequence[str], tally: Tally) ->
 
 @contextlib.contextmanager
 def busy_processes(count: int) -> Iterator[None]:
-    """Keep that many processes computing as long as the block runs."""
+    """Keep ``count`` processes computing as long as the block runs."""
     command = [sys.executable, "-c", _BUSY, str(os.getpid())]
     processes = [subprocess.Popen(command) for _ in range(count)]
     try:

@@ -1,4 +1,4 @@
-"""Runs groups one after the other, with the others beside them."""
+"""Runs groups one after another, and other groups beside them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SuiteInterruptedError(Exception):
 
 
 def split(groups: Iterable[Group]) -> tuple[list[Group], list[NotRun]]:
-    """Return the groups that this machine can run, and those that it cannot."""
+    """Return the groups that this machine can run, and the groups that it cannot."""
     able: list[Group] = []
     unable: list[NotRun] = []
     for group in groups:
@@ -34,14 +34,14 @@ def split(groups: Iterable[Group]) -> tuple[list[Group], list[NotRun]]:
 def run_groups(
     groups: Sequence[Group], arguments: Sequence[str], output: Path | None = None
 ) -> list[GroupResult]:
-    """Run the groups; what runs beside prints when the others have ended.
+    """Run the groups; a group that runs beside the others prints its output after theirs.
 
     Args:
-        arguments: more for each pytest.
-        output: a new file that all of them write to; None: standard output.
+        arguments: more arguments for each pytest.
+        output: a new file that all groups write to; None for standard output.
 
     Raises:
-        SuiteInterruptedError: a group was interrupted; the one beside is stopped then.
+        SuiteInterruptedError: a group was interrupted; the groups beside it are stopped.
     """
     with ExitStack() as exits:
         directory = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="rewindmq-suite-")))

@@ -1,4 +1,4 @@
-"""One summary of several groups of tests."""
+"""The summary of several groups of tests."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tools.suite.pytest_run import NO_TESTS, PASSED, GroupResult
 
 @dataclass(frozen=True, slots=True)
 class NotRun:
-    """Tests that this machine cannot run."""
+    """A group that this machine cannot run."""
 
     what: str
     missing: tuple[Tool, ...]
 
     def line(self) -> str:
-        """Return what is missing, and how to install it, in one line."""
+        """Return one line with the missing tools and how to install each."""
         tools = "; ".join(f"{tool.title} ({tool.hint})" for tool in self.missing)
         return f"not run: {self.what}, which needs {tools}"
 
 
 def exit_code(results: Iterable[GroupResult]) -> int:
-    """Return the worst of pytest's codes: a failure, else 0 where any group had tests."""
+    """Return pytest's worst exit code: a failure, else 0 if any group had tests."""
     codes = [result.code for result in results]
     failures = [code for code in codes if code not in (PASSED, NO_TESTS)]
     if failures:
@@ -34,7 +34,7 @@ def exit_code(results: Iterable[GroupResult]) -> int:
 
 
 def summary(results: Sequence[GroupResult], not_run: Sequence[NotRun]) -> Iterator[str]:
-    """Yield the lines of the summary; the last one counts all tests."""
+    """Yield the lines of the summary; the last line counts all tests."""
     width = max((len(result.group.name) for result in results), default=0)
     total: Counter[Verdict] = Counter()
     yield f"{'group':{width}}  passed  failed  skipped     time"

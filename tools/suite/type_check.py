@@ -1,4 +1,4 @@
-"""Checks the types of all code while the tests run: pytest's waits leave mypy's time on the processor."""
+"""Checks the types of all code while the tests run: tests that wait leave mypy processor time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TypeCheck:
         )
 
     def report(self) -> int:
-        """Wait for the checker's end, print its output, and return its exit code: 0 when all types fit."""
+        """Wait for the checker's end, print its output and return its exit code, 0 if all types fit."""
         code = self.process.wait()
         self._output.seek(0)
         print(self._output.read().decode(errors="replace"), end="", flush=True)
@@ -35,7 +35,7 @@ class TypeCheck:
 
 @contextlib.contextmanager
 def checking_types(command: Sequence[str] = MYPY) -> Iterator[TypeCheck]:
-    """Check types for as long as the block lasts; a checker that still runs at its end is stopped."""
+    """Check types for as long as the block lasts; stop a checker that still runs at its end."""
     with tempfile.TemporaryFile(prefix="rewindmq-types-") as output:
         check = TypeCheck(command, output)
         try:

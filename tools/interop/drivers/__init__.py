@@ -1,1 +1,1 @@
-"""The drivers: one small program for each client's ecosystem; README.md has the lines they speak."""
+"""The drivers, one small program for each client library; README.md describes their lines."""

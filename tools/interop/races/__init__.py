@@ -1,1 +1,1 @@
-"""The races of the laboratory with the official Java client, against RocketMQ's and RewindMQ's broker."""
+"""The laboratory's races with the official Java client, at RocketMQ's and RewindMQ's broker."""

@@ -1,4 +1,4 @@
-"""What is played: a race, by consumers of one release, at one kind of cluster; and what is claimed of it."""
+"""A cell of the table: a race, a client release and a cluster; with the losses that the catalogue claims."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from tools.interop.races.cluster import ClusterKind
 from tools.interop.races.race_driver import number
 
-# Between the releases that profiles imitate: what the claims say of those.
+# The claims for releases between those that profiles imitate.
 _CLAIMED: Final[dict[tuple[str, str], frozenset[Loss]]] = {
     # Resets were not serialised, and shutdowns did not wait for them, before 4.9.0 and 4.9.1.
     ("R5", "4.8.0"): frozenset({Loss.L3}),
@@ -20,20 +20,21 @@ _CLAIMED: Final[dict[tuple[str, str], frozenset[Loss]]] = {
     # Since 5.0.0 only "not found" means that no offset is stored.
     ("ERR14", "5.1.4"): KEPT,
 }
-# What may come beside: the earlier replay of two overlapping ones passes the later target, which then looks
-# applied before it is; a zombie's commits come before the question where the queue stands, or behind it.
+# Losses that may occur as well. R5: the earlier of two overlapping replays passes the later target, so the
+# later reset looks applied before it is. R4: a zombie's commit may come before or after the query of the
+# offset.
 _BESIDE: Final[dict[str, frozenset[Loss]]] = {
     "R5": frozenset({Loss.L0, Loss.L1}),
     "R4": frozenset({Loss.L0, Loss.L1, Loss.L2}),
 }
-# Consumers that are killed live in JVMs of their own; where the broker is, the cluster is its own.
+# Consumers that are killed have a JVM of their own; a broker that is killed has a cluster of its own.
 KILLS_CONSUMERS: Final = frozenset({"R8-KILL", "BROADCAST"})
 KILLS_BROKER: Final = frozenset({"R11", "S3"})
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One field of the table.
+    """One cell of the table.
 
     Attributes:
         race: its id in the catalogue.
@@ -61,15 +62,15 @@ class Cell:
 
     @property
     def claimed(self) -> frozenset[Loss]:
-        """How the reset is lost, as the catalogue has it for the profile nearest to the release."""
+        """The losses that the catalogue claims for the profile nearest to the release."""
         known = _CLAIMED.get((self.race, self.client))
         return known if known is not None else self.scenario.cases[self.profile, self.cluster.mode]
 
     def agrees(self, losses: frozenset[Loss]) -> bool:
-        """Whether that is what is claimed."""
+        """True if the observed losses agree with the claimed losses."""
         beside = _BESIDE.get(self.race, frozenset()) if self.claimed else frozenset()
         if self.cluster.mode is ResetMode.SERVER:
-            # S1 for as long as an answer is not heeded: a timer's commit may come in between.
+            # S1 as long as the client ignores an answer: a timer's commit may come between.
             beside |= {Loss.L0}
         certain = self.claimed - beside or self.claimed
         return certain <= losses <= self.claimed | beside

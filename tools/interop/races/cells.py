@@ -1,4 +1,4 @@
-"""The cells of the table: all of them, and those that CI plays."""
+"""The cells of the table, and the cells that CI runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLASSIC: Final = (
     "BROADCAST",
 )
 SERVER: Final = ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "R1", "R2", "R6", "SEED", "R11", "PULL")
-# Classic resets are lost by clients: those of every release are played at one broker.
+# In classic mode the client loses resets, so the clients of every release run at one broker.
 _CLASSIC_CLIENTS: Final = ("4.9.4", "4.2.0", "4.8.0", "5.3.3", "5.1.4")
 _SERVER_CLIENTS: Final = ("5.3.3", "5.5.0", "4.9.4")
 _CLASSIC_AT: Final = (
@@ -45,7 +45,7 @@ _SERVER_AT: Final = (
     ClusterKind(True, "5.3.3", ResetMode.SERVER),
     ClusterKind(False, "v53", ResetMode.SERVER),
 )
-# What is said of releases between those, of classic resets by 5.x's own broker, and of the newest one.
+# Claims about releases between those, about classic resets by a 5.x broker, and about the newest release.
 _BESIDE: Final = (
     *(Cell(race, client, at) for at in _CLASSIC_AT for client in ("4.9.0", "4.9.1") for race in ("R5", "R8")),
     *(Cell(race, "5.3.3", ClusterKind(True, "5.3.3", ResetMode.CLASSIC)) for race in ("R1", "R4", "R6")),
@@ -57,9 +57,9 @@ _BESIDE: Final = (
 
 
 def _cells(races: tuple[str, ...], clients: tuple[str, ...], at: tuple[ClusterKind, ...]) -> list[Cell]:
-    """Those of which something is said."""
+    """Return the cells of which the documentation claims something."""
     found = [Cell(race, client, kind) for kind in at for client in clients for race in races]
-    # Each race at a killed broker needs a cluster of its own: one release is enough.
+    # Each race that kills the broker needs a cluster of its own, so one release is enough.
     return [
         cell
         for cell in found
@@ -72,7 +72,7 @@ ALL: Final = [
     *_cells(SERVER, _SERVER_CLIENTS, _SERVER_AT),
     *_BESIDE,
 ]
-# Each race once, in a release that it is said of, at both; all of them are under way at the same time.
+# Each race once, in a documented release, at both brokers; all run at the same time.
 _ONCE: Final = {
     ("4.9.4", ResetMode.CLASSIC): "SEED R1 R2 R3a R4 R6 R8-KILL R11 ORDERLY PULL",
     ("4.8.0", ResetMode.CLASSIC): "R5 R8",

@@ -1,7 +1,8 @@
-"""Which pull belongs to which ProcessQueue: frames do not say, the client's table does not tell of pulls.
+"""Assigns each pull to its ProcessQueue, which neither frames nor the client's table name.
 
-Each ProcessQueue has one chain of pulls, which begins where the queue began and goes on where the answer
-before said. So pulls are assigned, once a run is over, to the queues that the consumer was seen to have.
+Each ProcessQueue has one chain of pulls. The chain begins at the queue's first offset, and goes on at the
+offset that the last answer returned. So when a run is over, pulls are assigned to the ProcessQueues that the
+consumer had.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ STATUSES: Final[Mapping[int, str]] = MappingProxyType(
         ResponseCode.PULL_OFFSET_MOVED: "OFFSET_ILLEGAL",
     }
 )
-# A pull may be seen before the look that finds its queue in the table.
+# A pull may be recorded before the look that finds its queue in the client's table.
 _SEEN_LATE: Final = 1.0
 _READERS: Final = reader_process("")
 ONLY_CHAIN: Final = 1
@@ -36,7 +37,7 @@ _Place = tuple[str, str, int]
 
 @dataclass(slots=True, eq=False)
 class _Queue:
-    """One ProcessQueue, and where its chain of pulls is."""
+    """One ProcessQueue and the state of its chain of pulls."""
 
     chain: int
     added: float
@@ -48,7 +49,7 @@ class _Queue:
 
 
 def with_chains(events: Iterable[Event]) -> History:
-    """The history with every pull, and every answer to one, as a point of its ProcessQueue."""
+    """Return the history with every pull, and every answer to a pull, as a point of its ProcessQueue."""
     known = list(events)
     assigned = _Assignment(known)
     history = History(known)
@@ -74,7 +75,7 @@ class _Assignment:
                         queue.dropped = event.at
 
     def read(self, event: Event) -> Iterator[Event]:
-        """The points that a frame shows."""
+        """Yield the points that a frame shows."""
         details = event.details
         if event.kind in (Lab.PROCESS_KILLED, Lab.PROCESS_STARTED):
             self._forget_pulls(event.process)
@@ -98,7 +99,7 @@ class _Assignment:
         offset = fields["queueOffset"]
         place = (event.process, broker, fields["queueId"])
         if event.process.startswith(_READERS) and place not in self._queues:
-            # A lite pull consumer cannot be inspected; it has one chain per queue.
+            # A lite pull consumer cannot be inspected; it has one chain for each queue.
             self._queues[place].append(_Queue(ONLY_CHAIN, 0.0, offset))
         queues = self._queues.get(place, [])
         queue = _choose([queue for queue in queues if queue.dropped > event.at], offset, event.at)
@@ -134,7 +135,11 @@ class _Assignment:
 
 
 def _choose(living: list[_Queue], offset: int, at: float) -> _Queue | None:
-    """The queue whose chain goes on here, else one that begins here, else the one that was heard of last."""
+    """Return the ProcessQueue that a pull belongs to.
+
+    It is the one whose chain goes on at ``offset``, else one that begins there, else the one that pulled
+    last.
+    """
     going_on = [queue for queue in living if not queue.is_waiting and queue.following == offset]
     if going_on:
         return max(going_on, key=lambda queue: queue.latest)

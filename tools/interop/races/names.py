@@ -1,4 +1,4 @@
-"""Many races go on at one cluster, each with names of its own; in its history it is the laboratory's race."""
+"""Names of the races that run at one cluster; each history shows the laboratory's names instead."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Names:
         name = _FOREIGN.sub("_", race)
         return cls(f"Topic-{name}", f"Group-{name}")
 
-    def told(self, event: Event) -> Event:
-        """The event as the laboratory would have it."""
+    def as_laboratory(self, event: Event) -> Event:
+        """Return the event with the laboratory's names."""
         details = self._renamed(event.details)
         if "fields" in details:
             details["fields"] = self._renamed(details["fields"])
         return replace(event, details=details)
 
-    def wanted(self, pattern: FramePattern) -> FramePattern:
-        """The pattern as it is on the wire."""
+    def as_sent(self, pattern: FramePattern) -> FramePattern:
+        """Return the pattern with the race's own names, as frames have them."""
         real = {TOPIC: self.topic, GROUP: self.group}
         fields = {name: real.get(value, value) for name, value in pattern.fields.items()}
         return replace(pattern, fields=fields)
@@ -48,11 +48,11 @@ class Names:
 
 
 class NamedJournal(Journal):
-    """A journal that takes everything down under the laboratory's names."""
+    """A journal that stores every event under the laboratory's names."""
 
     def __init__(self, runtime: Runtime, patience: float, names: Names) -> None:
         super().__init__(runtime, patience)
         self._names = names
 
     def add(self, event: Event) -> None:
-        super().add(self._names.told(event))
+        super().add(self._names.as_laboratory(event))

@@ -1,4 +1,4 @@
-"""Plays many cells at the same time, and says of each what came of it."""
+"""Runs many cells at the same time, and returns the result of each."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _STARTS_AT_A_TIME: Final = 2
 
 
 @dataclass
-class Seen:
-    """What came of one cell.
+class CellResult:
+    """The result of one cell.
 
     Attributes:
-        error: why it could not be played to its end.
+        error: why it did not run to its end.
     """
 
     cell: Cell
@@ -43,40 +43,42 @@ class Seen:
 
 
 def play(
-    cells: Sequence[Cell], directory: Path, told: Callable[[Seen], None] = lambda seen: None
-) -> list[Seen]:
-    """Build what is needed, play as many of them at a time as the machine bears, leave nothing behind.
+    cells: Sequence[Cell], directory: Path, report: Callable[[CellResult], None] = lambda result: None
+) -> list[CellResult]:
+    """Build what the cells need, run as many cells at a time as the machine can, and remove everything.
 
     Args:
-        told: called with each as soon as it is over.
+        report: called with each result as soon as its cell has ended.
     """
     for cell in cells:
         race_driver_jars(cell.client)
         if cell.cluster.is_real:
             server_jars(cell.cluster.release)
     if any(cell.cluster.is_real for cell in cells):
-        # Not when the first of several threads comes to need it.
+        # Here and not in the first of several threads that needs it.
         take_turn()
-    return asyncio.run(_play_all(cells, directory, told))
+    return asyncio.run(_play_all(cells, directory, report))
 
 
-async def _play_all(cells: Sequence[Cell], directory: Path, told: Callable[[Seen], None]) -> list[Seen]:
+async def _play_all(
+    cells: Sequence[Cell], directory: Path, report: Callable[[CellResult], None]
+) -> list[CellResult]:
     async with AsyncExitStack() as exits:
-        company = _Company(directory, exits)
-        turns = _Turns()
+        shared = _SharedServers(directory, exits)
+        starts = _Starts()
 
-        async def one(cell: Cell) -> Seen:
-            seen = await _play_in_turn(cell, company, turns)
-            told(seen)
-            return seen
+        async def one(cell: Cell) -> CellResult:
+            result = await _play_in_turn(cell, shared, starts)
+            report(result)
+            return result
 
         return await asyncio.gather(*(one(cell) for cell in cells))
 
 
-class _Company:
-    """The servers and JVMs that races share, or have to themselves; each is started when it is first needed.
+class _SharedServers:
+    """The clusters and JVMs of the races, shared or not; each is started when a race first needs it.
 
-    One that cannot be started spoils only the races that need it.
+    One that does not start fails only the races that need it.
     """
 
     def __init__(self, directory: Path, exits: AsyncExitStack) -> None:
@@ -88,7 +90,7 @@ class _Company:
         self._count = 0
 
     async def cluster(self, cell: Cell) -> RaceCluster:
-        """Where the race is to be: a cluster of its own where the broker is killed."""
+        """Return the cluster of a race; a race that kills the broker has a cluster of its own."""
         key = cell if cell.race in KILLS_BROKER else cell.cluster
         if key not in self._clusters:
             self._clusters[key] = asyncio.create_task(self._open(cell.cluster))
@@ -118,41 +120,41 @@ class _Company:
         return self._directory / f"{name}-{self._count}"
 
 
-class _Turns:
-    """Two cores are busy while consumers start, and idle while they wait: one begins after the other."""
+class _Starts:
+    """Lets races start one after another: consumers use both cores while they start, and idle afterwards."""
 
     def __init__(self) -> None:
         self.places = asyncio.Semaphore(_AT_A_TIME)
         self.begin = asyncio.Lock()
 
 
-async def _play_in_turn(cell: Cell, company: _Company, turns: _Turns) -> Seen:
-    async with turns.places:
-        async with turns.begin:
+async def _play_in_turn(cell: Cell, shared: _SharedServers, starts: _Starts) -> CellResult:
+    async with starts.places:
+        async with starts.begin:
             await asyncio.sleep(_APART_SECONDS)
-        return await _play_one(cell, company)
+        return await _play_one(cell, shared)
 
 
-async def _play_one(cell: Cell, company: _Company) -> Seen:
-    seen, began = Seen(cell), time.monotonic()
+async def _play_one(cell: Cell, shared: _SharedServers) -> CellResult:
+    result, began = CellResult(cell), time.monotonic()
     try:
         stage = JavaStage(
             str(cell),
             cell.profile,
             cell.cluster.mode,
-            await company.cluster(cell),
-            lambda is_own: company.driver(cell.client, is_own=is_own),
+            await shared.cluster(cell),
+            lambda is_own: shared.driver(cell.client, is_own=is_own),
             has_own_jvms=cell.race in KILLS_CONSUMERS,
         )
-        seen.raw = stage.history
-        # Most of the time of the first is that of what the others use, too.
-        await company.driver(cell.client, is_own=False)
+        result.raw = stage.history
+        # The first race starts what other races share, which takes most of its time.
+        await shared.driver(cell.client, is_own=False)
         async with stage.opened():
             await cell.scenario.play(stage)
             await settle(stage)
-        seen.history = stage.judged()
-        seen.verdict = judge(seen.history)
+        result.history = stage.judged()
+        result.verdict = judge(result.history)
     except Exception as error:
-        seen.error = error
-    seen.seconds = time.monotonic() - began
-    return seen
+        result.error = error
+    result.seconds = time.monotonic() - began
+    return result

@@ -1,4 +1,4 @@
-"""The Java program whose consumers race, and the suite's end of its lines."""
+"""The Java program that runs the consumers of the races, and the suite's side of its line protocol."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tools.interop.driver import Driver
 from tools.interop.toolchains import HERE, maven_jars, tool
 
 _PROJECT: Final = HERE / "drivers" / "race"
-# Lite pull consumers came with it.
+# The first release with lite pull consumers.
 _LITE: Final = (4, 6)
 _JAVA: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-# What Java 17 has to be told for releases written for Java 8.
+# Java 17 needs these options for releases written for Java 8.
 _OPENS: Final = ("--add-opens=java.base/java.lang=ALL-UNNAMED", "--add-opens=java.base/java.nio=ALL-UNNAMED")
 
 # Called as hear(kind, seconds of the machine's monotonic clock, details).
@@ -22,18 +22,18 @@ Hearer = Callable[[str, float, dict[str, Any]], None]
 
 
 def number(version: str) -> tuple[int, ...]:
-    """A release as a number that can be compared."""
+    """Return a release as a tuple that can be compared."""
     return tuple(int(part) for part in version.split("."))
 
 
 def race_driver_jars(version: str) -> Path:
-    """Directory with the driver's jar and those of the official client of a release."""
+    """Return the directory with the driver's jar and the jars of the official client of a release."""
     options = ("-P", "lite") if number(version) >= _LITE else ()
     return maven_jars(f"race-{version}", _PROJECT, version, options)
 
 
 class RaceDriver(Driver):
-    """One JVM full of consumers of one release."""
+    """One JVM with many consumers of one release."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
         super().__init__(process, log)
@@ -42,7 +42,7 @@ class RaceDriver(Driver):
 
     @classmethod
     async def launch(cls, version: str, directory: Path, name: str) -> RaceDriver:
-        """Start it; the jars are built already."""
+        """Start the driver; the jars must be built already."""
         home = directory / name
         home.mkdir(parents=True, exist_ok=True)
         properties = (
@@ -57,12 +57,12 @@ class RaceDriver(Driver):
         return driver
 
     def hear(self, consumer: str, hearer: Hearer) -> None:
-        """Have everything that is told of a consumer told to ``hearer``."""
+        """Call ``hearer`` with every point of a consumer."""
         self._hearers[consumer] = hearer
 
     @property
     def offset_files(self) -> list[Path]:
-        """Where its broadcasting consumers keep their progress."""
+        """The files in which its broadcasting consumers keep their offsets."""
         return list((self._home / "offsets").rglob("offsets.json"))
 
     async def _take(self, line: dict[str, Any]) -> None:

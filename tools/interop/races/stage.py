@@ -1,4 +1,4 @@
-"""The stage of the laboratory's scenarios on which every consumer is one of the official Java client."""
+"""The stage for the laboratory's scenarios on which every consumer is an official Java client."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ from rewindmq.race.stage.stage import (
 )
 from tools.interop.races.chains import PULLS, STATUSES, with_chains
 from tools.interop.races.cluster import RaceCluster
-from tools.interop.races.members import JavaActor, JavaApplication, JavaConsumer, JavaReader
+from tools.interop.races.java_consumers import JavaActor, JavaApplication, JavaConsumer, JavaReader
 from tools.interop.races.names import NamedJournal, Names
 from tools.interop.races.race_driver import RaceDriver
 from tools.interop.raw import create_topic
 
-# What every wait may take at least: many races at a time on two cores.
+# The least time that a wait must allow: many races run at a time on two cores.
 _PATIENCE: Final = 100.0
 _ASK_SECONDS: Final = 0.1
 _COMMIT: Final = int(PullSysFlag.COMMIT_OFFSET)
 _READERS: Final = reader_process("")
 
-# Gives a driver; with True one of its own, which can be killed.
+# Returns a driver; if called with True, a driver of its own, which can be killed.
 DriverSource = Callable[[bool], Awaitable[RaceDriver]]
 
 
 class JavaStage(BaseStage):
-    """A ``Stage`` in real time, which delays events that a race needs late.
+    """A ``Stage`` in real time, which delays the frames that a race needs late.
 
-    Consumers are known by their frames and by a look into their tables, a real broker by the frames that
-    reach it and by what it says is stored, ours by its points.
+    Three sources show what happens. Consumers: their frames and their client's tables. A RocketMQ broker: the
+    frames that reach it and the offsets that it returns. A RewindMQ broker: its points.
 
     Args:
         race: names the topic and the group.
-        drivers: where the consumers live.
+        drivers: returns the driver in which a consumer lives.
         has_own_jvms: each consumer is in a JVM of its own.
     """
 
@@ -95,8 +95,9 @@ class JavaStage(BaseStage):
             group=self._names.group,
         )
         self._actors: list[JavaActor] = []
-        self._unheeding: set[str] = set()
-        # A real broker that resets by itself swallows commits: frames do not say what is stored.
+        self._without_resets: set[str] = set()
+        # A RocketMQ broker that resets by itself ignores commits, so frames do not show which offset is
+        # stored.
         self._asks_broker = cluster.kind.is_real and mode is ResetMode.SERVER
         self._points = FramePoints(of_consumers=False, of_brokers=cluster.kind.is_real)
         self._asking: dict[int, asyncio.Task[None]] = {}
@@ -106,7 +107,7 @@ class JavaStage(BaseStage):
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[JavaStage]:
-        """Run until the play is over; then stop all consumers."""
+        """Open the stage until the race is over; then stop all consumers."""
         self._cluster.hearers.append(self._hear_broker)
         if self._cluster.kind.is_real:
             self._watching.append(asyncio.create_task(self._cluster.watch_offsets(self._see_offsets)))
@@ -124,7 +125,7 @@ class JavaStage(BaseStage):
         consumers: int = 1,
         broker_config: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """See ``Stage``; the cluster is there already, as it is."""
+        """See ``Stage``; the cluster runs already, as it is."""
         if brokers != 1:
             raise RaceError("a race for real has one broker")
         await self._operator.open(self._namesrv)
@@ -149,7 +150,7 @@ class JavaStage(BaseStage):
             "blocked": sorted(listener.blocked),
             "again": listener.again,
         }
-        # Where the driver keeps a broadcasting consumer's offsets is a matter of the whole JVM.
+        # Where the driver keeps a broadcasting consumer's offsets is a setting of the whole JVM.
         plain = {key: value for key, value in options.items() if key != "offset_root"}
         await self._start(consumer, driver, "push", listener=plan, tags=tags, options=plain)
         if "offset_root" in options:
@@ -160,7 +161,7 @@ class JavaStage(BaseStage):
         """See ``Stage``."""
         driver = await self._drivers(False)
         reader = JavaReader(name, self._key(name), driver, self._journal)
-        self._unheeding.add(reader.process)
+        self._without_resets.add(reader.process)
         await self._start(reader, driver, "pull")
         return reader
 
@@ -208,16 +209,18 @@ class JavaStage(BaseStage):
 
     def hold(self, pattern: FramePattern, *, consumer: str) -> Hold:
         """See ``Stage``."""
-        return super().hold(self._names.wanted(pattern), consumer=consumer)
+        return super().hold(self._names.as_sent(pattern), consumer=consumer)
 
     def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
-        """RaceError: nothing stops an unmodified client between two of its steps."""
+        """Raise RaceError: an unmodified client cannot be stopped between two of its steps."""
         raise RaceError("an unmodified client cannot be stopped between two steps, as this race needs")
 
     def judged(self) -> History:
-        """The history as the judge is to see it: what was seen, every pull with its ProcessQueue."""
-        told = [event for event in without_inferred(self.history) if not self._is_unheeding_pull(event)]
-        return with_chains(told)
+        """Return the history for the judge: the observed events, every pull with its ProcessQueue."""
+        observed = [
+            event for event in without_inferred(self.history) if not self._is_pull_without_resets(event)
+        ]
+        return with_chains(observed)
 
     async def _start(self, actor: JavaActor, driver: RaceDriver, op: str, **fields: Any) -> None:
         self._actors.append(actor)
@@ -239,11 +242,11 @@ class JavaStage(BaseStage):
         return proxy.address
 
     def _key(self, name: str) -> str:
-        """Another one in each race, ordered as the names are."""
+        """Return a name that is unique among all races, in the same order as the given names."""
         return f"{name}~{self._names.group}"
 
     async def _topic_known(self) -> None:
-        """Until the name server knows the topic: a real broker registers it in its own time."""
+        """Wait until the name server knows the topic: a RocketMQ broker registers it in its own time."""
         async with AdminClient(self._namesrv, runtime=self._lab) as admin, asyncio.timeout(_PATIENCE):
             while True:
                 with contextlib.suppress(ResponseError):
@@ -251,15 +254,16 @@ class JavaStage(BaseStage):
                     return
                 await self.sleep(_ASK_SECONDS)
 
-    # What is told and seen.
+    # Recorded events.
 
     def _hearer(self, process: str) -> Callable[[str, float, dict[str, Any]], None]:
         def hear(kind: str, at: float, details: dict[str, Any]) -> None:
             if kind == Point.QUEUE_ADDED:
-                # A look may come when the queue has moved on; where it began is what the broker answered.
+                # The look may come after the queue has moved on; it began at the offset that the broker
+                # answered.
                 place = (process, details["queue_id"])
                 details["offset"] = self._answers.pop(place, details["offset"])
-            # A message whose ProcessQueue is not found is told without one.
+            # An event of a message whose ProcessQueue is unknown has no chain.
             known = {"group": self._names.group, "chain": None, **details}
             self._journal.add(Event(self._journal.since_beginning(at), process, Point(kind), known))
 
@@ -276,7 +280,7 @@ class JavaStage(BaseStage):
             self._journal.note(BROKER, Point.OFFSETS_FLUSHED, inferred=True)
 
     async def _watch_files(self, process: str, driver: RaceDriver) -> None:
-        """Tell when a broadcasting consumer has written its progress down, until cancelled."""
+        """Record each time a broadcasting consumer has written its offsets to a file, until cancelled."""
         before = [""]
         while True:
             texts = [path.read_text() for path in driver.offset_files]
@@ -286,7 +290,7 @@ class JavaStage(BaseStage):
             await self.sleep(_ASK_SECONDS)
 
     def _record_frame(self, kind: Lab, process: str, details: dict[str, Any]) -> None:
-        event = self._names.told(Event(self.now, process, kind, details))
+        event = self._names.as_laboratory(Event(self.now, process, kind, details))
         self._journal.add(event)
         if event.details.get("fields", {}).get("topic") != TOPIC:
             return
@@ -304,7 +308,7 @@ class JavaStage(BaseStage):
             self._answers[event.process, details["fields"]["queueId"]] = details["fields"]["offset"]
 
     def _ask_broker(self, queue: int) -> None:
-        """Have it noted what a broker that tells nothing has stored by now."""
+        """Record the stored offset of a broker that does not report it itself."""
         if not self._asks_broker:
             return
         if queue in self._asking:
@@ -324,10 +328,10 @@ class JavaStage(BaseStage):
             self._ask_again.discard(queue)
             self._ask_broker(queue)
 
-    def _is_unheeding_pull(self, event: Event) -> bool:
-        """A pull of an application that keeps its offsets itself: it knows of no resets."""
+    def _is_pull_without_resets(self, event: Event) -> bool:
+        """True for a pull of an application that keeps its offsets itself: resets do not concern it."""
         details = event.details
-        return details.get("name") == "PULL_MESSAGE" and not self._unheeding.isdisjoint(
+        return details.get("name") == "PULL_MESSAGE" and not self._without_resets.isdisjoint(
             (details["source"], details["target"])
         )
 
@@ -352,7 +356,7 @@ def _may_store(event: Event) -> bool:
 
 
 def _seen_of_client(event: Event) -> list[Event]:
-    """What a frame shows of a client's pulls and commits, for those who wait for it."""
+    """Return the points that a frame shows of a client's pulls and commits, for waits."""
     details, fields = event.details, event.details["fields"]
     name, is_answer = details["name"], details["form"] == "response"
     if name in PULLS and event.kind is Lab.FRAME_SENT and not is_answer:

@@ -1,4 +1,4 @@
-"""What every client has to be able to do; importing this package fills ``SCENARIOS``."""
+"""What every client must be able to do; importing this package fills ``SCENARIOS``."""
 
 from tools.interop.scenarios import (
     consuming,

@@ -21,7 +21,7 @@ _EACH: Final = 6
 
 
 def _by_key(topic: str, rounds: Iterable[int]) -> list[Message]:
-    """One message for each queue and round; the key is the queue's number."""
+    """Return one message for each queue and round; the key is the queue's number."""
     return [
         message
         for round_ in rounds
@@ -31,7 +31,7 @@ def _by_key(topic: str, rounds: Iterable[int]) -> list[Message]:
 
 
 def _rounds(messages: Iterable[Message]) -> dict[str, list[int]]:
-    """By key, the rounds in the order in which they were delivered."""
+    """Return the rounds by key, in the order of delivery."""
     rounds: dict[str, list[int]] = defaultdict(list)
     for message in messages:
         key, _, round_ = message["body"].partition(":")
@@ -48,7 +48,7 @@ def _rounds(messages: Iterable[Message]) -> dict[str, list[int]]:
     "consume.stop",
 )
 async def push_concurrent(stage: Stage) -> Outcome:
-    """What was consumed stays consumed: a second member begins where the first has stopped."""
+    """Consumed messages stay consumed: a second consumer begins where the first has stopped."""
     topic = await stage.topic()
     producer = await stage.producer()
     first, second = texts(64), texts(16, "later")
@@ -56,7 +56,7 @@ async def push_concurrent(stage: Stage) -> Outcome:
     group = stage.name("group")
     consumer = await stage.consumer(topic, group=group)
     assert sorted(await stage.bodies(consumer, len(first))) == sorted(first)
-    # The suite is told of a message before its listener returns.
+    # The driver reports a message before its listener returns.
     await stage.committed(topic, group, len(first))
     await stage.stop(consumer)
     await stage.send(producer, to_send(topic, second))
@@ -71,7 +71,7 @@ async def push_orderly(stage: Stage) -> Outcome:
     producer = await stage.producer()
     results = await stage.send(producer, _by_key(topic, range(_EACH)), "send.ordered")
     queues = [result["queue"] for result in results]
-    assert queues == queues[:_QUEUES] * _EACH, "the same key, and another queue"
+    assert queues == queues[:_QUEUES] * _EACH, "messages with the same key went to different queues"
     assert len(set(queues)) == _QUEUES
     consumer = await stage.consumer(topic, op="consume.orderly")
     delivered = await stage.messages(consumer, len(results))
@@ -81,14 +81,14 @@ async def push_orderly(stage: Stage) -> Outcome:
 
 @scenario(
     "push-orderly-moves",
-    "orderly, when a member goes",
+    "push, orderly: a consumer leaves",
     "producer.start",
     "send.ordered",
     "consume.orderly",
     "consume.stop",
 )
 async def push_orderly_moves(stage: Stage) -> Outcome:
-    """The member that stays takes the queues over, each where the other stopped."""
+    """The consumer that stays takes over the queues, each where the other stopped."""
     topic = await stage.topic(queues=_QUEUES)
     producer = await stage.producer()
     group = stage.name("group")
@@ -111,24 +111,24 @@ async def push_orderly_moves(stage: Stage) -> Outcome:
 
 
 @scenario(
-    "push-shared", "two members share the queues", "producer.start", "send.ordered", "consume.concurrent"
+    "push-shared", "two consumers share the queues", "producer.start", "send.ordered", "consume.concurrent"
 )
 async def push_shared(stage: Stage) -> Outcome:
     topic = await stage.topic(queues=_QUEUES)
     producer = await stage.producer()
     group = stage.name("group")
-    members = [await stage.consumer(topic, name, group=group) for name in ("one", "two")]
-    await _shared(stage, topic, group, len(members))
+    consumers = [await stage.consumer(topic, name, group=group) for name in ("one", "two")]
+    await _shared(stage, topic, group, len(consumers))
     await stage.send(producer, _by_key(topic, range(_EACH)), "send.ordered")
-    await _until_delivered(stage, members, _QUEUES * _EACH)
-    shares = [{message["queue"] for message in stage.driver.delivered[name]} for name in members]
+    await _until_delivered(stage, consumers, _QUEUES * _EACH)
+    shares = [{message["queue"] for message in stage.driver.delivered[name]} for name in consumers]
     assert not shares[0] & shares[1], shares
     return {"shares": [len(share) for share in shares]}
 
 
 @scenario(
     "push-broadcasting",
-    "every member gets all",
+    "broadcasting: every consumer gets every message",
     "producer.start",
     "send.sync",
     "consume.concurrent",
@@ -139,18 +139,18 @@ async def push_broadcasting(stage: Stage) -> Outcome:
     producer = await stage.producer()
     bodies = texts(16)
     group = stage.name("group")
-    members = [
+    consumers = [
         await stage.consumer(topic, name, group=group, model="BROADCASTING") for name in ("one", "two")
     ]
     await stage.send(producer, to_send(topic, bodies))
-    for name in members:
+    for name in consumers:
         assert sorted(await stage.bodies(name, len(bodies))) == sorted(bodies)
-    return {"message": looks(stage.driver.delivered[members[0]][0])}
+    return {"message": looks(stage.driver.delivered[consumers[0]][0])}
 
 
 @scenario("push-from", "where a new group begins", "producer.start", "send.sync", "consume.concurrent")
 async def push_from(stage: Stage) -> Outcome:
-    """From the first message on, and what "from the last on" means on a young queue."""
+    """From the first message on, and what "from the last on" means for a young queue."""
     topic = await stage.topic(queues=1)
     producer = await stage.producer()
     before = texts(4, "before")
@@ -161,7 +161,7 @@ async def push_from(stage: Stage) -> Outcome:
 
 
 async def _from(stage: Stage, topic: str, producer: str, start: str) -> list[str]:
-    """What a new group is given that begins so, up to a message sent after it began."""
+    """Return what a new group with this start receives, up to a message sent after the start."""
     consumer = await stage.consumer(topic, f"from-{start}", start=start, threads=1)
     after = f"after {start}"
     await stage.send(producer, to_send(topic, [after]))
@@ -174,19 +174,19 @@ async def _from(stage: Stage, topic: str, producer: str, start: str) -> list[str
 
 
 async def _shared(stage: Stage, topic: str, group: str, count: int) -> None:
-    """Wait until the group's members have so many queues each, and no two the same.
+    """Wait until the group's consumers have the same number of queues each, and no queue twice.
 
-    Each allocates by the members that it knows of: once the broker knows all, and their queues are apart, no
-    rebalance changes anything.
+    Each consumer allocates by the consumers that it knows. Once the broker knows all of them and no queue is
+    consumed twice, no rebalance changes anything.
     """
     shares: list[set[int]] = []
 
     async def is_even() -> bool:
-        shares[:] = [await _queues(stage, topic, group, client) for client in await stage.members(group)]
+        shares[:] = [await _queues(stage, topic, group, client) for client in await stage.consumer_ids(group)]
         taken = set().union(*shares)
         return len(taken) == _QUEUES and [len(share) for share in shares] == [_QUEUES // count] * count
 
-    await stage.reached(is_even, lambda: f"the queues of the members of {group}: {shares}")
+    await stage.reached(is_even, lambda: f"the queues of the consumers of {group}: {shares}")
 
 
 async def _queues(stage: Stage, topic: str, group: str, client: str) -> set[int]:
@@ -195,11 +195,11 @@ async def _queues(stage: Stage, topic: str, group: str, client: str) -> set[int]
     return {queue.queue_id for queue, state in table.items() if queue.topic == topic and not state.droped}
 
 
-async def _until_delivered(stage: Stage, members: Iterable[str], count: int) -> None:
-    """Wait until that many different messages have come; some come twice while queues change hands."""
+async def _until_delivered(stage: Stage, consumers: Iterable[str], count: int) -> None:
+    """Wait until ``count`` different messages have arrived; some arrive twice while queues change owners."""
 
     def bodies() -> set[str]:
-        return {message["body"] for name in members for message in stage.driver.delivered[name]}
+        return {message["body"] for name in consumers for message in stage.driver.delivered[name]}
 
     await stage.until(
         lambda: len(bodies()) >= count,

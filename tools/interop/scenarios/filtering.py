@@ -12,8 +12,8 @@ _SQL: Final = "(number BETWEEN 2 AND 4 AND colour IN ('blue', 'red')) OR TAGS = 
 
 _JAVA: Final = "rocketmq-client"
 _ASKS_WITH_A_ROUTE: Final = (
-    "Java asks a broker only where it has the route by then (MQClientInstance#checkClientInBroker): a slow"
-    " look-up lets it start"
+    "Java asks a broker to check the expression only if it has the route by then"
+    " (MQClientInstance#checkClientInBroker): after a slow look-up it starts"
 )
 _JAVA_REFUSAL: Final = {"type": "MQClientException", "code": ResponseCode.SUBSCRIPTION_PARSE_FAILED}
 
@@ -47,10 +47,10 @@ async def filter_sql(stage: Stage) -> Outcome:
     return {"message": looks(stage.driver.delivered[consumer][0])}
 
 
-@scenario("filter-sql92-wrong", "SQL92 that cannot be read", "consume.concurrent", "sql92")
+@scenario("filter-sql92-wrong", "SQL92 with a syntax error", "consume.concurrent", "sql92")
 async def filter_sql_wrong(stage: Stage) -> Outcome:
     topic = await stage.topic()
-    # A library that asks no broker before it starts.
+    # This library asks no broker before it starts.
     outcome: Outcome = {"started": True}
     try:
         await stage.consumer(topic, expression="number > > 3", expression_type="SQL92")

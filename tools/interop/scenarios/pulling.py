@@ -44,7 +44,7 @@ async def _poll(stage: Stage, consumer: str, count: int) -> list[Message]:
     "lite.stop",
 )
 async def lite_pull(stage: Stage) -> Outcome:
-    """What was committed does not come again; what was polled only does."""
+    """Committed messages are not delivered again; messages that were only polled are."""
     topic = await stage.topic()
     producer = await stage.producer()
     first, second = texts(16), texts(8, "later")
@@ -54,8 +54,8 @@ async def lite_pull(stage: Stage) -> Outcome:
     messages = await _poll(stage, consumer, len(first))
     assert sorted(m["body"] for m in messages) == sorted(first)
     await stage.driver.do("lite.commit", consumer=consumer)
-    # A real broker may lose one of a new group's first commits when they come together, each of which makes
-    # the group's table (ConsumerOffsetManager#commitOffset); the client's next persist repairs it.
+    # A real broker may lose one of a new group's first commits if they arrive together: each creates the
+    # group's table (ConsumerOffsetManager#commitOffset). The client's next persist repairs it.
     await stage.committed(topic, group, len(first))
     await stage.stop(consumer)
     await stage.send(producer, to_send(topic, second, tags="A"))
@@ -69,11 +69,11 @@ async def lite_pull(stage: Stage) -> Outcome:
 
 async def _clock_moves(stage: Stage) -> None:
     began = time.time_ns() // 1_000_000
-    await stage.until(lambda: time.time_ns() // 1_000_000 > began + 1, lambda: "the clock stood still")
+    await stage.until(lambda: time.time_ns() // 1_000_000 > began + 1, lambda: "the clock did not advance")
 
 
 async def _send_apart(stage: Stage, topic: str, bodies: list[str]) -> None:
-    """Send each in a millisecond of its own, and wait until the queue has all of them."""
+    """Send each body in a millisecond of its own, and wait until the queue has all of them."""
     producer = await stage.producer()
     for number, body in enumerate(bodies):
         await stage.send(producer, to_send(topic, [body], tags="AB"[number % 2]))
@@ -133,7 +133,7 @@ async def pull(stage: Stage) -> Outcome:
 
 
 async def _below(attempt: Any) -> dict[str, Any]:
-    # Java refuses it itself.
+    # The Java client itself refuses it.
     try:
         answer: dict[str, Any] = await attempt
     except DriverError as error:
@@ -151,7 +151,7 @@ async def _below(attempt: Any) -> dict[str, Any]:
     "pull.pull",
 )
 async def pull_from(stage: Stage) -> Outcome:
-    """What a library can do that pulls by offset and knows nothing else of queues."""
+    """Pulls of a library that can pull by offset but cannot query a queue's offsets."""
     topic = await stage.topic(queues=1)
     bodies = texts(6)
     await _send_apart(stage, topic, bodies)
@@ -171,6 +171,6 @@ async def pull_from(stage: Stage) -> Outcome:
 
 @scenario("pull-unknown-topic", "a topic that does not exist", "pull.start", "pull.queues")
 async def pull_unknown_topic(stage: Stage) -> Outcome:
-    topic = stage.name("nobody-has")
+    topic = stage.name("no-such-topic")
     reader = await stage.reader(topic)
     return await failure(stage.driver.do("pull.queues", consumer=reader, topic=topic))

@@ -1,4 +1,4 @@
-"""Resets of groups whose members consume."""
+"""Resets of groups while their consumers run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _END: Final = -1
 _BEGINNING: Final = 0
 _GO: Final = "github.com/apache/rocketmq-client-go/v2"
 _LEAVES_FIRST: Final = (
-    "Go leaves its group before it commits, oneway: what it has consumed may be committed after the reset"
+    "Go leaves its group before its oneway commit, which may reach the broker after the reset"
 )
 
 
 async def _reset(stage: Stage, topic: str, group: str, timestamp: int) -> dict[int, int]:
-    """Reset, once the group has committed an offset of each queue; the offsets by queue."""
+    """Reset once the group has committed an offset of each queue; return the target offsets by queue."""
     targets: dict[int, int] = {}
     refusal = "the broker did not answer"
 
@@ -27,13 +27,13 @@ async def _reset(stage: Stage, topic: str, group: str, timestamp: int) -> dict[i
         try:
             result = await stage.admin.reset_offset_by_timestamp(topic, group, timestamp)
         except ResponseError as error:
-            # The classic reset refuses as long as one queue has none.
+            # A classic reset is refused as long as one queue has no offset.
             refusal = str(error)
             return False
         targets.update({queue.queue_id: offset for queue, offset in result.offset_table.items()})
         return True
 
-    await stage.reached(is_reset, lambda: f"no reset, since {refusal}")
+    await stage.reached(is_reset, lambda: f"the reset was refused: {refusal}")
     return targets
 
 
@@ -45,9 +45,10 @@ async def _rewound(stage: Stage, op: str) -> Outcome:
     assert sorted(await stage.bodies(consumer, len(_BODIES))) == sorted(_BODIES)
     await stage.committed(topic, consumer, len(_BODIES))
     targets = await _reset(stage, topic, consumer, _BEGINNING)
-    await _heeded(stage, topic, consumer, targets)
-    # Answers the pulls that the broker holds. Held until after the wait, they would put the old offsets back
-    # (race R1), and a client that then waits for the locks of its queues would go on there.
+    await _reset_applied(stage, topic, consumer, targets)
+    # New messages end the pulls that the broker suspended. If the broker kept them suspended, their answers
+    # would put back the old offsets after the wait (race R1). A client that then waits for the locks of its
+    # queues would go on there.
     after = texts(len(targets), "after")
     sent = await stage.send(producer, to_send(topic, after))
     assert {result["queue"] for result in sent} == {*targets}
@@ -60,15 +61,15 @@ async def _rewound(stage: Stage, op: str) -> Outcome:
     return {"targets": targets}
 
 
-async def _heeded(stage: Stage, topic: str, group: str, targets: dict[int, int]) -> None:
-    """Wait until the group's one member has dropped its queues, or the broker has stored the targets.
+async def _reset_applied(stage: Stage, topic: str, group: str, targets: dict[int, int]) -> None:
+    """Wait until the group's only consumer has dropped its queues, or the broker has stored the targets.
 
     A classic reset begins with the first and ends with the second; 5.x stores the targets at once.
     """
-    member = await _only_member(stage, group)
+    consumer_id = await _only_consumer(stage, group)
 
-    async def is_heeded() -> bool:
-        info = await stage.asked(stage.admin.get_consumer_running_info(group, member))
+    async def is_applied() -> bool:
+        info = await stage.asked(stage.admin.get_consumer_running_info(group, consumer_id))
         states = info.mq_table.items() if info is not None else ()
         dropped = {queue.queue_id for queue, state in states if queue.topic == topic and state.droped}
         stats = await stage.asked(stage.admin.examine_consume_stats(group, topic))
@@ -76,7 +77,7 @@ async def _heeded(stage: Stage, topic: str, group: str, targets: dict[int, int])
         stored = {queue.queue_id: state.consumer_offset for queue, state in queues}
         return dropped == {*targets} or stored == targets
 
-    await stage.reached(is_heeded, lambda: f"{member} does not know of the reset")
+    await stage.reached(is_applied, lambda: f"{consumer_id} has not applied the reset")
 
 
 @scenario(
@@ -88,13 +89,13 @@ async def _heeded(stage: Stage, topic: str, group: str, targets: dict[int, int])
     "reset",
 )
 async def reset_rewind(stage: Stage) -> Outcome:
-    """Everything is delivered again, and what is sent after."""
+    """All messages are delivered again, and then messages sent after the reset."""
     return await _rewound(stage, "consume.concurrent")
 
 
 @scenario(
     "reset-rewind-orderly",
-    "the same with an orderly consumer",
+    "reset to the beginning while consuming, orderly",
     "producer.start",
     "send.sync",
     "consume.orderly",
@@ -106,7 +107,7 @@ async def reset_rewind_orderly(stage: Stage) -> Outcome:
 
 @scenario(
     "reset-skip",
-    "skip what has accumulated while consuming",
+    "skip accumulated messages while consuming",
     "producer.start",
     "send.sync",
     "consume.orderly",
@@ -115,7 +116,7 @@ async def reset_rewind_orderly(stage: Stage) -> Outcome:
     "reset",
 )
 async def reset_skip(stage: Stage) -> Outcome:
-    """A listener hangs in the first message: those behind it are skipped, what is sent later is delivered."""
+    """A listener blocks in the first message: the reset skips the stored ones, later ones are delivered."""
     topic = await stage.topic(queues=1)
     producer = await stage.producer()
     await stage.send(producer, to_send(topic, _BODIES))
@@ -126,16 +127,16 @@ async def reset_skip(stage: Stage) -> Outcome:
     targets = await _reset(stage, topic, consumer, _END)
     assert targets == {0: len(_BODIES)}
     await stage.committed(topic, consumer, len(_BODIES))
-    # Wakes its pull, whose answer is where 5.x tells of the reset.
+    # The message ends the consumer's suspended pull; 5.x tells the consumer of the reset in the answer.
     await stage.send(producer, to_send(topic, ["after"]))
-    await _forgotten(stage, consumer)
+    await _discarded(stage, consumer)
     await stage.driver.do("consume.release", consumer=consumer)
     assert await stage.bodies(consumer, 2) == [_BODIES[0], "after"]
     return {"targets": targets}
 
 
 async def _left(stage: Stage, group: str) -> None:
-    """Wait until the broker knows no member: with one, the reset would go to the member and nowhere else."""
+    """Wait until the broker knows no consumer of the group; else only the consumer would be reset."""
 
     async def has_left() -> bool:
         try:
@@ -144,34 +145,34 @@ async def _left(stage: Stage, group: str) -> None:
             return error.code == ResponseCode.CONSUMER_NOT_ONLINE
         return False
 
-    await stage.reached(has_left, lambda: f"{group} still has a member")
+    await stage.reached(has_left, lambda: f"{group} still has a consumer")
 
 
-async def _only_member(stage: Stage, group: str) -> str:
-    """The id of the group's one member, once the broker has told it."""
-    members: list[str] = []
+async def _only_consumer(stage: Stage, group: str) -> str:
+    """Return the id of the group's only consumer, once the broker knows it."""
+    consumers: list[str] = []
 
     async def is_known() -> bool:
-        members[:] = await stage.members(group)
-        return len(members) == 1
+        consumers[:] = await stage.consumer_ids(group)
+        return len(consumers) == 1
 
-    await stage.reached(is_known, lambda: f"{group} has the members {members}")
-    return members[0]
+    await stage.reached(is_known, lambda: f"{group} has the consumers {consumers}")
+    return consumers[0]
 
 
-async def _forgotten(stage: Stage, group: str) -> None:
-    """Wait until the group's one member has thrown away what it had pulled before the reset."""
-    member = await _only_member(stage, group)
+async def _discarded(stage: Stage, group: str) -> None:
+    """Wait until the group's only consumer has discarded what it had pulled before the reset."""
+    consumer_id = await _only_consumer(stage, group)
 
-    async def has_forgotten() -> bool:
-        info = await stage.asked(stage.admin.get_consumer_running_info(group, member))
+    async def has_discarded() -> bool:
+        info = await stage.asked(stage.admin.get_consumer_running_info(group, consumer_id))
         return info is not None and all(
             state.droped or state.cached_msg_count <= 1
             for queue, state in info.mq_table.items()
             if not queue.topic.startswith("%RETRY%")
         )
 
-    await stage.reached(has_forgotten, lambda: f"{member} forgot nothing")
+    await stage.reached(has_discarded, lambda: f"{consumer_id} still has messages pulled before the reset")
 
 
 @scenario(
@@ -183,7 +184,7 @@ async def _forgotten(stage: Stage, group: str) -> None:
     "consume.stop",
 )
 async def reset_stopped(stage: Stage) -> Outcome:
-    """The offsets are written for the group, whose next member begins there."""
+    """The reset stores the offsets for the group, and its next consumer begins there."""
     topic = await stage.topic()
     producer = await stage.producer()
     group = stage.name("group")
@@ -196,9 +197,9 @@ async def reset_stopped(stage: Stage) -> Outcome:
     result = await stage.admin.reset_or_write(topic, group, _BEGINNING)
     assert result.is_success, result.failure
     again = await stage.consumer(topic, "again", group=group)
-    # By the member that begins anew, or by the one that has left.
+    # By the new consumer, or by the consumer that has left.
     await stage.committed(topic, group, len(_BODIES))
-    # Its answer comes behind all that was delivered.
+    # The driver answers after every delivery.
     await stage.stop(again)
     delivered = sorted(message["body"] for message in stage.driver.delivered[again])
     outcome: Outcome = {"written by hand": result.written is not None}

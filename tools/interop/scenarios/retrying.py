@@ -12,7 +12,7 @@ _ALWAYS: Final = 1000
 
 
 async def _again_and_again(stage: Stage, op: str) -> list[Message]:
-    """The deliveries of one body, which fails ``_TIMES`` times."""
+    """Return the deliveries of one body, which fails ``_TIMES`` times."""
     topic = await stage.topic(queues=1)
     producer = await stage.producer()
     consumer = await stage.consumer(topic, op=op, fail_times=_TIMES)
@@ -28,7 +28,7 @@ async def _again_and_again(stage: Stage, op: str) -> list[Message]:
 
 @scenario(
     "retry",
-    "a message that failed comes again",
+    "a failed message is delivered again",
     "producer.start",
     "send.sync",
     "consume.concurrent",
@@ -40,7 +40,7 @@ async def retry(stage: Stage) -> Outcome:
 
 @scenario(
     "retry-orderly",
-    "orderly, it is tried again in place",
+    "orderly: a failed message is retried in place",
     "producer.start",
     "send.sync",
     "consume.orderly",
@@ -61,10 +61,10 @@ async def _dead(stage: Stage, op: str) -> Outcome:
     letters = f"%DLQ%{consumer}"
     await stage.wait_route(letters)
     reader = await stage.reader(letters)
-    # More than one where the library has sent it again.
+    # There are two if the library has sent it again.
     found = await stage.read(reader, letters, 1)
     assert {letter["body"] for letter in found} == {"lost"}
-    # Go delivers an orderly one once more than the rest do: all of them are known only now.
+    # Go delivers an orderly message once more than other clients, so read all deliveries only now.
     deliveries = stage.driver.delivered[consumer]
     (queues,) = (await stage.admin.examine_topic_route_info(letters)).queue_datas
     return {
@@ -76,7 +76,7 @@ async def _dead(stage: Stage, op: str) -> Outcome:
 
 @scenario(
     "dead-letters",
-    "what fails too often becomes a dead letter",
+    "a message that fails too often becomes a dead letter",
     "producer.start",
     "send.sync",
     "consume.concurrent",
@@ -90,7 +90,7 @@ async def dead_letters(stage: Stage) -> Outcome:
 
 @scenario(
     "dead-letters-orderly",
-    "orderly, what fails too often becomes a dead letter",
+    "orderly: a message that fails too often becomes a dead letter",
     "producer.start",
     "send.sync",
     "consume.orderly",

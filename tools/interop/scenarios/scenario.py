@@ -1,8 +1,8 @@
-"""A scenario, and the stage it is played on.
+"""A scenario, and the stage that it uses.
 
-A scenario asserts what is promised of every client, and returns its *outcome*: what else happened that has to
-be the same with the real broker, free of ids, addresses and times. All scenarios are under way at the same
-time, each with topics and groups of its own. So a scenario waits for what settles an outcome, never for time:
+A scenario asserts what is promised of every client. It returns its *outcome*: everything else that must be
+the same with RocketMQ's broker, without ids, addresses and times. All scenarios run at the same time, each
+with its own topics and groups. So a scenario waits for the event that settles an outcome, never for time:
 every bound here only turns a hang into a failure.
 """
 
@@ -23,9 +23,9 @@ from tools.interop.servers import Server
 Outcome = dict[str, Any]
 Message = dict[str, Any]
 
-# Hundreds of scenarios are under way at once, on two cores.
+# Hundreds of scenarios run at once on two cores.
 SECONDS: Final = 300.0
-# How often a broker is asked, and how often a list is looked at.
+# The pause between two requests to a broker, and between two looks at a list.
 _ASK_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 0.1
 _Asked = TypeVar("_Asked")
@@ -33,16 +33,16 @@ _Asked = TypeVar("_Asked")
 
 @dataclass(frozen=True)
 class OneOf:
-    """What a program is unsure of itself: one of these comes out, now this, now that, at every server.
+    """An outcome that a program itself leaves open: at every server, any of these may occur.
 
-    Two are equal where the same is allowed, whatever was seen.
+    Two are equal if they allow the same, whatever was seen.
 
     Attributes:
         why: what in the program decides it.
-        allowed: all that may come out.
+        allowed: all outcomes that may occur.
 
     Raises:
-        AssertionError: something else was seen.
+        AssertionError: another outcome was seen.
     """
 
     why: str
@@ -50,17 +50,17 @@ class OneOf:
     seen: InitVar[object]
 
     def __post_init__(self, seen: object) -> None:
-        assert seen in self.allowed, f"{seen!r} is none of {self.allowed}: {self.why}"
+        assert seen in self.allowed, f"{seen!r} is not one of {self.allowed}: {self.why}"
 
 
 @dataclass
 class Stage:
-    """Where one scenario is played.
+    """The client, cluster and helpers of one scenario.
 
     Attributes:
-        admin: our own admin client at that cluster, for what is not under test.
+        admin: RewindMQ's admin client at that cluster, for what is not under test.
         prefix: unique to client, cluster and scenario; every topic and group begins with it.
-        has_begun: called when the scenario first waits for something that takes its time.
+        has_begun: called when the scenario first waits for something that takes time.
     """
 
     driver: Driver
@@ -72,18 +72,18 @@ class Stage:
     _topics: list[str] = field(default_factory=list)
 
     async def stop(self, name: str) -> None:
-        """End a producer or consumer of this scenario's."""
+        """Stop a producer or consumer of this scenario."""
         kind = self._running.pop(name)
         fields: dict[str, Any] = {"producer" if kind == "producer" else "consumer": name}
         await self.driver.do(f"{kind}.stop", **fields)
 
     async def close(self) -> None:
-        """End all that still run: clients that only idle cost two cores more than those that work."""
+        """Stop all clients that still run: an idle client costs two cores more than a working one."""
         for name in reversed([*self._running]):
             await self.stop(name)
 
     def name(self, suffix: str) -> str:
-        """A topic or group of this scenario's own."""
+        """Return the name of a topic or group that only this scenario uses."""
         return f"{self.prefix}-{suffix}"
 
     async def topic(self, suffix: str = "topic", queues: int = 4, perm: int = 6) -> str:
@@ -95,7 +95,7 @@ class Stage:
         return topic
 
     async def wait_route(self, topic: str) -> None:
-        """Wait until the name server knows where a topic is; it tells no client of new routes."""
+        """Wait until the name server knows a topic's route; it sends clients no event for new routes."""
 
         async def is_known() -> bool:
             return await self.asked(self.admin.examine_topic_route_info(topic)) is not None
@@ -103,7 +103,7 @@ class Stage:
         await self.reached(is_known, lambda: f"no route of {topic}")
 
     async def stored(self, topic: str, count: int) -> None:
-        """Wait until the queues of a topic hold so many messages: a real broker fills them after its log."""
+        """Wait until a topic's queues hold ``count`` messages: a real broker fills them after its log."""
         total = 0
 
         async def are_there() -> bool:
@@ -115,7 +115,7 @@ class Stage:
         await self.reached(are_there, lambda: f"{total} of {count} messages are in the queues of {topic}")
 
     async def committed(self, topic: str, group: str, count: int) -> None:
-        """Wait until so many messages are committed in all queues together."""
+        """Wait until ``count`` messages are committed in all queues together."""
         total = 0
 
         async def are_committed() -> bool:
@@ -126,26 +126,26 @@ class Stage:
 
         await self.reached(are_committed, lambda: f"{total} of {count} messages committed by {group}")
 
-    async def members(self, group: str) -> list[str]:
-        """The ids of a group's members, as the broker knows them; none of a group that has none.
+    async def consumer_ids(self, group: str) -> list[str]:
+        """Return the ids of a group's consumers, as the broker knows them; empty if it knows none.
 
-        A member that has connected again may be known by two connections for a while.
+        A consumer that has connected again may be known by two connections for a while.
         """
         connection = await self.asked(self.admin.examine_consumer_connection_info(group))
         return sorted({one.client_id for one in connection.connection_set}) if connection else []
 
     async def asked(self, question: Awaitable[_Asked]) -> _Asked | None:
-        """Return the server's answer; None while it refuses, or takes longer than the admin client waits."""
+        """Return the server's answer, None if it refuses, is unreachable or does not answer in time."""
         try:
             return await question
         except (ConnectError, RequestTimeoutError, ResponseError):
             return None
 
     async def reached(self, holds: Callable[[], Awaitable[bool]], text: Callable[[], str]) -> None:
-        """Wait until something holds that no program tells of.
+        """Wait for a condition that no program reports, by asking again and again.
 
         Args:
-            text: how far it came, for the failure.
+            text: returns the last state, for the failure.
         """
         await self._poll(holds, text, _ASK_SECONDS)
 
@@ -158,16 +158,16 @@ class Stage:
                 await asyncio.sleep(period)
 
     async def messages(self, consumer: str, count: int) -> list[Message]:
-        """The messages delivered to ``consumer``, once there are ``count`` of them at least."""
+        """Wait until ``consumer`` has ``count`` messages or more; return all."""
         self.has_begun()
         return await self.driver.messages(consumer, count, SECONDS)
 
     async def bodies(self, consumer: str, count: int) -> list[str]:
-        """The bodies delivered to ``consumer``, once there are ``count`` of them at least."""
+        """Wait until ``consumer`` has ``count`` messages or more; return the bodies of all."""
         return [message["body"] for message in await self.messages(consumer, count)]
 
     async def until(self, holds: Callable[[], bool], text: Callable[[], str]) -> None:
-        """Wait until something holds that only the driver's lines change; see ``reached``."""
+        """Wait for a condition that only the driver's lines change; see ``reached``."""
 
         async def it_holds() -> bool:
             return holds()
@@ -175,7 +175,7 @@ class Stage:
         await self._poll(it_holds, text, _LOOK_SECONDS)
 
     async def producer(self, suffix: str = "producer", **options: Any) -> str:
-        """Start a producer for the scenario's topics; returns the name to say to ``send.*``."""
+        """Start a producer for the scenario's topics; return its name for ``send.*``."""
         name = self.name(suffix)
         address = self.server.namesrv_address
         fields: dict[str, Any] = {"topics": self._topics} | options
@@ -186,7 +186,7 @@ class Stage:
     async def send(
         self, producer: str, messages: Sequence[Message], op: str = "send.sync"
     ) -> list[dict[str, Any]]:
-        """Send, and see every message stored; what the library told of each."""
+        """Send messages, assert that each was stored, and return the library's results."""
         answer = await self.driver.do(op, producer=producer, messages=messages)
         results: list[dict[str, Any]] = answer["results"]
         assert [result.get("status") for result in results] == ["SEND_OK"] * len(results), results
@@ -201,10 +201,10 @@ class Stage:
         start: str = "first",
         **options: Any,
     ) -> str:
-        """Start a consumer; returns its name, which is its group's, too, unless ``options`` have another.
+        """Start a consumer; return its name, which is also its group's unless ``options`` name another.
 
         Args:
-            start: where a new group begins: at the ``first`` message, or behind the ``last``.
+            start: where a new group begins: at the ``first`` message, or after the ``last``.
         """
         name = self.name(suffix)
         fields: dict[str, Any] = {"group": name, "expression": "*", "from": start} | options
@@ -214,7 +214,7 @@ class Stage:
         return name
 
     async def reader(self, topic: str) -> str:
-        """Start a pull consumer; returns the name to say to ``pull.*``."""
+        """Start a pull consumer; return its name for ``pull.*``."""
         name = self.name("reader")
         address = self.server.namesrv_address
         await self.driver.do("pull.start", name=name, group=name, namesrv=address, topic=topic)
@@ -222,7 +222,7 @@ class Stage:
         return name
 
     async def read(self, reader: str, topic: str, count: int) -> list[Message]:
-        """The messages of all queues of a topic, once there are so many."""
+        """Return the messages of all queues of a topic, once there are ``count`` of them."""
         await self.stored(topic, count)
         answer = await self.driver.do("pull.queues", consumer=reader, topic=topic)
         return [m for queue in answer["queues"] for m in await self._read_queue(reader, queue)]
@@ -241,17 +241,17 @@ class Stage:
 
 
 def texts(count: int, what: str = "body") -> list[str]:
-    """Bodies that can be told from each other."""
+    """Return different bodies."""
     return [f"{what} {number}" for number in range(count)]
 
 
 def to_send(topic: str, bodies: Iterable[str], **more: Any) -> list[Message]:
-    """Messages with these bodies, all else the same."""
+    """Return messages with these bodies and otherwise equal fields."""
     return [{"topic": topic, "body": body} | more for body in bodies]
 
 
 def looks(message: Message) -> dict[str, Any]:
-    """What of a delivered message has to be the same with every cluster."""
+    """Return the parts of a delivered message that must be the same with every cluster."""
     properties = message["properties"]
     return {
         "tags": message["tags"],
@@ -263,7 +263,7 @@ def looks(message: Message) -> dict[str, Any]:
 
 
 def by_body(messages: Iterable[Message]) -> dict[str, list[Message]]:
-    """The deliveries of each body, in the order they were made."""
+    """Return the deliveries of each body, in their order."""
     deliveries: dict[str, list[Message]] = {}
     for message in messages:
         deliveries.setdefault(message["body"], []).append(message)
@@ -271,7 +271,7 @@ def by_body(messages: Iterable[Message]) -> dict[str, list[Message]]:
 
 
 async def failure(attempt: Awaitable[Any]) -> dict[str, Any]:
-    """What the library makes of something that must fail."""
+    """Return the library's error for an attempt that must fail."""
     try:
         answer = await attempt
     except DriverError as error:
@@ -279,15 +279,15 @@ async def failure(attempt: Awaitable[Any]) -> dict[str, Any]:
     for result in answer.get("results", ()) if isinstance(answer, dict) else ():
         if "error" in result:
             return {"type": result["error"]["type"], "code": result["error"]["code"]}
-    raise AssertionError(f"it went well: {answer}")
+    raise AssertionError(f"it succeeded: {answer}")
 
 
 @contextlib.asynccontextmanager
 async def within(seconds: float, reached: Callable[[], str]) -> AsyncIterator[None]:
-    """A bound that says how far it came.
+    """Limit the time of a block; the error says how far the block came.
 
     Args:
-        reached: says it.
+        reached: returns the state for the error.
     """
     bound = asyncio.timeout(seconds)
     try:
@@ -305,12 +305,12 @@ Play = Callable[[Stage], Awaitable[Outcome]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """One feature, shown.
+    """One feature, shown by a function.
 
     Attributes:
-        feature: the id, as in the compatibility page's first column.
-        title: the feature in words.
-        needs: operations without which a driver skips it, since its library has no such thing.
+        feature: the id that test ids contain.
+        title: the feature in words, for the compatibility page.
+        needs: operations that the scenario uses; a driver whose library lacks one skips it.
     """
 
     feature: str
@@ -323,7 +323,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {}
 
 
 def scenario(feature: str, title: str, *needs: str) -> Callable[[Play], Play]:
-    """Add a scenario to the list; ``needs`` are the drivers' operations that it uses."""
+    """Add a scenario to ``SCENARIOS``; ``needs`` are the drivers' operations that it uses."""
 
     def add(play: Play) -> Play:
         assert feature not in SCENARIOS, f"{feature} is there already"

@@ -1,4 +1,4 @@
-"""Every way to send, but transactions."""
+"""Every way to send except transactions."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _DELAY_SECONDS: Final = 1.0
 _SEED: Final = 6
 _NEARLY_TOO_LARGE: Final = (4 << 20) - 4096
 _TOO_LARGE: Final = (4 << 20) + 1
-# More than any body, so that none is compressed.
+# More than any body, so that no body is compressed.
 _NEVER: Final = 1 << 30
 
 
 async def _all_delivered(stage: Stage, topic: str, bodies: list[str]) -> list[Message]:
-    """Every body is delivered once; the messages by their body."""
+    """Assert that every body is delivered once; return the messages in the order of their bodies."""
     consumer = await stage.consumer(topic)
     messages = await stage.messages(consumer, len(bodies))
     assert sorted(message["body"] for message in messages) == sorted(bodies)
     return sorted(messages, key=lambda message: str(message["body"]))
 
 
-@scenario("send-sync", "send, and wait for the answer", "producer.start", "send.sync", "consume.concurrent")
+@scenario("send-sync", "send and wait for the answer", "producer.start", "send.sync", "consume.concurrent")
 async def send_sync(stage: Stage) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer()
@@ -119,11 +119,11 @@ async def send_too_large(stage: Stage) -> Outcome:
     topic = await stage.topic()
     messages = to_send(topic, ["x" * _TOO_LARGE])
     careful = await stage.producer(compress_over=_NEVER)
-    # Its own limit lies beyond the broker's, so that the broker has to refuse.
+    # The producer's own limit is above the broker's, so that the broker must refuse.
     careless = await stage.producer("careless", compress_over=_NEVER, max_message_size=_TOO_LARGE * 2)
     sends = (stage.driver.do("send.sync", producer=name, messages=messages) for name in (careful, careless))
     outcome = dict(zip(("by client", "by broker"), [await failure(send) for send in sends], strict=True))
-    # The connection is as good as before.
+    # The connection still works.
     await stage.send(careless, to_send(topic, ["small"]))
     return outcome
 
@@ -144,7 +144,7 @@ async def send_unwritable(stage: Stage) -> Outcome:
     "new_topic",
 )
 async def send_new_topic(stage: Stage) -> Outcome:
-    topic = stage.name("nobody-made")
+    topic = stage.name("not-created")
     producer = await stage.producer()
     bodies = texts(8)
     results = await stage.send(producer, to_send(topic, bodies))

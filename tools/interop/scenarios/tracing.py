@@ -1,4 +1,4 @@
-"""Message traces: what producers and consumers record of their messages, and finding it again."""
+"""Message traces: what producers and consumers record of their messages, and how to query it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC, Pub, SubAfter
 from tools.interop.scenarios.scenario import Outcome, Stage, scenario, to_send
 
 _KINDS: Final = ("Pub", "SubAfter", "SubBefore")
-# Its consumers of 5.x record nothing of a message without MSG_REGION, which brokers of 4.x do not store.
+# Java consumers of 5.x record nothing of a message without MSG_REGION, which brokers of 4.x do not store.
 _JAVA: Final = "rocketmq-client"
 
 
@@ -34,18 +34,18 @@ async def trace(stage: Stage) -> Outcome:
         "kinds": [type(record).__name__ for record in records],
         "sent": (sent.message_type, sent.body_length, sent.region, bool(sent.offset_msg_id)),
         "consumed": [(after.keys, after.context_code) for after in afters],
-        # Go's producer takes the time of its record when it has the answer: a consumer may have been faster.
+        # Go's producer stamps its record when it has the answer: a consumer may have been faster.
         "lines": sorted({(line.kind, line.status) for line in lines}),
     }
 
 
 async def _recorded(stage: Stage, message_id: str, kinds: tuple[str, ...]) -> list[TraceRecord]:
-    """The records of one message, once there is one of each of these kinds."""
+    """Wait until a message has a record of each of these kinds; return its records."""
     records: list[TraceRecord] = []
 
     async def are_there() -> bool:
         found = [record for record in await _found(stage, message_id) if record.msg_id == message_id]
-        # A record is there twice where the library has sent it twice.
+        # A record is stored twice if the library has sent it twice.
         once = [record for place, record in enumerate(found) if record not in found[:place]]
         records[:] = sorted(once, key=lambda record: type(record).__name__)
         return tuple(type(record).__name__ for record in records) == kinds
@@ -55,6 +55,6 @@ async def _recorded(stage: Stage, message_id: str, kinds: tuple[str, ...]) -> li
 
 
 async def _found(stage: Stage, message_id: str) -> list[TraceRecord]:
-    # None is recorded yet, or not even the topic is there: the broker refuses.
+    # The broker refuses if no trace is recorded yet or the trace topic does not exist.
     messages = await stage.asked(stage.admin.query_message(DEFAULT_TRACE_TOPIC, message_id)) or ()
     return [record for message in messages for record in decode(message.body.decode())]

@@ -1,4 +1,4 @@
-"""Transactions: committed, rolled back, and checked back."""
+"""Transactions: committed, rolled back, and checked."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Final
 
 from tools.interop.scenarios.scenario import Message, Outcome, Stage, looks, scenario, to_send
 
-# Body: how the transaction ends at once, and what a check back is told. On a slow machine those that have
-# an end already may be asked about, too.
+# Body to (how the transaction ends at once, state that a transaction check gets). On a slow machine the
+# broker may also check transactions that have ended already.
 _ENDS: Final = {
     "committed": ("commit", "commit"),
     "rolled back": ("rollback", "rollback"),
@@ -21,7 +21,7 @@ _CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
 
 @scenario(
     "send-transaction",
-    "transactions, and checks back",
+    "transactions and transaction checks",
     "producer.start",
     "send.transaction",
     "consume.concurrent",
@@ -41,10 +41,10 @@ async def send_transaction(stage: Stage) -> Outcome:
         return [message["body"] for message in delivered]
 
     await stage.until(lambda: {*bodies()} >= _COMMITTED, lambda: f"delivered: {bodies()}")
-    # Whatever was rolled back would have come before what is sent now.
+    # A rolled-back message would arrive before the message that is sent now.
     await stage.send(await stage.producer("after"), to_send(topic, ["after"]))
     await stage.until(lambda: "after" in bodies(), lambda: f"delivered: {bodies()}")
-    # 5.x may ask twice, be told twice, and deliver twice.
+    # 5.x may check twice, get two answers, and deliver twice.
     assert {*bodies()} == {*_COMMITTED, "after"}, delivered
     by_body = {message["body"]: looks(message) for message in delivered}
     by_body["committed"]["properties"] = sorted({*by_body["committed"]["properties"]} - {_CHECK_TIMES})

@@ -9,7 +9,7 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 )
 
-// A listening is a push consumer, and how its listener answers.
+// A listening is a push consumer and the behaviour of its listener.
 type listening struct {
 	library rocketmq.PushConsumer
 	name    string
@@ -48,7 +48,7 @@ func (consumers *consumers) start(request *request, orderly bool) (fields, error
 		made.failed = consumer.SuspendCurrentQueueAMoment
 	}
 	if !request.Hold {
-		made.letGo()
+		made.unblock()
 	}
 	var err error
 	made.library, err = rocketmq.NewPushConsumer(pushOptions(request, orderly)...)
@@ -58,7 +58,7 @@ func (consumers *consumers) start(request *request, orderly bool) (fields, error
 	if err := made.library.Subscribe(request.Topic, request.selector(), made.consume); err != nil {
 		return nil, err
 	}
-	// Before the start, for its first messages may hold and be released while it still starts.
+	// Before the start: a first message may block and be released while the consumer still starts.
 	consumers.started.add(request.Name, made)
 	return fields{}, made.library.Start()
 }
@@ -91,7 +91,7 @@ func (consumers *consumers) release(request *request) (fields, error) {
 	if err != nil {
 		return nil, err
 	}
-	found.letGo()
+	found.unblock()
 	return fields{}, nil
 }
 
@@ -101,22 +101,22 @@ func (consumers *consumers) stop(request *request) (fields, error) {
 		return nil, err
 	}
 	err = found.library.Shutdown()
-	found.letGo()
+	found.unblock()
 	return fields{}, err
 }
 
 func (consumers *consumers) shutdown() {
 	for _, found := range consumers.started.all() {
-		found.letGo()
+		found.unblock()
 		found.library.Shutdown()
 	}
 }
 
-func (listening *listening) letGo() {
+func (listening *listening) unblock() {
 	listening.release.Do(func() { close(listening.released) })
 }
 
-// consume tells the suite of the call, and answers as it was asked to.
+// consume reports the call to the suite, and returns the status that the suite asked for.
 func (listening *listening) consume(
 	_ context.Context, messages ...*primitive.MessageExt,
 ) (consumer.ConsumeResult, error) {

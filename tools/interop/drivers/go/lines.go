@@ -107,7 +107,7 @@ var (
 	codeInText = regexp.MustCompile(`CODE: (-?\d+)`)
 )
 
-// failure tells what the library made of an error; it keeps a response's code in the text only.
+// failure describes an error; for some errors the library has the response's code in the text only.
 func failure(err error) fields {
 	told := fields{"type": fmt.Sprintf("%T", err), "code": nil, "text": err.Error()}
 	var refused primitive.MQBrokerErr
@@ -174,7 +174,7 @@ func describeMessages(messages []*primitive.MessageExt) []fields {
 	return told
 }
 
-// A registry has what the suite started, by the names it gave.
+// A registry holds producers or consumers, by the names that the suite gave them.
 type registry[T any] struct {
 	mutex   sync.Mutex
 	members map[string]T

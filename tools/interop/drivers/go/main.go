@@ -1,4 +1,4 @@
-// Drives the official Go client; ../README.md says how it is spoken to.
+// Drives the official Go client; ../README.md describes the lines it reads and writes.
 package main
 
 import (

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A patience is the context of every send. The library gives a send 3 s, whatever its options say: on a busy
-// machine it sends a message for the second time then, or panics (defaultProducer.sendAsync). A context whose
-// deadline is earlier than that keeps its own, and this one's never comes.
+// A patience is the context of every send; its deadline never arrives. The library limits a send to 3 s, whatever
+// its options say. On a busy machine it then sends the message again, or panics (defaultProducer.sendAsync).
+// It leaves a context with an earlier deadline unchanged.
 type patience struct{ context.Context }
 
 func patient() patience { return patience{context.Background()} }

@@ -47,7 +47,7 @@ func (producers *producers) start(request *request) (fields, error) {
 	made := &sender{queues: newQueueByKey(), transactions: newTransactions(request.Name)}
 	options := []producer.Option{
 		producer.WithGroupName(request.Group),
-		// A client of its own: the library gives checks of all producers of a client to one of them.
+		// A client of its own: the library passes the checks of all producers of a client to one of them.
 		producer.WithInstanceName(request.Name),
 		producer.WithNameServer(primitive.NamesrvAddr{request.Namesrv}),
 		producer.WithQueueSelector(made.queues),
@@ -181,7 +181,7 @@ func (producers *producers) sendTransaction(request *request) (fields, error) {
 	return fields{"results": results}, nil
 }
 
-// A queueByKey sends a message with a key to the queue of that number, others in turn.
+// A queueByKey sends a message with a key to the queue of that number, and other messages to the queues in turn.
 type queueByKey struct {
 	keys   sync.Map
 	inTurn producer.QueueSelector
@@ -226,11 +226,11 @@ var (
 	}
 )
 
-// A transactions listener answers as the suite said when it sent the message.
+// A transactions listener returns the states that the suite named when it sent the message.
 type transactions struct {
 	producer string
-	locals   sync.Map // what the suite said, by the library's message
-	checks   sync.Map // what a check back is told, by unique key
+	locals   sync.Map // the suite's message, by the library's message
+	checks   sync.Map // the state that a transaction check gets, by unique key
 }
 
 func newTransactions(producer string) *transactions { return &transactions{producer: producer} }

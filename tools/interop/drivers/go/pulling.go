@@ -10,9 +10,9 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 )
 
-// A pulling is what the suite takes for one pull consumer. The library's has one topic and one expression and
-// is told both before it starts, so there is one of them for each pair that was asked for. It pulls by itself
-// besides; its offsets say nothing about PullFrom, and operations on them are not offered.
+// A pulling is one pull consumer of the suite. A pull consumer of the library has one topic and one expression,
+// both set before it starts. So a pulling has one of the library's for each requested pair. These also pull by
+// themselves. Their offsets have nothing to do with PullFrom, so the driver has no operations on offsets.
 type pulling struct {
 	start   *request
 	admin   admin.Admin

@@ -6,7 +6,7 @@ const { Registry, describeMessage, options, say } = require('./lines');
 
 const started = new Registry();
 
-// A consumer, and how its listener answers.
+// A consumer and the behaviour of its listener.
 class Listening {
   constructor(request) {
     this.name = request.name;
@@ -52,8 +52,8 @@ class Listening {
     const calls = (this.calls.get(id) || 0) + 1;
     this.calls.set(id, calls);
     if (calls <= this.failTimes) {
-      // Of a message that comes for the second time, the library would not see a returned ACTION_RETRY.
-      throw new Error(`asked for again, ${calls} of ${this.failTimes} times`);
+      // The library ignores a returned ACTION_RETRY for a message that is redelivered.
+      throw new Error(`fails on purpose, ${calls} of ${this.failTimes} times`);
     }
   }
 }

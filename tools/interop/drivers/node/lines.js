@@ -1,4 +1,4 @@
-// What the suite is told: its lines, and messages, results and errors as ../README.md has them.
+// The line protocol: lines to the suite, and messages, results and errors in the form of ../README.md.
 'use strict';
 
 const { Message } = require('ali-ons');
@@ -8,8 +8,7 @@ function say(line) {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
-// What every producer and consumer of the library is told. It signs its requests, with no use where nobody
-// looks at signatures.
+// The options of every producer and consumer. The library signs its requests; these servers ignore signatures.
 function options(request) {
   return {
     nameSrv: request.namesrv,
@@ -19,7 +18,7 @@ function options(request) {
     accessKeySecret: 'nothing',
     httpclient: {
       request() {
-        throw new Error('a name server was given; there is no address server to ask');
+        throw new Error('the driver gives a name server, so there is no address server to ask');
       },
     },
   };
@@ -79,7 +78,7 @@ function describeMessage(message, queue) {
   };
 }
 
-// What the suite started, by the names it gave.
+// Producers or consumers, by the names that the suite gave them.
 class Registry {
   constructor() {
     this.members = new Map();

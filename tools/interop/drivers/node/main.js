@@ -1,7 +1,7 @@
-// Drives ali-ons; ../README.md says how it is spoken to.
+// Drives ali-ons; ../README.md describes the lines it reads and writes.
 'use strict';
 
-// Before the library is loaded, which warns by console.warn and in places prints by console.log.
+// Before the library is loaded, because it also prints to standard output, by console.log.
 console.log = console.error;
 
 const readline = require('node:readline');
@@ -42,7 +42,7 @@ async function main() {
   await Promise.all(running);
   await consumers.shutdown();
   await producers.shutdown();
-  // The library's producer for messages sent back, one for the whole process, cannot be closed.
+  // The library has one producer in the process for messages sent back; it cannot be closed.
   process.exit(0);
 }
 

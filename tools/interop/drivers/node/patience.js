@@ -1,6 +1,6 @@
-// Makes the library wait for every answer. Its limits are constants, most of them of 3 s, which a busy machine
-// meets by chance. A consumer whose first heartbeat meets one is given no message ever: the look for its
-// group's members fails then, and the library does not begin to consume again.
+// Makes the library wait for every answer. Its limits are constants, most of them 3 s, which a busy machine
+// may exceed. If the first heartbeat of a consumer exceeds its limit, the query for the group's consumers
+// fails. The library then never begins to consume.
 'use strict';
 
 const Channel = require('ali-ons/lib/channel');

@@ -1,1 +1,1 @@
-"""Drives RewindMQ's own clients; started with ``python -m tools.interop.drivers.rewindmq``."""
+"""The driver of RewindMQ's clients; ``python -m tools.interop.drivers.rewindmq`` starts it."""

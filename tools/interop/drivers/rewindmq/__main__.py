@@ -1,4 +1,4 @@
-"""Drives RewindMQ's own producers and consumers; ../README.md says how it is spoken to."""
+"""Drives RewindMQ's producers and consumers; ../README.md describes the lines it reads and writes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any, Final
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import RewindMQError
 from tools.interop.drivers.rewindmq.consuming import Consumers
+from tools.interop.drivers.rewindmq.lines import Fields, failure, say
 from tools.interop.drivers.rewindmq.polling import LiteConsumers, PullConsumers
 from tools.interop.drivers.rewindmq.producing import Producers
-from tools.interop.drivers.rewindmq.told import Fields, failure, say
 
 _LINE_BYTES: Final = 64 << 20
-# On a machine that is busy for a moment, too: a broker that gets no processor answers late.
+# Long, because the broker of a busy machine may answer late.
 _API_TIMEOUT_MS: Final = 30_000
 
 Op = Callable[[Fields], Awaitable[Fields]]
@@ -36,7 +36,7 @@ async def _answer(op: Op | None, request: Fields) -> None:
 
 
 async def _drive(options: dict[str, Any], offsets: Path) -> None:
-    """Until standard input ends; consumers go before producers."""
+    """Carry out requests until standard input ends; then shut down consumers before producers."""
     members = (
         Consumers(options, offsets),
         LiteConsumers(options),

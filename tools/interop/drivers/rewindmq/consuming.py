@@ -18,7 +18,7 @@ from rewindmq import (
     MessageSelector,
     PushConsumer,
 )
-from tools.interop.drivers.rewindmq.told import Fields, describe_message, say
+from tools.interop.drivers.rewindmq.lines import Fields, describe_message, say
 
 FROM: Final = {
     "first": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
@@ -34,7 +34,7 @@ def make_expression(fields: Fields) -> str | MessageSelector:
 
 
 class _Listener:
-    """Tells the suite of each call, and answers as it was asked to."""
+    """Reports each call to the suite, and returns the status that the suite asked for."""
 
     def __init__(self, fields: Fields) -> None:
         self._consumer = fields["name"]
@@ -65,10 +65,10 @@ class _Listener:
 
 
 class Consumers:
-    """By the names the suite gave them.
+    """The push consumers, by the names that the suite gave them.
 
     Args:
-        offsets: directory where broadcasting members keep theirs.
+        offsets: directory for the offsets of broadcasting consumers.
     """
 
     def __init__(self, options: dict[str, Any], offsets: Path) -> None:
@@ -96,7 +96,7 @@ class Consumers:
         model = MessageModel[fields.get("model", "CLUSTERING")]
         options = dict(self._options)
         if model is MessageModel.BROADCASTING:
-            # Its name is what tells members of one process, and their offsets, apart.
+            # The instance name tells the broadcasting consumers of one process, and their offsets, apart.
             options["instance_name"] = fields["name"]
         return PushConsumer(
             fields["group"],
@@ -112,7 +112,7 @@ class Consumers:
 
     async def _start(self, fields: Fields, consumer: PushConsumer, listener: _Listener) -> Fields:
         consumer.subscribe(fields["topic"], make_expression(fields))
-        # Before the start, for its first messages may hold and be released while it still starts.
+        # Before the start: a first message may block and be released while the consumer still starts.
         self._consumers[fields["name"]] = consumer, listener
         await consumer.start()
         return {}

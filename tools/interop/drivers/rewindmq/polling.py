@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from rewindmq import LitePullConsumer, PullConsumer
 from tools.interop.drivers.rewindmq.consuming import FROM, make_expression
-from tools.interop.drivers.rewindmq.told import Fields, describe_message, describe_queue, make_queue
+from tools.interop.drivers.rewindmq.lines import Fields, describe_message, describe_queue, make_queue
 
 
 class LiteConsumers:
-    """By the names the suite gave them; they commit when told to only."""
+    """The lite pull consumers, by the names that the suite gave them; they commit only when told to."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
@@ -53,7 +53,7 @@ class LiteConsumers:
 
 
 class PullConsumers:
-    """By the names the suite gave them."""
+    """The pull consumers, by the names that the suite gave them."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options

@@ -17,9 +17,9 @@ from rewindmq import (
     SendResult,
     TransactionProducer,
 )
-from tools.interop.drivers.rewindmq.told import Fields, describe_message, describe_result, make_message, say
+from tools.interop.drivers.rewindmq.lines import Fields, describe_message, describe_result, make_message, say
 
-# On a machine that is busy for a moment, too.
+# Long, because a busy machine may answer late.
 _SECONDS: Final = 30.0
 _STATES: Final = {
     "commit": LocalTransactionState.COMMIT_MESSAGE,
@@ -30,10 +30,10 @@ _STATES: Final = {
 
 @dataclass
 class _Transactions:
-    """Answers as the suite said when it sent the message.
+    """Returns the states that the suite named when it sent the message.
 
     Attributes:
-        checks: what a check back is told, by the message's unique key.
+        checks: the state that a transaction check gets, by the message's unique key.
     """
 
     producer: str
@@ -49,7 +49,7 @@ class _Transactions:
 
 
 class Producers:
-    """By the names the suite gave them."""
+    """The producers, by the names that the suite gave them."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options

@@ -4,9 +4,9 @@ import com.google.gson.JsonObject;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
 
-/** What the library made of something that failed. */
+/** Describes an error of the library. */
 final class Failure {
-    // Both exceptions' code where nobody has given one.
+    // The code of both exceptions if none was set.
     private static final int NONE = -1;
 
     private Failure() {

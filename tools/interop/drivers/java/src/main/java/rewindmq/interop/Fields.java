@@ -6,7 +6,7 @@ import com.google.gson.JsonObject;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A request's fields, or those of an object in it; absent and null are the same. */
+/** The fields of a request, or of an object in it; absent and null are the same. */
 final class Fields {
     private final JsonObject json;
 

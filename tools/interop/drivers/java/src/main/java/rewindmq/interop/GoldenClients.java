@@ -24,7 +24,7 @@ import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
-/** What applications do. */
+/** The requests of applications: producers and consumers of every kind. */
 final class GoldenClients {
     private static final int PATIENCE_MILLIS = 20_000;
 

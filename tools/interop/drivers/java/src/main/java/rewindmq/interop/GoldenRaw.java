@@ -10,8 +10,8 @@ import org.apache.rocketmq.remoting.protocol.LanguageCode;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 
 /**
- * Requests that no command and no everyday call sends: the library's own header classes, filled by name
- * because they moved between packages, sent by its own remoting client.
+ * Requests that no mqadmin command and no common call of the client sends. The library's remoting client sends
+ * them, with the library's header classes. These are found and filled by name, because they moved between packages.
  */
 final class GoldenRaw {
     private static final String[] PACKAGES = {
@@ -103,7 +103,7 @@ final class GoldenRaw {
             "isForce", true);
     }
 
-    /** Pulls that a client gets into only when it and the broker disagree. */
+    /** Pulls that a broker refuses; a client sends them only if its data and the broker's differ. */
     private void refused() {
         pull("golden-nobody", 0L);
         pull(GoldenTraffic.GROUP, Long.MAX_VALUE);
@@ -161,7 +161,7 @@ final class GoldenRaw {
         }
     }
 
-    /** The field that a setter sets, the empty text when it is none. */
+    /** Returns the field that a setter sets, or the empty text if the method is no setter. */
     private static String fieldOf(Method method) {
         String name = method.getName();
         if (!name.startsWith("set") || name.length() < 4 || method.getParameterCount() != 1) {

@@ -6,9 +6,9 @@ import org.apache.rocketmq.common.MQVersion;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
-/** What administrators do: mqadmin's commands, one after the other. */
+/** The requests of operators: mqadmin's commands, one after another. */
 final class GoldenTools {
-    /** V5_0_0: from here on this command wants the topic, before that it knows no such option. */
+    /** V5_0_0, the first version in which this command requires the topic; earlier ones do not know the option. */
     private static final int FIRST_WITH_TOPIC = 413;
 
     private final GoldenPlaces places;
@@ -75,7 +75,7 @@ final class GoldenTools {
         mqadmin("updateNamesrvConfig", "-k", "returnOrderTopicConfigToBroker", "-v", "true");
         mqadmin("resetOffsetByTime", "-g", "golden-nobody", "-t", topic, "-s", "0");
         mqadmin("resetOffsetByTime", "-g", group, "-t", topic, "-s", "0");
-        // 5.2 and later ask clients (220) only when told to; older ones know no such key and pass over it.
+        // 5.2 and later send RESET_CONSUMER_CLIENT_OFFSET (220) only with this key; earlier brokers ignore the key.
         mqadmin("updateBrokerConfig", "-b", broker, "-k", "useServerSideResetOffset", "-v", "false");
         mqadmin("resetOffsetByTime", "-g", group, "-t", topic, "-s", "0");
         mqadmin("skipAccumulatedMessage", "-g", "golden-orderly", "-t", GoldenTraffic.ORDERED);
@@ -107,7 +107,7 @@ final class GoldenTools {
         mqadmin("queryMsgById", line.toArray(new String[0]));
     }
 
-    /** The offset id that a message would have if the broker were where its relay is. */
+    /** Returns the offset id that a message would have if the broker had its relay's address. */
     private String throughRelay(long offset) throws Exception {
         String[] parts = places.broker.split(":");
         var address = new java.net.InetSocketAddress(parts[0], Integer.parseInt(parts[1]));

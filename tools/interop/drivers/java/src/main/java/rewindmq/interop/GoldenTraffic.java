@@ -3,12 +3,12 @@ package rewindmq.interop;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Has the official client and mqadmin send every request they can, through relays that keep the frames.
+ * Has the official client and mqadmin send every request they can, through relays that record the frames.
  *
  * <p>{@code ../../../../../../../../record_golden_frames.py} starts the servers and the relays. Arguments:
- * what to do ({@code all} or {@code long-names}), then the addresses at which this process finds the name
- * server and the broker, once for clients and once for tools. A step that fails is told on standard output
- * and the next one goes on: some are meant to be refused, and no release has all of them.
+ * what to do ({@code all} or {@code long-names}), then the addresses of the name server and the broker, once for
+ * clients and once for tools. A step that fails is reported on standard output, and the next step follows: servers
+ * must refuse some steps, and no release supports all of them.
  */
 public final class GoldenTraffic {
     static final String TOPIC = "GoldenTopic";
@@ -47,7 +47,7 @@ public final class GoldenTraffic {
         end();
     }
 
-    /** Something that may fail. */
+    /** A step that may fail. */
     interface Step {
         void run() throws Exception;
     }
@@ -66,7 +66,7 @@ public final class GoldenTraffic {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
-    /** Waits until something holds, at most half a minute. */
+    /** Waits until a condition holds, at most half a minute. */
     static void await(String what, java.util.function.BooleanSupplier condition) throws InterruptedException {
         for (int turn = 0; turn < 300; turn++) {
             if (condition.getAsBoolean()) {
@@ -78,13 +78,13 @@ public final class GoldenTraffic {
     }
 
     private static void end() {
-        // The client library leaves threads behind.
+        // The client library leaves threads running.
         System.out.flush();
         Runtime.getRuntime().halt(0);
     }
 }
 
-/** Where one role finds the servers. */
+/** The addresses at which one role finds the servers. */
 final class GoldenPlaces {
     final String namesrv;
     final String broker;

@@ -12,8 +12,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 
 /**
- * The lines of {@code drivers/README.md}: one JSON object each, read from standard input, written to what was
- * standard output when this class was loaded. Everybody else's output goes to standard error from then on.
+ * The lines of {@code drivers/README.md}, one JSON object each. It reads them from standard input, and writes to
+ * what was standard output when this class was loaded. All other output goes to standard error from then on.
  */
 final class LineProtocol {
     static final Gson GSON = new GsonBuilder().serializeNulls().disableHtmlEscaping().create();
@@ -27,7 +27,7 @@ final class LineProtocol {
     private final BufferedReader requests =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
 
-    /** The next request, or null when standard input has ended. */
+    /** Returns the next request, or null if standard input has ended. */
     JsonObject read() throws IOException {
         String line = requests.readLine();
         return line == null ? null : JsonParser.parseString(line).getAsJsonObject();

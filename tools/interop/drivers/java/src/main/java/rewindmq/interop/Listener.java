@@ -9,7 +9,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyContext;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.common.message.MessageExt;
 
-/** Tells the suite of every message, waits if it was told to, and asks for a message again if it was told to. */
+/** Reports every message to the suite; blocks or fails if the suite asked for that. */
 final class Listener {
     private final String consumer;
     private final int failTimes;

@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 
-/** The lite pull consumers, by the names that the suite gave them; they commit when they are told to. */
+/** The lite pull consumers, by the names that the suite gave them; they commit only when told to. */
 final class LitePullConsumers {
     private final Map<String, DefaultLitePullConsumer> consumers = new ConcurrentHashMap<>();
 

@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.apache.rocketmq.common.MQVersion;
 
-/** Drives the official Java client; ../README.md of this project says how it is spoken to. */
+/** Drives the official Java client; drivers/README.md describes the lines it reads and writes. */
 public final class Main {
     private static final int REQUESTS_END_SECONDS = 5;
 
@@ -24,7 +24,7 @@ public final class Main {
 
     public static void main(String[] arguments) throws IOException, InterruptedException {
         Path home = Files.createTempDirectory("rewindmq-driver");
-        // Before the library's classes are loaded: its logs and broadcast offsets go to the home directory.
+        // Before the library's classes are loaded, because its logs and broadcast offsets go to the home directory.
         System.setProperty("user.home", home.toString());
         LineProtocol lines = new LineProtocol();
         try {
@@ -32,7 +32,7 @@ public final class Main {
         } finally {
             remove(home);
         }
-        // The library leaves threads behind that are no daemons.
+        // The library leaves threads running that are no daemons.
         System.exit(0);
     }
 

@@ -11,7 +11,7 @@ import org.apache.rocketmq.common.message.MessageClientExt;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
-/** Messages, queues and results of sending, from and to the lines' objects. */
+/** Converts messages, queues and send results from and to the objects of the lines. */
 final class Messages {
     private Messages() {
     }

@@ -16,8 +16,8 @@ import org.apache.rocketmq.common.MQVersion;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
 /**
- * Runs commands of the official mqadmin, one after the other: the name server's address is a property of the
- * whole process, and so is standard output, which the commands print to.
+ * Runs commands of the official mqadmin, one at a time: the name server's address and standard output, which the
+ * commands print to, belong to the whole process.
  *
  * <p>The lines are those of {@code drivers/README.md}, with {@code mqadmin} as the only operation.
  */
@@ -44,7 +44,7 @@ public final class MqadminMain {
             answer.add("ok", run(request.getAsJsonArray("args")));
             say(answer);
         }
-        // The library leaves threads behind that are no daemons.
+        // The library leaves threads running that are no daemons.
         System.exit(0);
     }
 
@@ -68,7 +68,7 @@ public final class MqadminMain {
         try {
             MQAdminStartup.main0(GSON.fromJson(arguments, String[].class), null);
         } catch (Throwable error) {
-            // Otherwise nobody would answer any more.
+            // Otherwise this process would end and answer no further request.
             error.printStackTrace();
         } finally {
             System.setOut(LINES);
@@ -81,14 +81,15 @@ public final class MqadminMain {
     }
 
     /**
-     * A client that shuts down waits for a thread that looks only every 3 s whether it shall end, if it has nothing
-     * to do: most of the time that commands take. Interrupted, it looks at once. Not before and nothing else: in 5.x
-     * this thread sends heartbeats too, and one that is interrupted closes the connection under other requests.
+     * Interrupts idle threads that a client's shutdown waits for. Such a thread checks only every 3 s whether it must
+     * end, which is most of the time that commands take; after an interrupt it checks at once. It must not be
+     * interrupted earlier or in other work: in 5.x this thread also sends heartbeats, and an interrupted one closes
+     * the connection that other requests use.
      */
     private static void wakeExecutors(Thread commands) {
         Thread[] threads = new Thread[THREADS];
         while (true) {
-            // Counted before the look at the command: a later command's threads are not among them.
+            // Listed before the command's state is checked, so that no thread of a later command is among them.
             int found = Thread.enumerate(threads);
             int count = has(commands, "ServiceThread", "shutdown") ? found : 0;
             for (int number = 0; number < count; number++) {
@@ -114,7 +115,7 @@ public final class MqadminMain {
         return false;
     }
 
-    /** Commands keep clients that start only once; the list of them has another name in each release. */
+    /** Drops the commands, because each keeps a client that starts only once. Their list has another name by release. */
     private static void forgetCommands() throws IllegalAccessException {
         for (Field field : MQAdminStartup.class.getDeclaredFields()) {
             if (List.class.isAssignableFrom(field.getType())) {

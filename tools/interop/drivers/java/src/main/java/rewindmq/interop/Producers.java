@@ -43,7 +43,7 @@ final class Producers {
         producer.setMaxMessageSize(fields.number("max_message_size", producer.getMaxMessageSize()));
         int limit = fields.number("compress_over", producer.getCompressMsgBodyOverHowmuch());
         producer.setCompressMsgBodyOverHowmuch(limit);
-        // On a machine that is busy for a moment, too.
+        // Long, because a busy machine may answer late.
         producer.setSendMsgTimeout(30_000);
         producer.start();
         awaitRoute(producer, producer.getCreateTopicKey());
@@ -55,8 +55,8 @@ final class Producers {
     }
 
     /**
-     * The first send would give up after the 3 s that it waits for the library's own look for routes, which
-     * begins with the start, and take the queues of the default topic instead.
+     * Waits until the producer knows a topic's route. The library looks for routes from its start on, but a first send
+     * waits only 3 s for that. After that it would use the queues of the default topic instead.
      */
     private static void awaitRoute(DefaultMQProducer producer, String topic) throws InterruptedException {
         DefaultMQProducerImpl inner = producer.getDefaultMQProducerImpl();

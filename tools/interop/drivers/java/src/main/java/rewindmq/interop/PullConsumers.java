@@ -84,7 +84,7 @@ final class PullConsumers {
 
     private JsonObject commit(Fields fields) throws Exception {
         MessageQueue queue = Messages.queue(fields.object("queue"));
-        // The public way leaves it in memory until somebody persists.
+        // The public method only changes the offset in memory.
         consumer(fields).getOffsetStore().updateConsumeOffsetToBroker(queue, fields.position("offset"), false);
         return new JsonObject();
     }
@@ -97,8 +97,8 @@ final class PullConsumers {
     }
 
     /**
-     * Allocates nothing, so that only pull.commit commits. Of a queue that is allocated, the library's timer
-     * commits what the last pull.committed left in memory, now before pull.commit and now after it.
+     * Allocates no queue, so that only pull.commit commits. For an allocated queue the library's timer commits the
+     * offset that the last pull.committed left in memory, sometimes before pull.commit and sometimes after it.
      */
     private static final class NoQueue implements AllocateMessageQueueStrategy {
         @Override

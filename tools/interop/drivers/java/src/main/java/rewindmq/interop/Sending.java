@@ -11,7 +11,7 @@ import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
 
-/** Every way to send. */
+/** The operations that send. */
 final class Sending {
     private final Producers producers;
 
@@ -19,7 +19,7 @@ final class Sending {
         this.producers = producers;
     }
 
-    /** Sends one of a request's messages, and waits. */
+    /** Sends one of a request's messages and waits for the result. */
     private interface Send {
         SendResult send(DefaultMQProducer producer, Message message, Fields fields) throws Exception;
     }

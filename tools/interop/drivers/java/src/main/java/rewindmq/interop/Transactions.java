@@ -10,7 +10,7 @@ import org.apache.rocketmq.client.producer.TransactionListener;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 
-/** Ends each transaction as its message's {@code local} says, and answers checks back with its {@code check}. */
+/** Ends each transaction as its message's {@code local} says; a transaction check gets its {@code check}. */
 final class Transactions implements TransactionListener {
     private static final Map<String, LocalTransactionState> STATES = Map.of(
         "commit", LocalTransactionState.COMMIT_MESSAGE,

@@ -3,7 +3,7 @@ package rewindmq.interop;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.common.protocol.heartbeat.MessageModel;
 
-/** What 4.x has in a package of its own. */
+/** Uses classes that have another package in 5.x. */
 final class Branch {
     private Branch() {
     }

@@ -3,7 +3,7 @@ package rewindmq.interop;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 
-/** What 5.x has in a package of its own. */
+/** Uses classes that have another package in 4.x. */
 final class Branch {
     private Branch() {
     }

@@ -8,7 +8,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 
-/** Consumes a backlog by push, all settings being the library's own; from the first message on it counts. */
+/** Consumes a backlog by push with the library's default settings; measures from the first message on. */
 final class Consumption {
     private Consumption() {}
 

@@ -8,11 +8,11 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /**
- * Carries out one order after the other, each a line of JSON on standard input, and answers each with a line
- * on standard output. Whatever the client library prints goes to standard error. Both clusters of a
- * comparison are driven by the same process, so that both meet the same compiled code.
+ * Carries out one order after another, each a line of JSON on standard input, and answers each with a line on
+ * standard output. All output of the client library goes to standard error. One process drives both clusters of a
+ * comparison, so that both are measured with the same compiled code.
  *
- * <p>What is measured is announced by the line {"event": "begin"} before it starts.
+ * <p>The line {"event": "begin"} announces the measured part before it starts.
  */
 public final class Main {
     private static final Gson GSON = new Gson();

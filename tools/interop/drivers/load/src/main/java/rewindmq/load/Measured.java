@@ -1,6 +1,6 @@
 package rewindmq.load;
 
-/** What came of an order. */
+/** The result of an order. */
 final class Measured {
     final long messages;
     final double seconds;

@@ -1,28 +1,28 @@
 package rewindmq.load;
 
-/** One line of standard input; which fields count depends on {@code op}. */
+/** One line of standard input; which fields it uses depends on {@code op}. */
 final class Order {
-    /** What a busy machine needs; the library's own 3 s would turn a stall into a failure. */
+    /** Long, because the library's default of 3 s would turn a stall of a busy machine into a failure. */
     static final int TIMEOUT_MS = 30_000;
 
     String op;
     String namesrv;
     String topic;
 
-    /** fill, consume: messages. */
+    /** fill, consume: number of messages. */
     int count;
-    /** Bytes of a body. */
+    /** Size of a body, bytes. */
     int size;
     /** send: "sync", "async" or "batch". */
     String mode;
-    /** send: threads, or with "async" messages in flight. */
+    /** send: number of threads, or, with "async", of messages in flight. */
     int parallel;
-    /** send, fill: messages of a batch. */
+    /** send, fill: number of messages in a batch. */
     int batch;
-    /** send: before anything is measured. */
+    /** send: how long it sends before the measured part. */
     double warmUpSeconds;
-    /** send: how long is measured; consume: after that it has failed. */
+    /** send: length of the measured part; consume: the time limit. */
     double seconds;
-    /** consume: a group that has consumed nothing yet. */
+    /** consume: a new consumer group. */
     String group;
 }

@@ -9,7 +9,7 @@ import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.message.Message;
 
-/** Sends for some seconds, as fast as answers come. */
+/** Sends for some seconds as fast as answers arrive, or fills a topic. */
 final class Sends {
     private static final String TAG = "TagA";
     private final DefaultMQProducer producer;
@@ -35,7 +35,7 @@ final class Sends {
         }
     }
 
-    /** Batches one after the other, until there are {@code count} messages. */
+    /** Sends one batch after another until {@code count} messages are stored. */
     static Measured fill(Order order) throws Exception {
         DefaultMQProducer producer = started(order);
         try {

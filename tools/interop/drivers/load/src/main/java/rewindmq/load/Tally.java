@@ -3,7 +3,7 @@ package rewindmq.load;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
-/** Counts what was sent, from any thread. */
+/** Counts sent and failed messages; thread-safe. */
 final class Tally {
     private final AtomicLong messages = new AtomicLong();
     private final AtomicLong failed = new AtomicLong();

@@ -6,7 +6,7 @@ import java.util.List;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.common.message.MessageExt;
 
-/** A lite pull consumer, and the application that polls it. */
+/** A lite pull consumer and the application that polls it. */
 final class Poller implements Actor {
     private static final long POLL_MILLIS = 1000;
     private static final int ONLY_CHAIN = 1;
@@ -52,7 +52,7 @@ final class Poller implements Actor {
         consumer.shutdown();
     }
 
-    /** What was polled is taken as consumed. */
+    /** Polled messages count as consumed. */
     private void tell(MessageExt message) {
         JsonObject details = new JsonObject();
         details.addProperty("topic", message.getTopic());

@@ -2,11 +2,11 @@ package rewindmq.race;
 
 import com.google.gson.JsonObject;
 
-/** One consumer of whatever kind. */
+/** One consumer of any kind. */
 interface Actor {
     void start() throws Exception;
 
-    /** Do what a line asks for; the answer's content. */
+    /** Carries out what a line asks for, and returns the answer's content. */
     JsonObject act(String what, JsonObject how) throws Exception;
 
     void stop() throws Exception;

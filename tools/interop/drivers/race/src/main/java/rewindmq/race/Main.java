@@ -14,7 +14,7 @@ import java.util.concurrent.Executors;
 import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.common.MQVersion;
 
-/** Reads what to do, a line each, and answers; ends when there is nothing more to read. */
+/** Reads requests, one a line, and answers them; ends at the end of standard input. */
 public final class Main {
     private static final int TRIES = 3;
     private static final String LITE = "rewindmq.race.Poller";
@@ -28,10 +28,10 @@ public final class Main {
 
     public static void main(String[] args) throws Exception {
         PrintStream out = System.out;
-        // Libraries print there.
+        // Libraries print to standard output, which is for lines only.
         System.setOut(System.err);
         new Main(new Told(out)).run();
-        // Not every thread of the library is a daemon.
+        // Some threads of the library are no daemons.
         System.exit(0);
     }
 
@@ -39,7 +39,7 @@ public final class Main {
         consumer.setNamesrvAddr(how.get("namesrv").getAsString());
         consumer.setInstanceName(how.get("instance").getAsString());
         consumer.setClientIP("127.0.0.1");
-        // It would go past the proxy.
+        // The VIP channel would bypass the proxy.
         consumer.setVipChannelEnabled(false);
     }
 
@@ -98,7 +98,7 @@ public final class Main {
         }
     }
 
-    /** Where the route is not answered within 3 s the client gives up half started: then another one is made. */
+    /** Starts a consumer; if the client fails because its route query takes over 3 s, tries again with a new one. */
     private Actor start(String op, JsonObject order) throws Exception {
         for (int attempt = 1; ; attempt++) {
             Actor actor = make(op, order);

@@ -9,10 +9,10 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 
-/** How long a listener takes, as the suite's ListenerPlan says. */
+/** How long listener calls take, from the suite's ListenerPlan. */
 final class Plan {
     private static final double MILLIS = 1000;
-    // The pull that follows a message's is to carry the offset before it, as it does where listeners take time.
+    // The pull after a message must commit the offset before that message, as with listeners that take time.
     private static final double SHORTEST = 0.2;
     private final double seconds;
     private final Double again;
@@ -46,7 +46,7 @@ final class Plan {
         }
     }
 
-    /** Let the call that is blocked on this offset return, or the first one that comes. */
+    /** Lets the call that is blocked on this offset return, or the first such call if none is blocked yet. */
     void release(long offset) {
         gate(offset).countDown();
     }

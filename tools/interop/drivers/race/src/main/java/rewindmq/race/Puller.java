@@ -5,7 +5,7 @@ import java.util.Collections;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.common.message.MessageQueue;
 
-/** A pull consumer: its application asks, and keeps the offsets. */
+/** A pull consumer, whose application decides when to pull and keeps the offsets. */
 @SuppressWarnings("deprecation")
 final class Puller implements Actor {
     private static final int MAX_MESSAGES = 32;

@@ -13,7 +13,7 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
-/** A push consumer whose listener keeps to a plan. */
+/** A push consumer whose listener follows a plan. */
 final class Pusher implements Actor {
     private static final int CALLBACK_THREADS = 4;
     private final DefaultMQPushConsumer consumer;
@@ -27,7 +27,7 @@ final class Pusher implements Actor {
         plan = new Plan(how.getAsJsonObject("listener"));
         consumer = new DefaultMQPushConsumer(how.get("group").getAsString());
         Main.configure(consumer, how);
-        // Not by the number of cores: how many threads there are is part of the story.
+        // Fixed, not the number of cores, because the number of threads decides how a race ends.
         consumer.setClientCallbackExecutorThreads(CALLBACK_THREADS);
         boolean isOrderly = false;
         for (Map.Entry<String, JsonElement> option : how.getAsJsonObject("options").entrySet()) {
@@ -101,7 +101,7 @@ final class Pusher implements Actor {
     private void set(String option, JsonElement value) throws Exception {
         switch (option) {
             case "consume_thread_max":
-                // As many as there may be: the pool's queue has no end, so that it never grows.
+                // The minimum, too: the pool's queue is unbounded, so the pool would never grow beyond its minimum.
                 consumer.setConsumeThreadMin(value.getAsInt());
                 consumer.setConsumeThreadMax(value.getAsInt());
                 break;
@@ -122,7 +122,7 @@ final class Pusher implements Actor {
         }
     }
 
-    /** The enumeration is in another package since 5.0. */
+    /** Sets the model by reflection, because the enum moved to another package in 5.0. */
     @SuppressWarnings({"unchecked", "rawtypes"})
     private void setModel(String name) throws Exception {
         for (Method method : DefaultMQPushConsumer.class.getMethods()) {

@@ -4,7 +4,7 @@ import com.google.gson.Gson;
 import com.google.gson.JsonObject;
 import java.io.PrintStream;
 
-/** What the driver says, a line each. */
+/** Writes the lines of the driver. */
 final class Told {
     private static final double NANOS = 1e9;
     private final Gson gson = new Gson();
@@ -14,7 +14,7 @@ final class Told {
         this.out = out;
     }
 
-    /** Something happened just now, by the clock that all processes of the machine share. */
+    /** Writes an event of this moment, by the clock that all processes of the machine share. */
     void point(String consumer, String kind, JsonObject details) {
         JsonObject line = new JsonObject();
         line.addProperty("event", "point");

@@ -16,8 +16,8 @@ import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
- * Looks at a push consumer, every other millisecond and whenever its listener is called, and tells what has changed:
- * ProcessQueues that came and went, the pause, offsets in memory. It changes nothing.
+ * Inspects a push consumer, every other millisecond and at each call of its listener. It reports changes: new and
+ * dropped ProcessQueues, the pause, offsets in memory. It changes nothing in the consumer.
  */
 final class Watch {
     private static final class Known {
@@ -33,7 +33,7 @@ final class Watch {
         }
     }
 
-    // The lock of the messages was renamed in between.
+    // A later release renamed the lock of the messages.
     private static final Field LOCK = field("treeMapLock", "lockTreeMap");
     private static final Field WAITING = field("msgTreeMap");
     private static final Field IN_ORDER = field("consumingMsgOrderlyTreeMap");
@@ -72,7 +72,7 @@ final class Watch {
         }
     }
 
-    /** The number of the ProcessQueue that holds this very message object, null when none does. */
+    /** Returns the number of the ProcessQueue that holds this message object, null if none does. */
     synchronized Integer chain(MessageQueue queue, MessageExt message) {
         look();
         for (int index = known.size() - 1; index >= 0; index--) {
@@ -157,7 +157,7 @@ final class Watch {
                 field.setAccessible(true);
                 return field;
             } catch (NoSuchFieldException error) {
-                // The other name, then.
+                // Try the next name.
             }
         }
         throw new IllegalStateException("a ProcessQueue without " + String.join(", ", names));

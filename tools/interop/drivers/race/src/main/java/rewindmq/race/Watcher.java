@@ -3,7 +3,7 @@ package rewindmq.race;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/** One thread that looks at every push consumer in turn. */
+/** A thread that inspects every push consumer in turn. */
 final class Watcher extends Thread {
     private static final long PERIOD_MILLIS = 2;
     private final List<Watch> watches = new CopyOnWriteArrayList<>();

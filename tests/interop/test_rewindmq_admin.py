@@ -1,4 +1,4 @@
-"""Every command of ``rewindmq admin`` at a real broker: it works, or says in one line what is not served."""
+"""Every command of ``rewindmq admin`` at a RocketMQ broker works, or reports an unsupported request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rewindmq import (
 from rewindmq.client.admin.commands.table import COMMANDS
 from tools.interop.store_chain import PROFILES
 from tools.interop.store_command import CommandLine
-from tools.interop.store_mixed import CLUSTER, REAL_NAME, THEIRS, MixedClusters, is_chosen
+from tools.interop.store_mixed import CLUSTER, ROCKETMQ_BROKER, ROCKETMQ_NAMESRV, MixedClusters, is_chosen
 from tools.interop.store_view import consumed, wait_dispatched
 
 pytestmark = pytest.mark.interop
@@ -36,7 +36,7 @@ SECONDS = 300.0
 
 @dataclass
 class Place:
-    """A topic at a real broker, its messages, and a consumer that has read them."""
+    """A topic at a RocketMQ broker, its messages, and a consumer that has consumed them."""
 
     release: str
     broker: str
@@ -49,8 +49,8 @@ class Place:
 async def place_at(
     release: str, clusters: MixedClusters, capsys: pytest.CaptureFixture[str]
 ) -> AsyncIterator[Place]:
-    cluster = clusters.get(release, THEIRS)
-    namesrv, broker = cluster.namesrv_address, cluster.real.address
+    cluster = clusters.get(release, ROCKETMQ_NAMESRV)
+    namesrv, broker = cluster.namesrv_address, cluster.rocketmq.address
     async with AdminClient(namesrv) as admin:
         for topic in (TOPIC, GONE):
             config = TopicConfig(topic_name=topic, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
@@ -80,7 +80,7 @@ async def place_at(
     async with consumer:
         await asyncio.wait_for(read.wait(), SECONDS)
         async with asyncio.timeout(SECONDS):
-            # The listener returns after the last message came.
+            # The listener may not have returned from the last message yet.
             while await asyncio.to_thread(consumed, [broker], TOPIC, GROUP) < len(sent):
                 await consumer.persist_offsets()
                 await asyncio.sleep(0.1)
@@ -88,19 +88,19 @@ async def place_at(
         yield Place(release, broker, sent, consumer.config.client_id, CommandLine(namesrv, capsys))
 
 
-# What each command is asked, and a word that its output holds; in this order, the last ones delete.
+# Command, options, and a word of its output. The order matters: the last commands delete.
 # {id} is the first message's unique id, {offset_id} its offset id, {client} the consumer's id.
 WORKING: Final = (
-    ("clusterList", "", REAL_NAME),
-    ("clusterList", "-m", REAL_NAME),
+    ("clusterList", "", ROCKETMQ_BROKER),
+    ("clusterList", "-m", ROCKETMQ_BROKER),
     ("topicList", "", TOPIC),
     ("topicList", "-c", CLUSTER),
-    ("topicRoute", f"-t {TOPIC}", REAL_NAME),
-    ("topicStatus", f"-t {TOPIC}", REAL_NAME),
+    ("topicRoute", f"-t {TOPIC}", ROCKETMQ_BROKER),
+    ("topicStatus", f"-t {TOPIC}", ROCKETMQ_BROKER),
     ("updateTopic", f"-c {CLUSTER} -t {GONE} -r 3 -w 3", "readQueueNums=3"),
     ("updateTopicPerm", "-b {broker} -t " + GONE + " -p 4", "success"),
     ("updateSubGroup", "-b {broker} -g ruled-set -r 2", "success"),
-    ("getConsumerConfig", "-g ruled-set", REAL_NAME),
+    ("getConsumerConfig", "-g ruled-set", ROCKETMQ_BROKER),
     ("consumerProgress", f"-g {GROUP}", TOPIC),
     ("consumerProgress", "", GROUP),
     ("consumerConnection", f"-g {GROUP}", "{client}"),
@@ -111,22 +111,22 @@ WORKING: Final = (
     ("queryMsgByUniqueKey", f"-t {TOPIC} -i {{id}}", "{id}"),
     ("queryMsgById", "-i {offset_id}", "{id}"),
     ("queryMsgById", f"-i {{offset_id}} -g {GROUP} -d {{client}}", "CR_SUCCESS"),
-    ("queryMsgByOffset", f"-t {TOPIC} -b {REAL_NAME} -i 0 -o 1", "key-1"),
+    ("queryMsgByOffset", f"-t {TOPIC} -b {ROCKETMQ_BROKER} -i 0 -o 1", "key-1"),
     ("queryMsgTraceById", "-i {id}", "ruled-producer"),
     ("cloneGroupOffset", f"-s {GROUP} -d ruled-copy -t {TOPIC}", "ruled-copy"),
-    ("resetOffsetByTime", f"-g {GROUP} -t {TOPIC} -s -1", REAL_NAME),
-    ("skipAccumulatedMessage", f"-g {GROUP} -t {TOPIC}", REAL_NAME),
+    ("resetOffsetByTime", f"-g {GROUP} -t {TOPIC} -s -1", ROCKETMQ_BROKER),
+    ("skipAccumulatedMessage", f"-g {GROUP} -t {TOPIC}", ROCKETMQ_BROKER),
     ("getBrokerConfig", "-b {broker}", "brokerName"),
     ("updateBrokerConfig", "-b {broker} -k maxMessageSize -v 4194303", "success"),
-    ("wipeWritePerm", f"-b {REAL_NAME}", "OK"),
-    ("addWritePerm", f"-b {REAL_NAME}", "OK"),
+    ("wipeWritePerm", f"-b {ROCKETMQ_BROKER}", "OK"),
+    ("addWritePerm", f"-b {ROCKETMQ_BROKER}", "OK"),
     ("cleanExpiredCQ", "-b {broker}", "removed"),
     ("cleanUnusedTopic", "-b {broker}", "removed"),
     ("deleteExpiredCommitLog", "-b {broker}", "expired files"),
     ("deleteSubGroup", "-b {broker} -g ruled-set", "success"),
     ("deleteTopic", f"-c {CLUSTER} -t {GONE}", "success"),
 )
-# Requests that only a RewindMQ broker serves, and those that other tests cover.
+# Commands whose requests only a RewindMQ broker serves.
 REFUSED: Final = (
     ("fencedCommits", f"-g {GROUP}"),
     ("resetOffsetByTime", f"-g {GROUP} -t {TOPIC} -s 0 --mode fenced"),
@@ -136,20 +136,20 @@ REFUSED: Final = (
 of_each_release = pytest.mark.parametrize(
     "release",
     [
-        pytest.param(release, marks=[pytest.mark.chosen] if is_chosen(release, THEIRS) else [])
+        pytest.param(release, marks=[pytest.mark.chosen] if is_chosen(release, ROCKETMQ_NAMESRV) else [])
         for release in PROFILES
     ],
 )
 
 
 @pytest.mark.chosen
-def test_no_command_is_left_out() -> None:
+def test_every_command_is_tested() -> None:
     tried = {name for name, *_ in (*WORKING, *REFUSED)}
     assert tried == {command.name for command in COMMANDS}
 
 
 @of_each_release
-async def test_every_command_works_at_a_real_broker(
+async def test_every_command_works_at_a_rocketmq_broker(
     release: str, mixed_clusters: MixedClusters, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failures = []
@@ -169,7 +169,7 @@ async def test_every_command_works_at_a_real_broker(
 
 
 @of_each_release
-async def test_what_a_real_broker_does_not_serve_is_said_in_one_line(
+async def test_a_request_that_rocketmq_does_not_serve_is_reported_in_one_line(
     release: str, mixed_clusters: MixedClusters, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with place_at(release, mixed_clusters, capsys) as place:
@@ -177,4 +177,4 @@ async def test_what_a_real_broker_does_not_serve_is_said_in_one_line(
             ran = await place.tool.admin(name, *options.split())
             assert ran.code == 1, (name, ran)
             (line,) = ran.errors.splitlines()
-            assert REAL_NAME in line or place.broker in line, line
+            assert ROCKETMQ_BROKER in line or place.broker in line, line

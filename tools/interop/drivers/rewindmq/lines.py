@@ -1,4 +1,4 @@
-"""What the suite is told: its lines, and messages, results and errors as ``../README.md`` has them."""
+"""The driver's side of the line protocol: lines, messages, results and errors as in ``../README.md``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Fields = dict[str, Any]
 
 
 def say(line: Fields) -> None:
-    """One line to the suite."""
+    """Write one line to the suite."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 

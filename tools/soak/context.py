@@ -1,4 +1,4 @@
-"""What a worker process works with."""
+"""The context of a worker process."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from tools.soak.options import Group
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """Attributes:
-    group: None for a producer.
-    rate: messages a second that a producer sends.
-    without: features left out, see ``options.FEATURES``.
-    counts: told to the driver each second.
-    stopping: a producer sends no more.
-    ending: the process ends.
-    chain: the number of the ProcessQueue whose listener is being called.
+class WorkerContext:
+    """What a worker process works with.
+
+    Attributes:
+        group: None for a producer.
+        rate: messages a second that a producer sends.
+        without: features left out, see ``options.FEATURES``.
+        counts: counters that the process reports to the driver each second.
+        stopping: set when a producer must send no more.
+        ending: set when the process must end.
+        chain: returns the number of the ProcessQueue whose listener is being called.
     """
 
     namesrv: str
@@ -40,7 +42,7 @@ class Stage:
     chain: Callable[[], int]
 
     async def pause(self, seconds: float) -> bool:
-        """Wait, but no longer than until the producer is to stop; True while it is not."""
+        """Wait, at most until the producer must stop; return True while it need not."""
         try:
             async with asyncio.timeout(seconds):
                 await self.stopping.wait()

@@ -1,4 +1,4 @@
-"""The pipeline on a store that a real broker wrote, and a real broker on what the pipeline wrote."""
+"""The pipeline reads a RocketMQ broker's store, and a RocketMQ broker serves the pipeline's output."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from rewindmq.pipeline.verify.job import verify
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.record import decode_records
-from tools.interop.servers import RealBroker
+from tools.interop.rewindmq_servers import RewindMQNamesrv
+from tools.interop.servers import RocketMQBroker
 from tools.interop.store_chain import PROFILES, Chain, Link
 from tools.interop.store_fill import CONFIG, HASH_SLOTS, INDEX_ENTRIES, QUEUES
-from tools.interop.store_members import OurNamesrv
 from tools.interop.store_view import StoreView, view_store, wait_dispatched
 from tools.interop.versions import SERVER_4
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.interop
 
-# Its keys come again under each label.
+# Each label sends the keys of this topic again.
 COMPACTED = "plain"
-# Files of a compaction store, and the settings with which 5.x comes to them.
+# File sizes of a compaction store, and the settings with which 5.x uses them.
 CQ_BYTES, LOG_BYTES = 46_000, 276_000
 LAYOUT: Final = {"compactionCqMappedFileSize": CQ_BYTES, "compactionMappedFileSize": 5 * CQ_BYTES}
 
@@ -67,11 +67,11 @@ def chain(request: pytest.FixtureRequest, store_chains: dict[Link, Chain | BaseE
 
 @dataclass
 class Outputs:
-    """What a real broker serves of stores that the pipeline wrote."""
+    """The content that a RocketMQ broker serves of stores that the pipeline wrote."""
 
     indexed: StoreView
     compacted: StoreView
-    # The source with a compaction store beside its log.
+    # The source store with a compaction store beside its log.
     laid: StoreView
 
 
@@ -98,11 +98,11 @@ def outputs(chain: Chain, spark: SparkSession, tmp_path_factory: pytest.TempPath
         shutil.copytree((directory / "compact" / "current").resolve(), directory / "compacted"),
         _laid(chain, spark, directory),
     ]
-    namesrv = OurNamesrv(chain.profile, directory / "namesrv")
+    namesrv = RewindMQNamesrv(chain.profile, directory / "namesrv")
     try:
         with ThreadPoolExecutor() as threads:
             views = threads.map(
-                lambda store: _served_by_theirs(chain.release, namesrv.address, store), stores
+                lambda store: _served_by_rocketmq(chain.release, namesrv.address, store), stores
             )
             return Outputs(*views)
     finally:
@@ -123,12 +123,12 @@ def _laid(chain: Chain, spark: SparkSession, directory: Path) -> Path:
     return laid
 
 
-def _served_by_theirs(release: str, namesrv: str, store: Path) -> StoreView:
+def _served_by_rocketmq(release: str, namesrv: str, store: Path) -> StoreView:
     directory = store.with_name(f"{store.name}-broker")
     directory.mkdir()
-    # One name for each, for both are at the same name server.
+    # A name for each broker, because all are at the same name server.
     keys = CONFIG | LAYOUT | {"brokerName": f"broker-{store.name}"}
-    broker = RealBroker(release, namesrv, directory, store, keys)
+    broker = RocketMQBroker(release, namesrv, directory, store, keys)
     try:
         wait_dispatched(broker.address)
         return view_store(broker.address, store)
@@ -136,12 +136,12 @@ def _served_by_theirs(release: str, namesrv: str, store: Path) -> StoreView:
         broker.stop()
 
 
-def test_a_real_store_is_found_to_be_right(chain: Chain, spark: SparkSession) -> None:
+def test_verify_finds_nothing_in_a_rocketmq_store(chain: Chain, spark: SparkSession) -> None:
     report = verify(spark, chain.real_store)
     assert report.findings() == []
 
 
-def test_the_rows_are_what_the_real_broker_serves(chain: Chain, spark: SparkSession) -> None:
+def test_the_rows_equal_what_a_rocketmq_broker_serves(chain: Chain, spark: SparkSession) -> None:
     read = spark.read.format("rocketmq").option("decompress", "true").load(str(chain.real_store))
     rows = read.select("topic", "queueId", "queueOffset", "physicalOffset", "body", "properties").collect()
     served = [
@@ -157,7 +157,7 @@ def test_the_rows_are_what_the_real_broker_serves(chain: Chain, spark: SparkSess
     assert {queue: sum((row[0], row[1]) == queue for row in rows) for queue in counts} == counts
 
 
-def test_the_offsets_are_what_the_real_broker_has(chain: Chain, spark: SparkSession) -> None:
+def test_the_offsets_equal_those_of_a_rocketmq_broker(chain: Chain, spark: SparkSession) -> None:
     rows = spark.read.format("rocketmq").option("view", "offsets").load(str(chain.real_store)).collect()
     mine: dict[str, dict[int, int]] = {}
     for row in rows:
@@ -165,14 +165,14 @@ def test_the_offsets_are_what_the_real_broker_has(chain: Chain, spark: SparkSess
     assert mine == chain.real_view.offsets
 
 
-def test_a_real_broker_serves_the_index_and_queues_that_the_job_made(chain: Chain, outputs: Outputs) -> None:
+def test_a_rocketmq_broker_serves_index_and_queues_of_the_job(chain: Chain, outputs: Outputs) -> None:
     view, before = outputs.indexed, chain.real_view
     assert view.bounds == before.bounds
     assert view.records == before.records
     assert view.keys == before.keys
 
 
-def test_a_real_broker_serves_a_compacted_store(chain: Chain, outputs: Outputs) -> None:
+def test_a_rocketmq_broker_serves_a_compacted_store(chain: Chain, outputs: Outputs) -> None:
     before = chain.real_view.messages(COMPACTED)
     assert _bodies(outputs.compacted.messages(COMPACTED)) == _bodies(_newest(before))
     assert len(_newest(before)) < len(before)
@@ -184,8 +184,8 @@ def test_a_real_broker_serves_a_compacted_store(chain: Chain, outputs: Outputs) 
         assert _bodies(decode_records(served)) == _bodies(decode_records(records))
 
 
-def test_a_real_broker_serves_a_compaction_store(chain: Chain, outputs: Outputs) -> None:
-    """4.x knows no such, and serves the log as if there were none."""
+def test_a_rocketmq_broker_serves_a_compaction_store(chain: Chain, outputs: Outputs) -> None:
+    """4.x does not know compaction stores, and serves the log alone."""
     before = chain.real_view.messages(COMPACTED)
     kept = before if chain.release == SERVER_4 else _newest(before)
     served = outputs.laid.messages(COMPACTED)

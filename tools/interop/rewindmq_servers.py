@@ -1,4 +1,4 @@
-"""RewindMQ's own name server and broker, each alone: to stand beside a real one, or to open its store."""
+"""RewindMQ's name server and broker as single processes: to run beside RocketMQ's, or to open its store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.interop.servers import BROKER, COMMON_CONFIG, NO_CONFIG
 _START_SECONDS: Final = 240.0
 
 
-class OurNamesrv:
+class RewindMQNamesrv:
     """``rewindmq namesrv`` at a free port."""
 
     def __init__(self, profile: Profile, directory: Path) -> None:
@@ -38,13 +38,12 @@ class OurNamesrv:
         self._member.finish_stop()
 
 
-class OurBroker:
-    """``rewindmq broker`` that registers at the given name server of either kind; the same handle as of a
-    ``RealBroker``.
+class RewindMQBroker:
+    """``rewindmq broker`` at a given name server of either kind, with the interface of ``RocketMQBroker``.
 
     Args:
-        store: its ``storePathRootDir``; may hold a store already.
-        config: more keys of ``broker.conf``, over those that all have.
+        store: its ``storePathRootDir``; may contain a store already.
+        config: more keys of ``broker.conf``, which override the common keys.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class OurBroker:
         return self._member.log_path.read_text(errors="replace")
 
     def start(self) -> None:
-        """Start (again) with the store that is there, at the port of the first start."""
+        """Start (again) with the existing store, at the port of the first start."""
         port = parse_address(self.address)[1] if self.address else 0
         keys = {"listenPort": port, **self._config, "storePathRootDir": self.store_path}
         self._file.write_text(format_properties_file(keys))

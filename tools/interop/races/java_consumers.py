@@ -1,4 +1,4 @@
-"""The cast of a race that lives in the Java driver."""
+"""The consumers of a race that live in the Java driver."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tools.interop.races.race_driver import RaceDriver
 
 
 class JavaActor:
-    """One consumer of the driver's.
+    """One consumer in the Java driver.
 
     Args:
-        key: its name in the driver.
         process: its name in the history.
+        key: its name in the driver.
     """
 
     def __init__(self, name: str, process: str, key: str, driver: RaceDriver, journal: Journal) -> None:
@@ -24,7 +24,7 @@ class JavaActor:
         self._key = key
         self._driver = driver
         self._journal = journal
-        # Nothing to end before it has started.
+        # There is nothing to end before the start.
         self._is_over = True
 
     async def start(self, op: str, **fields: Any) -> None:
@@ -42,7 +42,7 @@ class JavaActor:
         self._journal.note(self.process, Lab.PROCESS_STOPPED)
 
     async def end(self) -> None:
-        """The same; may be repeated."""
+        """Leave the group, if it has not left yet."""
         if not self._is_over:
             self._is_over = True
             await self._driver.do("stop", name=self._key)
@@ -55,7 +55,7 @@ class JavaConsumer(JavaActor):
         super().__init__(name, consumer_process(name), key, driver, journal)
 
     async def kill(self) -> None:
-        """SIGKILL to its JVM, which has to be its own."""
+        """Kill its JVM by SIGKILL; no other consumer may live in that JVM."""
         killed = Event(self._journal.now, self.process, Lab.PROCESS_KILLED)
         self._is_over = True
         await self._driver.kill()
