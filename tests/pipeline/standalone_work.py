@@ -24,5 +24,5 @@ def work(spark: SparkSession, stores: list[str], out: Path) -> dict[str, object]
         "rows": sorted(list(row) for row in rows if row["keysText"] is not None),
         "count": len(rows),
         "kept": [compacted.messages_read, compacted.messages_kept, compacted.bytes_kept],
-        "indexed": [indexed.messages, indexed.queue_units, indexed.index_entries],
+        "indexed": [indexed.messages, indexed.queue_entries, indexed.index_entries],
     }

@@ -425,8 +425,8 @@ def test_verify_exits_with_1_when_something_is_wrong(
     assert run(capsys, "verify", str(store), "--quiet")[0] == 0
     broken = tmp_path / "broken"
     shutil.copytree(store, broken)
-    (unit,) = broken.glob("consumequeue/Orders/0/*0000")
-    with unit.open("r+b") as file:
+    (queue_file,) = broken.glob("consumequeue/Orders/0/*0000")
+    with queue_file.open("r+b") as file:
         file.seek(11)
         file.write(b"\x01")
     code, text, _ = run(capsys, "verify", str(broken), "--quiet", "--json")

@@ -91,7 +91,7 @@ def test_with_an_index_a_broker_answers_the_same_and_rebuilds_nothing(
     install_index(tmp_path / "out", root)
     before = {path: path.read_bytes() for path in (root / "index").iterdir()}
     store = opened(root)
-    assert store.rebuilt_units == 0
+    assert store.rebuilt_entries == 0
     assert by_key(store, root) == keys
     assert {path: path.read_bytes() for path in (root / "index").iterdir()} == before
     reads: list[int] = []
@@ -155,7 +155,7 @@ def test_beside_the_log_it_was_made_from_a_compaction_store_gets_what_is_newer(
     shutil.copytree((tmp_path / "out" / "current" / "compaction").resolve(), root / "compaction")
     store = opened(root)
     store.set_compaction_topics(["Prices"])
-    assert store.rebuilt_units == 0
+    assert store.rebuilt_entries == 0
     result = store.get_message("Prices", 0, 0, 32, None)
     assert [m.queue_offset for m in decode_records(result.body)] == list(range(56, 63))
     store.close()

@@ -119,9 +119,9 @@ def test_without_filters_being_handed_over_the_same_is_found(spark: SparkSession
         register(spark)
 
 
-def test_units_of_consume_queues_are_rows(spark: SparkSession, stores: list[Path]) -> None:
+def test_entries_of_consume_queues_are_rows(spark: SparkSession, stores: list[Path]) -> None:
     found = read_store(spark, stores, view="consumequeue")
-    units = {
+    entries = {
         (row.store, row.topic, row.queueId, row.queueOffset): (row.physicalOffset, row["size"])
         for row in found.collect()
     }
@@ -133,7 +133,7 @@ def test_units_of_consume_queues_are_rows(spark: SparkSession, stores: list[Path
         for store in stores
         for message in read_log(store)
     }
-    assert units == wanted
+    assert entries == wanted
     tagged = {
         row["physicalOffset"]: row["tagsCode"]
         for row in direct_rows(stores[0], columns=["physicalOffset", "tagsCode"], delayLevels="1s 5s 10s")

@@ -214,7 +214,7 @@ def test_a_restart_after_retention_finds_the_same(simulate: RunScenario) -> None
         peer = await start(stage)
         store = stage.broker.context.store
         assert (store.min_offset("T", 0), store.max_offset("T", 0)) == (40, 41)
-        assert store.rebuilt_units == 0
+        assert store.rebuilt_entries == 0
         # Queue files of ten entries: four are gone as a whole.
         assert len(list((stage.root / "broker-a" / "consumequeue" / "T" / "0").iterdir())) == 1
         assert (await peer.send()).require_success().ext["queueOffset"] == 41
@@ -314,7 +314,7 @@ def test_delayed_messages_that_are_deleted_keep_back_none_that_follow(
         await peer.fill(40, body=BODY)
         await stage.at(HOUR + 80)
         context = stage.broker.context
-        assert context.store.unit("SCHEDULE_TOPIC_XXXX", 17, 0) is None
+        assert context.store.entry("SCHEDULE_TOPIC_XXXX", 17, 0) is None
         assert context.store.max_offset("SCHEDULE_TOPIC_XXXX", 17) == 25
         await stage.at(2 * HOUR + 80)
         peer = stage.peer()

@@ -1,4 +1,4 @@
-"""A store in a temporary directory: its clock in the test's hand, 64 KiB segments, 300 units a queue file."""
+"""A store in a temporary directory: a clock that the test sets, 64 KiB segments, small queue files."""
 
 from __future__ import annotations
 

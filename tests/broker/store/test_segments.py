@@ -95,7 +95,7 @@ def test_files_have_exactly_the_configured_size_and_are_sparse(box: StoreBox) ->
     assert queue_file.stat().st_blocks * 512 < 262_144
 
 
-def test_a_queue_file_rolls_at_300_units(box: StoreBox) -> None:
+def test_a_queue_file_rolls_at_300_entries(box: StoreBox) -> None:
     store = box.open()
     for number in range(299):
         box.put(store, body=b"%d" % number)

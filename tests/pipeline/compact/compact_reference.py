@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewindmq.broker.store.layout.compaction import UNIT, UNIT_BYTES
+from rewindmq.broker.store.layout.compaction import ENTRY, ENTRY_BYTES
 from rewindmq.pipeline.compact.options import CompactOptions, Keyless
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.record import BLANK, BLANK_BYTES, MAGIC_BLANK, decode_record
@@ -61,27 +61,27 @@ def compaction_queues(root: Path) -> dict[Queue, list[MessageExt]]:
     found: dict[Queue, list[MessageExt]] = {}
     folder = root / "compaction" / "compactionLog"
     for queue in sorted(folder.glob("*/*")) if folder.exists() else ():
-        units = root / "compaction" / "compactionCq" / queue.parent.name / queue.name
+        entries = root / "compaction" / "compactionCq" / queue.parent.name / queue.name
         files = sorted(queue.iterdir())
-        assert [file.name for file in files] == sorted(file.name for file in units.iterdir())
+        assert [file.name for file in files] == sorted(file.name for file in entries.iterdir())
         messages: list[MessageExt] = []
         for file in files:
-            messages += _file(file, units / file.name, is_last=file is files[-1])
+            messages += _file(file, entries / file.name, is_last=file is files[-1])
         found[queue.parent.name, int(queue.name)] = messages
     return found
 
 
-def _file(log: Path, units: Path, *, is_last: bool) -> list[MessageExt]:
-    data, table = log.read_bytes(), units.read_bytes()
-    assert len(table) % UNIT_BYTES == 0
+def _file(log: Path, entries: Path, *, is_last: bool) -> list[MessageExt]:
+    data, table = log.read_bytes(), entries.read_bytes()
+    assert len(table) % ENTRY_BYTES == 0
     base, at, messages = int(log.name), 0, []
-    for number in range(len(table) // UNIT_BYTES):
-        position, size, tags_code, time, offset, count, compacted, rest = UNIT.unpack_from(
-            table, number * UNIT_BYTES
+    for number in range(len(table) // ENTRY_BYTES):
+        position, size, tags_code, time, offset, count, compacted, rest = ENTRY.unpack_from(
+            table, number * ENTRY_BYTES
         )
         if size == 0:
             assert position == (0 if is_last else -1)
-            assert not any(table[(number + (not is_last)) * UNIT_BYTES :])
+            assert not any(table[(number + (not is_last)) * ENTRY_BYTES :])
             break
         assert position == base + at
         message = decode_record(data, at)

@@ -164,7 +164,7 @@ def test_a_broker_makes_nothing_anew_after_a_clean_stop_or_a_crash(
         (store / "abort").touch()
     before = files_below(store, *PARTS)
     opened = _open(store)
-    assert opened.rebuilt_units == 0
+    assert opened.rebuilt_entries == 0
     assert opened.update_index(opened.max_commit_log_offset, 1)
     opened.close()
     assert files_below(store, *PARTS) == before
@@ -183,7 +183,7 @@ def test_what_the_log_has_more_the_broker_adds(made: tuple[Path, Path], store: P
     summary = install_index(made[1], store)
     assert summary.log_behind == _end(store) - summary.log_end > 0
     opened = _open(store)
-    assert opened.rebuilt_units == 20
+    assert opened.rebuilt_entries == 20
     assert opened.max_offset("Orders", 0) == 107
     while not opened.update_index(opened.max_commit_log_offset, 1_000):
         pass

@@ -81,8 +81,8 @@ def test_while_a_process_writes_a_prefix_is_read_and_after_its_kill_all_that_it_
             # Where a segment is full, what is left of it holds no record.
             read_to = found[-1]["physicalOffset"] + found[-1]["storeSize"]
             assert read_to >= end or (end % SEGMENT_BYTES == 0 and end - read_to < found[-1]["storeSize"] + 8)
-            units = rows(root, "consumequeue", columns=["queueOffset"])
-            assert len(units) >= len(found) - 3
+            entries = rows(root, "consumequeue", columns=["queueOffset"])
+            assert len(entries) >= len(found) - 3
             counts.append(len(found))
         assert counts == sorted(counts)
         assert counts[0] >= 500

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rewindmq.broker.store.layout.compaction import UNIT
+from rewindmq.broker.store.layout.compaction import ENTRY
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format, Scope
 from rewindmq.pipeline.errors import PipelineError
@@ -152,11 +152,11 @@ def swap(out: Path, first: int, second: int) -> None:
     patch(out, 9_999, to(first, second), 1)
 
 
-def wrong_unit(out: Path) -> None:
+def wrong_entry(out: Path) -> None:
     path = min((out / "generation-1" / "compaction" / "compactionCq" / TOPIC / "1").iterdir())
-    fields = list(UNIT.unpack_from(path.read_bytes(), UNIT.size))
+    fields = list(ENTRY.unpack_from(path.read_bytes(), ENTRY.size))
     fields[1] += 1
-    poke(path, UNIT.size, UNIT.pack(*fields))
+    poke(path, ENTRY.size, ENTRY.pack(*fields))
 
 
 def wrong_offset(out: Path, by: int) -> None:
@@ -177,7 +177,7 @@ def spoil_layout(out: Path) -> None:
     patch(out, 57, change_property)
     patch(out, 58, rename)
     swap(out, 20, 21)
-    wrong_unit(out)
+    wrong_entry(out)
     wrong_offset(out, 1)
 
 
