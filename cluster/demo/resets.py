@@ -156,32 +156,33 @@ async def _send(stage: Stage, what: str, count: int) -> None:
 
 
 async def _suspend(stage: Stage) -> None:
-    """Suspend the consumers, and answer the pulls they have waiting at the brokers.
+    """Suspend the consumers, and use up the pulls that the brokers have suspended.
 
-    Suspension does not call pulls back: each queue's held pull still brings the next message. One message to
-    every queue uses them up, so that the backlog sent afterwards stays at the brokers. A pull that was on its
-    way back just then is not sent again, and its queue keeps the message; then this starts over.
+    A suspended consumer does not cancel its pulls: the broker still returns the next message of each queue to
+    them. One message to every queue uses these pulls up, so the backlog that is sent later stays at the brokers.
+    A pull that was just returning is not sent again, and its queue keeps the message. Then this function starts
+    over.
 
     Raises:
-        ClusterError: it started over too often.
+        ClusterError: the pulls were not used up after several tries.
     """
     for _ in range(_SUSPENSIONS):
         await stage.pause(_PULLS_BACK_SECONDS * stage.options.time_scale)
         await _tell_consumers(stage, "suspend")
-        if await _answer_held_pulls(stage):
+        if await _answer_suspended_pulls(stage):
             await stage.settle()
             return
         await _tell_consumers(stage, "resume")
         await stage.settle()
-    raise ClusterError(f"the consumers' pulls were not held at the brokers in {_SUSPENSIONS} tries")
+    raise ClusterError(f"the consumers' pulls were not suspended at the brokers in {_SUSPENSIONS} tries")
 
 
-async def _answer_held_pulls(stage: Stage) -> bool:
+async def _answer_suspended_pulls(stage: Stage) -> bool:
     """Send one message to every queue; False when not all of them were delivered."""
     mark = stage.journal.mark()
     waking = len(stage.producer.send_one_to_each_queue())
     answered = await stage.wait_for(
-        "answer the held pulls",
+        "answer the suspended pulls",
         waking,
         lambda: stage.journal.count_deliveries(mark),
         0,

@@ -47,15 +47,15 @@ _Int64s = npt.NDArray[np.int64]
 def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Compare one task's rows; yield the tally's rows as ``RESULT``."""
     tally = Tally()
-    held: pa.Table | None = None
+    rest: pa.Table | None = None
     for batch in batches:
         table = pa.Table.from_batches([batch])
-        table = table if held is None else pa.concat_tables([held, table])
+        table = table if rest is None else pa.concat_tables([rest, table])
         cut = _last_group(table)
-        held = table.slice(cut)
+        rest = table.slice(cut)
         _judge(table.slice(0, cut), tally)
-    if held is not None:
-        _judge(held, tally)
+    if rest is not None:
+        _judge(rest, tally)
     yield result_batch(tally.rows())
 
 
