@@ -158,10 +158,10 @@ async def _send(stage: Stage, what: str, count: int) -> None:
 async def _suspend(stage: Stage) -> None:
     """Suspend the consumers, and use up the pulls that the brokers have suspended.
 
-    A suspended consumer does not cancel its pulls: the broker still returns the next message of each queue to
-    them. One message to every queue uses these pulls up, so the backlog that is sent later stays at the brokers.
-    A pull that was just returning is not sent again, and its queue keeps the message. Then this function starts
-    over.
+    A suspended consumer does not cancel its pulls: the broker still returns the next message of each queue
+    to them. One message to every queue uses these pulls up, so the backlog that is sent later stays at the
+    brokers. A pull that was just returning is not sent again, and its queue keeps the message. Then this
+    function starts over.
 
     Raises:
         ClusterError: the pulls were not used up after several tries.
