@@ -40,7 +40,7 @@ TO_CLIENTS: Final = MappingProxyType(
         RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: "the consumers of a group have changed; rebalance.",
         RequestCode.RESET_CONSUMER_CLIENT_OFFSET: "move to the offsets of a classic reset, after 10 s.",
         RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: "return the offsets that a consumer has in memory.",
-        RequestCode.GET_CONSUMER_RUNNING_INFO: "return what a consumer reports about itself; for an admin client.",
+        RequestCode.GET_CONSUMER_RUNNING_INFO: "return a consumer's report on itself; for an admin client.",
         RequestCode.CONSUME_MESSAGE_DIRECTLY: "hand one message to a listener; for an admin client.",
         RequestCode.NOTIFY_QUEUE_RESET: "a queue was reset in fenced mode; to epoch-aware clients.",
     }
