@@ -71,7 +71,7 @@ def test_a_busy_broker_is_switched_on_and_off_and_stores_nothing_between(
     simulate(scenario)
 
 
-def test_26_tells_every_key_as_it_counts_now(simulate: RunScenario) -> None:
+def test_26_returns_the_value_in_effect_of_every_key(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         before = await shown(peer)
@@ -99,7 +99,7 @@ def test_26_tells_every_key_as_it_counts_now(simulate: RunScenario) -> None:
         ("x" * 70_000, "more than 65536 bytes"),
     ],
 )
-def test_what_cannot_be_changed_is_refused_and_changes_nothing(
+def test_a_key_that_cannot_change_is_refused_and_nothing_changes(
     simulate: RunScenario, text: str, said: str
 ) -> None:
     async def scenario(stage: SimStage) -> None:

@@ -68,7 +68,7 @@ def test_later_releases_write_strict_json_to_clients_that_ask_for_it(
     "serialize_type", [SerializeType.JSON, SerializeType.ROCKETMQ, SerializeType.MSGPACK]
 )
 @pytest.mark.parametrize("profile", RELEASES)
-def test_our_clients_read_what_every_release_writes(
+def test_rewindmq_clients_read_the_routes_of_every_release(
     simulate: RunScenario, profile: Profile, serialize_type: SerializeType
 ) -> None:
     async def scenario(stage: SimStage) -> None:

@@ -126,7 +126,7 @@ BAD_STORES: dict[Callable[[Path], None], str] = {
 
 @pytest.mark.parametrize("make", BAD_STORES, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("command", WITH_STORE)
-def test_what_is_no_store_is_told_in_one_line(
+def test_a_path_that_is_no_store_prints_one_line(
     command: str, make: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root, out = tmp_path / "store", tmp_path / "out"
@@ -206,7 +206,7 @@ BAD_ARGUMENTS = {
 
 
 @pytest.mark.parametrize("arguments", BAD_ARGUMENTS, ids=lambda arguments: " ".join(arguments))
-def test_what_cannot_be_is_told_in_one_line(
+def test_impossible_arguments_print_one_line(
     arguments: tuple[str, ...], store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = tree(store)
@@ -435,7 +435,7 @@ def test_verify_exits_with_1_when_something_is_wrong(
 
 
 @pytest.mark.long
-def test_as_a_process_it_tells_its_steps_and_nothing_of_sparks(store: Path) -> None:
+def test_a_process_prints_its_steps_and_no_output_of_spark(store: Path) -> None:
     command = [sys.executable, "-W", "error", "-m", "rewindmq", "pipeline", "show", str(store)]
     result = subprocess.run([*command, "--count", "--master", "local[1]"], capture_output=True, text=True)
     assert result.stderr == f"starting Spark\nreading {store}\n"

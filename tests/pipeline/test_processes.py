@@ -87,9 +87,7 @@ def test_a_submitted_job_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
     assert result.stdout == f"show: there is no store at {tmp_path}/nowhere: the directory does not exist\n"
 
 
-def test_a_session_that_knows_nothing_of_us_reads_by_the_data_sources_name(
-    store: Path, tmp_path: Path
-) -> None:
+def test_a_plain_spark_session_reads_by_the_name_of_the_data_source(store: Path, tmp_path: Path) -> None:
     program = tmp_path / "plain.py"
     program.write_text(
         "import sys\n"

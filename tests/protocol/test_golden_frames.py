@@ -41,7 +41,7 @@ def with_body(kind: Raw) -> list[GoldenFrame]:
 
 
 @each(FRAMES)
-def test_the_envelope_says_what_the_recorder_noted(frame: GoldenFrame) -> None:
+def test_the_envelope_matches_the_notes_of_the_recorder(frame: GoldenFrame) -> None:
     command = frame.decoded()
     assert command.serialize_type is frame.codec
     assert command.is_response is frame.is_response
@@ -125,7 +125,7 @@ def test_there_is_a_body_only_where_one_is_known(frame: GoldenFrame) -> None:
 
 
 @each(STRUCTURED)
-def test_a_structured_body_keeps_every_member(frame: GoldenFrame) -> None:
+def test_a_structured_body_keeps_every_field(frame: GoldenFrame) -> None:
     body_type = body_of(frame)
     assert isinstance(body_type, type)
     typed = decode_body(frame.decoded(), body_type)

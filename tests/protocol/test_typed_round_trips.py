@@ -200,7 +200,7 @@ def test_a_header_with_anything_in_it_is_taken_or_a_header_error(
             assert isinstance(command.decode_header(header_type), header_type)
 
 
-def test_wire_names_of_the_send_headers_are_those_of_3_3() -> None:
+def test_field_names_of_the_send_headers_are_those_of_the_specification() -> None:
     long_names = (
         "producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag",
         "bornTimestamp", "flag", "properties", "reconsumeTimes", "unitMode", "maxReconsumeTimes", "batch",
@@ -211,7 +211,7 @@ def test_wire_names_of_the_send_headers_are_those_of_3_3() -> None:
     assert SendMessageRequestHeaderV2.__struct_fields__ == SendMessageRequestHeader.__struct_fields__
 
 
-def test_wire_names_that_break_the_rule() -> None:
+def test_field_names_that_are_not_camel_case() -> None:
 
     for struct, names in {
         HeartbeatData: {"clientID"},

@@ -200,7 +200,7 @@ def test_A2_a_broker_with_less_permission_says_so_for_every_topic(
     simulate(scenario, broker_permission=permission)
 
 
-def test_a_name_server_that_is_not_there_is_tried_on_with_one_line_in_the_log(
+def test_registration_at_an_absent_name_server_is_retried_with_one_log_line(
     simulate: RunScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "rewindmq.broker")

@@ -56,7 +56,7 @@ def segments(stage: SimStage) -> list[int]:
 
 @pytest.mark.scenario("B07", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
-def test_B07_a_pull_below_the_minimum_is_told_to_go_there(simulate: RunScenario, profile: Profile) -> None:
+def test_B07_a_pull_below_the_minimum_is_redirected_to_it(simulate: RunScenario, profile: Profile) -> None:
     """Retention took the first 40 messages: a pull at 10 is answered 21 with next 40."""
 
     async def scenario(stage: SimStage) -> None:
@@ -222,7 +222,7 @@ def test_a_restart_after_retention_finds_the_same(simulate: RunScenario) -> None
     simulate(scenario, brokers=0)
 
 
-def test_32_tells_the_store_time_of_the_first_message_kept(simulate: RunScenario) -> None:
+def test_32_returns_the_store_time_of_the_first_retained_message(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.create_topic(write=1, read=1)
@@ -259,7 +259,7 @@ def test_306_removes_queues_without_messages_which_start_over_at_0(simulate: Run
     simulate(scenario, brokers=0)
 
 
-def test_215_forgets_a_topic_but_not_what_groups_consumed_of_it(simulate: RunScenario) -> None:
+def test_215_removes_a_topic_but_not_the_offsets_of_groups(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.create_topic()

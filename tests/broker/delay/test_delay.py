@@ -235,9 +235,7 @@ def test_a_message_due_too_far_ahead_counts_as_due(simulate: RunScenario) -> Non
         b"DELAY\x011\x02REAL_TOPIC\x01" + b"t" * 200 + b"\x02REAL_QID\x010",
     ],
 )
-def test_what_cannot_be_delivered_does_not_hold_up_the_level(
-    simulate: RunScenario, properties: bytes
-) -> None:
+def test_an_undeliverable_message_does_not_block_its_level(simulate: RunScenario, properties: bytes) -> None:
     async def scenario(stage: SimStage) -> None:
         stage.broker.context.store.put_message(StoredMessage(SCHEDULE_TOPIC, 0, b"bad", properties))
         peer = stage.peer()

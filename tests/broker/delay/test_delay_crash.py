@@ -87,7 +87,7 @@ def test_a_broker_killed_again_and_again_loses_nothing_and_delivers_nothing_earl
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_was_flushed_outlives_a_power_failure(seed: int) -> None:
+def test_flushed_data_survive_a_power_failure(seed: int) -> None:
     """Also what was delivered shortly before: its level's progress is saved after the log only."""
     world = World(seed)
     chance = random.Random(seed)

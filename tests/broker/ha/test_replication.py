@@ -222,7 +222,7 @@ def test_D25_a_slave_refuses_the_server_side_reset(simulate: RunScenario, mode: 
     simulate(scenario, brokers=0)
 
 
-def test_a_slave_answers_a_classic_reset_from_its_copies(simulate: RunScenario) -> None:
+def test_a_slave_performs_a_classic_reset_from_its_copies(simulate: RunScenario) -> None:
     """docs/spec/nameserver.md A.6: as a master would."""
 
     async def scenario(stage: SimStage) -> None:

@@ -49,7 +49,7 @@ async def scripted(stage: SimStage, broker: Broker) -> ScriptedSlave:
 
 
 @pytest.mark.parametrize("flush", list(FlushDiskType))
-def test_a_send_is_answered_when_the_slave_has_it(simulate: RunScenario, flush: FlushDiskType) -> None:
+def test_a_send_returns_when_the_slave_has_the_message(simulate: RunScenario, flush: FlushDiskType) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = Pair(stage, store={"flush_disk_type": flush})
         await pair.start(master={"broker_role": BrokerRole.SYNC_MASTER})
@@ -110,7 +110,7 @@ def test_a_late_slave_is_12_after_slaveTimeout(simulate: RunScenario) -> None:
     simulate(scenario, brokers=0)
 
 
-def test_a_message_that_does_not_wait_is_answered_at_once(simulate: RunScenario) -> None:
+def test_a_message_that_does_not_wait_gets_its_response_at_once(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
         answer = await stage.peer().send(properties={"WAIT": "false"})

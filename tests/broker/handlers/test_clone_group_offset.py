@@ -76,7 +76,7 @@ def test_without_a_topic_nothing_is_copied(
     simulate(scenario, profile=profile)
 
 
-def test_without_a_topic_all_of_the_source_are_copied_where_the_broker_is_told_to(
+def test_without_a_topic_all_topics_are_copied_if_the_broker_is_configured_so(
     simulate: RunScenario,
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -186,7 +186,7 @@ def test_more_offsets_than_there_may_be_are_refused(
     simulate(scenario)
 
 
-def test_running_members_of_the_destination_overwrite_it(simulate: RunScenario) -> None:
+def test_running_consumers_of_the_destination_overwrite_copied_offsets(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(40)
         await peer.heartbeat("H")

@@ -105,7 +105,7 @@ def test_a_long_filter_ends_a_pull_early_and_the_next_one_goes_on_there(simulate
     simulate(scenario, **ON)
 
 
-def test_a_held_pull_is_woken_by_a_message_that_passes_and_by_no_other(simulate: RunScenario) -> None:
+def test_only_a_matching_message_wakes_a_suspended_pull(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await priced(stage)
         held = asyncio.ensure_future(

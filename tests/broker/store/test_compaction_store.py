@@ -377,7 +377,7 @@ def test_a_search_by_time_finds_what_is_left(box: StoreBox, mode: SearchMode) ->
             assert found[Boundary.UPPER] == (earlier[-1] if earlier else left[0])
 
 
-def test_a_topic_that_is_none_any_more_is_read_from_its_queue_again(box: StoreBox) -> None:
+def test_a_topic_that_is_no_longer_compacted_is_read_from_its_queue_again(box: StoreBox) -> None:
     store = opened(box)
     for _ in range(4):
         put(box, store)

@@ -342,7 +342,7 @@ def test_a_stop_brings_an_index_that_is_there_up_to_date(box: StoreBox) -> None:
     assert HEADER.unpack_from(index_files(box)[0].read_bytes())[3] == last
 
 
-def test_a_crash_drops_files_newer_than_the_checkpoint_and_they_are_made_again(box: StoreBox) -> None:
+def test_a_crash_drops_files_newer_than_the_checkpoint_and_they_are_rebuilt(box: StoreBox) -> None:
     store = box.open()
     positions = [put(box, store, keys="a")]
     find(store, "a")
@@ -421,7 +421,7 @@ def test_files_of_messages_that_the_log_lost_are_dropped(box: StoreBox) -> None:
     assert find(store, "a") == [kept]
 
 
-def test_expired_files_are_deleted_but_for_the_newest(box: StoreBox) -> None:
+def test_expired_files_are_deleted_except_the_newest(box: StoreBox) -> None:
     box.config = msgspec.structs.replace(INDEXED, max_index_num=4, mapped_file_size_commit_log=4_096)
     store = box.open()
     for _ in range(60):
@@ -448,7 +448,7 @@ def test_an_index_of_another_size_is_refused(box: StoreBox) -> None:
     assert find(box.open(), "a") == [0]
 
 
-def test_what_is_no_index_file_is_passed_over_and_an_empty_one_removed(box: StoreBox) -> None:
+def test_foreign_files_are_ignored_and_an_empty_index_file_is_removed(box: StoreBox) -> None:
     store = box.open()
     put(box, store, keys="a")
     find(store, "a")
@@ -512,7 +512,7 @@ def test_a_disk_that_is_full_costs_the_query_alone(box: StoreBox) -> None:
     put(box, store, keys="a")
 
 
-def test_what_was_posted_before_the_disk_was_full_is_not_posted_again(box: StoreBox) -> None:
+def test_entries_written_before_the_disk_was_full_are_not_written_again(box: StoreBox) -> None:
     class FullDisk(OsDisk):
         files = 1
 

@@ -42,7 +42,7 @@ def test_a_reset_raises_the_epoch_with_the_offset(path: Path) -> None:
     assert table.record("G", "T", 0) == (60, 2)
 
 
-def test_what_is_on_disk_before_a_reset_counts_is_what_it_comes_to(path: Path) -> None:
+def test_the_offsets_on_disk_before_a_reset_returns_are_those_of_the_reset(path: Path) -> None:
     table = ConsumerOffsetTable(path)
     table.commit("G", "T", 0, 100)
     table.commit("G", "T", 1, 5)

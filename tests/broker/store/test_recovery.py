@@ -100,7 +100,7 @@ def test_a_crash_keeps_everything_that_was_mapped(box: StoreBox, filled: Message
     assert_complete(box.crash().open())
 
 
-def test_what_a_kill_left_in_memory_is_durable_before_anyone_is_served(box: StoreBox) -> None:
+def test_data_that_a_kill_left_in_memory_are_durable_before_the_broker_serves(box: StoreBox) -> None:
     class Recording(OsDisk):
         def __init__(self) -> None:
             self.synced: list[Path] = []

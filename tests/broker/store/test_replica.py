@@ -189,7 +189,7 @@ def test_another_position_is_refused(box: StoreBox, tmp_path: Path) -> None:
     master.close()
 
 
-def test_another_segment_size_is_told(box: StoreBox, tmp_path: Path) -> None:
+def test_another_segment_size_is_reported(box: StoreBox, tmp_path: Path) -> None:
     master = open_store(tmp_path / "master")
     fill(master, [("T", 0, 1_000)] * 5)
     slave = box.open()

@@ -90,7 +90,7 @@ def test_messages_behind_the_index_are_looked_up_in_the_log(spaced: SpacedBox) -
     assert answers(store, spaced) == expected
 
 
-def test_times_of_the_index_are_what_is_answered(spaced: SpacedBox) -> None:
+def test_searches_return_the_times_of_the_index(spaced: SpacedBox) -> None:
     write_index(spaced, shift=7)
     store = spaced.open()
     assert store.store_time(TOPIC, 0, 5) == spaced.begin + 57

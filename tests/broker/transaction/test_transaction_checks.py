@@ -97,7 +97,7 @@ def progress(stage: SimStage, topic: str = HALF) -> int:
 
 @pytest.mark.scenario("B30", "v49", "v53")
 @pytest.mark.parametrize(("profile", "interval"), [(Profile.V49, 60), (Profile.V53, 30)])
-def test_B30_a_half_message_never_ended_is_asked_about_15_times_and_given_up(
+def test_B30_a_half_message_never_ended_is_checked_15_times_and_discarded(
     simulate: RunScenario, profile: Profile, interval: int
 ) -> None:
     """First at the first tick with an age above 6 s, then at every tick; after 15 it is moved elsewhere."""
@@ -127,7 +127,7 @@ def test_B30_a_half_message_never_ended_is_asked_about_15_times_and_given_up(
     simulate(scenario, profile=profile)
 
 
-def test_v42_never_asks(simulate: RunScenario) -> None:
+def test_v42_never_checks_transactions(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await send_half(stage, peer)
@@ -158,7 +158,7 @@ def test_an_answer_settles_the_message_for_good(
     simulate(scenario, profile=profile)
 
 
-def test_what_was_ended_is_never_asked_about(simulate: RunScenario) -> None:
+def test_an_ended_message_is_never_checked(simulate: RunScenario) -> None:
     """Ends in another order than the messages', one in the midst left open; 300 op records take two reads."""
 
     async def scenario(stage: SimStage) -> None:
@@ -175,7 +175,7 @@ def test_what_was_ended_is_never_asked_about(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_what_was_ended_behind_one_too_young_to_ask_about_stays_ended(simulate: RunScenario) -> None:
+def test_a_message_ended_behind_a_younger_unchecked_one_stays_ended(simulate: RunScenario) -> None:
     """The run stops at the young one, and must not forget the op records it has read."""
 
     async def scenario(stage: SimStage) -> None:
@@ -211,7 +211,7 @@ def test_no_producer_means_no_check_but_another_ones_turn_comes(simulate: RunSce
     simulate(scenario)
 
 
-def test_producers_of_a_group_are_asked_in_turn_and_never_a_closed_one(simulate: RunScenario) -> None:
+def test_checks_go_to_the_connected_producers_of_a_group_in_turn(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peers = [await producer(stage, f"p{number}") for number in range(3)]
         for number in range(6):
@@ -243,7 +243,7 @@ def test_an_immunity_of_its_own_puts_the_first_check_off(simulate: RunScenario, 
     simulate(scenario, profile=profile)
 
 
-def test_a_message_ended_within_its_immunity_is_not_asked_about_after_it(simulate: RunScenario) -> None:
+def test_a_message_ended_within_its_immunity_is_not_checked_later(simulate: RunScenario) -> None:
     """It was stored again at 60 s, and the producer ends the record it knows."""
 
     async def scenario(stage: SimStage) -> None:
@@ -259,7 +259,7 @@ def test_a_message_ended_within_its_immunity_is_not_asked_about_after_it(simulat
     simulate(scenario)
 
 
-def test_what_is_older_than_the_log_may_be_is_given_up_unasked(simulate: RunScenario) -> None:
+def test_half_messages_older_than_the_retention_are_discarded_without_a_check(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await peer.send("T", properties={"TRAN_MSG": "true", "PGROUP": "PG"}, born_timestamp=1)
@@ -316,7 +316,7 @@ def test_a_full_disk_loses_no_half_message(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_a_run_that_breaks_off_forgets_no_verdict_on_what_was_stored_again(simulate: RunScenario) -> None:
+def test_an_interrupted_check_run_keeps_the_outcome_of_messages_stored_again(simulate: RunScenario) -> None:
     """The first copy's op record is read by a run that the disk ends before the second copy's turn comes."""
 
     async def scenario(stage: SimStage) -> None:

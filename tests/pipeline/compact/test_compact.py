@@ -218,7 +218,7 @@ def test_files_that_stay_as_they_are_are_linked(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.long
-def test_an_output_that_a_broker_wrote_into_is_made_again_from_the_source(
+def test_an_output_that_a_broker_changed_is_rebuilt_from_the_source(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
@@ -325,7 +325,7 @@ def test_every_message_is_accounted_for(spark: SparkSession, tmp_path: Path) -> 
         ({"cq_file_bytes": 47}, "the minimum is 92"),
     ],
 )
-def test_what_cannot_be_done_is_told_before_spark_is_needed(
+def test_impossible_options_are_refused_before_spark_starts(
     tmp_path: Path, change: dict[str, object], text: str
 ) -> None:
     from rewindmq.pipeline.compact.job import prepare
@@ -345,7 +345,7 @@ def test_other_options_need_another_output(spark: SparkSession, tmp_path: Path) 
 
 
 @pytest.mark.long
-def test_a_message_larger_than_a_file_is_told_of(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_message_larger_than_a_file_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "store")
     writer.put("Orders", 0, bytes(5_000), keys="k")
     writer.finish()

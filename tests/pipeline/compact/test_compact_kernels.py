@@ -93,7 +93,7 @@ def totals(kind: Kind, *, newest: int, last: int, lowest: int, newest_at: int) -
     return QueueTotals("T", 0, kind, 1, 0, 1, newest, 1_700_000_000_000, last, lowest, newest_at)
 
 
-def test_a_queue_that_begins_anew_is_refused_in_one_log_and_between_two_runs() -> None:
+def test_a_queue_that_restarts_at_0_is_refused_in_one_log_and_between_two_runs() -> None:
     keyed = totals(Kind.KEYED, newest=9, last=900, lowest=5, newest_at=900)
     check_numbers([keyed], {})
     check_numbers([keyed], {("T", 0): 5, ("U", 0): 99})

@@ -165,7 +165,7 @@ def test_a_group_behind_a_damaged_message_stands_at_the_end(spark: SparkSession,
 
 @pytest.mark.long
 @pytest.mark.parametrize("between_runs", [False, True], ids=["in one log", "between two runs"])
-def test_a_topic_that_was_made_again_is_refused(
+def test_a_topic_that_was_created_again_is_refused(
     spark: SparkSession, tmp_path: Path, *, between_runs: bool
 ) -> None:
     """A deleted topic's messages stay in the log; the queue of the new one begins at 0 again."""

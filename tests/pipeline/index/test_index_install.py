@@ -133,7 +133,7 @@ async def _ask_all(address: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("profile", ["v49", "v53"])
-def test_a_broker_answers_by_key_and_by_time_as_one_that_made_its_files_itself(
+def test_a_broker_with_installed_files_answers_queries_like_one_that_built_them(
     made: tuple[Path, Path], tmp_path: Path, profile: str
 ) -> None:
     own, given = (shutil.copytree(made[0], tmp_path / name) for name in ("own", "given"))
@@ -154,7 +154,7 @@ def test_a_broker_answers_by_key_and_by_time_as_one_that_made_its_files_itself(
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_broker_makes_nothing_anew_after_a_clean_stop_or_a_crash(
+def test_a_broker_rebuilds_no_installed_file_after_a_clean_stop_or_a_crash(
     made: tuple[Path, Path], store: Path, clean: bool
 ) -> None:
     _strip(store)
@@ -176,7 +176,7 @@ def _end(store: Path) -> int:
     return last.commit_log_offset + last.store_size
 
 
-def test_what_the_log_has_more_the_broker_adds(made: tuple[Path, Path], store: Path) -> None:
+def test_the_broker_adds_entries_for_later_messages_of_the_log(made: tuple[Path, Path], store: Path) -> None:
     writer = LogWriter(store, segment_bytes=32_768, consume_queue_bytes=400, now=START + 5_000_000)
     _put(writer, 20)
     writer.finish()

@@ -209,7 +209,7 @@ def test_the_parquet_copy_holds_all_but_bodies_for_any_reader(spark: SparkSessio
     assert [field.name for field in spark.read.parquet(f"{out}/current/messages").schema] == columns.names
 
 
-def test_gaps_repeats_and_odd_topics_are_told_and_the_rest_is_as_a_broker_has_it(
+def test_gaps_repeats_and_invalid_topics_are_reported_and_the_rest_equals_a_brokers(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
@@ -247,7 +247,7 @@ def test_gaps_repeats_and_odd_topics_are_told_and_the_rest_is_as_a_broker_has_it
 
 @pytest.mark.long
 @pytest.mark.chosen
-def test_what_retention_took_from_the_log_leaves_the_output_too(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_of_expired_segments_are_removed_from_the_output(spark: SparkSession, tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
     writer = LogWriter(store, segment_bytes=4_096, consume_queue_bytes=100)
     for _ in range(90):

@@ -38,7 +38,7 @@ KEYS = st.one_of(st.none(), st.text(alphabet="aZ 标 ", max_size=10), st.just("p
 @given(
     st.lists(st.tuples(st.sampled_from(["TopicA", "标签", "%RETRY%g"]), TEXTS, KEYS), min_size=1, max_size=30)
 )
-def test_hashes_of_many_messages_are_those_a_broker_computes_one_by_one(
+def test_hashes_of_many_messages_equal_those_of_a_broker(
     rows: list[tuple[str, str | None, str | None]],
 ) -> None:
     topics, unique, keys = (pa.array(column, pa.string()) for column in zip(*rows, strict=True))

@@ -40,7 +40,7 @@ def test_each_publication_is_a_generation_that_replaces_the_one_before(tmp_path:
         assert (manifest.generation, manifest.source, manifest.facts) == (number, SOURCE, {"found": text})
 
 
-def test_a_finished_step_is_not_done_again_and_an_unfinished_one_begins_anew(tmp_path: Path) -> None:
+def test_a_finished_step_is_not_repeated_and_an_unfinished_step_starts_again(tmp_path: Path) -> None:
     output = JobOutput(tmp_path / "out", "job", {})
     output.begin(SOURCE)
     assert output.step("first") is None

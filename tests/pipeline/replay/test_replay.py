@@ -223,7 +223,7 @@ def test_a_page_needs_nothing_but_itself_and_no_name_becomes_markup(early: Repla
         ({"to": ""}, "'' is not a time"),
     ],
 )
-def test_wrong_input_is_told_before_spark_starts(
+def test_wrong_input_is_reported_before_spark_starts(
     stores: list[Path], change: dict[str, str], complaint: str
 ) -> None:
     with pytest.raises(PipelineError) as raised:

@@ -99,7 +99,7 @@ async def all_consumed(admin: AdminClient) -> bool:
         pytest.param(Profile.V53, Mode.BOUNDARY, id="v53", marks=pytest.mark.chosen),
     ],
 )
-async def test_a_reset_redelivers_what_the_plan_said(
+async def test_a_reset_redelivers_the_planned_messages(
     spark: SparkSession, tmp_path: Path, profile: Profile, mode: Mode
 ) -> None:
     runtime = system_runtime(time_scale=SCALE)

@@ -220,7 +220,7 @@ def a_gap(root: Path) -> None:
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
-def test_what_is_no_store_that_can_be_read_is_one_clear_line(
+def test_an_unreadable_store_gives_one_clear_line(
     tmp_path: Path, make: Callable[[Path], None], line: str
 ) -> None:
     root = tmp_path / "store"
@@ -267,7 +267,7 @@ def test_a_store_that_may_not_be_read_is_one_clear_line() -> None:
         (["a/store"], ["store"]),
     ],
 )
-def test_stores_are_called_by_what_tells_their_paths_apart(
+def test_stores_are_named_by_the_parts_of_their_paths_that_differ(
     tmp_path: Path, paths: list[str], labels: list[str]
 ) -> None:
     root = tmp_path / "x"

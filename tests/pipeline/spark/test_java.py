@@ -38,7 +38,7 @@ def test_the_version_is_read(version: int, tmp_path: Path) -> None:
     assert java_version(fake_java(tmp_path, version)) == version
 
 
-def test_a_program_that_tells_no_version_is_no_java(tmp_path: Path) -> None:
+def test_a_program_that_prints_no_version_is_not_java(tmp_path: Path) -> None:
     fake_program(tmp_path / "bin/java", "exit 3")
     assert java_version(tmp_path) is None
     assert java_version(tmp_path / "nowhere") is None

@@ -72,9 +72,7 @@ async def test_connection_loss_fails_all_pending_requests_at_once(stage: Stage) 
     assert str(results[0]).startswith(f"connection to {address} lost: ")
 
 
-async def test_a_late_answer_is_dropped_and_hurts_nobody(
-    stage: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_late_response_is_ignored(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     async def talk(peer: RawPeer) -> None:
         peer.answer(await peer.receive())
         late = await peer.receive()
@@ -167,7 +165,7 @@ async def test_oneway_permits_are_handed_on_in_order_and_bounded() -> None:
     assert (order, permits.free) == (["first", "last"], 0)
 
 
-async def test_a_permit_given_to_somebody_cancelled_is_not_lost() -> None:
+async def test_a_permit_given_to_a_cancelled_request_is_not_lost() -> None:
     permits = OnewayPermits(LoopTimers(), 0)
     waiter = asyncio.ensure_future(permits.acquire(60.0))
     await asyncio.sleep(0)

@@ -62,7 +62,7 @@ async def test_a_caller_that_is_cancelled_does_not_wait_for_a_stubborn_task() ->
     await tasks[0]
 
 
-async def test_a_failure_is_left_to_whoever_looks_at_the_task() -> None:
+async def test_a_failure_stays_in_the_task_for_its_caller() -> None:
     async def fail() -> None:
         try:
             await for_ever()
