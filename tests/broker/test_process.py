@@ -1,4 +1,4 @@
-"""The broker as a process: ready line, exit codes, one-line errors, and what a kill leaves."""
+"""The broker as a process: ready line, exit codes, one-line errors, and the store after a kill."""
 
 from __future__ import annotations
 

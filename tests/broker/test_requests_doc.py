@@ -1,4 +1,4 @@
-"""docs/requests.md says what the handler tables say, and the modules say what the document needs."""
+"""docs/requests.md matches the handler tables, and the handlers' docstrings have what it needs."""
 
 from __future__ import annotations
 

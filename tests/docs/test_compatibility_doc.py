@@ -1,4 +1,4 @@
-"""docs/compatibility.md claims what docs/compatibility.json holds, and that holds what tests have shown."""
+"""docs/compatibility.md shows docs/compatibility.json, which has the results of the interop tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The name server's requests one by one, on real sockets: answers, refusals, and what bad input leaves."""
+"""The name server's requests one by one, on real sockets: responses, refusals and bad input."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def test_any_body_decodes_or_is_refused(data: bytes, packed: bool, serialize_typ
 
 
 async def test_json_clients_get_json(stage: Stage) -> None:
-    """An official client speaks JSON; the same tables answer it in its codec."""
+    """A RocketMQ client sends JSON; the name server responds in JSON from the same tables."""
     namesrv, broker, _ = await connected(stage)
     await broker.register()
     client = RemotingClient(stage.runtime, serialize_type=SerializeType.JSON)

@@ -26,7 +26,7 @@ async def registered(stage: SimStage) -> None:
 
 
 async def answered(stage: SimStage, version: int) -> str:
-    """What the name server writes for a client of this version."""
+    """Return the body that the name server writes for a client of this version."""
     client = RemotingClient(stage.runtime, serialize_type=SerializeType.JSON)
     header = GetRouteInfoRequestHeader(topic="T", accept_standard_json_only=True)
     request = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, header, version=version)

@@ -1,4 +1,4 @@
-"""What both sides of the standalone test do: a read, a compaction and an index."""
+"""The work of both sides of the standalone test: a read, a compaction and an index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rewindmq pipeline``: what it prints, and the one line for everything that cannot be done."""
+"""``rewindmq pipeline``: its output, and its one-line errors."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_path_that_is_no_store_prints_one_line(
     assert tree(tmp_path) == before
 
 
-# Runs lines of JSON, each a command's arguments, as a user to whom something is forbidden.
+# Runs lines of JSON, each with a command's arguments, as a user without permissions.
 AS_NOBODY = f"""
 import json, os, sys
 from rewindmq.__main__ import main
@@ -160,7 +160,7 @@ for arguments in commands:
 
 
 def test_a_store_that_may_not_be_read(store: Path) -> None:
-    """By every command; as another user where this one may read everything."""
+    """With every command; as another user if this user may read everything."""
     # Not below pytest's own folder, which other users may not enter.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)

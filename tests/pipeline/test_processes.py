@@ -30,7 +30,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_ctrl_c_ends_a_job_its_java_and_leaves_no_output(store: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "rewindmq", "pipeline", "index", str(store), str(out)]
-    # Its Java and workers hold stderr, too: it ends when the last of them has.
+    # Its Java and workers have stderr open, too: it ends with the last of them.
     with subprocess.Popen(
         [*command, "--master", "local[1]"],
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""A broker's store serves what the jobs made, with the same answers as without, and rebuilds nothing."""
+"""A broker's store serves the files of the jobs with the same results, and rebuilds nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TOPICS = ("Orders", "Prices")
 KEYED = b"KEYS\x01new"
 END_OF_TIME = (1 << 63) - 1
-# A compaction log file of 5.3.3 is a multiple of its queue file; an exact one gets one more.
+# A compaction log file of 5.3.3 is a multiple of its queue file; an exact multiple is raised by one.
 COMPACTED = CompactOptions(log_file_bytes=5_060, cq_file_bytes=506)
 CONFIG = StoreConfig(
     max_hash_slot_num=13,
@@ -52,7 +52,7 @@ def opened(root: Path) -> MessageStore:
 
 
 def by_key(store: MessageStore, log: Path) -> dict[tuple[str, str], bytes]:
-    """What 12 answers for every key of every topic."""
+    """Return the results of QUERY_MESSAGE (12) for every key of every topic."""
     while not store.update_index(store.max_commit_log_offset, 1_000):
         pass
     asked = {
@@ -64,7 +64,7 @@ def by_key(store: MessageStore, log: Path) -> dict[tuple[str, str], bytes]:
 
 
 def by_time(store: MessageStore, log: Path) -> list[int]:
-    """What 29 answers around the time of every message, in every way."""
+    """Return the results of SEARCH_OFFSET_BY_TIMESTAMP (29) around the times of all messages, in every way."""
     queues = {(message.topic, message.queue_id) for message in read_log(log)}
     times = {message.store_timestamp + shift for message in read_log(log) for shift in (-1, 0)}
     return [

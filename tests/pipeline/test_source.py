@@ -147,7 +147,7 @@ def test_entries_of_the_key_index_are_rows_and_its_slots_are_not_read(
     spark: SparkSession, indexed: Path, tmp_path: Path
 ) -> None:
     table = read_store(spark, indexed, view="index", counters=str(tmp_path))
-    # Each message is there under its unique key and its key.
+    # The index has each message under its unique key and its key.
     assert table.groupBy("physicalOffset").count().where("count = 2").count() == 4_000
     first = table.orderBy("file", "entry").limit(3).collect()
     assert [row.entry for row in first] == [1, 2, 3]

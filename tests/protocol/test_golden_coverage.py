@@ -1,4 +1,4 @@
-"""What this project implements is in a golden frame; what it leaves out of one is said, and why."""
+"""Every implemented request is in a golden frame; omitted fields are listed with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three header codecs against the reference's bytes, and against bytes nobody should send.
+"""The three serialization types against the bytes of the specification, and against invalid bytes.
 
 Specification: docs/spec/protocol.md 2.
 """

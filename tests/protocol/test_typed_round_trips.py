@@ -1,4 +1,4 @@
-"""Every typed header and body goes out and comes back in every codec."""
+"""Every typed header and body is the same after encoding and decoding in every serialization type."""
 
 import contextlib
 import importlib
@@ -34,7 +34,7 @@ from rewindmq.protocol.header.send import (
 )
 
 T = TypeVar("T")
-# ROCKETMQ headers cannot tell an empty text from none.
+# ROCKETMQ headers do not distinguish an empty text from an absent one.
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 
 
@@ -130,7 +130,7 @@ JUNK = st.recursive(
 
 @cache
 def near_misses(cls: type[msgspec.Struct]) -> st.SearchStrategy[Any]:
-    """Objects with the members of a body or header, and anything at all in them."""
+    """Objects with the fields of a body or header, and arbitrary values."""
     names = st.sampled_from((*cls.__struct_encode_fields__, "else"))
     return st.dictionaries(names, JUNK, max_size=5) | JUNK
 

@@ -1,4 +1,4 @@
-"""When a send is answered: SYNC_FLUSH with group commit and its time limit, ASYNC_FLUSH in the background."""
+"""The response to a send: SYNC_FLUSH with group commit and its time limit, ASYNC_FLUSH in the background."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def sync_flush_of(broker: Broker) -> SyncFlush:
 
 
 class StuckWorkers:
-    """A disk that answers when it is told to."""
+    """A disk that completes a flush when the test says so."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[asyncio.Future[Any], Callable[[], Any]]] = []
@@ -84,7 +84,7 @@ class StuckWorkers:
         return future
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is no resource to release."""
 
     async def finish(self, failure: Exception | None = None) -> None:
         future, function = self.calls.pop(0)

@@ -25,7 +25,7 @@ from tests.support.stage import SimStage, Stage
 
 
 class Recorder:
-    """A name server that writes down what it is asked, and answers with an ORDER_TOPIC_CONFIG table."""
+    """A name server that records its requests, and responds with an ORDER_TOPIC_CONFIG table."""
 
     def __init__(self, stage: SimStage, host: str) -> None:
         runtime = stage.new_runtime(host)

@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {"mapped_file_size_commit_log": 4_096, "mapped_file_size
 
 
 class UsedDisk(OsDisk):
-    """A real one that says it is as full as the test likes."""
+    """A real disk that reports the usage set by the test."""
 
     ratio = 0.1
 
@@ -57,7 +57,7 @@ def segments(stage: SimStage) -> list[int]:
 @pytest.mark.scenario("B07", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_B07_a_pull_below_the_minimum_is_redirected_to_it(simulate: RunScenario, profile: Profile) -> None:
-    """Retention took the first 40 messages: a pull at 10 is answered 21 with next 40."""
+    """Retention has deleted 40 messages: a pull at 10 returns PULL_OFFSET_MOVED (21) with next 40."""
 
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage, profile=profile)
@@ -160,7 +160,7 @@ def test_nothing_goes_outside_the_hours_of_deleteWhen(simulate: RunScenario) -> 
 @pytest.mark.parametrize(
     ("ratio", "config", "left"),
     [
-        # Above 75 %: at any hour, but only what is too old.
+        # Above 75 %: at any hour, but only old files.
         (0.76, {}, 3),
         (0.76, {"file_reserved_time": 0}, 1),
         (0.74, {"file_reserved_time": 0}, 3),

@@ -1,4 +1,4 @@
-"""SQL92 filters: what the language means, what it refuses, and properties of the parser and the evaluator."""
+"""SQL92 filters: meaning, refused expressions, and properties of the parser and the evaluator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PASSES = [
     "q = 'it''s'",
     "a = 5 -- the price\n AND /* and * the ** region */ b = 'eu'",
     "a > c",
-    # Of what follows the expression, RocketMQ looks at one token only.
+    # RocketMQ reads only one token after the expression.
     "a = 5 b = 6",
     "a = 5 'x'",
     # A missing property is unknown on the left of =, and false on the right.
@@ -49,7 +49,7 @@ FAILS = [
     "t",
     # NOT binds closer than =: a truth value is compared with a number.
     "NOT a = 6",
-    # A property that is no number of the constant's type matches nothing, whatever is asked.
+    # A property that is no number of the constant's type matches no condition.
     "b > 1",
     "NOT (b > 1)",
     "c > 2",

@@ -1,4 +1,4 @@
-"""What administrators' tools ask a broker: who is connected, how groups get on, what is stored."""
+"""Queries of administration tools: connections, progress of groups, stored data."""
 
 from __future__ import annotations
 

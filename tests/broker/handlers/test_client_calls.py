@@ -1,4 +1,4 @@
-"""What a broker asks clients and waits for: 307, 309, 221 for 223; and clients that answer junk, or never."""
+"""Requests that a broker forwards to clients: 307, 309, and 221 for 223; invalid and missing responses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WIRES = list(SerializeType)
 
 
 class Client:
-    """Answers what is passed on to it, and keeps what came."""
+    """Responds to forwarded requests, and records them."""
 
     def __init__(self, answer: Any = None) -> None:
         self.asked: list[RemotingCommand] = []
@@ -127,7 +127,7 @@ def test_a_refusal_of_the_client_comes_back_as_it_is(simulate: RunScenario) -> N
     simulate(scenario)
 
 
-# Who is not there, too old, silent or gone.
+# Clients that are unknown, too old, silent or disconnected.
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_223_fails_with_a_reason_if_the_only_consumer_sends_an_invalid_body(
 
 
 class _Junk:
-    """A connection to a client that answers what it likes."""
+    """A connection to a client that returns arbitrary responses."""
 
     def __init__(self, answer: RemotingCommand) -> None:
         self._answer = answer

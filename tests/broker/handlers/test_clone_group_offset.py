@@ -1,4 +1,4 @@
-"""314: one group gets the stored offsets of another (docs/spec/reset.md D.11)."""
+"""CLONE_GROUP_OFFSET (314): one group gets the stored offsets of another (docs/spec/reset.md D.11)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_queues_of_the_destination_are_replaced_as_a_whole(
             stage.broker.context.offsets.commit("H", "T", queue_id, 9)
         (await clone(stage)).require_success()
         assert stored(stage) == {0: 40, 1: 40}
-        # A copy: what the source commits later is its own.
+        # It is a copy: later commits of the source do not change it.
         stage.broker.context.offsets.commit("G", "T", 0, 41)
         assert stored(stage)[0] == 40
 

@@ -161,7 +161,7 @@ def test_a_dead_letter_keeps_the_delay_of_its_last_retry_in_4_2_0_only(
 def test_a_send_to_the_retry_topic_is_delayed_and_may_end_among_the_dead_letters(
     simulate: RunScenario, profile: Profile
 ) -> None:
-    """What clients do when 36 fails. Up to 4.9.x such a dead letter comes late, 5.x stores it at once."""
+    """A client whose send-back fails sends the retry itself. 5.x stores a dead letter at once, 4.9.x later."""
 
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
@@ -250,7 +250,7 @@ def test_a_send_back_fails_if_the_retry_topic_cannot_be_stored(simulate: RunScen
 
 
 def test_any_input_gets_success_or_a_clear_refusal(simulate: RunScenario) -> None:
-    """Whatever numbers and names come in: no exception, one record at most, and no broken one."""
+    """For any numbers and names: no exception, at most one record, and no broken record."""
     numbers = st.integers(-(2**31), 2**31 - 1) | st.integers(-2, 20)
 
     async def scenario(stage: SimStage) -> None:

@@ -1,4 +1,4 @@
-"""consumerOffset.json has one writer at a time, and a reset is in it before it happens."""
+"""consumerOffset.json has one writer at a time, and contains a reset before the reset takes effect."""
 
 from __future__ import annotations
 

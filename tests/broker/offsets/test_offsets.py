@@ -1,4 +1,4 @@
-"""Offsets: B12 to B19, B21, and what 15 refuses."""
+"""Offsets: B12 to B19, B21, and refusals of UPDATE_CONSUMER_OFFSET (15)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_B12_a_crash_loses_offsets_after_the_last_flush(simulate: RunScenario, p
         await stage.at(10.1)
         await peer.commit(120)
         await stage.at(14.9)
-        # What a kill would leave on disk at this moment.
+        # The state of the disk after a kill at this moment.
         shutil.copytree(stage.root / "broker-a", stage.root / "crashed")
         await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), profile=profile)
         assert await stage.peer().stored_offset() == 100

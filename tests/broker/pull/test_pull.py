@@ -1,4 +1,4 @@
-"""Pulls: B04 to B08, B10, B29, the gates, filters, and what leaves a message in OFFSET_MOVED_EVENT."""
+"""Pulls: B04 to B08, B10, B29, checks, filters, and messages in OFFSET_MOVED_EVENT."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def hundred(stage: SimStage) -> Any:
 
 
 async def timed(stage: SimStage, pull: Awaitable[T]) -> tuple[float, T]:
-    """When a pull was answered, and how."""
+    """Return the time and the content of a pull's response."""
     answer = await pull
     return stage.runtime.clock.monotonic(), answer
 

@@ -58,7 +58,7 @@ def test_D05_without_force_only_strictly_smaller_targets_count(
         peer = await stage.group_at(stored)
         assert await peer.targets(timestamp, force=force) == {0: expected}
         await stage.at(3.0)
-        # The members go through the whole procedure even where nothing moves.
+        # The consumers run the whole procedure even if no offset changes.
         assert peer.count(220) == 1
 
     simulate(scenario, profile=profile)

@@ -296,7 +296,7 @@ def test_an_answered_reset_survives_a_kill_at_that_moment(simulate: RunScenario)
 
 
 class FullDisk(OsDisk):
-    """Refuses a step of saving consumerOffset.json while told to."""
+    """A disk that refuses a step of saving consumerOffset.json while the test says so."""
 
     refuses: str | None = None
 
@@ -336,7 +336,7 @@ def test_a_disk_that_refuses_leaves_everything_as_it_was(simulate: RunScenario, 
         restarted = await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), **FENCED)
         assert await stage.peer().record() == (100, 0)
         await restarted.close()
-        # Once there is room, the same reset is the first one.
+        # When the disk has space, the same reset counts as the first one.
         disk.refuses = None
         await peer.targets(EPOCH_MS)
         assert await held == (21, 0, 1)
@@ -515,7 +515,7 @@ def test_a_legacy_commit_counts_as_far_as_messages_came_again_to_its_connection(
         assert (await peer.commit(9)).code == FENCED_CODE
         (await peer.commit(42)).require_success()
         (await peer.commit(10)).require_success()
-        # The flag of a pull cannot stand for what that pull brings.
+        # The commit in a pull cannot cover the messages of that pull.
         assert (await epoch_of_pull(peer, 42, commit=43))[1] == 74
         assert (await peer.record())[0] == 10
         (await peer.commit(74)).require_success()
@@ -546,7 +546,7 @@ def test_a_second_pull_loop_of_the_same_connection_is_redirected(simulate: RunSc
         (await peer.commit(20)).require_success()
         assert await epoch_of_pull(peer, 100) == (21, 20, 1)
         assert (await peer.commit(100)).code == FENCED_CODE
-        # The first one goes on.
+        # The first pull loop continues.
         assert await epoch_of_pull(peer, 42) == (0, 74, 1)
 
     simulate(scenario, **FENCED)
@@ -593,7 +593,7 @@ def test_a_pull_out_of_range_is_led_back_and_may_commit_that(
         peer = await stage.group_at(100)
         await peer.targets(TO_THE_END)
         await peer.stored_offset()
-        # The topic was made anew, with fewer messages.
+        # The topic was created again, with fewer messages.
         store = stage.broker.context.store
         get_message = store.get_message
         result = get_message("T", 0, 120, 32, None)

@@ -179,7 +179,7 @@ def test_D28_a_suspended_pull_returns_the_reset_when_its_time_is_over(simulate: 
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await stage.at(7.0)
-        # Held until the check at 25, which is the first with an age of 15 s.
+        # Suspended until the check at 25, which is the first with an age of 15 s.
         held = asyncio.ensure_future(peer.status(100, hold_ms=15_000))
         await stage.at(13.0)
         await stage.peer("admin").targets(EPOCH_MS)

@@ -49,7 +49,7 @@ class StoreBox:
         return store
 
     def crash(self, name: str = "crashed") -> StoreBox:
-        """What a new process finds after this one was killed now: the same files, ``abort`` included."""
+        """Return a copy of the files, including ``abort``, as a new process finds them after a kill."""
         root = self.root.with_name(name)
         shutil.copytree(self.root, root)
         box = StoreBox(root, self.config)

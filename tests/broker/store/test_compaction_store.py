@@ -72,7 +72,7 @@ def read(store: MessageStore, offset: int, count: int = 32) -> tuple[str, list[i
 
 
 def read_all(store: MessageStore) -> list[tuple[int, str | None, bytes]]:
-    """Queue offset, key and body of every message, as a consumer gets them from the first one on."""
+    """Return queue offset, key and body of every message, as a consumer gets them from the first offset."""
     found: list[tuple[int, str | None, bytes]] = []
     offset = store.min_offset(TOPIC, 0)
     while offset < store.max_offset(TOPIC, 0):
@@ -172,7 +172,7 @@ def test_a_removed_offset_gives_the_next_message(box: StoreBox) -> None:
     assert (store.min_offset(TOPIC, 0), store.max_offset(TOPIC, 0)) == (3, 20)
     assert read(store, 0, 1) == ("FOUND", [3], 4)
     assert read(store, 5, 1) == ("FOUND", [9], 10)
-    # One read stays within one file.
+    # A read returns messages of one file only.
     assert read(store, 0) == ("FOUND", [3, 4, 9, 15, 16], 17)
     assert read(store, 17) == ("FOUND", [17, 19], 20)
     assert [store.store_time(TOPIC, 0, offset) > 0 for offset in (2, 3, 5, 9, 19, 20)] == [

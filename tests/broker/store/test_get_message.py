@@ -141,7 +141,7 @@ def test_entries_of_a_deleted_segment(box: StoreBox) -> None:
     for number in range(60):
         box.put(store, body=b"%02d" % number * 1_000)
     store.close()
-    # What retention leaves when it has deleted the oldest segment: entries without their records.
+    # After retention has deleted the oldest segment, entries have no records.
     (box.root / "commitlog" / ("0" * 20)).unlink()
     reopened = box.open()
     first_kept = reopened.min_offset("T", 0)

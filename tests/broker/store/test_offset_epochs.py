@@ -1,4 +1,4 @@
-"""Epochs beside consumer offsets: one file, saved before they count, and RocketMQ reads past them."""
+"""Epochs beside consumer offsets: one file, saved before they take effect; RocketMQ ignores them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_file_with_epochs_and_without(path: Path) -> None:
     assert path.read_text() == (
         '{\n\t"offsetTable":{\n\t\t"T@G":{0:40\n\t\t}\n\t},\n\t"epochTable":{\n\t\t"T@G":{0:1\n\t\t}\n\t}\n}'
     )
-    # RocketMQ's class has the one member, and passes over others.
+    # RocketMQ's class has only this field, and ignores others.
     document = fastjson.loads(path.read_bytes())
     assert {int(queue): offset for queue, offset in document["offsetTable"]["T@G"].items()} == {0: 40}
 

@@ -1,4 +1,4 @@
-"""What stands in the log, byte for byte (docs/spec/store.md 3, 16.1)."""
+"""The records of the log, byte for byte (docs/spec/store.md 3, 16.1)."""
 
 from __future__ import annotations
 

@@ -391,7 +391,7 @@ def test_a_worker_thread_flushes_while_messages_are_put(box: StoreBox) -> None:
             result = box.put(store, body=body(number % 400))
             if not flushes or flushes[-1][1].done():
                 flushes.append((result.physical_offset + result.size, worker.submit(store.flush)))
-    # Each flush covers at least what had been put when it was asked for, and never claims what is not there.
+    # Each flush covers at least the messages that were put before it, and never reports more than exist.
     end = store.max_commit_log_offset
     assert all(asked <= flush.result() <= end for asked, flush in flushes)
     assert store.flush() == store.flushed_offset == end

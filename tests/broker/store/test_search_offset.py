@@ -94,7 +94,7 @@ def three_files(box: StoreBox) -> MessageStore:
     [
         (9_000, 0, 0, 0),
         (12_990, 299, 299, 299),
-        # Between the last of one file and the first of the next: the file is chosen first.
+        # Between the last message of one file and the first of the next: the search chooses the file first.
         (12_992, 300, 300, 299),
         (12_998, 300, 300, 299),
         (13_000, 300, 300, 300),

@@ -1,4 +1,4 @@
-"""The time index: searches by time and store times are the same with it, and never wrong with a stale one."""
+"""The time index: it changes no search by time and no store time, and a stale index does no harm."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def spaced(tmp_path: Path) -> Iterator[SpacedBox]:
 
 
 def write_index(box: SpacedBox, *, shift: int = 0, count: int = COUNT, **changes: int) -> None:
-    """What the pipeline writes; ``shift`` makes the times wrong by so much, to see whether they are used."""
+    """Write the pipeline's files; ``shift`` falsifies the times, to show whether the store uses them."""
     folder = box.root / "timeindex" / TOPIC / "0"
     folder.mkdir(parents=True)
     for first in range(0, count, ENTRIES):
@@ -114,7 +114,7 @@ def test_an_index_of_another_log_is_dropped(spaced: SpacedBox, changes: dict[str
 
 
 def test_an_index_outlives_no_cut_of_the_log(spaced: SpacedBox) -> None:
-    """Other messages take the positions and queue offsets of those that were lost, with the same sizes."""
+    """Other messages of the same sizes get the positions and queue offsets of the lost messages."""
     write_index(spaced, shift=7)
     cut = spaced.results[600].physical_offset
     with (spaced.root / "commitlog" / f"{cut - cut % 65_536:020d}").open("r+b") as segment:

@@ -1,4 +1,4 @@
-"""The tables of topics and groups have one writer; changes share a write, and answers wait for it."""
+"""The tables of topics and groups have one writer; changes share a write, and responses wait for it."""
 
 from __future__ import annotations
 

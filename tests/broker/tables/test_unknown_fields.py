@@ -1,4 +1,4 @@
-"""Configuration files of RocketMQ 5.5.0, opened and saved again: what is not known here is still there.
+"""Configuration files of RocketMQ 5.5.0, opened and saved again, keep fields that RewindMQ does not know.
 
 The members are those that a real 5.5.0 broker wrote after a consumer had connected; names and numbers that
 do not matter are cut.
@@ -112,7 +112,7 @@ def test_a_group_that_is_created_again_has_no_fields_of_its_predecessor(opened: 
     assert saved()["subscriptionGroupTable"]["G"] == msgspec.to_builtins(SubscriptionGroupConfig("G"))
 
 
-def test_groups_copied_from_a_master_replace_unknown_fields(opened: Opened) -> None:
+def test_groups_copied_from_a_master_lose_unknown_fields(opened: Opened) -> None:
     file, saved = opened(GROUPS)
     groups = SubscriptionGroupManager(file, now, auto_create=True)
     groups.load()

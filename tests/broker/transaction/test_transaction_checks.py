@@ -36,7 +36,7 @@ COMMIT, ROLLBACK = 8, 12
 async def send_half(
     stage: SimStage, peer: Peer, properties: Mapping[str, str] | None = None, key: str = "K1"
 ) -> dict[str, Any]:
-    """A half message; what 37 has to say about it."""
+    """Send a half message; return the header of END_TRANSACTION (37) for it."""
     properties = {"TRAN_MSG": "true", "PGROUP": "PG", "UNIQ_KEY": key, **(properties or {})}
     born = stage.runtime.clock.now_ms()
     answer = await peer.send("T", properties=properties, born_timestamp=born, sys_flag=4)
@@ -57,7 +57,7 @@ async def end(peer: Peer, offsets: dict[str, Any], verdict: int, *, asked: bool 
 
 
 def offsets_of(request: RemotingCommand) -> dict[str, Any]:
-    """What an answer to 39 says."""
+    """Return the header of END_TRANSACTION (37) that answers a check."""
     header = request.decode_header(CheckTransactionStateRequestHeader)
     return {
         "tran_state_table_offset": header.tran_state_table_offset,
@@ -78,7 +78,7 @@ async def producer(stage: SimStage, client_id: str = "p1") -> Any:
 
 
 async def live_until(stage: SimStage, second: int, *peers: Peer) -> None:
-    """Let time pass while the peers go on with their heartbeats."""
+    """Let time pass while the peers send heartbeats."""
     now = int(stage.runtime.clock.monotonic())
     for tick in range(now + 25, second, 25):
         await stage.at(tick + 0.5)
@@ -159,7 +159,7 @@ def test_an_answer_settles_the_message_for_good(
 
 
 def test_an_ended_message_is_never_checked(simulate: RunScenario) -> None:
-    """Ends in another order than the messages', one in the midst left open; 300 op records take two reads."""
+    """The ends have another order than the messages, and one is missing; 300 op records take two reads."""
 
     async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
@@ -176,7 +176,7 @@ def test_an_ended_message_is_never_checked(simulate: RunScenario) -> None:
 
 
 def test_a_message_ended_behind_a_younger_unchecked_one_stays_ended(simulate: RunScenario) -> None:
-    """The run stops at the young one, and must not forget the op records it has read."""
+    """The run stops at the young message, and must keep the op records that it has read."""
 
     async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
@@ -194,7 +194,7 @@ def test_a_message_ended_behind_a_younger_unchecked_one_stays_ended(simulate: Ru
 
 
 def test_no_producer_means_no_check_but_another_ones_turn_comes(simulate: RunScenario) -> None:
-    """The half message counts its checks all the same; who registers later is asked at the next tick."""
+    """The check counts without a producer; a producer that registers later gets the next check."""
 
     async def scenario(stage: SimStage) -> None:
         first = await producer(stage)
@@ -271,7 +271,7 @@ def test_half_messages_older_than_the_retention_are_discarded_without_a_check(si
 
 @pytest.mark.parametrize("in_order", [True, False], ids=["stopped", "killed"])
 def test_a_restart_loses_no_half_message_and_no_verdict(simulate: RunScenario, in_order: bool) -> None:
-    """One is committed, one rolled back, one open; the open one is asked about by the next broker, too."""
+    """One message is committed, one rolled back, one open; the next broker checks the open message, too."""
 
     async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)

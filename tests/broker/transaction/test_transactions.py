@@ -1,4 +1,4 @@
-"""Half messages and 37: what is stored, who sees it, what is refused (docs/spec/broker.md B.14)."""
+"""Half messages and END_TRANSACTION (37): storage, visibility, refusals (docs/spec/broker.md B.14)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ with_half_topic = pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 
 
 async def send_half(stage: SimStage, peer: Peer, body: bytes = b"half", **options: Any) -> dict[str, Any]:
-    """Send a half message to queue 2 of T; what 37 has to say about it."""
+    """Send a half message to queue 2 of T; return the header of END_TRANSACTION (37) for it."""
     properties = {
         "TRAN_MSG": "true",
         "PGROUP": "PG",
@@ -60,7 +60,7 @@ async def read(peer: Peer) -> list[Any]:
 
 
 def read_op(stage: SimStage) -> list[Any]:
-    """The op records; their topic is not one that can be pulled."""
+    """Return the op records; clients cannot pull their topic."""
     return decode_records(stage.broker.context.store.get_message(OP, 0, 0, 32, None).body)
 
 

@@ -16,7 +16,7 @@ Queue = tuple[str, int]
 
 
 def content(message: MessageExt) -> tuple[object, ...]:
-    """What a record says, whatever its place."""
+    """The content of a record, without its position."""
     return (
         message.topic, message.queue_id, message.flag, message.sys_flag, message.born_timestamp,
         message.store_timestamp, message.reconsume_times, message.stored_body, message.properties,
@@ -26,7 +26,7 @@ def content(message: MessageExt) -> tuple[object, ...]:
 def expected_queues(
     store: Path, topics: Sequence[str], options: CompactOptions
 ) -> dict[Queue, list[MessageExt]]:
-    """What a compaction store holds of each queue: the survivors, and the newest message with a key."""
+    """Return the messages of each compacted queue: the survivors, and the newest message with a key."""
     log = read_log(store)
     keyed = [m for m in log if m.topic in topics and m.keys]
     kept = survivors(
@@ -42,7 +42,7 @@ def expected_queues(
 
 
 def expected_store(store: Path, topics: Sequence[str], options: CompactOptions) -> list[MessageExt]:
-    """What a fresh store holds, in the order of its log."""
+    """Return the messages of a new store, in the order of its log."""
     log = read_log(store)
     of_topics = survivors(
         log,
@@ -57,7 +57,7 @@ def expected_store(store: Path, topics: Sequence[str], options: CompactOptions) 
 
 
 def compaction_queues(root: Path) -> dict[Queue, list[MessageExt]]:
-    """What a compaction store holds; logs and queue files agree with each other."""
+    """Read the messages of a compaction store; check that logs and queue files match."""
     found: dict[Queue, list[MessageExt]] = {}
     folder = root / "compaction" / "compactionLog"
     for queue in sorted(folder.glob("*/*")) if folder.exists() else ():
@@ -103,7 +103,7 @@ def _file(log: Path, entries: Path, *, is_last: bool) -> list[MessageExt]:
 
 
 def store_messages(root: Path) -> list[MessageExt]:
-    """What a fresh store holds; segments follow one another and end with blank records, but for the last."""
+    """Read the messages of a new store; check that segments follow each other and end with blank records."""
     segments = sorted((root / "commitlog").iterdir())
     size = segments[0].stat().st_size
     assert [int(segment.name) for segment in segments] == [number * size for number in range(len(segments))]

@@ -1,4 +1,4 @@
-"""Compactions of stores that changed between two runs, or while one went on."""
+"""Compactions of stores that change between two runs, or during a run."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ OPTIONS = CompactOptions(format=Format.STORE)
 
 
 class Stopped(BaseException):
-    """What ends a run in the middle."""
+    """Ends a run in the middle."""
 
 
 def put(store: Path, body: bytes, count: int, *, first: int = 0, later_ms: int = 0) -> None:
-    """Messages of ten keys, from the ``first`` one on; on top of what the store holds."""
+    """Add messages of ten keys, from number ``first`` on, to the store."""
     writer = LogWriter(store, segment_bytes=8_192)
     writer.now += later_ms
     for number in range(count):
@@ -124,7 +124,7 @@ def test_an_interrupted_run_keeps_to_the_deliveries_it_began_with(
 
 @pytest.mark.long
 def test_groups_that_went_on_are_followed_without_a_new_message(spark: SparkSession, tmp_path: Path) -> None:
-    """Of two stores one has a new message, and of the other a group consumed what was there."""
+    """One store has a new message; in the other a group has consumed the existing messages."""
     stores, out = [tmp_path / "broker-a", tmp_path / "broker-b"], tmp_path / "out"
     for store in stores:
         put(store, b"first", 12)
@@ -168,7 +168,7 @@ def test_a_group_behind_a_damaged_message_stands_at_the_end(spark: SparkSession,
 def test_a_topic_that_was_created_again_is_refused(
     spark: SparkSession, tmp_path: Path, *, between_runs: bool
 ) -> None:
-    """A deleted topic's messages stay in the log; the queue of the new one begins at 0 again."""
+    """A deleted topic's messages stay in the log; the queue of the new topic starts at 0 again."""
     store, out = tmp_path / "store", tmp_path / "out"
     put(store, b"old", 10)
     options = CompactOptions(log_file_bytes=4_096, cq_file_bytes=506)

@@ -1,4 +1,4 @@
-"""Damage is told of with its place, once; every record that it does not touch is read."""
+"""Damage is reported once, with its place; every undamaged record is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an index job must write, in plain Python: message after message, as RocketMQ 4.9.4 does it."""
+"""The expected output of an index job, in plain Python: message by message, as RocketMQ 4.9.4 writes it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def queue_entries(log: Iterable[MessageExt]) -> dict[tuple[str, int], list[tuple
 
 
 def queue_files(log: Iterable[MessageExt], file_bytes: int) -> dict[str, bytes]:
-    """Consume queue and time index files by their paths; those of nothing but fillers are not there."""
+    """Return consume queue and time index files by their paths, without files that have fillers only."""
     files: dict[str, bytes] = {}
     per_file = file_bytes // 20
     for (topic, queue_id), entries in queue_entries(log).items():
@@ -98,7 +98,7 @@ def files_below(root: Path, *folders: str) -> dict[str, bytes]:
 
 
 def write_log(root: Path, records: Sequence[tuple[str, int, int, int, str]], segment: int = 65_536) -> None:
-    """One segment of records as no broker writes them: (topic, queue, offset, sysFlag, properties)."""
+    """Write a segment of records that no broker writes: (topic, queue, offset, sysFlag, properties)."""
     data = b""
     for number, (topic, queue_id, queue_offset, sys_flag, properties) in enumerate(records):
         data += encode_record(

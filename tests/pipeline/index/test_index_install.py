@@ -1,4 +1,4 @@
-"""An installed index: a broker answers as without it, makes nothing anew, and survives a crash in between."""
+"""An installed index: a broker returns the same results and rebuilds nothing, also after a crash."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _broker(root: Path, profile: str) -> Iterator[str]:
 
 
 async def _ask_all(address: str) -> list[tuple[object, ...]]:
-    """Answers to 12 and 29."""
+    """Return the results of QUERY_MESSAGE (12) and SEARCH_OFFSET_BY_TIMESTAMP (29)."""
     client = RemotingClient(system_runtime())
     answers: list[tuple[object, ...]] = []
     try:
@@ -209,7 +209,7 @@ def _answers(opened: MessageStore) -> list[object]:
 def test_an_installation_that_ends_anywhere_leaves_a_store_that_opens_and_can_be_repeated(
     made: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean: bool
 ) -> None:
-    """Ends at each of its renames in turn, and before its first one."""
+    """Installations that end at each rename in turn, and before the first rename."""
     opened = _open(shutil.copytree(made[0], tmp_path / "plain"))
     expected = _answers(opened)
     opened.close()

@@ -1,4 +1,4 @@
-"""The index job on whole stores: equal to plain Python and to what a broker makes, also run after run."""
+"""The index job on whole stores: its output equals a reference's and a broker's, also after later runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _queue_bytes(store: Path) -> int:
 
 
 def _check(out: Path, store: Path, *, queue_bytes: int, options: IndexOptions = SMALL) -> None:
-    """Byte for byte what the plain reference makes."""
+    """Check that the output equals the plain reference, byte for byte."""
     log = read_log(store)
     queues = files_below(out / "current", *QUEUES)
     position = queues.pop("timeindex/position")
@@ -64,7 +64,7 @@ def _check(out: Path, store: Path, *, queue_bytes: int, options: IndexOptions = 
 
 
 class Built(NamedTuple):
-    """A random store, its index, and what the job told."""
+    """A random store, its index, and the summary of the job."""
 
     store: Path
     out: Path
@@ -108,7 +108,7 @@ def _check_random(built: Built, tmp_path: Path, seed: int) -> None:
 
 
 def _compare_with_broker(tmp_path: Path, store: Path, out: Path, queue_bytes: int) -> None:
-    """A broker without queues and index makes them anew from the log."""
+    """Open the log without queues and index; a broker rebuilds them."""
     rebuilt = tmp_path / "rebuilt"
     shutil.copytree(store / "commitlog", rebuilt / "commitlog")
     segment = next((store / "commitlog").iterdir()).stat().st_size

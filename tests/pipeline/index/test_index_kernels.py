@@ -52,7 +52,7 @@ def test_hashes_of_many_messages_equal_those_of_a_broker(
 
 
 def test_a_hash_without_an_absolute_value_is_zero() -> None:
-    # Seven letters of 31 possible ones reach every hash: the key that makes -2147483648 of "T#" + key.
+    # Seven letters of 31 reach every hash: find the key for which "T#" + key has the hash -2147483648.
     wanted = (-(1 << 31) - java_hash("T#" + "A" * 7)) % (1 << 32)
     key = "".join(chr(ord("A") + wanted // 31**place % 31) for place in range(6, -1, -1))
     assert java_hash(f"T#{key}") == -(1 << 31)
@@ -89,7 +89,7 @@ def _build(
     entries: int,
     previous: Path | None,
 ) -> Path:
-    """What one run makes; the entries come in two parts."""
+    """Run the job once; the entries come in two parts."""
     files = LocalFiles()
     target = root / str(number)
     rows = [(key_hash(*text.split("#")), position, time) for text, position, time in postings]
@@ -165,7 +165,7 @@ RECORDS = st.lists(
 def test_entries_are_numbered_as_by_a_broker_whatever_offsets_the_records_state(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int | None, int]], first: int, cuts: list[int]
 ) -> None:
-    """None goes on with the next queue offset; a number is one out of order: a gap, a repeat, a new start."""
+    """None is the next queue offset; a number is an offset out of order: a gap, a repeat, a restart."""
     root = tmp_path_factory.mktemp("queue")
     disk = OsDisk()
     queue = ConsumeQueue("T", 0, root / "broker", 200, disk, MmapCache(disk))

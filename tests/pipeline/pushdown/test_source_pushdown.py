@@ -1,4 +1,4 @@
-"""What is asked for by filters and options is found the same way as by reading everything, and for less."""
+"""Filters and options give the same rows as reading everything, and read less."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def random_filters(rng: random.Random, all_rows: Sequence[Row]) -> list[Filter]:
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Random stores; every second one with a key index."""
+    """Random stores; every second store has a key index."""
     folder = tmp_path_factory.mktemp("stores")
     made = []
     for seed in range(8):
@@ -109,7 +109,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def add_index(store: Path, slots: int = 7, entries: int = 28) -> None:
-    """What a broker with a key index would have beside the log; several small files."""
+    """Add the key index of a broker to the log, in several small files."""
     segments = {path.stat().st_size for path in (store / "commitlog").iterdir()}
     queues = {path.stat().st_size for path in (store / "consumequeue").glob("*/*/*")}
     config = StoreConfig(
@@ -141,7 +141,7 @@ def test_filters_find_what_reading_everything_finds(stores: list[Path], seed: in
     for _ in range(100 if full else 5):
         filters = random_filters(rng, everything)
         found = rows(store, columns=COLUMNS, filters=filters)
-        # Spark evaluates the filters once more; what is left out here is lost.
+        # Spark evaluates the filters again; a row that is omitted here is lost.
         assert [row for row in found if all(holds(row, one) for one in filters)] == [
             row for row in everything if all(holds(row, one) for one in filters)
         ], filters

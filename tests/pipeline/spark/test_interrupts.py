@@ -14,7 +14,7 @@ from rewindmq.pipeline.spark.interrupts import interruptible
 
 
 def interrupt() -> None:
-    # To this thread: sent to the process, it could reach another one, and be heard a moment later.
+    # Send it to this thread: sent to the process, it could reach another thread, and be handled later.
     signal.raise_signal(signal.SIGINT)
 
 

@@ -1,4 +1,4 @@
-"""Verification of stores: intact ones give no finding, and each deliberate fault is found and named."""
+"""Verification of stores: intact stores give no finding, and each deliberate fault is reported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def intact_store(root: Path) -> None:
 
 
 def write_index(root: Path, slot_count: int = SLOTS, capacity: int = ENTRIES, *, tags: bool = False) -> None:
-    """One index file with so few slots that chains are long.
+    """Write one index file with few slots, so that chains are long.
 
     Args:
         tags: index tags, too, as 5.5.0 does.
@@ -112,7 +112,7 @@ def drop_queue_entry(root: Path) -> None:
 
 
 def drop_last_queue_entries(root: Path) -> None:
-    """As if the queue had never had them, while other queues go on."""
+    """Remove the last entries of one queue, while other queues continue."""
     for number in range(46, 56):
         path, at = queue_entry_file(root, number)
         if path.exists():

@@ -1,4 +1,4 @@
-"""Bytes that are no frame cost their sender its connection, and nobody else anything.
+"""Invalid bytes close the sender's connection and affect no other connection.
 
 Specification: docs/spec/protocol.md 1.1.
 """

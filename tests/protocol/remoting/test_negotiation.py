@@ -1,4 +1,4 @@
-"""Which codec a client speaks to an address it knows nothing about (docs/spec/protocol.md 2.4)."""
+"""The serialization type of a client at an unknown address (docs/spec/protocol.md 2.4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GREETING = 11
 
 
 class JavaPeer:
-    """Closes on msgpack without a word, answers the rest, as RocketMQ does."""
+    """Closes the connection at MSGPACK without a response, and responds to other types, as RocketMQ does."""
 
     def __init__(self) -> None:
         self.heard: list[SerializeType] = []

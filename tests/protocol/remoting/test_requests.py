@@ -1,4 +1,4 @@
-"""How a server answers: order, codec, errors, limits."""
+"""Responses of a server: order, serialization type, errors, limits."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ async def test_a_oneway_request_is_never_answered_whatever_happens(stage: Stage)
     peer.send(*(RemotingCommand(code, opaque=code, flag=FLAG_ONEWAY) for code in codes))
     peer.send(RemotingCommand(RELEASE, opaque=1))
     assert (await peer.receive()).opaque == 1
-    # Tasks started before this one have answered by now, had they answered at all.
+    # Tasks that started before this one would have responded by now.
     peer.send(RemotingCommand(LATER, opaque=2))
     assert (await peer.receive()).opaque == 2
 

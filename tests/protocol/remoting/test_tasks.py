@@ -1,4 +1,4 @@
-"""Ending tasks: all are cancelled at once, and nobody's own cancellation is swallowed."""
+"""Ending tasks: all are cancelled at once, and the caller's own cancellation is not swallowed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def for_ever() -> None:
 
 
 async def stubborn(let_go: asyncio.Event) -> None:
-    """Goes on when it is cancelled."""
+    """Continues when it is cancelled."""
     while not let_go.is_set():
         try:
             await let_go.wait()
