@@ -64,7 +64,7 @@ def by_key(store: MessageStore, log: Path) -> dict[tuple[str, str], bytes]:
 
 
 def by_time(store: MessageStore, log: Path) -> list[int]:
-    """Return the results of SEARCH_OFFSET_BY_TIMESTAMP (29) around the times of all messages, in every way."""
+    """Return the results of SEARCH_OFFSET_BY_TIMESTAMP (29) around the times of all messages, every way."""
     queues = {(message.topic, message.queue_id) for message in read_log(log)}
     times = {message.store_timestamp + shift for message in read_log(log) for shift in (-1, 0)}
     return [

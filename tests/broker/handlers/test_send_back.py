@@ -161,7 +161,7 @@ def test_a_dead_letter_keeps_the_delay_of_its_last_retry_in_4_2_0_only(
 def test_a_send_to_the_retry_topic_is_delayed_and_may_end_among_the_dead_letters(
     simulate: RunScenario, profile: Profile
 ) -> None:
-    """A client whose send-back fails sends the retry itself. 5.x stores a dead letter at once, 4.9.x later."""
+    """A client whose send-back fails sends the retry itself. 5.x stores a dead letter at once, 4.x later."""
 
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()

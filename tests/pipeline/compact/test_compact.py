@@ -55,7 +55,7 @@ def check_queues(store: Path, root: Path, options: CompactOptions, topics: tuple
 
 
 def check_store(store: Path, root: Path, options: CompactOptions, topics: tuple[str, ...] = TOPICS) -> None:
-    """Check that the new store has the messages of the reference, renumbered, and keeps the groups' places."""
+    """Check that the new store has the messages of the reference, renumbered, and the groups' places."""
     wanted = expected_store(store, topics, options)
     found = store_messages(root)
     assert [content(m) for m in found] == [content(m) for m in wanted]
