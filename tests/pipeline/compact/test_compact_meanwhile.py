@@ -39,7 +39,7 @@ def put(store: Path, body: bytes, count: int, *, first: int = 0, later_ms: int =
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("step", "body"), [("choosing", b"after"), ("reading", b"afterwards")])
+@pytest.mark.parametrize(("step", "body"), [("selecting", b"after"), ("reading", b"afterwards")])
 def test_an_interrupted_run_is_forgotten_when_a_crash_cut_its_log(
     spark: SparkSession, tmp_path: Path, step: str, body: bytes
 ) -> None:
@@ -78,7 +78,7 @@ def test_a_live_brokers_groups_and_deliveries_are_those_of_the_messages_read(
     writer.finish()
 
     def go_on(text: str) -> None:
-        if text.startswith("choosing"):
+        if text.startswith("selecting"):
             live = LogWriter(store, now=writer.now + 5_000)
             live.put("Orders", 0, b"delayed", keys="other")
             live.offsets, live.delay_offsets = {"Orders@G": {0: 2}}, {1: 1}
@@ -177,7 +177,7 @@ def test_a_topic_that_was_created_again_is_refused(
     put(store, b"new", 3, later_ms=10_000)
     for number, message in enumerate(read_log(store)[10:]):
         renumber(store, message.commit_log_offset, number)
-    with pytest.raises(PipelineError, match="queue 0 of Orders numbers its messages anew"):
+    with pytest.raises(PipelineError, match="queue 0 of Orders restarts its numbering"):
         compact(spark, store, out, options)
 
 
