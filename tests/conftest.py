@@ -16,6 +16,7 @@ from tests.support import properties
 pytest_plugins = (
     "tests.support.scheduling",
     "tests.support.outcomes",
+    "tests.support.costs",
     "tests.support.interop_results",
     "tests.support.failure_report",
     "tests.support.fixtures",

@@ -1,1 +1,1 @@
-"""The admin client, and mqadmin's commands over it."""
+"""The admin client, and mqadmin's commands that use it."""

@@ -1,4 +1,4 @@
-"""AdminClient: what mqadmin does, as an object."""
+"""AdminClient: mqadmin's functions as methods."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AdminClient(
 
     Each base class holds the methods of one subject.
 
-    Every method may raise ``ResponseError`` (a server refused; code and remark are its own) and
+    Every method may raise ``ResponseError`` (a server refused, with its code and remark) and
     ``RemotingError`` (no connection, or no answer within 5 s).
 
     Args:
@@ -48,13 +48,15 @@ class AdminClient(
             environment's ``NAMESRV_ADDR``.
         profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
             ``ClientProfile`` of your own, to study single differences.
-        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        serialize_type: serialization type of requests, "json", "rocketmq" or "msgpack"; None (default)
+            negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
 
     Raises:
-        ClientError: no name server is named anywhere, or an option out of range.
+        ClientError: neither ``namesrv_addr`` nor the environment names a name server; or an option is
+            invalid.
     """
 
     @refuse_unknown_options
@@ -75,11 +77,11 @@ class AdminClient(
         self._remote = AdminRemote(config, self.runtime, config.serialize_type)
 
     async def start(self) -> None:
-        """Ready to ask; connections are made when first needed."""
+        """Start the client. It connects to a server when it first sends it a request."""
         self._lease.take()
 
     async def shutdown(self) -> None:
-        """Close every connection; pending calls fail."""
+        """Close every connection. Pending calls fail."""
         try:
             await self._remote.close()
         finally:
@@ -95,5 +97,5 @@ class AdminClient(
         await self.shutdown()
 
     def parse_timestamp(self, text: str) -> int:
-        """Read a reset's time as the commands do; ``ClientError`` when it is none."""
+        """Parse the time of a reset as the commands do; ``ClientError`` if the text is not a time."""
         return parse_reset_timestamp(text, self.profile.release, self.runtime.clock.now_ms())

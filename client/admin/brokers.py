@@ -1,4 +1,4 @@
-"""Brokers: what they report, their configuration, what producers may write to them, and cleaning."""
+"""Brokers: their figures, configuration, write permission and clean-up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rewindmq.protocol.header.namesrv import (
 
 
 class BrokerAdmin(AdminBase):
-    """Brokers of the cluster."""
+    """Describes, configures and cleans brokers."""
 
     @property
     def namesrv_addresses(self) -> tuple[str, ...]:
@@ -27,32 +27,34 @@ class BrokerAdmin(AdminBase):
         return tuple(self._remote.namesrv_addresses)
 
     async def examine_broker_cluster_info(self) -> ClusterInfo:
-        """Return all brokers with their addresses, and which cluster each belongs to (106)."""
+        """Return all brokers with their addresses and clusters: GET_BROKER_CLUSTER_INFO (106)."""
         return await self._remote.cluster_info()
 
     async def fetch_broker_runtime_stats(self, address: str) -> dict[str, str]:
-        """Return the figures a broker reports about itself (28, docs/spec/protocol.md 5.9)."""
+        """Return a broker's figures: GET_BROKER_RUNTIME_INFO (28), docs/spec/protocol.md 5.9."""
         command = self._remote.command(RequestCode.GET_BROKER_RUNTIME_INFO)
         return decode_body(await self._remote.ask_broker(address, command), KVTable).table
 
     async def get_broker_config(self, address: str) -> dict[str, str]:
-        """Return a broker's configuration as it counts now, by RocketMQ's keys (GET_BROKER_CONFIG, 26)."""
+        """Return a broker's present configuration by RocketMQ's keys: GET_BROKER_CONFIG (26)."""
         answer = await self._remote.ask_broker(address, self._remote.command(RequestCode.GET_BROKER_CONFIG))
         text = answer.body.decode("utf-8", "replace") if isinstance(answer.body, bytes) else ""
         return {entry.key: entry.value for entry in parse_properties_file(text)}
 
     async def update_broker_config(self, address: str, values: Mapping[str, str]) -> None:
-        """Change keys until the broker restarts (UPDATE_BROKER_CONFIG, 25).
+        """Change keys of a broker's configuration until it restarts: UPDATE_BROKER_CONFIG (25).
 
         Raises:
-            ResponseError: 1, one of them cannot be changed.
+            ResponseError: SYSTEM_ERROR (1) if a key cannot be changed.
         """
         command = self._remote.command(RequestCode.UPDATE_BROKER_CONFIG)
         command.body = format_properties_file(dict(values)).encode()
         await self._remote.ask_broker(address, command)
 
     async def wipe_write_perm_of_broker(self, namesrv_address: str, broker_name: str) -> int:
-        """Keep producers away from a broker, at one name server (205).
+        """Remove a broker's write permission at one name server: WIPE_WRITE_PERM_OF_BROKER (205).
+
+        Producers leave the broker when they next ask for a route.
 
         Returns:
             The number of the broker's topics, 0 for an unknown broker.
@@ -63,7 +65,7 @@ class BrokerAdmin(AdminBase):
         return answer.decode_header(WipeWritePermOfBrokerResponseHeader).wipe_topic_count
 
     async def add_write_perm_of_broker(self, namesrv_address: str, broker_name: str) -> int:
-        """Let producers come back to a broker, at one name server (327).
+        """Restore a broker's write permission at one name server: ADD_WRITE_PERM_OF_BROKER (327).
 
         Returns:
             The number of the broker's topics, 0 for an unknown broker.
@@ -74,13 +76,19 @@ class BrokerAdmin(AdminBase):
         return answer.decode_header(AddWritePermOfBrokerResponseHeader).add_topic_count
 
     async def clean_expired_consume_queue(self, address: str) -> None:
-        """Remove the queues of a broker that have no message left (306); they start over at offset 0."""
+        """Remove a broker's ConsumeQueues without messages: CLEAN_EXPIRED_CONSUMEQUEUE (306).
+
+        New messages of such a queue start at offset 0 again.
+        """
         await self._remote.ask_broker(address, self._remote.command(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE))
 
     async def delete_expired_commit_log(self, address: str) -> None:
-        """Have a broker delete what is older than ``fileReservedTime`` without waiting for the hour (329)."""
+        """Delete a broker's files older than ``fileReservedTime`` without waiting for ``deleteWhen``.
+
+        The request is DELETE_EXPIRED_COMMITLOG (329).
+        """
         await self._remote.ask_broker(address, self._remote.command(RequestCode.DELETE_EXPIRED_COMMITLOG))
 
     async def clean_unused_topic(self, address: str) -> None:
-        """Remove the queues of topics that a broker does not have any more (316)."""
+        """Remove the ConsumeQueues of topics that a broker no longer has: CLEAN_UNUSED_TOPIC (316)."""
         await self._remote.ask_broker(address, self._remote.command(RequestCode.CLEAN_UNUSED_TOPIC))

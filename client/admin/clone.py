@@ -1,4 +1,4 @@
-"""Copying a group's stored offsets to another group (docs/spec/reset.md D.11)."""
+"""Copies a group's stored offsets to another group (docs/spec/reset.md D.11)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rewindmq.protocol.names import retry_topic
 
 @dataclass(frozen=True, slots=True)
 class CloneResult:
-    """What was copied.
+    """The offsets that were copied.
 
     Attributes:
-        offset_table: as the source stood right before; queues it had no offset for count as 0.
+        offset_table: the source's offsets right before the copy; 0 for queues without an offset.
     """
 
     source: str
@@ -32,23 +32,25 @@ class CloneResult:
 
 
 class CloneAdmin(AdminBase):
-    """Copies offsets from group to group."""
+    """Copies the offsets of one group to another."""
 
     async def clone_group_offset(self, source: str, destination: str, topic: str | None) -> CloneResult:
-        """Give a group the stored offsets of another: 208, and then 314 for each topic, broker after broker.
+        """Copy the stored offsets of one group to another, broker after broker.
 
-        mqadmin writes each offset by itself (15), in every topic of the source whatever topic was named.
-        Running consumers of the destination are not told, and overwrite it with their next commit, 5 s later
-        at most.
+        Each broker gets GET_CONSUME_STATS (208), then CLONE_GROUP_OFFSET (314) for each topic. mqadmin sends
+        UPDATE_CONSUMER_OFFSET (15) for each queue instead, and copies every topic, whichever topic you name.
+        Running consumers of the destination get no notification. They overwrite the offsets with their next
+        commit, at most 5 s later.
 
         Args:
-            topic: this one only; None copies all topics of the source, without its retries.
+            topic: copy only this topic; None copies all topics of the source except its retry topic.
 
         Raises:
-            ResponseError: 17, no such topic, or the source never connected; 206, the source has no offsets
-                there; 1, a broker refused, as for a destination that was reset in fenced mode.
-            RemotingError: no answer; brokers before it have copied (named in the exception's notes).
-            ClientError: the two groups are one.
+            ResponseError: TOPIC_NOT_EXIST (17) if the topic does not exist, or the source never connected;
+                CONSUMER_NOT_ONLINE (206) if the source has no offsets there; SYSTEM_ERROR (1) if a broker
+                refused, for example because the destination was reset in fenced mode.
+            RemotingError: no answer. The exception's notes name the brokers that had already copied.
+            ClientError: source and destination are the same group.
         """
         if source == destination:
             raise ClientError(f"{source} is both the source and the destination")

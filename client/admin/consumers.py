@@ -1,4 +1,4 @@
-"""Asking a group's consumers through their broker: their offsets, what they do, and to take one message."""
+"""Requests that a broker passes on to a group's consumers: running info, offsets, one message to consume."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from rewindmq.protocol.message.message_id import parse_offset_message_id
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 
-# A broker itself waits 10 s for a client; DefaultMQAdminExtImpl triples its bound for these calls.
+# The broker itself waits up to 10 s for the client, so DefaultMQAdminExtImpl triples its timeout here.
 _TIMEOUT: Final = 3 * TIMEOUT
 
 
 class ConsumerAdmin(AdminBase):
-    """Asks a group's consumers through their broker."""
+    """Sends requests to a group's consumers through their broker."""
 
     async def get_consumer_running_info(
         self, group: str, client_id: str, *, stacks: bool = False
     ) -> ConsumerRunningInfo:
-        """Return what one consumer is doing now (307), which a broker asks it.
+        """Return the running info of one consumer: GET_CONSUMER_RUNNING_INFO (307).
 
-        mqadmin asks the first broker of the group's route only, which may not know the client. Here every
-        broker is asked in turn until one does.
+        mqadmin asks only the first broker of the group's route, which may not know the client. This method
+        asks every broker in turn until one knows it.
 
         Args:
-            stacks: have it tell where its tasks and threads are, too.
+            stacks: include the stacks of the client's tasks and threads.
 
         Raises:
-            ResponseError: 17, the group never connected; 1, no broker knows the client, or it refused; 207,
-                it is connected and does not answer.
+            ResponseError: TOPIC_NOT_EXIST (17) if the group never connected; SYSTEM_ERROR (1) if no broker
+                knows the client, or the client refused; CONSUME_MSG_TIMEOUT (207) if it did not answer.
         """
         header = GetConsumerRunningInfoRequestHeader(group, client_id, stacks)
-        refusal = not_online(f"no broker reaches client {client_id} of group {group}")
+        refusal = not_online(f"no broker knows client {client_id} of group {group}")
         for _, address in await self._remote.brokers_of(retry_topic(group)):
             command = self._remote.command(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
             try:
@@ -57,22 +57,23 @@ class ConsumerAdmin(AdminBase):
     async def get_consumer_status(
         self, topic: str, group: str, client: str | None = None
     ) -> dict[str, dict[MessageQueue, int]]:
-        """Return the offsets that a group's consumers have in memory (223), which a broker asks them.
+        """Return the offsets that a group's consumers have in memory.
 
-        Each tells of all its queues, wherever they are; so the first broker that knows a consumer is enough.
+        The broker gets INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223). Every consumer reports its queues of all
+        brokers. The first broker that knows a consumer is therefore enough.
 
         Args:
-            client: this one only, by its id; brokers of ours take its address as well.
+            client: ask only the consumer with this client id; RewindMQ's brokers also accept its address.
 
         Returns:
-            Client id to queue to offset in memory; consumers that did not answer within 5 s are missing.
+            Client id to queue to offset in memory. Consumers that did not answer within 5 s are missing.
 
         Raises:
-            ResponseError: 17, no such topic; 1, no consumer is connected, or a consumer is too old; 207, none
-                answered.
+            ResponseError: TOPIC_NOT_EXIST (17); SYSTEM_ERROR (1) if no consumer is connected, or one is too
+                old; CONSUME_MSG_TIMEOUT (207) if no consumer answered.
         """
         header = GetConsumerStatusRequestHeader(topic, group, client)
-        refusal = not_online(f"no member of group {group} is connected")
+        refusal = not_online(f"no consumer of group {group} is connected")
         for _, address in await self._remote.brokers_of(topic):
             command = self._remote.command(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header)
             try:
@@ -89,16 +90,17 @@ class ConsumerAdmin(AdminBase):
     async def consume_message_directly(
         self, group: str, client_id: str, message_id: str
     ) -> ConsumeMessageDirectlyResult:
-        """Have one consumer's listener take one message now (309).
+        """Pass one stored message to one consumer's listener: CONSUME_MESSAGE_DIRECTLY (309).
 
-        The broker that holds the message passes it on to the client.
+        The broker that stores the message sends it to the client.
 
         Args:
-            message_id: its offset id.
+            message_id: the message's offset id.
 
         Raises:
-            ResponseError: 1, the text is no offset id, there is no such message, or the client is not
-                connected there; 207, its listener took more than 10 s, and may be at it still.
+            ResponseError: SYSTEM_ERROR (1) if the text is not an offset id, the message does not exist, or
+                the client is not connected to that broker; CONSUME_MSG_TIMEOUT (207) if the listener took
+                more than 10 s. It may still be running then.
         """
         host, _ = parse_offset_message_id(message_id)
         header = ConsumeMessageDirectlyResultRequestHeader(group, client_id, message_id)

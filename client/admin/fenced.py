@@ -1,4 +1,4 @@
-"""The commits that fenced resets have overtaken, as the brokers list them."""
+"""Reads the brokers' lists of fenced commits: commits that came too late for a fenced reset."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from rewindmq.protocol.header.admin import ListFencedCommitsRequestHeader
 
 
 class FencedAdmin(AdminBase):
-    """The commits that fenced resets have overtaken."""
+    """Reads the commits that brokers did not store because they came too late for a fenced reset."""
 
     async def fenced_commits(
         self, group: str | None = None, topic: str | None = None, address: str | None = None
     ) -> dict[str, FencedCommitList]:
-        """Return the lists of all masters that the name server knows, by broker name, sorted.
+        """Return the fenced commits of all masters that the name server knows, sorted by broker name.
 
         Args:
-            address: ask this broker only; its list stands under the address.
+            group: only commits of this consumer group; None for all.
+            topic: only commits in this topic; None for all.
+            address: ask only the broker at this address; the address is then the key of the result.
 
         Raises:
-            ResponseError: a broker refused; RocketMQ's own do, with 3. Its name is in the exception's notes.
+            ResponseError: a broker refused; the exception's notes name it. RocketMQ's brokers return
+                REQUEST_CODE_NOT_SUPPORTED (3).
             RemotingError: a broker did not answer.
         """
         if address is not None:
@@ -44,7 +47,7 @@ class FencedAdmin(AdminBase):
 async def fenced_commits_at(
     remote: AdminRemote, address: str, group: str | None = None, topic: str | None = None
 ) -> FencedCommitList:
-    """LIST_FENCED_COMMITS at one broker; of any group and topic unless named."""
+    """Send LIST_FENCED_COMMITS to one broker; None asks for all groups or all topics."""
     header = ListFencedCommitsRequestHeader(group, topic)
     command = remote.command(RequestCode.LIST_FENCED_COMMITS, header)
     return decode_body(await remote.ask_broker(address, command), FencedCommitList)

@@ -1,4 +1,4 @@
-"""Resetting several groups in a topic, as RocketMQ's dashboard does (docs/spec/reset.md D.12)."""
+"""Resets several groups in a topic, as RocketMQ's dashboard does (docs/spec/reset.md D.12)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rewindmq.protocol.reset_mode import ResetMode
 
 @dataclass(frozen=True, slots=True)
 class GroupReset:
-    """What the reset of one group came to.
+    """The outcome of one group's reset; exactly one of ``result``, ``written`` and ``failure`` is set.
 
     Attributes:
-        result: the brokers reset it; None where they did not.
-        written: no member was connected, so the offsets were written one by one; None otherwise.
-        failure: why neither happened; the group may have been reset at some brokers (see its notes).
+        result: the brokers reset the group.
+        written: no consumer was connected, so the client wrote the stored offsets.
+        failure: the error; its notes name the brokers that had already reset the group.
     """
 
     group: str
@@ -37,14 +37,14 @@ class GroupReset:
 
     @property
     def offsets(self) -> dict[MessageQueue, int]:
-        """Where each queue was asked to go, or stands now that it was written."""
+        """Target offset of each queue after a reset, stored offset after a direct write."""
         if self.result is not None:
             return self.result.offset_table
         return {row.queue: row.rollback_offset for row in self.written or ()}
 
     @property
     def error_message(self) -> str | None:
-        """The failure as one line."""
+        """The failure and its notes as one line."""
         if self.failure is None:
             return None
         notes = [f"({note})" for note in getattr(self.failure, "__notes__", ())]
@@ -52,7 +52,7 @@ class GroupReset:
 
 
 class GroupResetAdmin(ResetAdmin):
-    """Resets groups, or writes their offsets where no consumer is connected."""
+    """Resets groups, or writes their stored offsets if no consumer is connected."""
 
     async def reset_groups(
         self,
@@ -62,13 +62,14 @@ class GroupResetAdmin(ResetAdmin):
         force: bool = True,
         mode: ResetMode | str | None = None,
     ) -> list[GroupReset]:
-        """Reset one group after the other; a failure ends that group's reset, not the others'.
+        """Reset one group after the other. If one group fails, the others are still reset.
 
-        A group that a classic broker knows no consumer of (206) has its offsets written instead. RocketMQ's
-        dashboard does that with force, whatever was asked for; here ``force`` counts there too.
+        A classic broker that knows no consumer of a group returns CONSUMER_NOT_ONLINE (206). The client then
+        writes the group's stored offsets. RocketMQ's dashboard always writes them with force; this method
+        applies ``force`` there, too.
 
         Args:
-            groups: reset in this order; one named twice is reset once.
+            groups: in the order of their resets; a group that is named twice is reset once.
             timestamp, force, mode: see ``reset_offset_by_timestamp``.
 
         Returns:
@@ -88,9 +89,10 @@ class GroupResetAdmin(ResetAdmin):
         is_cpp: bool = False,
         mode: ResetMode | str | None = None,
     ) -> GroupReset:
-        """Have the brokers reset a group; write its offsets where a classic one knows no consumer (206).
+        """Reset a group, or write its stored offsets if a classic broker knows no consumer of it.
 
-        Only 206 leads to the write (docs/spec/reset.md D.1): any other refusal fails, and so does a time-out.
+        Only CONSUMER_NOT_ONLINE (206) leads to the write (docs/spec/reset.md D.1). Any other error, also a
+        timeout, is raised.
 
         Raises:
             ResponseError, RemotingError, ClientError: see ``reset_offset_by_timestamp``.

@@ -1,4 +1,4 @@
-"""Consumer groups: how far they are, who is in them, and their settings."""
+"""Consumer groups: their offsets, connected consumers and settings."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from rewindmq.protocol.header.admin import (
 )
 from rewindmq.protocol.names import retry_topic
 
-# DefaultMQAdminExtImpl#examineConsumeStats triples its bound for the heaviest of its calls.
+# DefaultMQAdminExtImpl#examineConsumeStats triples its timeout for the heaviest of its calls.
 _STATS_TIMEOUT: Final = 3 * TIMEOUT
 
 
 class GroupAdmin(AdminBase):
-    """How far consumer groups are, who is in them, and their settings at brokers."""
+    """Offsets, connected consumers and settings of consumer groups."""
 
     async def examine_consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
-        """Return the group's stored offset and the queue's end, per queue (208).
+        """Return stored offset and maximum offset of each queue that the group consumes.
 
-        Every broker that serves the group's retry topic is asked.
+        Every broker that serves the group's retry topic gets GET_CONSUME_STATS (208).
 
         Raises:
-            ResponseError: 17, the group never connected; 206, it has no offset anywhere.
+            ResponseError: TOPIC_NOT_EXIST (17) if the group never connected; CONSUMER_NOT_ONLINE (206) if no
+                broker has an offset of it.
         """
         merged = ConsumeStats()
         for _, address in await self._remote.brokers_of(retry_topic(group)):
@@ -48,24 +49,26 @@ class GroupAdmin(AdminBase):
     async def examine_consumer_connection_info(
         self, group: str, address: str | None = None
     ) -> ConsumerConnection:
-        """Return the consumers of a group and their subscriptions (203).
+        """Return the consumers of a group and their subscriptions: GET_CONSUMER_CONNECTION_LIST (203).
 
-        mqadmin asks one broker chosen at random, so that a group connected to some brokers only looks offline
-        now and then (docs/spec/admin.md 3.2). Here every broker is asked in turn until one knows the group.
+        mqadmin asks one broker chosen at random. A group that is connected only to some brokers therefore
+        looks offline now and then (docs/spec/admin.md 3.2). This method asks every broker in turn until one
+        knows the group.
 
         Args:
             group: the consumer group.
-            address: ask this broker only.
+            address: ask only the broker at this address.
 
         Raises:
-            ResponseError: 17, the group never connected; 206, no consumer is connected.
+            ResponseError: TOPIC_NOT_EXIST (17) if the group never connected; CONSUMER_NOT_ONLINE (206) if no
+                consumer is connected.
         """
         if address is not None:
             addresses = [address]
         else:
             addresses = [where for _, where in await self._remote.brokers_of(retry_topic(group))]
         header = GetConsumerConnectionListRequestHeader(consumer_group=group)
-        refusal = not_online(f"no member of group {group} is connected")
+        refusal = not_online(f"no consumer of group {group} is connected")
         for where in addresses:
             command = self._remote.command(RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
             try:
@@ -80,7 +83,7 @@ class GroupAdmin(AdminBase):
         raise refusal
 
     async def query_topic_consume_by_who(self, topic: str) -> list[str]:
-        """Return the groups that consume a topic, sorted (300)."""
+        """Return the groups that consume a topic, sorted: QUERY_TOPIC_CONSUME_BY_WHO (300)."""
         header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
         groups: set[str] = set()
         for _, address in await self._remote.brokers_of(topic):
@@ -91,22 +94,29 @@ class GroupAdmin(AdminBase):
     async def create_and_update_subscription_group_config(
         self, address: str, group: SubscriptionGroupConfig
     ) -> None:
-        """Create the group at one broker, or overwrite all its settings (200)."""
+        """Create the group at one broker, or overwrite all its settings.
+
+        The request is UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200).
+        """
         command = self._remote.api.command(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, group)
         await self._remote.ask_broker(address, command)
 
     async def delete_subscription_group(
         self, address: str, group: str, *, remove_offset: bool = False
     ) -> None:
-        """Forget the group's settings at one broker (207), and its offsets if asked to."""
-        # 5.x reads the second name.
+        """Delete the group's settings at one broker: DELETE_SUBSCRIPTIONGROUP (207).
+
+        Args:
+            remove_offset: delete the group's stored offsets, too.
+        """
+        # 4.9.4 reads the field removeOffset, 5.x cleanOffset.
         header = DeleteSubscriptionGroupRequestHeader(group, remove_offset, remove_offset)
         await self._remote.ask_broker(
             address, self._remote.command(RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
         )
 
     async def subscription_groups(self, address: str) -> dict[str, SubscriptionGroupConfig]:
-        """Return the settings of every group at one broker, by name (201)."""
+        """Return every group's settings at one broker, by name: GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201)."""
         command = self._remote.command(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
         answer = decode_body(await self._remote.ask_broker(address, command), SubscriptionGroupWrapper)
         return answer.subscription_group_table
@@ -115,7 +125,7 @@ class GroupAdmin(AdminBase):
 async def broker_consume_stats(
     remote: AdminRemote, address: str, group: str, topic: str | None = None
 ) -> ConsumeStats:
-    """Code 208 at one broker; in all the group's topics unless one is named."""
+    """Send GET_CONSUME_STATS (208) to one broker; None for ``topic`` asks about all topics of the group."""
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
     command = remote.command(RequestCode.GET_CONSUME_STATS, header)
     return decode_body(await remote.ask_broker(address, command, _STATS_TIMEOUT), ConsumeStats)

@@ -1,4 +1,4 @@
-"""What the trace topic says of a message (RocketMQ 4.9.4 ``TraceView``, ``QueryMsgTraceByIdSubCommand``)."""
+"""Reads a message's trace (RocketMQ 4.9.4 ``TraceView``, ``QueryMsgTraceByIdSubCommand``)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message import MessageExt
 
 _UNFINISHED = "failed"
-# Steps of the same millisecond, in the only order that they can have had.
+# The only possible order of steps with the same timestamp.
 _ORDER = ("Pub", "EndTransaction", "Sub")
 
 
 class TraceLine(NamedTuple):
-    """One step of a message's way.
+    """One step in the trace of a message: a send, a listener call, or the end of a transaction.
 
     Attributes:
         kind: Pub, Sub or EndTransaction.
-        client_host: the host that wrote the record, as its broker saw it.
-        timestamp: ms; of a Sub, when the listener was called.
-        status: success or failed; failed, too, for a call whose end was not recorded. Of an
-            EndTransaction, the state.
+        client_host: the host of the traced client, as the broker of the trace topic saw it.
+        timestamp: ms; for a Sub, the start of the listener call.
+        cost_time: ms; 0 for an EndTransaction.
+        status: success or failed; for an EndTransaction, its state. A listener call without a recorded end
+            counts as failed.
     """
 
     kind: str
@@ -44,13 +45,14 @@ class TraceLine(NamedTuple):
 
 
 class TraceAdmin(MessageAdmin):
-    """What the trace topic says of a message."""
+    """Reads the traces of messages from a trace topic."""
 
     async def query_message_trace(self, message_id: str, topic: str = DEFAULT_TRACE_TOPIC) -> list[TraceLine]:
-        """Return who sent a message and who consumed it, as far as they were traced, the oldest first.
+        """Return the traced sends, listener calls and transaction ends of a message, the oldest first.
 
         Raises:
-            ResponseError: 17, no trace topic; 208, nothing is recorded.
+            ResponseError: TOPIC_NOT_EXIST (17) if there is no trace topic; NO_MESSAGE (208) if it has no
+                trace of the message.
         """
         found = await self.query_message(topic, message_id)
         records = [(record, message) for message in found for record in _records(message, message_id)]
@@ -78,7 +80,7 @@ def _records(message: MessageExt, message_id: str) -> list[TraceRecord]:
     try:
         records = decode(message.body.decode("utf-8", "replace"))
     except (TraceError, ClientError):
-        # Anybody may send to the topic.
+        # Any producer may send other messages to the trace topic.
         return []
     return [record for record in records if message_id in trace_keys(record)]
 

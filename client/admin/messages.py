@@ -1,4 +1,4 @@
-"""Messages by id and by key."""
+"""Looks up messages by id, key or queue offset, and the offsets of queues."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.subscription import SUB_ALL, build_subscription_data
 
-# DefaultMQAdminExt: what a broker answers at most, the whole of time, and how long it may take.
+# DefaultMQAdminExt: the most messages that a broker returns, the end of an open interval, and the timeout in
+# seconds.
 MAX_COUNT: Final = 64
 END_OF_TIME: Final = 0x7FFF_FFFF_FFFF_FFFF
 _QUERY_TIMEOUT: Final = 15.0
@@ -28,13 +29,15 @@ _KEY_SEPARATOR: Final = " "
 
 
 class MessageAdmin(AdminBase):
-    """Offsets of queues, and messages by id, place and key."""
+    """Looks up messages by id, key or queue offset, and the offsets of queues."""
 
     async def view_message(self, message_id: str) -> MessageExt:
-        """Return the message an offset id names, from the broker whose address the id holds (33).
+        """Return the message with an offset id.
+
+        The broker whose address the id contains gets VIEW_MESSAGE_BY_ID (33).
 
         Raises:
-            ResponseError: the text is no offset id, or there is no message at that place.
+            ResponseError: the text is not an offset id, or no message starts at its commit log offset.
         """
         host, commit_log_offset = parse_offset_message_id(message_id)
         command = self._remote.command(
@@ -42,15 +45,15 @@ class MessageAdmin(AdminBase):
         )
         answer = await self._remote.ask_broker(format_host(host), command)
         if not isinstance(answer.body, bytes):
-            raise ResponseError(ResponseCode.NO_MESSAGE, f"the answer for message {message_id} is empty")
+            raise ResponseError(ResponseCode.NO_MESSAGE, f"the response for message {message_id} is empty")
         return decode_record(answer.body)
 
     async def message_at(self, queue: MessageQueue, offset: int) -> MessageExt:
-        """Return the message at one offset of a queue, pulled (11) as mqadmin's TOOLS_CONSUMER.
+        """Return the message at one offset of a queue: PULL_MESSAGE (11) as mqadmin's group TOOLS_CONSUMER.
 
         Raises:
             ClientError: the topic's route does not name the broker.
-            ResponseError: 208, there is no message at that offset; or the broker refused.
+            ResponseError: NO_MESSAGE (208) if the queue has no message at that offset; or the broker refused.
         """
         header = PullMessageRequestHeader(
             consumer_group=TOOLS_CONSUMER_GROUP,
@@ -85,17 +88,22 @@ class MessageAdmin(AdminBase):
         begin: int = 0,
         end: int = END_OF_TIME,
     ) -> list[MessageExt]:
-        """Return messages that have ``key`` among their KEYS, stored in [begin, end] ms, the oldest first.
+        """Return the messages stored in [begin, end] ms with ``key`` among their KEYS, the oldest first.
 
-        At most ``max_count``, and 64, of each broker: the newest. ``ResponseError`` 208 when there is none.
+        Each broker returns its newest ``max_count`` messages, 64 at most.
+
+        Raises:
+            ResponseError: TOPIC_NOT_EXIST (17); NO_MESSAGE (208) if no message matches.
         """
         return await query_message(self._remote, topic, key, max_count, begin, end, is_unique_key=False)
 
     async def query_message_by_unique_key(self, topic: str, message_id: str) -> list[MessageExt]:
-        """Return messages with the id a producer gave, the oldest first.
+        """Return the messages with the unique id that a producer gave, the oldest first.
 
-        There are several where a producer sent again, or the message was consumed again. ``ResponseError``
-        208 when there is none.
+        Several messages share an id if the producer sent again, or the message was stored again for a retry.
+
+        Raises:
+            ResponseError: TOPIC_NOT_EXIST (17); NO_MESSAGE (208) if no message matches.
         """
         return await query_message(
             self._remote, topic, message_id, MAX_COUNT, 0, END_OF_TIME, is_unique_key=True
@@ -106,23 +114,24 @@ class MessageAdmin(AdminBase):
         return await self._remote.api.search_offset(await self._remote.address_of(queue), queue, timestamp)
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """Return one past the queue's last message."""
+        """Return the queue's maximum offset: one past its last message."""
         return await self._remote.api.max_offset(await self._remote.address_of(queue), queue)
 
     async def min_offset(self, queue: MessageQueue) -> int:
-        """Return the queue's first message still kept."""
+        """Return the queue's minimum offset: its first retained message."""
         return await self._remote.api.min_offset(await self._remote.address_of(queue), queue)
 
 
 async def query_message(
     remote: AdminRemote, topic: str, key: str, max_count: int, begin: int, end: int, *, is_unique_key: bool
 ) -> list[MessageExt]:
-    """Code 12 at every broker of the topic; the oldest first.
+    """Send QUERY_MESSAGE (12) to every broker of the topic, and return the messages, the oldest first.
 
-    A broker compares hashes only; what has another key is taken out here, as RocketMQ's clients do.
+    Brokers compare only hashes of keys. Messages with another key of the same hash are removed here, as
+    RocketMQ's clients do.
 
     Raises:
-        ResponseError: 17, no such topic; 208, nobody has such a message.
+        ResponseError: TOPIC_NOT_EXIST (17); NO_MESSAGE (208) if no broker has a matching message.
     """
     found: list[MessageExt] = []
     for name, address in await remote.brokers_of(topic):

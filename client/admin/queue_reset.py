@@ -1,4 +1,4 @@
-"""The reset of one queue as RocketMQ 5's tool carries it out (docs/spec/reset.md D.9, end).
+"""Resets one queue as RocketMQ 5's tool does (docs/spec/reset.md D.9, end).
 
 Source: 5.3.3 ``ResetOffsetByTimeCommand``, ``DefaultMQAdminExtImpl#resetOffsetByQueueId``.
 """
@@ -16,11 +16,11 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 @dataclass(frozen=True, slots=True)
 class QueueReset:
-    """What the tool did.
+    """The outcome of the reset of one queue.
 
     Attributes:
-        target: the offset given, or found by the time.
-        result: what the broker answered; None when nothing was sent, since the target is 0.
+        target: the offset that was given, or found for the timestamp.
+        result: the broker's response; None if the target is 0, so that no reset was sent.
     """
 
     target: int
@@ -39,21 +39,25 @@ class QueueResetAdmin(AdminBase):
         timestamp: int,
         offset: int | None = None,
     ) -> QueueReset:
-        """Reset the group in one queue: 29 unless there is an offset; 15; then 222 without force.
+        """Reset the group in one queue with the requests of RocketMQ 5's tool.
 
-        A target of 0 is not applied: that tool takes it for "nothing found". It also does not know which mode
-        the broker resets in; RocketMQ's classic one would rewind the whole topic. So it is asked first for
-        something that brokers of ours alone know, see ``reset_offset_of_queue``; a classic one of those
-        refuses.
+        These are SEARCH_OFFSET_BY_TIMESTAMP (29) unless ``offset`` is given, UPDATE_CONSUMER_OFFSET (15), and
+        INVOKE_BROKER_TO_RESET_OFFSET (222) without force. For a target of 0 the last two are not sent: that
+        tool takes 0 for "nothing found".
+
+        RocketMQ's broker in classic mode would rewind the whole topic, and the tool does not know the mode.
+        ``require_reset_modes`` therefore checks the broker first.
 
         Args:
-            address: the broker's.
-            timestamp: ms, read by the search: -1 is before all messages, not the end.
+            address: of the broker.
+            timestamp: ms, for the search: -1 is before all messages, not the end.
+            offset: the target, instead of ``timestamp``.
 
         Raises:
-            ResponseError: the broker refused; by its notes, after the offset had been written (15).
+            ResponseError: the broker refused, as RewindMQ's broker does in mode ``classic``. The exception
+                has a note if the offset was already committed.
             RemotingError: no answer within 5 s.
-            ClientError: it is no broker of ours; nothing was written.
+            ClientError: the broker is not RewindMQ's; nothing was written.
         """
         await require_reset_modes(self._remote, address, topic, group)
         queue = MessageQueue(topic, address, queue_id)
@@ -67,6 +71,6 @@ class QueueResetAdmin(AdminBase):
         try:
             table, mode = await reset_at(self._remote, address, address, header)
         except RewindMQError as error:
-            error.add_note(f"offset {target} had been written before, as RocketMQ 5's tool does")
+            error.add_note(f"offset {target} was committed before, as RocketMQ 5's tool does")
             raise
         return QueueReset(target, ResetResult(topic, group, 0, False, table, {address: mode}))

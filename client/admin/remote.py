@@ -1,4 +1,4 @@
-"""Requests of the admin client to name servers and brokers, and the addresses they go to."""
+"""Sends the admin client's requests to name servers and brokers, and finds the brokers' addresses."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
 
-# DefaultMQAdminExt's bound on every answer, seconds.
+# DefaultMQAdminExt's timeout for every response, in seconds.
 TIMEOUT: Final = 5.0
 
 
 class AdminRemote:
-    """One connection per peer, and the addresses of brokers as the routes told them.
+    """Sends requests over one connection per server, and keeps the broker addresses that routes named.
 
     Attributes:
-        api: the requests that consumers send too.
+        api: the requests that consumers send, too.
         namesrv_addresses: ``host:port`` of each name server.
     """
 
@@ -50,19 +50,19 @@ class AdminRemote:
         return self.api.command(code, header)
 
     async def ask_namesrv(self, command: RemotingCommand) -> RemotingCommand:
-        """Ask one name server, another when it cannot be reached.
+        """Send a request to one name server, or to the next one if it cannot be reached.
 
         Raises:
-            ResponseError: it refused.
-            RemotingError: none answered; the error of the last one.
+            ResponseError: the name server refused.
+            RemotingError: no name server answered; the error of the last one.
         """
         return (await self.api.invoke_name_server(command, TIMEOUT)).require_success()
 
     async def ask_every_namesrv(self, make_command: Callable[[], RemotingCommand]) -> None:
-        """Ask each name server; what they keep is not shared between them.
+        """Send a request to each name server, because name servers do not share their data.
 
         Raises:
-            ResponseError, RemotingError: of the first one that fails.
+            ResponseError, RemotingError: of the first name server that fails; later ones get no request.
         """
         for address in self.namesrv_addresses:
             await self.ask_namesrv_at(address, make_command())
@@ -79,19 +79,19 @@ class AdminRemote:
     async def ask_broker(
         self, address: str, command: RemotingCommand, timeout: float = TIMEOUT
     ) -> RemotingCommand:
-        """Ask one broker.
+        """Send a request to one broker.
 
         Raises:
-            ResponseError: it refused.
+            ResponseError: the broker refused.
             RemotingError: no answer within ``timeout`` seconds, or no connection.
         """
         return (await self._remoting.invoke(address, command, timeout)).require_success()
 
     async def route(self, topic: str) -> TopicRouteData:
-        """Code 105.
+        """Return a topic's route: GET_ROUTEINFO_BY_TOPIC (105).
 
         Raises:
-            ResponseError: 17, no broker registered the topic.
+            ResponseError: TOPIC_NOT_EXIST (17) if no broker registered the topic.
         """
         route = await self.api.topic_route(topic)
         for broker in route.broker_datas:
@@ -103,12 +103,12 @@ class AdminRemote:
         return route
 
     async def cluster_info(self) -> ClusterInfo:
-        """All brokers with their addresses, and which cluster each belongs to (106)."""
+        """Return all brokers with their addresses and clusters: GET_BROKER_CLUSTER_INFO (106)."""
         command = self.command(RequestCode.GET_BROKER_CLUSTER_INFO)
         return decode_body(await self.ask_namesrv(command), ClusterInfo)
 
     def select_address(self, broker: BrokerData) -> str | None:
-        """The master's address, else that of any slave (``BrokerData#selectBrokerAddr``)."""
+        """Return the master's address, else a random slave's (``BrokerData#selectBrokerAddr``)."""
         addresses = broker.broker_addrs
         master = addresses.get(MASTER_ID)
         if master is not None or not addresses:
@@ -116,21 +116,21 @@ class AdminRemote:
         return self.runtime.random.choice(sorted(addresses.values()))
 
     async def brokers_of(self, topic: str) -> list[tuple[str, str]]:
-        """Name and address of every broker that serves the topic, one address each, sorted by name.
+        """Return name and one address of every broker that serves the topic, sorted by name.
 
         Raises:
-            ResponseError: 17, no broker registered the topic.
+            ResponseError: TOPIC_NOT_EXIST (17) if no broker registered the topic.
         """
         route = await self.route(topic)
         pairs = ((broker.broker_name, self.select_address(broker)) for broker in route.broker_datas)
         return sorted((name, address) for name, address in pairs if address is not None)
 
     async def address_of(self, queue: MessageQueue) -> str:
-        """Where the queue's broker listens; asks for the topic's route when it is not known yet.
+        """Return the address of the queue's broker, after a look at the topic's route if it is not known yet.
 
         Raises:
             ClientError: the topic's route does not name that broker.
-            ResponseError: 17, no broker registered the topic.
+            ResponseError: TOPIC_NOT_EXIST (17) if no broker registered the topic.
         """
         if queue.broker_name not in self._broker_addresses:
             await self.route(queue.topic)
@@ -141,11 +141,11 @@ class AdminRemote:
 
 
 class AdminBase:
-    """Base of the parts of ``AdminClient``."""
+    """Base of the classes that ``AdminClient`` combines."""
 
     _remote: AdminRemote
 
 
 def not_online(remark: str) -> ResponseError:
-    """The code mqadmin's own checks use for a group without members or offsets."""
+    """Return CONSUMER_NOT_ONLINE (206), mqadmin's own error for a group without consumers or offsets."""
     return ResponseError(ResponseCode.CONSUMER_NOT_ONLINE, remark)

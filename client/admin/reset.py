@@ -1,4 +1,4 @@
-"""Moving a group: the reset its consumers carry out, and the write past them.
+"""Offset resets of groups, and direct writes of their stored offsets.
 
 Specification: docs/spec/reset.md D.1, D.8.
 """
@@ -25,14 +25,15 @@ from rewindmq.protocol.version import LanguageCode
 
 @dataclass(frozen=True, slots=True)
 class ResetResult:
-    """What every broker of the topic answered to 222.
+    """The responses of all brokers of a topic to INVOKE_BROKER_TO_RESET_OFFSET (222).
 
-    Under ``classic`` it says that each broker computed its targets and queued the notices, not that consumers
-    applied them; under ``server`` that the targets are stored; under ``fenced`` that they cannot be lost.
+    Its meaning depends on the mode. ``classic``: each broker computed its targets and queued the reset
+    notifications; consumers have not applied them yet. ``server``: the targets are stored. ``fenced``: the
+    targets are stored on disk, and brokers refuse commits of deliveries from before the reset.
 
     Attributes:
-        offset_table: the offset each queue is asked to go to, sorted by queue.
-        modes: broker to the mode it says it used; None from brokers that do not say, as RocketMQ's.
+        offset_table: target offset of each queue, sorted by queue.
+        modes: broker name to the mode that its response names; None if it names no mode, as RocketMQ's.
     """
 
     topic: str
@@ -45,13 +46,13 @@ class ResetResult:
 
 @dataclass(frozen=True, slots=True)
 class RollbackStats:
-    """One queue of a direct write, with mqadmin's column names.
+    """The result of a direct write for one queue, with mqadmin's column names.
 
     Attributes:
-        broker_offset: the end of the queue.
-        consumer_offset: the group's stored offset before; the queue's start where it had none.
-        timestamp_offset: what the timestamp asks for.
-        rollback_offset: what is stored now.
+        broker_offset: the queue's maximum offset.
+        consumer_offset: the group's stored offset before the write; the queue's minimum if it had none.
+        timestamp_offset: the offset found for the timestamp.
+        rollback_offset: the stored offset after the write.
     """
 
     queue: MessageQueue
@@ -62,7 +63,7 @@ class RollbackStats:
 
 
 class ResetAdmin(AdminBase):
-    """Resets groups, and writes offsets past their consumers."""
+    """Resets groups, and writes stored offsets directly."""
 
     async def reset_offset_by_timestamp(
         self,
@@ -73,22 +74,24 @@ class ResetAdmin(AdminBase):
         is_cpp: bool = False,
         mode: ResetMode | str | None = None,
     ) -> ResetResult:
-        """Have every broker of the topic reset the group (222), one after the other.
+        """Reset the group at every broker of the topic, one after the other.
+
+        Each broker gets INVOKE_BROKER_TO_RESET_OFFSET (222). Any error ends the loop: brokers before it stay
+        reset, and the exception's notes name them; later brokers get no request.
 
         Args:
             timestamp: ms since the epoch, -1 for the end of every queue.
-            force: False moves a queue only where that moves it back.
-            is_cpp: have the consumers told in the form C++ clients read; no other client understands it.
-            mode: how to reset, "classic", "server" or "fenced"; None leaves that to each broker.
+            force: False resets a queue only if that moves it back.
+            is_cpp: send the reset notifications in the form that C++ clients read; other clients ignore it.
+            mode: reset mode "classic", "server" or "fenced"; None: each broker uses its own mode.
 
         Raises:
-            ResponseError: 17, no route; or the first broker's refusal.
-            RemotingError: no answer within 5 s. Like a refusal it ends the loop: brokers reached before it
-                stay reset (named in the exception's notes), later ones are not asked.
-            ClientError: a broker reset in another mode than the one asked for; this ends the loop too.
+            ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route; or a broker refused.
+            RemotingError: no answer within 5 s.
+            ClientError: a broker used another mode than ``mode``; or ``mode`` is unknown.
         """
         header = ResetOffsetRequestHeader(
-            topic=topic, group=group, timestamp=timestamp, is_force=force, reset_mode=_chosen(mode)
+            topic=topic, group=group, timestamp=timestamp, is_force=force, reset_mode=_parse_mode(mode)
         )
         table: dict[MessageQueue, int] = {}
         modes: dict[str, ResetMode | None] = {}
@@ -115,23 +118,26 @@ class ResetAdmin(AdminBase):
         force: bool = True,
         mode: ResetMode | str | None = None,
     ) -> ResetResult:
-        """Reset the group in one queue of one broker of ours (222), in mode ``server`` or ``fenced``.
+        """Reset the group in one queue of a RewindMQ broker, in mode ``server`` or ``fenced``.
 
-        RocketMQ 5's tool sends a commit (15) of the offset first, and nothing at all for offset 0; this one
-        sends 222 alone, whatever the offset. Before that it asks the broker for something RocketMQ does not
-        know: in classic mode, RocketMQ would take such a 222 for a reset of the whole topic.
+        The broker gets INVOKE_BROKER_TO_RESET_OFFSET (222), whatever the offset. RocketMQ 5's tool first
+        commits the offset with UPDATE_CONSUMER_OFFSET (15), and sends nothing for offset 0.
+
+        RocketMQ's broker in classic mode would reset the whole topic. ``require_reset_modes`` therefore
+        checks the broker first.
 
         Specification: docs/spec/reset.md D.9.
 
         Args:
-            address: the broker's.
-            timestamp: where to, unless ``offset`` says so.
-            force: see ``reset_offset_by_timestamp``; not looked at with ``offset``, nor in mode ``server``.
+            address: of the broker.
+            timestamp: the target in ms, unless ``offset`` is given.
+            force: see ``reset_offset_by_timestamp``; ignored with ``offset``, and in mode ``server``.
 
         Raises:
-            ResponseError: the broker refused; a classic one of ours does.
+            ResponseError: the broker refused, as RewindMQ's broker does in mode ``classic``.
             RemotingError: no answer within 5 s.
-            ClientError: it is no broker of ours; it was not asked to reset anything.
+            ClientError: the broker is not RewindMQ's and got no reset; it used another mode than ``mode``; or
+                ``mode`` is unknown.
         """
         await require_reset_modes(self._remote, address, topic, group)
         header = ResetOffsetRequestHeader(
@@ -141,7 +147,7 @@ class ResetAdmin(AdminBase):
             is_force=force,
             queue_id=queue_id,
             offset=offset,
-            reset_mode=_chosen(mode),
+            reset_mode=_parse_mode(mode),
         )
         table, used = await reset_at(self._remote, address, address, header)
         return ResetResult(topic, group, timestamp, force, table, {address: used})
@@ -149,15 +155,16 @@ class ResetAdmin(AdminBase):
     async def reset_offset_by_timestamp_old(
         self, topic: str, group: str, timestamp: int, force: bool = True
     ) -> list[RollbackStats]:
-        """Write the group's offsets at the brokers, for a group without running consumers.
+        """Write the stored offsets of a group without running consumers.
 
-        Running consumers are not told, and overwrite it with their next commit, 5 s later at most. Differs
-        from 4.9.4 where the topic has more read than write queues and the group no offsets: that tool fails
-        there, this one takes the queue's own bounds.
+        Running consumers get no notification, and overwrite the offsets with their next commit, at most 5 s
+        later. One case differs from 4.9.4: the topic has more read than write queues, and the group no
+        offsets. RocketMQ's tool fails then; this method takes the minimum and maximum of each queue.
 
         Raises:
-            ResponseError: 17, no route; or a broker's refusal, as of a queue that was reset in fenced mode.
-            RemotingError: no answer; queues before it are written already.
+            ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route; or a broker refused, for example
+                because the queue was reset in fenced mode.
+            RemotingError: no answer. Offsets of earlier queues are already written.
         """
         written = []
         for queue, broker_offset, consumer_offset in await _positions(self._remote, topic, group):
@@ -175,11 +182,11 @@ class ResetAdmin(AdminBase):
 
 
 async def require_reset_modes(remote: AdminRemote, address: str, topic: str, group: str) -> None:
-    """See to it that a broker is one of ours, by asking for what no other knows.
+    """Ensure that a broker knows reset modes: it must handle LIST_FENCED_COMMITS, RewindMQ's own request.
 
     Raises:
-        ResponseError: it refused for another reason.
-        ClientError: it is not.
+        ResponseError: the broker refused for another reason than an unknown request code.
+        ClientError: the broker does not know reset modes.
     """
     try:
         await fenced_commits_at(remote, address, group, topic)
@@ -187,18 +194,21 @@ async def require_reset_modes(remote: AdminRemote, address: str, topic: str, gro
         if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             raise
         raise ClientError(
-            f"the broker at {address} knows no reset modes: in classic mode it would take the reset of one"
-            " queue for one of the whole topic, so it was not asked"
+            f"the broker at {address} does not know reset modes: in classic mode it would reset the whole"
+            " topic instead of one queue, so no reset was sent"
         ) from None
 
 
 async def reset_at(
     remote: AdminRemote, name: str, address: str, header: ResetOffsetRequestHeader, *, is_cpp: bool = False
 ) -> tuple[dict[MessageQueue, int], ResetMode | None]:
-    """222 to one broker: its table, and the mode it named.
+    """Send INVOKE_BROKER_TO_RESET_OFFSET (222) to one broker; return the targets and the mode it names.
 
     Args:
-        name: of the broker, for probes and errors.
+        name: the broker's name, for probes and errors.
+
+    Raises:
+        ClientError: the header asks for a mode, and the response names another one or none.
     """
     command = remote.command(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
     if is_cpp:
@@ -209,35 +219,35 @@ async def reset_at(
         "topic": header.topic,
         "group": header.group,
         "timestamp": header.timestamp,
-        "mode": _text(header.reset_mode),
+        "mode": _mode_text(header.reset_mode),
     }
     if probe is not None:
         probe(Point.RESET_SENT, details)
     answer = await remote.ask_broker(address, command)
     used = answer.decode_header(InvokeBrokerToResetOffsetResponseHeader).reset_mode
     if probe is not None:
-        probe(Point.RESET_ANSWERED, {**details, "mode": _text(used)})
+        probe(Point.RESET_ANSWERED, {**details, "mode": _mode_text(used)})
     wanted = header.reset_mode
     if wanted is not None and used is not wanted:
-        what = f"says that it reset in mode {used}" if used is not None else "does not say in which mode"
+        named = "no mode" if used is None else f"mode {used}"
         raise ClientError(
-            f"{name} was asked to reset in mode {wanted}, and {what}: the group has been reset there in"
-            " another way, with other promises"
+            f"{name} was asked to reset in mode {wanted}, but its response names {named}: the group was reset"
+            " there in another way, with other guarantees"
         )
     return decode_body(answer, ResetOffsetBody).offset_table, used
 
 
-def _chosen(mode: ResetMode | str | None) -> ResetMode | None:
-    """Raises ClientError for a mode that there is not."""
+def _parse_mode(mode: ResetMode | str | None) -> ResetMode | None:
+    """Parse a reset mode; ClientError if it is unknown."""
     return None if mode is None else parse_choice(ResetMode, mode, "mode")
 
 
-def _text(mode: ResetMode | None) -> str | None:
+def _mode_text(mode: ResetMode | None) -> str | None:
     return None if mode is None else str(mode)
 
 
 async def _positions(remote: AdminRemote, topic: str, group: str) -> list[tuple[MessageQueue, int, int]]:
-    """End and stored offset of every queue of the topic, sorted by queue."""
+    """Return maximum and stored offset of every queue of the topic, sorted by queue."""
     route = await remote.route(topic)
     queue_counts = {queue.broker_name: queue.read_queue_nums for queue in route.queue_datas}
     positions: list[tuple[MessageQueue, int, int]] = []
@@ -252,10 +262,10 @@ async def _positions(remote: AdminRemote, topic: str, group: str) -> list[tuple[
             if queue.topic == topic
         ]
         if not known:
-            # The group has no offset in the topic here.
+            # The group has no offset in the topic at this broker.
             for queue_id in range(queue_counts.get(broker.broker_name, 0)):
                 queue = MessageQueue(topic, broker.broker_name, queue_id)
-                end = await remote.api.max_offset(address, queue)
-                known.append((queue, end, await remote.api.min_offset(address, queue)))
+                maximum = await remote.api.max_offset(address, queue)
+                known.append((queue, maximum, await remote.api.min_offset(address, queue)))
         positions.extend(known)
     return sorted(positions)

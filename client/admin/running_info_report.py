@@ -1,4 +1,4 @@
-"""What consumers tell about themselves, as mqadmin prints and judges it (docs/spec/admin.md 3.2).
+"""Prints and analyses the running info of consumers as mqadmin does (docs/spec/admin.md 3.2).
 
 Source: RocketMQ 4.9.4 ``ConsumerRunningInfo#formatString`` and its ``analyze`` methods, ``ProcessQueueInfo``.
 """
@@ -21,7 +21,7 @@ _RATES: Final = "{:<64}  {:>14} {:>14} {:>14} {:>14} {:>18} {:>25}"
 
 
 def format_running_info(info: ConsumerRunningInfo) -> list[str]:
-    """One consumer's dump, line by line."""
+    """Return the lines that mqadmin prints for one consumer."""
     lines = ["#Consumer Properties#"]
     lines += [f"{name:<40}: {value}" for name, value in info.properties.items()]
     lines += ["", "", "#Consumer Subscription#"]
@@ -48,13 +48,13 @@ def format_running_info(info: ConsumerRunningInfo) -> list[str]:
 
 
 def have_same_subscriptions(infos: Mapping[str, ConsumerRunningInfo], now_ms: int) -> bool:
-    """Whether all members subscribe to the same, as a group has to.
+    """Return whether all consumers of a group have the same subscriptions.
 
-    Only asked of push consumers, and not in the first two minutes of the first one, when members may still
-    be changing over.
+    Pull consumers count as agreeing. So does every group until two minutes after the start of its first
+    consumer, because an application may still be changing its subscriptions.
 
     Args:
-        infos: by client id; at least one.
+        infos: running info by client id; at least one.
     """
     ordered = [infos[client_id] for client_id in sorted(infos)]
     started = _number(ordered[0].properties.get(Property.CONSUMER_START_TIMESTAMP))
@@ -68,8 +68,11 @@ def have_same_subscriptions(infos: Mapping[str, ConsumerRunningInfo], now_ms: in
 
 
 def find_trouble(client_id: str, info: ConsumerRunningInfo, now_ms: int) -> list[str]:
-    """A line for each queue of a push consumer that does not get on: not locked for an ordered one, else
-    with messages and nothing consumed for a minute."""
+    """Return a line for each queue of a push consumer that makes no progress.
+
+    A queue of an orderly consumer makes no progress if it is not locked. Any other queue makes none if it has
+    cached messages, and the listener got none of them for a minute.
+    """
     if not _is_push(info):
         return []
     is_orderly = info.properties.get(Property.CONSUME_ORDERLY) == "true"
@@ -127,7 +130,7 @@ def _describe(details: ProcessQueueInfo) -> str:
 
 
 def _moment(milliseconds: int) -> str:
-    """``yyyyMMddHHmmssSSS`` in local time; the number itself where no date has it."""
+    """Format as ``yyyyMMddHHmmssSSS`` in local time; a number outside the range of dates stays a number."""
     try:
         local = datetime.fromtimestamp(milliseconds // 1000, tz=UTC).astimezone()
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""The times an operator types and reads, in the tool's local zone (RocketMQ 4.9.4 ``UtilAll``)."""
+"""Parses and formats times in the tool's local time zone (RocketMQ 4.9.4 ``UtilAll``)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_time import parse_reset_time
 
-# What 222 calls the end of every queue.
+# In INVOKE_BROKER_TO_RESET_OFFSET (222), this timestamp means the end of every queue.
 MAX_OFFSET_TIMESTAMP: Final = -1
 
 
 def parse_reset_timestamp(text: str, profile: Profile, now_ms: int) -> int:
-    """Read the ``-s`` option of a reset.
+    """Parse the ``-s`` option of a reset.
 
     Args:
         text: milliseconds since the epoch, ``yyyy-MM-dd#HH:mm:ss:SSS`` in local time, ``-1`` for the end of
             every queue, or ``now``.
-        profile: what ``now`` means: the end of every queue in v49 (``ResetOffsetByTimeCommand`` of 4.9.3 to
-            4.9.8), the current time before and after (docs/spec/reset.md D.1).
+        profile: decides what ``now`` means: the end of every queue in v49 (``ResetOffsetByTimeCommand`` of
+            4.9.3 to 4.9.8), the current time in v42 and v53 (docs/spec/reset.md D.1).
         now_ms: the current time.
 
     Raises:
-        ClientError: the text is none of these.
+        ClientError: the text has none of these forms.
     """
     text = text.strip()
     if text == "now":
@@ -35,7 +35,7 @@ def parse_reset_timestamp(text: str, profile: Profile, now_ms: int) -> int:
     if milliseconds is not None:
         return milliseconds
     raise ClientError(
-        f"{text!r} is no time: give milliseconds, yyyy-MM-dd#HH:mm:ss:SSS, now, or -1 for the queues' end"
+        f"{text!r} is not a time: give milliseconds, yyyy-MM-dd#HH:mm:ss:SSS, now, or -1 for the queues' end"
     )
 
 

@@ -1,4 +1,4 @@
-"""Topics: what there is, and making and removing them."""
+"""Topics: their lists, routes and statistics, and how to create, change and delete them."""
 
 from __future__ import annotations
 
@@ -26,21 +26,24 @@ _ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 
 
 class TopicAdmin(AdminBase):
-    """Topics of the cluster."""
+    """Lists, describes, creates, changes and deletes topics."""
 
     async def fetch_all_topic_list(self) -> list[str]:
-        """Return the names of all topics, sorted (206)."""
+        """Return the names of all topics, sorted: GET_ALL_TOPIC_LIST_FROM_NAMESERVER (206)."""
         command = self._remote.command(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         return sorted(decode_body(await self._remote.ask_namesrv(command), TopicList).topic_list)
 
     async def create_and_update_topic_config(self, address: str, topic: TopicConfig) -> None:
-        """Create the topic at one broker, or overwrite all its settings (17).
+        """Create the topic at one broker, or overwrite all its settings: UPDATE_AND_CREATE_TOPIC (17).
 
-        ``attributes`` are changes, ``+name`` to a value and ``-name`` to "" (5.x); others stay what they are.
+        Args:
+            address: of the broker.
+            topic: the settings. Its ``attributes`` (5.x) are changes: ``+name`` with a value sets an
+                attribute, ``-name`` with "" removes one. Other attributes do not change.
         """
         header = CreateTopicRequestHeader(
             topic=topic.topic_name,
-            # Brokers read past it.
+            # The header requires the field; brokers ignore it.
             default_topic=DEFAULT_TOPIC,
             read_queue_nums=topic.read_queue_nums,
             write_queue_nums=topic.write_queue_nums,
@@ -55,10 +58,10 @@ class TopicAdmin(AdminBase):
         )
 
     async def create_or_update_order_conf(self, topic: str, order_conf: str) -> None:
-        """Tell every name server which brokers and queues an ordered topic has (100).
+        """Store an ordered topic's brokers and queue counts at every name server: PUT_KV_CONFIG (100).
 
         Args:
-            order_conf: as ``broker-a:4;broker-b:4``.
+            order_conf: such as ``broker-a:4;broker-b:4``.
         """
         header = PutKVConfigRequestHeader(namespace=_ORDER_NAMESPACE, key=topic, value=order_conf)
         await self._remote.ask_every_namesrv(lambda: self._remote.command(RequestCode.PUT_KV_CONFIG, header))
@@ -67,7 +70,7 @@ class TopicAdmin(AdminBase):
         """Return name and address of every master of a cluster, sorted by name.
 
         Raises:
-            ClientError: no such cluster, or none of its brokers is a master.
+            ClientError: the cluster does not exist, or has no master.
         """
         info = await self._remote.cluster_info()
         names = info.cluster_addr_table.get(cluster_name, ())
@@ -81,10 +84,10 @@ class TopicAdmin(AdminBase):
         return pairs
 
     async def examine_topic_stats(self, topic: str) -> TopicStatsTable:
-        """Return start, end and last store time of every queue of the topic (202).
+        """Return minimum, maximum and last store time of each queue of a topic: GET_TOPIC_STATS_INFO (202).
 
         Raises:
-            ResponseError: 17, no such topic.
+            ResponseError: TOPIC_NOT_EXIST (17).
             ClientError: no broker listed a queue.
         """
         header = GetTopicStatsInfoRequestHeader(topic=topic)
@@ -98,23 +101,24 @@ class TopicAdmin(AdminBase):
         return merged
 
     async def examine_topic_route_info(self, topic: str) -> TopicRouteData:
-        """Return which brokers hold the topic, with how many queues (105).
+        """Return the brokers that have the topic, and their queue counts: GET_ROUTEINFO_BY_TOPIC (105).
 
         Raises:
-            ResponseError: 17, no broker does.
+            ResponseError: TOPIC_NOT_EXIST (17) if no broker registered the topic.
         """
         return await self._remote.route(topic)
 
     async def delete_topic(self, cluster_name: str, topic: str) -> list[str]:
-        """Forget a topic at a cluster's masters (215), then at every name server (216).
+        """Delete a topic at a cluster's masters, then at every name server.
 
-        RocketMQ's tool asks slaves, too, which refuse; they copy the topics of their masters.
+        Masters get DELETE_TOPIC_IN_BROKER (215), name servers DELETE_TOPIC_IN_NAMESRV (216). RocketMQ's tool
+        also asks slaves, which refuse: a slave copies the topics of its master.
 
         Returns:
-            The brokers' addresses.
+            The masters' addresses.
 
         Raises:
-            ClientError: no such cluster.
+            ClientError: the cluster does not exist.
         """
         info = await self._remote.cluster_info()
         names = info.cluster_addr_table.get(cluster_name)

@@ -1,7 +1,7 @@
 """``rewindmq admin``: mqadmin's command line.
 
-Exit codes: 0 done, 1 the command failed (one line on standard error, ``CODE: n  DESC: text`` where a server
-refused), 2 wrong options. mqadmin itself exits 1 on wrong options and 0 on a failed command.
+Exit codes: 0 done, 1 the command failed, 2 wrong options. A failed command prints one line on standard error;
+if a server refused, the line is ``CODE: n  DESC: text``. mqadmin exits 1 on wrong options and 0 on a failure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ examples:
   rewindmq admin resetOffsetByTime -t TopicTest -g my_group -s now
   rewindmq admin help resetOffsetByTime
 
-exit codes: 0 done, 1 failed (one line on stderr: CODE: n  DESC: text), 2 wrong usage
+exit codes: 0 done, 1 failed (one line on stderr; CODE: n  DESC: text if a server refused), 2 wrong options
 """
 
 _HELP: Final = "help"
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class _CaselessMap(dict[str, T], Generic[T]):
-    """Parsers by name; looked up in any case, listed as mqadmin spells them."""
+    """Maps command names to parsers: finds a name in any case, and lists the names in mqadmin's spelling."""
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._spelling(name) is not None
@@ -86,17 +86,13 @@ def _define(command: Command, parser: argparse.ArgumentParser) -> None:
         type=Profile,
         choices=RELEASES,
         default=Profile.V49,
-        help="the RocketMQ release to act like (default: v49)",
+        help="RocketMQ release to imitate (default: v49)",
     )
     add_serialize_type_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carry out what ``add_arguments`` parsed.
-
-    Returns:
-        The exit code.
-    """
+    """Run the command that the arguments name, and return the exit code."""
     name = arguments.admin_command
     if name is None or name.lower() == _HELP:
         return _show_help(None if name is None else arguments.help_on)
@@ -113,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe_error(error: RewindMQError) -> str:
-    """One line for the user, with the notes the error collected on its way."""
+    """Return the error and its notes as one line."""
     notes = [f"({note})" for note in getattr(error, "__notes__", ())]
     return " ".join(" ".join([str(error) or type(error).__name__, *notes]).splitlines())
 
@@ -139,7 +135,7 @@ async def _execute(command: Command, arguments: argparse.Namespace) -> None:
 
 def _show_help(name: str | None) -> int:
     if name is None:
-        parser = argparse.ArgumentParser(prog="rewindmq admin", description="mqadmin's commands.")
+        parser = argparse.ArgumentParser(prog="rewindmq admin", description="Run one of mqadmin's commands.")
         add_arguments(parser)
     else:
         command = _BY_NAME.get(name.lower())

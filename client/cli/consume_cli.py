@@ -1,8 +1,8 @@
-"""``rewindmq consume``: a push consumer that counts, or prints, what it gets.
+"""``rewindmq consume``: a push consumer that counts or prints the messages it receives.
 
-With ``--json`` standard output gets ``ready``, ``progress`` every second and at the end ``summary``, one JSON
-object per line; with ``--events`` also every named point the consumer passes (``client.suspended``, ...) and
-``consumed`` with what came from each queue since the last one.
+With ``--json``, standard output gets one JSON object per line: ``ready``, ``progress`` every second, and
+``summary`` at the end. ``--events`` adds a line for every named point that the consumer passes
+(``client.suspended``, ...), and ``consumed`` with the new messages of each queue.
 """
 
 from __future__ import annotations
@@ -45,30 +45,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--namesrv", metavar="ADDR", help="host:port[;host:port] (default: NAMESRV_ADDR)"
     )
-    parser.add_argument("-t", "--topic", required=True)
+    parser.add_argument("-t", "--topic", required=True, help="topic name")
     parser.add_argument("-g", "--group", required=True, help="consumer group")
     parser.add_argument(
         "--from",
         dest="start",
         default="last",
         metavar="WHERE",
-        help="where a new group starts: first, last, ms since 1970 or yyyyMMddHHmmss UTC (default: last)",
+        help="where a new group starts: first, last, ms since 1970, or yyyyMMddHHmmss in UTC (default: last)",
     )
     model = parser.add_mutually_exclusive_group()
     model.add_argument(
         "--model",
         choices=("clustering", "broadcasting"),
         default="clustering",
-        help="broadcasting: every member gets everything, and keeps its offsets in ~/.rocketmq_offsets "
+        help="broadcasting: every consumer gets all messages, and stores its offsets in ~/.rocketmq_offsets "
         "(default: clustering)",
     )
     model.add_argument(
-        "--broadcast", dest="model", action="store_const", const="broadcasting", help="--model broadcasting"
+        "--broadcast",
+        dest="model",
+        action="store_const",
+        const="broadcasting",
+        help="short for --model broadcasting",
     )
     parser.add_argument(
         "--orderly",
         action="store_true",
-        help="lock the queues, and consume each one's messages one after the other",
+        help="lock the queues, and consume the messages of each queue one after the other",
     )
     wanted = parser.add_mutually_exclusive_group()
     wanted.add_argument("--expression", default="*", help="tags separated by || (default: *)")
@@ -78,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--count",
         type=positive_int,
         metavar="N",
-        help="stop after N messages, whole batches (default: never)",
+        help="stop after N messages, at the end of a batch (default: never)",
     )
     parser.add_argument(
         "--batch", type=positive_int, default=1, metavar="N", help="messages per listener call (default: 1)"
@@ -87,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--instance",
         default="DEFAULT",
         metavar="NAME",
-        help="instance name in the client id (default: DEFAULT; without --broadcast it is made unique)",
+        help="instance name in the client id (default: DEFAULT, made unique without --broadcast)",
     )
     parser.add_argument(
         "--profile",
@@ -97,8 +101,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_serialize_type_argument(parser)
     parser.add_argument("--print", action="store_true", dest="prints", help="print the body of each message")
-    parser.add_argument("--json", action="store_true", help="one JSON object per line")
-    parser.add_argument("--events", action="store_true", help="with --json: every named point as well")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    parser.add_argument(
+        "--events", action="store_true", help="with --json: also print every named point the consumer passes"
+    )
     add_process_arguments(parser)
     parser.set_defaults(log_level="warning")
 
@@ -143,11 +149,11 @@ async def _consume(
         if isinstance(report, JsonReport):
             report.flush()
 
-    # What keeps it from starting is this command's to say.
+    # If the consumer cannot start, this command prints the reason itself.
     route_log(is_silent=True)
     try:
         if await finishes_before(stopping, consumer.start()):
-            _tell_of_the_route(consumer, arguments.topic)
+            _report_missing_route(consumer, arguments.topic)
             route_log(is_silent=False)
             report.event("ready", topic=arguments.topic, group=arguments.group, client_id=consumer.client_id)
             tickers = (
@@ -168,9 +174,10 @@ async def _consume(
 
 
 class _Listener:
-    """Counts, perhaps prints, and ends the command when enough has come.
+    """Counts messages, prints them if asked to, and ends the command after ``--count`` messages.
 
-    What comes while it ends is held back: neither counted nor committed, for the next member of the group.
+    Calls after that block until the consumer shuts down. Their messages are neither counted nor committed, so
+    another consumer of the group gets them.
     """
 
     def __init__(
@@ -201,14 +208,15 @@ class _Listener:
             for message in messages:
                 self._report.line(message.body.decode("utf-8", "backslashreplace"))
         except BrokenPipeError:
-            # Nobody reads any more: the command ends, and what was not shown is not committed.
+            # Standard output was closed. The command ends, and messages that were not printed are not
+            # committed.
             self._stopping.set()
             await asyncio.Event().wait()
 
     async def consume_in_order(
         self, messages: Sequence[MessageExt], context: ConsumeOrderlyContext
     ) -> ConsumeOrderlyStatus:
-        """The same for an orderly consumer."""
+        """Handle a batch of an orderly consumer in the same way."""
         await self(messages)
         return self._success_in_order
 
@@ -243,8 +251,8 @@ def _make_consumer(arguments: argparse.Namespace, runtime: Runtime) -> PushConsu
     return consumer
 
 
-def _tell_of_the_route(consumer: PushConsumer, topic: str) -> None:
-    """An unknown topic may come into being; a name server that is not there is a mistake.
+def _report_missing_route(consumer: PushConsumer, topic: str) -> None:
+    """Print a warning if the topic does not exist: the consumer goes on, because it may be created later.
 
     Raises:
         RemotingError: no name server answered.
@@ -256,7 +264,5 @@ def _tell_of_the_route(consumer: PushConsumer, topic: str) -> None:
     if isinstance(failure, RemotingError):
         raise failure
     if isinstance(failure, ResponseError) and failure.code == ResponseCode.TOPIC_NOT_EXIST:
-        text = (
-            f"there is no topic {topic} yet; waiting for it (rewindmq admin topicList names those there are)"
-        )
+        text = f"topic {topic} does not exist yet; waiting for it (rewindmq admin topicList lists all topics)"
         print(f"rewindmq consume: {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What ``rewindmq consume`` counts."""
+"""ConsumeTally: counts the messages that ``rewindmq consume`` receives."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class _QueueTally:
 
 
 class ConsumeTally:
-    """Messages received per queue; every offset is remembered, to tell a second delivery from a first."""
+    """Counts received messages per queue, and remembers every offset, to count duplicates."""
 
     def __init__(self) -> None:
         self.received = 0
         self._queues: dict[_Queue, _QueueTally] = {}
 
     def note(self, messages: Sequence[MessageExt]) -> None:
-        """Messages of one queue were handed to the listener."""
+        """Count a batch of messages of one queue that the listener received."""
         queue = (messages[0].broker_name, messages[0].queue_id)
         tally = self._queues.get(queue)
         if tally is None:
@@ -43,7 +43,7 @@ class ConsumeTally:
         self.received += len(offsets)
 
     def take_fresh(self) -> list[dict[str, object]]:
-        """What came since the last call, one row per queue: count, and the first and last offset."""
+        """Return the messages since the last call: a row per queue with count, first and last offset."""
         rows: list[dict[str, object]] = []
         for (broker, queue_id), tally in self._queues.items():
             if tally.fresh_count:
@@ -59,7 +59,7 @@ class ConsumeTally:
         return rows
 
     def summary(self) -> list[dict[str, object]]:
-        """One row per queue."""
+        """Return the totals, a row per queue."""
         return [
             {
                 "broker": broker,

@@ -1,4 +1,4 @@
-"""What ``produce`` and ``consume`` print: JSON lines for programs, progress for people."""
+"""Output of ``produce`` and ``consume``: JSON lines for programs, progress for people."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress
 
-# How long a line may lie in the buffer, and how often progress is reported; real seconds.
+# Longest time of a line in the buffer, and interval of progress reports; real seconds.
 FLUSH_SECONDS: Final = 0.05
 PROGRESS_SECONDS: Final = 1.0
 
 
 def wall_ms() -> float:
-    """ms since the epoch, with their fraction."""
+    """Return the wall clock in ms since the epoch, with a fraction."""
     return time.time() * 1000
 
 
 def route_log(*, is_silent: bool) -> None:
-    """Whether failed route look-ups are logged; a command that ends on one says so itself, in one line."""
+    """Silence the log of failed route look-ups, or restore it.
+
+    A command that ends with such a failure prints the reason in one line, so the log would repeat it.
+    """
     logging.getLogger("rewindmq.client.core.route_table").setLevel(
         logging.CRITICAL if is_silent else logging.NOTSET
     )
 
 
 class Report(Protocol):
-    """Where a command tells how far it is."""
+    """Output of a command: events, progress and lines."""
 
     def __enter__(self) -> Self: ...
 
@@ -44,17 +47,17 @@ class Report(Protocol):
     ) -> None: ...
 
     def event(self, event: str, **details: object) -> None:
-        """Something happened that programs want to know."""
+        """Report an event, for programs."""
 
     def progress(self, count: int) -> None:
-        """So many messages until now."""
+        """Report the number of messages until now."""
 
     def line(self, text: str) -> None:
-        """Something for people to read."""
+        """Print a line, for people."""
 
 
 class JsonReport:
-    """One JSON object per line, ``{"event": ..., "at": <wall ms>, ...}``; lines leave in bunches."""
+    """Prints one JSON object per line, ``{"event": ..., "at": <wall ms>, ...}``, buffered until ``flush``."""
 
     def __init__(self, counted: str) -> None:
         self._counted = counted
@@ -77,10 +80,10 @@ class JsonReport:
         self.flush()
 
     def line(self, text: str) -> None:
-        """Nothing: people are not reading."""
+        """Do nothing: the line is for people."""
 
     def flush(self) -> None:
-        """Write what has gathered."""
+        """Write the buffered lines."""
         if self._lines:
             lines, self._lines = self._lines, []
             sys.stdout.write("\n".join(lines) + "\n")
@@ -88,7 +91,7 @@ class JsonReport:
 
 
 class PlainReport:
-    """A line per second on standard error, only what was asked for on standard output."""
+    """Prints progress on standard error, and lines on standard output."""
 
     def __init__(self, counted: str) -> None:
         self._counted = counted
@@ -103,7 +106,7 @@ class PlainReport:
         sys.stdout.flush()
 
     def event(self, event: str, **details: object) -> None:
-        """Nothing: no program is reading."""
+        """Do nothing: the event is for programs."""
 
     def progress(self, count: int) -> None:
         if count != self._count:
@@ -115,7 +118,7 @@ class PlainReport:
 
 
 class RichReport(PlainReport):
-    """A progress bar."""
+    """Prints lines above a progress bar."""
 
     def __init__(self, counted: str, total: int | None, bar: Progress) -> None:
         super().__init__(counted)
@@ -139,11 +142,11 @@ class RichReport(PlainReport):
 
 
 def make_report(counted: str, total: int | None, *, as_json: bool) -> Report:
-    """JSON lines when asked for, a bar where there are a terminal and rich, else plain lines.
+    """Return the report to use: JSON lines if asked for, a bar on a terminal with rich, else plain lines.
 
     Args:
-        counted: the word for what is counted, "sent" or "received".
-        total: how many it will be, None when nobody knows.
+        counted: "sent" or "received", the label of the count.
+        total: the expected number of messages, None if it is unknown.
     """
     if as_json:
         return JsonReport(counted)
@@ -158,7 +161,11 @@ def make_report(counted: str, total: int | None, *, as_json: bool) -> Report:
 
 
 class Ticker:
-    """Calls ``action`` every so many real seconds, until stopped; sets ``stopping`` when nobody reads."""
+    """Calls ``action`` periodically until stopped, and sets ``stopping`` if the output was closed.
+
+    Args:
+        seconds: the interval, real seconds.
+    """
 
     def __init__(
         self, runtime: Runtime, seconds: float, action: Callable[[], Any], stopping: asyncio.Event

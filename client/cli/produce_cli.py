@@ -1,7 +1,7 @@
 """``rewindmq produce``: send numbered messages to a topic.
 
-With ``--json`` standard output gets ``ready``, ``progress`` every second and at the end ``summary``, one JSON
-object per line.
+With ``--json``, standard output gets one JSON object per line: ``ready``, ``progress`` every second, and
+``summary`` at the end.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ examples:
 
 _DEFAULT_GROUP: Final = "rewindmq_produce"
 _DEFAULT_BODY: Final = "Hello RocketMQ {i}"
-# As of a command that Ctrl-C ended.
+# The exit code that shells give to a command that Ctrl-C ended.
 _EXIT_INTERRUPTED: Final = 130
-# How long a command that was stopped waits for answers; real seconds.
-_PATIENCE: Final = 1.0
+# How long a stopped command waits for pending responses; real seconds.
+_GRACE_SECONDS: Final = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,32 +51,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--namesrv", metavar="ADDR", help="host:port[;host:port] (default: NAMESRV_ADDR)"
     )
-    parser.add_argument("-t", "--topic", required=True)
+    parser.add_argument("-t", "--topic", required=True, help="topic name")
     parser.add_argument("-g", "--group", default=_DEFAULT_GROUP, help="producer group (default: %(default)s)")
     parser.add_argument(
         "-c", "--count", type=positive_int, default=1, metavar="N", help="messages to send (default: 1)"
     )
     bodies.add_argument(
-        "--body", metavar="TEMPLATE", help="{i} becomes the number (default: Hello RocketMQ {i})"
+        "--body",
+        metavar="TEMPLATE",
+        help="message body; {i} becomes the message's number (default: Hello RocketMQ {i})",
     )
     parser.add_argument(
         "--first", type=int, default=0, metavar="N", help="number of the first message (default: 0)"
     )
-    parser.add_argument("--tag", help="one tag")
-    parser.add_argument("--keys", metavar="TEMPLATE", help="index keys; {i} becomes the number")
-    parser.add_argument("--size", type=positive_int, metavar="BYTES", help="fill bodies up to this size")
+    parser.add_argument("--tag", help="tag of the messages")
+    parser.add_argument("--keys", metavar="TEMPLATE", help="index keys; {i} becomes the message's number")
+    parser.add_argument("--size", type=positive_int, metavar="BYTES", help="pad bodies to this size")
     parser.add_argument(
         "--batch", type=positive_int, default=1, metavar="N", help="messages per request (default: 1)"
     )
     parser.add_argument(
         "--transaction",
         choices=("commit", "rollback", "unknown"),
-        help="send half messages, and end each of them so; not with --batch",
+        help="send half messages, and end each transaction in this state; not with --batch",
     )
     parser.add_argument(
         "--in-flight", type=positive_int, default=1, metavar="N", help="requests at a time (default: 1)"
     )
-    parser.add_argument("--rate", type=positive_factor, metavar="R", help="at most R messages per second")
+    parser.add_argument(
+        "--rate", type=positive_factor, metavar="R", help="send at most R messages per second"
+    )
     parser.add_argument(
         "--profile",
         choices=list(Profile),
@@ -84,13 +88,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="release to imitate (default: %(default)s)",
     )
     add_serialize_type_argument(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     add_process_arguments(parser)
     parser.set_defaults(log_level="warning")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send, and return the exit code: 130 when stopped before everything was sent."""
+    """Send the messages, and return the exit code: 130 if the command was stopped before all were sent."""
     from rewindmq.client.cli.output import make_report
     from rewindmq.protocol.remoting.process.runner import run_work
 
@@ -112,7 +116,7 @@ async def _produce(
 
     if arguments.transaction and arguments.batch > 1:
         raise ClientError("--transaction and --batch do not go together")
-    # The send that fails for want of a route tells why.
+    # A send without a route fails with the reason, so the log need not repeat it.
     route_log(is_silent=True)
     options: dict[str, Any] = {
         "runtime": runtime,
@@ -124,20 +128,20 @@ async def _produce(
         if arguments.transaction
         else Producer(arguments.group, arguments.namesrv, **options)
     )
-    async with _patience(stopping, runtime) as late:
-        run = _Run(arguments, runtime, producer, stopping, late)
+    async with _grace_period(stopping, runtime) as grace_over:
+        run = _Run(arguments, runtime, producer, stopping, grace_over)
         try:
             await producer.start()
             report.event("ready", topic=arguments.topic, group=arguments.group, client_id=producer.client_id)
             await _send_all(run, runtime, report, stopping)
         finally:
             # A broker that does not answer must not delay the end of the command.
-            await finishes_before(late, producer.shutdown())
+            await finishes_before(grace_over, producer.shutdown())
     return 0 if run.sent == arguments.count else _EXIT_INTERRUPTED
 
 
 async def _send_all(run: _Run, runtime: Runtime, report: Report, stopping: asyncio.Event) -> None:
-    """Carry out a run, and tell of it: while it goes on, and of its end."""
+    """Send all messages, and report progress and a summary."""
     from rewindmq.client.cli.output import PROGRESS_SECONDS, Ticker, wall_ms
 
     ticker = Ticker(runtime, PROGRESS_SECONDS, lambda: report.progress(run.sent), stopping)
@@ -156,37 +160,37 @@ async def _send_all(run: _Run, runtime: Runtime, report: Report, stopping: async
             ended_at=ended,
             queues=run.queue_table(),
         )
-    unanswered = f"; no answer about {run.unanswered} more, stored or not" if run.unanswered else ""
+    unanswered = f"; no response for {run.unanswered} more, which may be stored" if run.unanswered else ""
     report.line(f"sent {run.sent} messages in {(ended - started) / 1000:.2f} s{unanswered}")
 
 
 @asynccontextmanager
-async def _patience(stopping: asyncio.Event, runtime: Runtime) -> AsyncIterator[asyncio.Event]:
-    """An event that is set ``_PATIENCE`` after ``stopping``."""
-    late = asyncio.Event()
+async def _grace_period(stopping: asyncio.Event, runtime: Runtime) -> AsyncIterator[asyncio.Event]:
+    """Yield an event that is set ``_GRACE_SECONDS`` after ``stopping``."""
+    grace_over = asyncio.Event()
 
     async def watch() -> None:
         await stopping.wait()
-        runtime.timers.call_timeout(_PATIENCE, late.set)
+        runtime.timers.call_timeout(_GRACE_SECONDS, grace_over.set)
 
     watching = asyncio.get_running_loop().create_task(watch())
     try:
-        yield late
+        yield grace_over
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
 
 
 class _Run:
-    """All sends of one command; the first that fails ends it.
+    """Carries out all sends of one command. The first failed send ends the command.
 
     Args:
-        stopping: send nothing more.
-        late: wait for no answer any more.
+        stopping: once set, no further message is sent.
+        grace_over: once set, pending sends are cancelled.
 
     Attributes:
-        sent: messages that were stored.
-        unanswered: messages whose send was given up; brokers may have stored them.
+        sent: number of stored messages.
+        unanswered: number of messages whose send was cancelled; brokers may have stored them.
     """
 
     def __init__(
@@ -195,7 +199,7 @@ class _Run:
         runtime: Runtime,
         producer: Producer,
         stopping: asyncio.Event,
-        late: asyncio.Event,
+        grace_over: asyncio.Event,
     ) -> None:
         from rewindmq.client.produce.transaction_producer import TransactionProducer
 
@@ -204,24 +208,24 @@ class _Run:
         self._producer = producer
         self._transactions = producer if isinstance(producer, TransactionProducer) else None
         self._stopping = stopping
-        self._late = late
+        self._grace_over = grace_over
         self._batches = self._make_batches()
         self._started = runtime.clock.monotonic()
-        self._taken = 0
-        self._turns: set[asyncio.Event] = set()
+        self._scheduled = 0
+        self._rate_waits: set[asyncio.Event] = set()
         self._queues: dict[MessageQueue, tuple[int, int, int]] = {}
         self.sent = 0
         self.unanswered = 0
 
     async def finish(self) -> None:
-        """Send everything, or until stopped.
+        """Send all messages, or those until the command is stopped.
 
         Raises:
-            RewindMQError: of the first send that failed.
+            RewindMQError: the error of the first failed send.
         """
         loop = asyncio.get_running_loop()
         workers = [loop.create_task(self._worker()) for _ in range(self._arguments.in_flight)]
-        stop = loop.create_task(self._let_go(workers))
+        stop = loop.create_task(self._stop_workers(workers))
         try:
             await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
             for worker in workers:
@@ -232,17 +236,17 @@ class _Run:
                 task.cancel()
             await asyncio.gather(stop, *workers, return_exceptions=True)
 
-    async def _let_go(self, workers: list[asyncio.Task[None]]) -> None:
-        """Once stopped, wake the workers that wait for the rate, later those that wait for answers."""
+    async def _stop_workers(self, workers: list[asyncio.Task[None]]) -> None:
+        """When the command is stopped, wake workers that wait for the rate; later cancel pending sends."""
         await self._stopping.wait()
-        for turn in self._turns:
-            turn.set()
-        await self._late.wait()
+        for wait in self._rate_waits:
+            wait.set()
+        await self._grace_over.wait()
         for worker in workers:
             worker.cancel()
 
     def queue_table(self) -> list[dict[str, object]]:
-        """What went where."""
+        """Return sent messages per queue: count, first and last offset."""
         return [
             {
                 "broker": queue.broker_name,
@@ -297,19 +301,19 @@ class _Run:
         rate = self._arguments.rate
         if not rate:
             return
-        due = self._started + self._taken / rate
-        self._taken += count
+        due = self._started + self._scheduled / rate
+        self._scheduled += count
         left = due - self._runtime.clock.monotonic()
         if left <= 0 or self._stopping.is_set():
             return
-        turn = asyncio.Event()
-        self._turns.add(turn)
-        timer = self._runtime.timers.call_later(left, turn.set)
+        wait = asyncio.Event()
+        self._rate_waits.add(wait)
+        timer = self._runtime.timers.call_later(left, wait.set)
         try:
-            await turn.wait()
+            await wait.wait()
         finally:
             timer.cancel()
-            self._turns.discard(turn)
+            self._rate_waits.discard(wait)
 
     def _note(self, result: SendResult, count: int) -> None:
         self.sent += count

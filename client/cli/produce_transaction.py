@@ -1,4 +1,4 @@
-"""What ``rewindmq produce --transaction`` answers: the same about every message."""
+"""The producer of ``rewindmq produce --transaction``: it ends every transaction in the same state."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _STATES: Final = {
 }
 
 
-class _Always:
-    """A listener that has no transaction."""
+class _FixedStateListener:
+    """A transaction listener that returns the same state for every message."""
 
     def __init__(self, state: LocalTransactionState) -> None:
         self._state = state
@@ -29,5 +29,5 @@ class _Always:
 
 
 def transaction_producer(word: str, group: str, namesrv: str | None, **options: Any) -> TransactionProducer:
-    """A producer that ends every transaction the way ``word`` says."""
-    return TransactionProducer(group, namesrv, listener=_Always(_STATES[word]), **options)
+    """Return a producer that ends every transaction in the state ``word``: commit, rollback or unknown."""
+    return TransactionProducer(group, namesrv, listener=_FixedStateListener(_STATES[word]), **options)

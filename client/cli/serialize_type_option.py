@@ -1,4 +1,4 @@
-"""``--serialize-type``: how a command writes the headers of its requests (docs/spec/protocol.md 2)."""
+"""``--serialize-type``: the serialization type of a command's requests (docs/spec/protocol.md 2)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def chosen_serialize_type(arguments: argparse.Namespace) -> SerializeType | None
 
 
 class _RefuseOldName(argparse.Action):
-    """End the command with an error that says the option's present name."""
+    """Ends the command with an error that names the option's present name."""
 
     def __call__(
         self,

@@ -22,7 +22,7 @@ from tools.suite import pytest_run
 from tools.suite.groups import CHOSEN, DEFAULT, FULL, Group
 from tools.suite.machine import JDK, Tool
 from tools.suite.outcome import Outcome, Verdict
-from tools.suite.pytest_run import INTERRUPTED, NO_TESTS, PASSED, GroupResult, PytestRun
+from tools.suite.pytest_run import INTERRUPTED, NO_TESTS, PASSED, GroupResult, PytestRun, processes
 from tools.suite.running import run_groups, split
 from tools.suite.summary import NotRun, exit_code, summary
 from tools.suite.type_check import checking_types
@@ -111,6 +111,14 @@ def test_the_processes_of_a_spread_group_share_one_turn(suite: Path, monkeypatch
         for group in (Group("real", "good", (JDK,), is_spread=True), Group("ours", "good", is_spread=True)):
             PytestRun(group, PLUGIN, suite, output).stop()
     assert taken == ["turn"]
+
+
+@pytest.mark.parametrize(("cores", "default", "interop"), [(1, 2, 1), (2, 3, 2), (4, 4, 4), (64, 4, 4)])
+def test_a_group_whose_tests_wait_has_more_processes_than_cores(
+    cores: int, default: int, interop: int
+) -> None:
+    spread = [group for group in CHOSEN if group.is_spread]
+    assert [processes(group, cores) for group in (*DEFAULT, *spread)] == [default, interop]
 
 
 def matched(groups: Iterable[Group], markers: frozenset[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """``python -m tools.suite``: what ``scripts/test`` runs after lint. Types are checked while the tests run.
 
-    scripts/test                 the default group, a file of tests to each free core (four at most)
+    scripts/test                 the default group, a file at a time in each of up to four processes
     scripts/test --chosen        the chosen part of the long and interop groups, as CI runs it
     scripts/test --full          everything: default, long and interop, every seed and case; hours
     scripts/test --long          the long group with every seed and case

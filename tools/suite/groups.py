@@ -17,6 +17,7 @@ class Group:
         marker: pytest's ``-m`` expression.
         needs: a machine without one of these does not run the group.
         is_spread: whether the tests of several files run at the same time, in a process for each core.
+        more_processes: how many processes more than cores a spread group has: their tests wait, too.
         is_beside: whether it runs beside the groups that are not, from their beginning on.
         niceness: lowers the priority of its processes: 0 to 19.
     """
@@ -25,11 +26,12 @@ class Group:
     marker: str
     needs: tuple[Tool, ...] = ()
     is_spread: bool = False
+    more_processes: int = 0
     is_beside: bool = False
     niceness: int = 0
 
 
-DEFAULT: Final = (Group("default", "not long and not interop", is_spread=True),)
+DEFAULT: Final = (Group("default", "not long and not interop", is_spread=True, more_processes=1),)
 # What waits for nothing takes only the time that is left over.
 _COMPUTING: Final = 19
 _SPARK: Final = 10

@@ -23,7 +23,8 @@ from tools.suite.outcome import Outcome, read_outcomes
 PASSED: Final = 0
 INTERRUPTED: Final = 2
 NO_TESTS: Final = 5
-_SPREAD: Final = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")
+# Each process collects all tests first: with more of them, that costs more than they save.
+_MOST_PROCESSES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class PytestRun:
         self._outcomes = directory / f"{group.name}.jsonl"
         command = [sys.executable, "-m", "pytest", "-m", group.marker, "--outcomes", str(self._outcomes)]
         if group.is_spread and not _is_one_process(arguments):
-            command += _SPREAD
+            command += ["-n", str(processes(group, _cores())), "--dist", "loadfile"]
             if JDK in group.needs:
                 # One turn for all its processes: with one for each, two runs could wait for each other.
                 take_turn()
@@ -96,6 +97,18 @@ class PytestRun:
         # A thread: pytest may end long before the caller asks for its result.
         self._process.wait()
         self._ended = time.monotonic()
+
+
+def processes(group: Group, cores: int) -> int:
+    """Return how many processes share the tests of a spread group on a machine with so many cores."""
+    return min(cores + group.more_processes, _MOST_PROCESSES)
+
+
+def _cores() -> int:
+    """Return how many cores this process may use, where the system says so; else how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _is_one_process(arguments: Sequence[str]) -> bool:

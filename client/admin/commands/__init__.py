@@ -1,1 +1,1 @@
-"""mqadmin's commands, one module each: same names, flags, columns and widths as RocketMQ 4.9.4's tool."""
+"""mqadmin's commands, a module each, with the names, flags, columns and widths of RocketMQ 4.9.4's tool."""

@@ -1,4 +1,4 @@
-"""The options by which a command is pointed at one broker or at the masters of a cluster."""
+"""Options that name a command's brokers: one broker, or all masters of a cluster."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ if TYPE_CHECKING:
 
 
 def add_broker_target(parser: argparse.ArgumentParser) -> None:
-    """Define ``-b`` and ``-c``, of which one has to be given."""
+    """Define ``-b`` and ``-c``; the operator must give one of them."""
     target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("-b", "--brokerAddr", metavar="HOST:PORT", help="at this broker")
-    target.add_argument("-c", "--clusterName", metavar="NAME", help="at every master of this cluster")
+    target.add_argument("-b", "--brokerAddr", metavar="HOST:PORT", help="address of one broker")
+    target.add_argument("-c", "--clusterName", metavar="NAME", help="all masters of this cluster")
 
 
 async def addressed_brokers(admin: AdminClient, arguments: argparse.Namespace) -> list[str]:
-    """The addresses of the brokers meant; ClientError when the cluster has no master."""
+    """Return the addresses of the brokers that the options name.
+
+    Raises:
+        ClientError: the cluster does not exist, or has no master.
+    """
     if arguments.brokerAddr is not None:
         return [arguments.brokerAddr.strip()]
     return [address for _, address in await admin.master_addresses(arguments.clusterName.strip())]

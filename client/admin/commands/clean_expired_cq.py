@@ -1,4 +1,4 @@
-"""cleanExpiredCQ: remove queues that have no message left."""
+"""cleanExpiredCQ: remove the ConsumeQueues that have no message left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cleanUnusedTopic: remove the queues of topics that are not configured any more."""
+"""cleanUnusedTopic: remove the ConsumeQueues of topics that a broker no longer has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 COMMAND: Final = Command(
     "cleanUnusedTopic",
-    "Remove the queues of topics that are gone.",
+    "Remove the queues of topics that a broker no longer has.",
     "-c DefaultCluster",
     add_broker_target,
     _execute,

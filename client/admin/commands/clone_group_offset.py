@@ -1,4 +1,4 @@
-"""cloneGroupOffset: give one group the stored offsets of another."""
+"""cloneGroupOffset: copy the stored offsets of one group to another."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ if TYPE_CHECKING:
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--srcGroup", required=True, metavar="GROUP", help="the group to copy from")
     parser.add_argument("-d", "--destGroup", required=True, metavar="GROUP", help="the group to copy to")
-    parser.add_argument("-t", "--topic", help="in this topic only")
+    parser.add_argument("-t", "--topic", help="copy only the offsets in this topic")
     parser.add_argument(
-        "--all-topics", action="store_true", help="in every topic the source has offsets for, but its retries"
+        "--all-topics", action="store_true", help="copy all offsets of the source except its retry topic's"
     )
-    parser.add_argument(
-        "-o", "--offline", metavar="true|false", help="accepted and not looked at, as in mqadmin"
-    )
+    parser.add_argument("-o", "--offline", metavar="true|false", help="ignored, as in mqadmin")
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     if (arguments.topic is None) == (not arguments.all_topics):
-        raise ClientError("say which topic with -t, or --all-topics")
+        raise ClientError("name a topic with -t, or give --all-topics, but not both")
     source, destination = arguments.srcGroup.strip(), arguments.destGroup.strip()
     topic = None if arguments.topic is None else arguments.topic.strip()
     result = await admin.clone_group_offset(source, destination, topic)
@@ -44,7 +42,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 COMMAND: Final = Command(
     "cloneGroupOffset",
-    "Give a consumer group the stored offsets of another, in one topic or in all.",
+    "Copy the stored offsets of one consumer group to another, in one topic or all.",
     "-s my_group -d its_copy -t TopicTest",
     _add_arguments,
     _execute,

@@ -1,4 +1,4 @@
-"""clusterList: the brokers and their load."""
+"""clusterList: list the brokers and their load."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _log = logging.getLogger(__name__)
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-m", "--moreStats", action="store_true", help="messages in and out, yesterday and today"
+        "-m",
+        "--moreStats",
+        action="store_true",
+        help="show the messages in and out of yesterday and today instead",
     )
     parser.add_argument(
         "-i", "--interval", type=positive_int, metavar="SECONDS", help="repeat until interrupted"
@@ -64,7 +67,7 @@ async def _list(admin: AdminClient, more_stats: bool) -> Printed:
 
 
 async def _stats(admin: AdminClient, address: str) -> Mapping[str, str]:
-    """What the broker reports; nothing when it does not answer, so that the others are still listed."""
+    """Return the broker's figures; none if it does not answer, so that the other brokers are still listed."""
     try:
         return await admin.fetch_broker_runtime_stats(address)
     except RewindMQError as error:
@@ -75,7 +78,7 @@ async def _stats(admin: AdminClient, address: str) -> Mapping[str, str]:
 def _load_row(
     cluster: str, name: str, broker_id: int, address: str, stats: Mapping[str, str], now_ms: int
 ) -> str:
-    # -1 means that the log is empty; mqadmin prints the hours since 1970 then.
+    # -1 means an empty commit log. This command prints 0 hours then, mqadmin the hours since 1970.
     earliest = _number(stats.get("earliestMessageTimeStamp", "-1"))
     hours = (now_ms - earliest) / _MS_PER_HOUR if earliest >= 0 else 0.0
     return _row(

@@ -1,4 +1,4 @@
-"""What a command is, and what it prints."""
+"""Command and Printed: the definition of a command, and a piece of its output."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """One piece of a command's output, in both forms.
+    """A piece of a command's output, as text and as JSON.
 
     Attributes:
-        lines: as mqadmin prints them.
-        data: the same for ``--json``.
+        lines: the lines that mqadmin prints.
+        data: the value for ``--json``; None prints nothing.
     """
 
     lines: list[str]
@@ -27,14 +27,14 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command of the tool.
+    """A command of ``rewindmq admin``.
 
     Attributes:
         name: mqadmin's name.
         summary: one line for the list of commands.
-        example: what to type, without ``rewindmq admin <name>``.
-        add_arguments: defines its own options.
-        execute: does it, and yields output piece by piece; raises ``RewindMQError``.
+        example: example options, without ``rewindmq admin <name>``.
+        add_arguments: defines the options that only this command has.
+        execute: runs the command, and yields its output piece by piece; raises ``RewindMQError``.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Command:
 
 
 def true_or_false(text: str) -> bool:
-    """Read a Java boolean option, for argparse; unlike Java, what is neither is refused."""
+    """Parse ``true`` or ``false`` for argparse; refuse any other text, which Java takes for false."""
     try:
         return {"true": True, "false": False}[text.strip().lower()]
     except KeyError:
@@ -53,5 +53,5 @@ def true_or_false(text: str) -> bool:
 
 
 def java_bool(value: bool) -> str:
-    """A boolean as Java prints it."""
+    """Format a boolean as Java prints it."""
     return "true" if value else "false"

@@ -1,4 +1,4 @@
-"""consumerConnection: the members of a group and what they subscribe to."""
+"""consumerConnection: show the consumers of a group and their subscriptions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-g", "--consumerGroup", required=True, metavar="GROUP", help="consumer group")
-    parser.add_argument("-b", "--brokerAddr", metavar="HOST:PORT", help="ask this broker only")
+    parser.add_argument("-b", "--brokerAddr", metavar="HOST:PORT", help="ask only this broker")
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
@@ -61,7 +61,7 @@ def _client_row(client_id: str, address: str, language: str, version: str) -> st
 
 COMMAND: Final = Command(
     "consumerConnection",
-    "Show the members of a consumer group and their subscriptions.",
+    "Show the consumers of a group and their subscriptions.",
     "-g my_group",
     _add_arguments,
     _execute,

@@ -1,4 +1,4 @@
-"""consumerProgress: how far one group is, or all of them."""
+"""consumerProgress: show the offsets and the lag of one group, or of all groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-g", "--groupName", metavar="GROUP", help="one consumer group (default: all, one line each)"
+        "-g", "--groupName", metavar="GROUP", help="one consumer group (default: all groups, a line each)"
     )
     parser.add_argument(
         "-s",
@@ -30,7 +30,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=true_or_false,
         default=False,
         metavar="true|false",
-        help="with the address of the client that holds each queue (default: false)",
+        help="show the IP address of the consumer that owns each queue (default: false)",
     )
 
 
@@ -97,7 +97,10 @@ async def _one_group(admin: AdminClient, group: str, show_client_ip: bool) -> Pr
 
 
 async def _owners(admin: AdminClient, group: str) -> dict[MessageQueue, str]:
-    """The IP of the client that holds each queue; empty when the group or its clients do not answer."""
+    """Return the IP address of the consumer that owns each queue.
+
+    After an error the table has only the consumers that were asked before.
+    """
     owners = {}
     try:
         connection = await admin.examine_consumer_connection_info(group)
@@ -136,7 +139,7 @@ async def _summary(admin: AdminClient, group: str) -> Printed:
 
 
 def _describe(connection: ConsumerConnection) -> tuple[int, str, str, str]:
-    """Members, their lowest version, PULL or PUSH, and for PUSH the message model."""
+    """Return the number of consumers, their lowest version, PULL or PUSH, and for PUSH the message model."""
     from rewindmq.protocol.body.heartbeat import ConsumeType
     from rewindmq.protocol.version import version_name
 
@@ -148,7 +151,7 @@ def _describe(connection: ConsumerConnection) -> tuple[int, str, str, str]:
 
 def _queue_row(*columns: Any) -> str:
     topic, broker, queue_id, broker_offset, consumer_offset, client, diff, last = columns
-    # One space, not two, follows the client's column in mqadmin.
+    # mqadmin puts one space after the client's column, two after the others.
     owner = "" if client is None else f"{client:<20} "
     return (
         f"{topic:<64}  {broker:<32}  {queue_id!s:<4}  {broker_offset!s:<20}  {consumer_offset!s:<20}  "
@@ -162,5 +165,9 @@ def _group_row(*columns: Any) -> str:
 
 
 COMMAND: Final = Command(
-    "consumerProgress", "Show how far consumer groups are.", "-g my_group", _add_arguments, _execute
+    "consumerProgress",
+    "Show the offsets and the lag of consumer groups.",
+    "-g my_group",
+    _add_arguments,
+    _execute,
 )

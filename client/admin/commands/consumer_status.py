@@ -1,4 +1,4 @@
-"""consumerStatus: what each member of a group is doing, and whether they agree."""
+"""consumerStatus: show the running info of a group's consumers, and compare their subscriptions."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ if TYPE_CHECKING:
     from rewindmq.protocol.body.connection import Connection
     from rewindmq.protocol.body.running_info import ConsumerRunningInfo
 
-# What may stand in a file's name; client ids are what their clients like.
-_UNFIT: Final = re.compile(r"[^A-Za-z0-9_.@#-]|^\.")
+# A client chooses its id, so it may contain characters that are unsafe in a file name.
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.@#-]|^\.")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-g", "--consumerGroup", required=True, metavar="GROUP", help="consumer group")
-    parser.add_argument("-i", "--clientId", metavar="ID", help="show what this member tells")
-    parser.add_argument("-b", "--brokerAddr", metavar="HOST:PORT", help="ask this broker for the members")
+    parser.add_argument("-i", "--clientId", metavar="ID", help="show the running info of only this consumer")
     parser.add_argument(
-        "-s", "--jstack", action="store_true", help="have members tell where their tasks and threads are"
+        "-b", "--brokerAddr", metavar="HOST:PORT", help="ask this broker for the list of consumers"
+    )
+    parser.add_argument(
+        "-s", "--jstack", action="store_true", help="include the stacks of the consumers' tasks and threads"
     )
     parser.add_argument(
         "-d",
         "--directory",
         type=Path,
         metavar="DIR",
-        help="write what each member tells into DIR, a file each (default: nothing is written)",
+        help="write each consumer's running info to a file in DIR (default: write no files)",
     )
 
 
@@ -53,19 +55,19 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     yield Printed([_row("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")], None)
     consumers = sorted(connection.connection_set, key=lambda consumer: consumer.client_id)
     for index, consumer in enumerate(consumers, 1):
-        yield await _ask(admin, arguments, index, consumer, infos)
+        yield await _consumer_row(admin, arguments, index, consumer, infos)
     if infos:
-        yield _judge(infos, admin.runtime.clock.now_ms())
+        yield _analyze(infos, admin.runtime.clock.now_ms())
 
 
-async def _ask(
+async def _consumer_row(
     admin: AdminClient,
     arguments: argparse.Namespace,
     index: int,
     consumer: Connection,
     infos: dict[str, ConsumerRunningInfo],
 ) -> Printed:
-    """One consumer's row; what it told goes into ``infos``."""
+    """Ask one consumer for its running info, put it into ``infos``, and return the consumer's row."""
     from rewindmq.client.admin.running_info_report import format_running_info
     from rewindmq.protocol.version import version_name
 
@@ -85,7 +87,7 @@ async def _ask(
     return Printed([_row(index, client_id, version, place)], {**_data(client_id, info), "version": version})
 
 
-def _judge(infos: dict[str, ConsumerRunningInfo], now_ms: int) -> Printed:
+def _analyze(infos: dict[str, ConsumerRunningInfo], now_ms: int) -> Printed:
     from rewindmq.client.admin.running_info_report import find_trouble, have_same_subscriptions
 
     if not have_same_subscriptions(infos, now_ms):
@@ -97,7 +99,7 @@ def _judge(infos: dict[str, ConsumerRunningInfo], now_ms: int) -> Printed:
 
 
 def _write(directory: Path, client_id: str, lines: list[str]) -> Path:
-    path = directory / _UNFIT.sub("_", client_id)
+    path = directory / _UNSAFE.sub("_", client_id)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(lines) + "\n")
@@ -136,7 +138,7 @@ def _row(index: object, client_id: str, version: str, last: str) -> str:
 
 COMMAND: Final = Command(
     "consumerStatus",
-    "Show what each member of a consumer group is doing, and whether they subscribe to the same.",
+    "Show the running info of a group's consumers, and whether their subscriptions are the same.",
     "-g my_group",
     _add_arguments,
     _execute,

@@ -1,4 +1,4 @@
-"""deleteExpiredCommitLog: delete what is older than fileReservedTime now."""
+"""deleteExpiredCommitLog: delete files older than fileReservedTime now."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 COMMAND: Final = Command(
     "deleteExpiredCommitLog",
-    "Delete what is older than fileReservedTime now.",
+    "Delete files older than fileReservedTime now.",
     "-c DefaultCluster",
     add_broker_target,
     _execute,

@@ -1,4 +1,4 @@
-"""deleteSubGroup: forget a consumer group, and with a cluster also its retry and dead-letter topics."""
+"""deleteSubGroup: delete a consumer group; with ``-c`` also its retry and dead-letter topics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=true_or_false,
         default=False,
         metavar="true|false",
-        help="remove its offsets, too (default: false)",
+        help="delete the group's offsets, too (default: false)",
     )
 
 
@@ -48,7 +48,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 COMMAND: Final = Command(
     "deleteSubGroup",
-    "Forget a consumer group.",
+    "Delete a consumer group.",
     "-c DefaultCluster -g GroupTest -r true",
     _add_arguments,
     _execute,

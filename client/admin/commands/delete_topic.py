@@ -1,4 +1,4 @@
-"""deleteTopic: forget a topic at a cluster's brokers and at the name servers."""
+"""deleteTopic: delete a topic at a cluster's masters and at the name servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-c", "--clusterName", metavar="NAME", required=True, help="at this cluster's brokers"
+        "-c", "--clusterName", metavar="NAME", required=True, help="all masters of this cluster"
     )
     parser.add_argument("-t", "--topic", required=True, help="topic name")
 
@@ -30,7 +30,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 COMMAND: Final = Command(
     "deleteTopic",
-    "Forget a topic at brokers and name servers.",
+    "Delete a topic at brokers and name servers.",
     "-c DefaultCluster -t TopicTest",
     _add_arguments,
     _execute,

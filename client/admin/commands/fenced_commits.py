@@ -1,4 +1,4 @@
-"""fencedCommits: the commits that fenced resets have overtaken."""
+"""fencedCommits: list the commits that came too late for a fenced reset."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _COLUMNS: Final = (
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-g", "--group", help="of this consumer group only")
-    parser.add_argument("-t", "--topic", help="in this topic only")
-    parser.add_argument("-b", "--brokerAddr", metavar="HOST:PORT", help="at this broker only")
+    parser.add_argument("-g", "--group", help="only commits of this consumer group")
+    parser.add_argument("-t", "--topic", help="only commits in this topic")
+    parser.add_argument("-b", "--brokerAddr", metavar="HOST:PORT", help="ask only this broker")
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
@@ -74,7 +74,7 @@ def _fields(commit: FencedCommit) -> dict[str, Any]:
 
 COMMAND: Final = Command(
     "fencedCommits",
-    "List the commits that came too late for a fenced reset, and were not stored.",
+    "List the commits that brokers did not store because they came too late for a fenced reset.",
     "-g my_group -t TopicTest",
     _add_arguments,
     _execute,

@@ -1,4 +1,4 @@
-"""getBrokerConfig: the configuration of a broker, or of each master of a cluster, as it counts now."""
+"""getBrokerConfig: show the present configuration of a broker, or of each master of a cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 COMMAND: Final = Command(
     "getBrokerConfig",
-    "Show the configuration of brokers as it counts now.",
+    "Show the present configuration of brokers.",
     "-c DefaultCluster",
     add_broker_target,
     _execute,

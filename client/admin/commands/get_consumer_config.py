@@ -1,4 +1,4 @@
-"""getConsumerConfig: a consumer group's settings at each broker that has it."""
+"""getConsumerConfig: show a consumer group's settings at each broker that has them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def fields_of(group: SubscriptionGroupConfig) -> dict[str, Any]:
-    """The settings by RocketMQ's names."""
+    """Return the settings by RocketMQ's field names."""
     import msgspec
 
     return dict(msgspec.to_builtins(group))
@@ -32,7 +32,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     for broker_name, broker in sorted(info.broker_addr_table.items()):
         if not broker.broker_addrs:
             continue
-        # The master, or else a slave, which has copied the groups (``BrokerData#selectBrokerAddr``).
+        # The master, else a slave, which copies its master's groups (``BrokerData#selectBrokerAddr``).
         address = broker.broker_addrs[min(broker.broker_addrs)]
         group = (await admin.subscription_groups(address)).get(name)
         if group is None:

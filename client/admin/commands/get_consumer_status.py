@@ -1,4 +1,4 @@
-"""getConsumerStatus: the offsets that a group's members have in memory."""
+"""getConsumerStatus: show the offsets that a group's consumers have in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-g", "--group", required=True, help="consumer group")
     parser.add_argument("-t", "--topic", required=True, help="topic name")
-    parser.add_argument("-i", "--originClientId", metavar="ID", help="ask this member only")
+    parser.add_argument("-i", "--originClientId", metavar="ID", help="ask only this consumer")
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
@@ -45,7 +45,7 @@ def _row(client_id: str, broker: str, queue_id: object, offset: object) -> str:
 
 COMMAND: Final = Command(
     "getConsumerStatus",
-    "Ask the members of a consumer group where they stand in a topic, committed or not.",
+    "Show the offsets in the memory of a group's consumers, committed or not.",
     "-g my_group -t TopicTest",
     _add_arguments,
     _execute,

@@ -1,4 +1,4 @@
-"""A message as the query commands show it."""
+"""Formats a message for the query commands."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rewindmq.client.admin.timestamp import format_milliseconds
 if TYPE_CHECKING:
     from rewindmq.protocol.message import MessageExt
 
-# The printf format of mqadmin's details.
+# mqadmin formats a label as %-20s.
 _LABEL_WIDTH: Final = 20
 
 
 def details(message: MessageExt) -> dict[str, object]:
-    """What mqadmin prints of a message, by label."""
+    """Return the values that mqadmin prints for a message, by label."""
     properties = ", ".join(f"{name}={value}" for name, value in message.properties.items())
     return {
         "Topic": message.topic,
@@ -35,7 +35,7 @@ def details(message: MessageExt) -> dict[str, object]:
 
 
 def data(message: MessageExt) -> dict[str, Any]:
-    """The same for ``--json``."""
+    """Return a message's fields for ``--json``."""
     return {
         "msgId": message.msg_id,
         "offsetMsgId": message.offset_message_id,
@@ -56,5 +56,5 @@ def data(message: MessageExt) -> dict[str, Any]:
 
 
 def lines(shown: dict[str, object]) -> list[str]:
-    """The block of one message, an empty line behind it."""
+    """Return the lines of one message, with an empty line at the end."""
     return [*(f"{label + ':':<{_LABEL_WIDTH}} {value}" for label, value in shown.items()), ""]

@@ -1,4 +1,4 @@
-"""queryMsgById: the message at the place that an offset message id names; or have a consumer take it."""
+"""queryMsgById: show the message with an offset message id, or pass it to a consumer's listener."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "-g",
         "--consumerGroup",
         metavar="GROUP",
-        help="with -d: have a member's listener take the message",
+        help="with -d: pass the message to the listener of a consumer of this group",
     )
-    parser.add_argument("-d", "--clientId", metavar="ID", help="with -g: which member")
+    parser.add_argument("-d", "--clientId", metavar="ID", help="with -g: the consumer's client id")
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     if (arguments.consumerGroup is None) != (arguments.clientId is None):
-        raise ClientError("-g and -d go together: the group, and which of its members")
+        raise ClientError("-g and -d go together: the group, and the client id of one of its consumers")
     for text in arguments.msgId.split(","):
         if arguments.clientId is not None:
-            yield await _hand_over(admin, arguments, text.strip())
+            yield await _consume_directly(admin, arguments, text.strip())
             continue
         message = await admin.view_message(text.strip())
         shown = {"OffsetID": message.offset_message_id, **details(message)}
         yield Printed(lines(shown), data(message))
 
 
-async def _hand_over(admin: AdminClient, arguments: argparse.Namespace, message_id: str) -> Printed:
+async def _consume_directly(admin: AdminClient, arguments: argparse.Namespace, message_id: str) -> Printed:
     group, client_id = arguments.consumerGroup.strip(), arguments.clientId.strip()
     result = await admin.consume_message_directly(group, client_id, message_id)
     line = (
@@ -47,7 +47,7 @@ async def _hand_over(admin: AdminClient, arguments: argparse.Namespace, message_
         f" autoCommit={java_bool(result.auto_commit)}, consumeResult={result.consume_result},"
         f" remark={result.remark or 'null'}, spentTimeMills={result.spent_time_mills}]"
     )
-    told = {
+    fields = {
         "msgId": message_id,
         "consumeResult": str(result.consume_result),
         "remark": result.remark,
@@ -55,12 +55,12 @@ async def _hand_over(admin: AdminClient, arguments: argparse.Namespace, message_
         "autoCommit": result.auto_commit,
         "spentTimeMills": result.spent_time_mills,
     }
-    return Printed([line], told)
+    return Printed([line], fields)
 
 
 COMMAND: Final = Command(
     "queryMsgById",
-    "Show the message that an offset message id names.",
+    "Show the message with an offset message id.",
     "-i 7F00000100002A9F0000000000000000",
     _add_arguments,
     _execute,

@@ -1,4 +1,4 @@
-"""queryMsgByKey: the messages sent under a business key."""
+"""queryMsgByKey: list the messages with a key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-t", "--topic", required=True, help="topic name")
-    parser.add_argument("-k", "--msgKey", required=True, metavar="KEY", help="one of the message's keys")
+    parser.add_argument("-k", "--msgKey", required=True, metavar="KEY", help="one of the messages' keys")
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
@@ -40,7 +40,7 @@ def _row(message_id: str, queue_id: object, offset: object) -> str:
 
 COMMAND: Final = Command(
     "queryMsgByKey",
-    "List the messages that were sent under a key.",
+    "List the messages with a key.",
     "-t TopicTest -k order-4711",
     _add_arguments,
     _execute,

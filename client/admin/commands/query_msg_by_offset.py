@@ -1,4 +1,4 @@
-"""queryMsgByOffset: the message at one place of a queue."""
+"""queryMsgByOffset: show the message at one offset of a queue."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-t", "--topic", required=True, help="topic name")
-    parser.add_argument("-b", "--brokerName", required=True, metavar="NAME", help="the queue's broker")
-    parser.add_argument("-i", "--queueId", type=int, required=True, metavar="ID", help="the queue")
+    parser.add_argument(
+        "-b", "--brokerName", required=True, metavar="NAME", help="name of the queue's broker"
+    )
+    parser.add_argument("-i", "--queueId", type=int, required=True, metavar="ID", help="queue id")
     parser.add_argument("-o", "--offset", type=int, required=True, metavar="N", help="offset in the queue")
 
 
@@ -31,7 +33,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 COMMAND: Final = Command(
     "queryMsgByOffset",
-    "Show the message at one place of a queue.",
+    "Show the message at one offset of a queue.",
     "-t TopicTest -b broker-a -i 0 -o 7",
     _add_arguments,
     _execute,

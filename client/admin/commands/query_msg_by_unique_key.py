@@ -1,4 +1,4 @@
-"""queryMsgByUniqueKey: a message by the id its producer gave it."""
+"""queryMsgByUniqueKey: show the message with the unique id that its producer gave it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-i", "--msgId", required=True, metavar="ID", help="the id the producer printed")
+    parser.add_argument(
+        "-i", "--msgId", required=True, metavar="ID", help="the message id that the producer printed"
+    )
     parser.add_argument("-t", "--topic", required=True, help="topic name")
     parser.add_argument(
         "-a",
         "--showAll",
         action="store_true",
-        help="show every message of that id, not the oldest alone (at most 32 of a broker)",
+        help="show all messages with that id, at most 32 of each broker (default: only the oldest)",
     )
 
 
@@ -34,7 +36,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 COMMAND: Final = Command(
     "queryMsgByUniqueKey",
-    "Show the message with the id its producer gave it.",
+    "Show the message with the unique id that its producer gave it.",
     "-t TopicTest -i 7F0000010BB014DAD5DC0A1B2C3D0000",
     _add_arguments,
     _execute,

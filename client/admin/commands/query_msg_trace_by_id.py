@@ -1,4 +1,4 @@
-"""queryMsgTraceById: who sent a message and who consumed it, as far as they were traced."""
+"""queryMsgTraceById: show the traced sends, listener calls and transaction ends of a message."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ _SUB_TITLES: Final = ("#Type", "#ConsumerGroup", "#ClientHost", "#ConsumerTime",
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-i", "--msgId", required=True, metavar="ID", help="the id the producer printed")
+    parser.add_argument(
+        "-i", "--msgId", required=True, metavar="ID", help="the message id that the producer printed"
+    )
     parser.add_argument(
         "-t",
         "--traceTopic",
         default="RMQ_SYS_TRACE_TOPIC",
-        help="where traces are (default: RMQ_SYS_TRACE_TOPIC)",
+        help="trace topic (default: RMQ_SYS_TRACE_TOPIC)",
     )
 
 
@@ -64,7 +66,7 @@ def _data(line: TraceLine) -> dict[str, Any]:
 
 COMMAND: Final = Command(
     "queryMsgTraceById",
-    "Show who sent a message and who consumed it.",
+    "Show which clients sent and consumed a message, if they were traced.",
     "-i 7F0000010BB014DAD5DC0A1B2C3D0000",
     _add_arguments,
     _execute,

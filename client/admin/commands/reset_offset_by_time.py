@@ -1,4 +1,4 @@
-"""resetOffsetByTime: move a group to a point in time, or in one queue to an offset."""
+"""resetOffsetByTime: reset a group to a point in time, or one queue to an offset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
 
 
-# By whether it is the tool of 5.x, and whether the brokers did it.
+# The start of the first line. Keys: is the profile v53, and did the brokers reset the group?
 _OPENINGS: Final = {
     (False, True): "rollback consumer offset by specified group",
     (False, False): "rollback consumer offset by specified consumerGroup",
@@ -45,14 +45,18 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "-c",
         "--cplus",
         action="store_true",
-        help="the group's clients are C++ clients; others ignore such a reset",
+        help="the group's consumers are C++ clients; other clients ignore such a reset",
     )
-    parser.add_argument("-b", "--broker", metavar="HOST:PORT", help="with -q: the queue's broker")
+    parser.add_argument("-b", "--broker", metavar="HOST:PORT", help="with -q: address of the queue's broker")
     parser.add_argument(
-        "-q", "--queue", type=_queue_id, metavar="N", help="this queue of -b only; not in classic mode"
+        "-q",
+        "--queue",
+        type=_queue_id,
+        metavar="N",
+        help="reset only this queue of broker -b; not in classic mode",
     )
     parser.add_argument(
-        "-o", "--offset", type=_offset, metavar="N", help="with -q: to this offset, whatever -s says"
+        "-o", "--offset", type=_offset, metavar="N", help="with -q: the target offset, instead of -s"
     )
     add_mode(parser)
 
@@ -65,7 +69,7 @@ def add_force(parser: argparse.ArgumentParser) -> None:
         type=true_or_false,
         default=True,
         metavar="true|false",
-        help="false moves a queue only where that moves it back (default: true)",
+        help="false: reset a queue only if that moves it back (default: true)",
     )
 
 
@@ -75,7 +79,7 @@ def add_mode(parser: argparse.ArgumentParser) -> None:
         "--mode",
         type=_mode,
         metavar="classic|server|fenced",
-        help="how to reset (default: what each broker is set to); fenced is the one that cannot be lost",
+        help="reset mode (default: each broker's resetMode); in fenced mode, brokers refuse late commits",
     )
 
 
@@ -95,7 +99,7 @@ def _offset(text: str) -> int:
 
 
 def _count(text: str, most: int) -> int:
-    # int() has a limit of its own, 4,300 digits, and other words for it.
+    # Check the length first: int() raises another error for more than 4,300 digits.
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most):
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {most}, not {text[:30]!r}")
     return int(text)
@@ -105,11 +109,11 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     group, topic, text = arguments.group.strip(), arguments.topic.strip(), arguments.timestamp.strip()
     timestamp = admin.parse_timestamp(text)
     if (arguments.queue is None) != (arguments.broker is None):
-        raise ClientError("-b and -q go together: queue numbers are each broker's own")
+        raise ClientError("-b and -q go together: each broker numbers its own queues")
     if arguments.queue is None and arguments.offset is not None:
-        raise ClientError("-o is the offset of one queue: say which with -b and -q")
+        raise ClientError("-o is the offset of one queue: name the queue with -b and -q")
     if arguments.offset is not None and not arguments.force:
-        raise ClientError("-o says where to, in either direction: -f false goes with -s alone")
+        raise ClientError("-o moves the queue in either direction: use -f false only with -s")
     if arguments.queue is not None and arguments.mode is None and admin.profile.release is Profile.V53:
         yield await _reset_queue_as_5x(admin, arguments, topic, group, timestamp)
         return
@@ -156,7 +160,7 @@ async def _reset_queue(
 async def _reset_queue_as_5x(
     admin: AdminClient, arguments: argparse.Namespace, topic: str, group: str, timestamp: int
 ) -> Printed:
-    """Under ``--profile v53``, and no mode asked for: as the tool of that release, which leaves 0 alone."""
+    """Reset one queue as RocketMQ 5's tool does: under ``--profile v53`` without ``--mode``."""
     address, queue_id = arguments.broker.strip(), arguments.queue
     reset = await admin.reset_queue_as_5x(address, topic, group, queue_id, timestamp, arguments.offset)
     heading = (
@@ -165,7 +169,9 @@ async def _reset_queue_as_5x(
     )
     lines = [heading, f"reset consumer offset to {reset.target}"]
     if reset.result is None:
-        lines.append("nothing was sent: that tool applies no offset 0; --mode server or fenced does")
+        lines.append(
+            "nothing was sent: RocketMQ 5's tool does not apply offset 0; use --mode server or --mode fenced"
+        )
     data = {
         "group": group,
         "topic": topic,
@@ -179,7 +185,7 @@ async def _reset_queue_as_5x(
 
 COMMAND: Final = Command(
     "resetOffsetByTime",
-    "Move a consumer group to a point in time, without restarting its clients.",
+    "Reset a consumer group to a point in time, without restarting its consumers.",
     "-g my_group -t TopicTest -s 2026-01-31#08:00:00:000",
     _add_arguments,
     _execute,

@@ -1,4 +1,4 @@
-"""What both reset commands share: the tables they print, the fallback, and the mode."""
+"""Shared by both reset commands: the tables they print, the fallback to a direct write, and the mode."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a reset came to.
+    """The outcome of a reset.
 
     Attributes:
-        online: the brokers did it; else the offsets were written one by one.
-        mode: see ``describe_modes``; None when they were written.
+        online: True if the brokers reset the group, False if the client wrote the stored offsets.
+        mode: see ``describe_modes``; None if the client wrote the offsets.
     """
 
     online: bool
@@ -27,13 +27,12 @@ class Outcome:
     table: Printed
 
     def mode_note(self, wanted: ResetMode | None) -> str | None:
-        """The mode, where mqadmin's own output would leave the operator in the dark.
+        """Return the note that names the mode, or None if the output is the same as mqadmin's.
 
-        That is: unless it was the classic reset, which is the only one that mqadmin of 4.x knows, and nobody
-        asked for a mode.
+        A classic reset without ``--mode`` gets no note, because mqadmin of 4.x knows no other mode.
         """
-        is_plain = wanted is None and self.mode == ResetMode.CLASSIC
-        return None if is_plain or self.mode is None else f"mode[{self.mode}]"
+        is_mqadmins = wanted is None and self.mode == ResetMode.CLASSIC
+        return None if is_mqadmins or self.mode is None else f"mode[{self.mode}]"
 
 
 async def reset_or_write(
@@ -54,7 +53,7 @@ async def reset_or_write(
 
 
 def describe_modes(result: ResetResult) -> str | None:
-    """The mode the brokers used, each broker's where they differ; None where none says."""
+    """Return the mode that the brokers used; each broker's if they differ; None if no broker names one."""
     modes = {broker: str(mode) for broker, mode in result.modes.items() if mode is not None}
     if len(set(modes.values())) <= 1:
         return next(iter(modes.values()), None)
@@ -62,7 +61,7 @@ def describe_modes(result: ResetResult) -> str | None:
 
 
 def online_table(result: ResetResult) -> Printed:
-    """mqadmin's three columns."""
+    """Return mqadmin's table of a reset by the brokers: broker, queue, target offset."""
     lines = [_online_row("#brokerName", "#queueId", "#offset")]
     data = []
     for queue, offset in result.offset_table.items():

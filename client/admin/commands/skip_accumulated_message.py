@@ -1,4 +1,4 @@
-"""skipAccumulatedMessage: move a group to the end of every queue."""
+"""skipAccumulatedMessage: reset a group to the end of every queue."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 COMMAND: Final = Command(
     "skipAccumulatedMessage",
-    "Move a consumer group past everything it has not consumed yet.",
+    "Reset a consumer group to the end of every queue.",
     "-g my_group -t TopicTest",
     _add_arguments,
     _execute,

@@ -1,4 +1,4 @@
-"""The table of commands, in the order they are listed."""
+"""COMMANDS: all commands, in the order of the list that ``rewindmq admin`` prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""topicList: all topics, on request with the groups that consume them."""
+"""topicList: list all topics, with ``-c`` also their clusters and consumer groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-c", "--clusterModel", action="store_true", help="with the cluster and the consumer groups of each"
+        "-c", "--clusterModel", action="store_true", help="show each topic's cluster and consumer groups"
     )
 
 
@@ -29,7 +29,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         topics = await admin.fetch_all_topic_list()
         yield Printed(topics, topics)
         return
-    # The one header of mqadmin whose widths are not those of its rows.
+    # In mqadmin, too, this header is narrower than its rows.
     lines = [f"{'#Cluster Name':<20}  {'#Topic':<48}  {'#Consumer Group':<48}"]
     data = []
     info = await admin.examine_broker_cluster_info()
@@ -43,7 +43,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 
 async def _describe(admin: AdminClient, info: ClusterInfo, topic: str) -> tuple[str, list[str]]:
-    """Cluster and groups of a topic; blank where a server does not tell, as mqadmin has it."""
+    """Return cluster and groups of a topic; after an error what is missing stays empty, as in mqadmin."""
     cluster = ""
     try:
         route = await admin.examine_topic_route_info(topic)

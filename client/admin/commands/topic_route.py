@@ -1,4 +1,4 @@
-"""topicRoute: where a topic lives."""
+"""topicRoute: show a topic's brokers and queue counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RULE_WIDTH: Final = 158
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-t", "--topic", required=True, help="topic name")
-    parser.add_argument("-l", "--list", action="store_true", help="a table instead of JSON")
+    parser.add_argument("-l", "--list", action="store_true", help="print a table instead of JSON")
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
@@ -55,7 +55,7 @@ def _fields(route: TopicRouteData) -> dict[str, Any]:
 
 
 def _pretty(value: object, indent: str) -> str:
-    """fastjson's pretty form: tabs, and maps keyed by numbers on one line with the keys bare."""
+    """Format as fastjson does: with tabs; maps with numbers as keys on one line, without quotes."""
     inner = indent + "\t"
     if isinstance(value, dict) and value:
         if all(isinstance(key, int) for key in value):

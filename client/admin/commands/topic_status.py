@@ -1,4 +1,4 @@
-"""topicStatus: where each queue of a topic begins and ends."""
+"""topicStatus: show minimum, maximum and last store time of each queue of a topic."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _row(broker: str, queue_id: object, minimum: object, maximum: object, update
 
 COMMAND: Final = Command(
     "topicStatus",
-    "Show first, last and newest message of each queue.",
+    "Show minimum offset, maximum offset and last store time of each queue.",
     "-t TopicTest",
     _add_arguments,
     _execute,

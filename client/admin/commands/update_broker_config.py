@@ -1,4 +1,4 @@
-"""updateBrokerConfig: change one key of a broker, or of each master of a cluster, while it runs."""
+"""updateBrokerConfig: change one key of a running broker, or of each master of a cluster."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_broker_target(parser)
-    parser.add_argument("-k", "--key", required=True, help="the key, as in broker.conf")
-    parser.add_argument("-v", "--value", required=True, help="its new value, until the broker restarts")
+    parser.add_argument("-k", "--key", required=True, help="a key of broker.conf")
+    parser.add_argument("-v", "--value", required=True, help="the new value, until the broker restarts")
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
@@ -30,7 +30,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 COMMAND: Final = Command(
     "updateBrokerConfig",
-    "Change one key of brokers while they run.",
+    "Change one configuration key of running brokers.",
     "-c DefaultCluster -k emulatedBusy -v REJECTREQUEST",
     _add_arguments,
     _execute,

@@ -19,8 +19,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     for flag, name, default, text in (
         ("-s", "--consumeEnable", True, "the group may consume"),
         ("-m", "--consumeFromMinEnable", False, "the group may start at the first message"),
-        ("-d", "--consumeBroadcastEnable", False, "the group may consume in broadcast mode"),
-        ("-a", "--notifyConsumerIdsChanged", True, "members are told of members that come and go"),
+        ("-d", "--consumeBroadcastEnable", False, "the group may consume in broadcasting mode"),
+        ("-a", "--notifyConsumerIdsChanged", True, "notify consumers when others join or leave the group"),
     ):
         parser.add_argument(
             flag,
@@ -31,10 +31,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"{text} (default: {str(default).lower()})",
         )
     for flag, name, number, text in (
-        ("-q", "--retryQueueNums", 1, "queues of its retry topic; 0: what fails is not kept"),
+        ("-q", "--retryQueueNums", 1, "queues of the retry topic; 0: failed messages are not stored"),
         ("-r", "--retryMaxTimes", 16, "retries of a message before the dead-letter topic"),
-        ("-i", "--brokerId", 0, "the broker to consume from"),
-        ("-w", "--whichBrokerWhenConsumeSlowly", 1, "the one to consume from when far behind"),
+        ("-i", "--brokerId", 0, "broker id to consume from"),
+        ("-w", "--whichBrokerWhenConsumeSlowly", 1, "broker id to consume from when far behind"),
     ):
         parser.add_argument(
             flag, name, type=int, default=number, metavar="N", help=f"{text} (default: {number})"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("-b", "--brokerAddr", metavar="HOST:PORT", help="at this broker")
-    target.add_argument("-c", "--clusterName", metavar="NAME", help="at every master of this cluster")
+    target.add_argument("-b", "--brokerAddr", metavar="HOST:PORT", help="address of one broker")
+    target.add_argument("-c", "--clusterName", metavar="NAME", help="all masters of this cluster")
     parser.add_argument("-t", "--topic", required=True, help="topic name")
     parser.add_argument(
         "-r", "--readQueueNums", type=positive_int, default=8, metavar="N", help="read queues (default: 8)"
@@ -52,7 +52,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--attributes",
         default="",
         metavar="TEXT",
-        help="+cleanup.policy=COMPACTION makes a topic of which the newest message of each key is kept",
+        help="+cleanup.policy=COMPACTION keeps only the newest message of each key",
     )
 
 
@@ -89,10 +89,10 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 
 async def _name_of(admin: AdminClient, address: str) -> str:
-    """The name of the broker at an address.
+    """Return the name of the broker at an address.
 
     Raises:
-        ClientError: the name server knows none there.
+        ClientError: the name server knows no broker at this address.
     """
     from rewindmq.protocol.errors import ClientError
 

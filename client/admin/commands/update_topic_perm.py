@@ -1,4 +1,4 @@
-"""updateTopicPerm: change who may use a topic, and nothing else of it."""
+"""updateTopicPerm: change a topic's permissions, and keep its queue counts, system flag and attributes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     else:
         wanted = [arguments.brokerAddr.strip()]
     if not wanted or not masters.keys() >= set(wanted):
-        raise ClientError(f"topic {topic!r} has no master broker there")
+        raise ClientError(f"topic {topic!r} has no master broker at that address or in that cluster")
     for address in sorted(wanted):
         queue = queues[masters[address]]
         if queue.perm == perm:
@@ -62,7 +62,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 COMMAND: Final = Command(
     "updateTopicPerm",
-    "Change who may use a topic: 2 write, 4 read, 6 both.",
+    "Change the permissions of a topic: 2 write, 4 read, 6 both.",
     "-c DefaultCluster -t TopicTest -p 4",
     _add_arguments,
     _execute,

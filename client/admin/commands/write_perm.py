@@ -1,4 +1,4 @@
-"""wipeWritePerm and addWritePerm: keep producers away from a broker, and let them come back."""
+"""wipeWritePerm and addWritePerm: remove and restore a broker's write permission."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def _execute_add(admin: AdminClient, arguments: argparse.Namespace) -> Asy
 async def _at_each_namesrv(
     admin: AdminClient, arguments: argparse.Namespace, verb: str, change: Callable[[str, str], Awaitable[int]]
 ) -> AsyncGenerator[Printed]:
-    """Change the permission at every name server; the first failure is raised after the last of them."""
+    """Change the permission at every name server, then raise the first failure."""
     broker = arguments.brokerName.strip()
     failure: RewindMQError | None = None
     for address in admin.namesrv_addresses:
@@ -49,14 +49,14 @@ async def _at_each_namesrv(
 
 WIPE_COMMAND: Final = Command(
     "wipeWritePerm",
-    "Take the write permission from a broker's topics at every name server, so that producers leave it.",
+    "Remove the write permission of a broker's topics at every name server, so that producers leave it.",
     "-b broker-a",
     _add_arguments,
     _execute_wipe,
 )
 ADD_COMMAND: Final = Command(
     "addWritePerm",
-    "Give the write permission back to a broker's topics at every name server.",
+    "Restore the write permission of a broker's topics at every name server.",
     "-b broker-a",
     _add_arguments,
     _execute_add,

@@ -1,4 +1,4 @@
-"""Fixtures of the administrator's tests."""
+"""Fixtures of the tests of the admin client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The tool's local zone is UTC."""
+    """Set the local time zone to UTC."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield

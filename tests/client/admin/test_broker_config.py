@@ -1,4 +1,4 @@
-"""getBrokerConfig, updateBrokerConfig and updateTopicPerm: what they print, and what senders make of it."""
+"""getBrokerConfig, updateBrokerConfig and updateTopicPerm: their output, and how producers react."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from rewindmq import ClientError, Message, Producer
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.profile import Profile
-from tests.client.admin.members import TOPIC
+from tests.client.admin.support import TOPIC
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
@@ -15,7 +15,7 @@ from tests.support.stage import SimStage
 pytestmark = pytest.mark.usefixtures("utc")
 
 
-def test_the_configuration_is_shown_and_changed_at_one_broker_or_all(play: RunScenario) -> None:
+def test_configuration_commands_address_one_broker_or_all_masters(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         first, second = (broker.address for broker in stage.brokers.values())
         lines = await stage.run(f"getBrokerConfig -b {first}")
@@ -42,7 +42,7 @@ def test_the_configuration_is_shown_and_changed_at_one_broker_or_all(play: RunSc
         (Profile.V53, "TIMEOUT_CLEAN_QUEUE", True),
     ],
 )
-def test_a_producer_goes_to_another_broker_where_its_release_does(
+def test_a_producer_avoids_a_busy_broker_if_its_release_does(
     play: RunScenario, profile: Profile, kind: str, goes_elsewhere: bool
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -70,7 +70,7 @@ def test_a_producer_goes_to_another_broker_where_its_release_does(
     play(scenario, brokers=2, profile=profile)
 
 
-def test_a_topic_that_may_only_be_read_at_one_broker_is_sent_to_the_other(play: RunScenario) -> None:
+def test_producers_leave_a_broker_where_the_topic_is_read_only(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2, read=3)
         first, second = (broker.address for broker in stage.brokers.values())
@@ -81,12 +81,12 @@ def test_a_topic_that_may_only_be_read_at_one_broker_is_sent_to_the_other(play: 
             assert await stage.run(f"updateTopicPerm -b {first} -t TopicTest -p 4") == [
                 f"update topic perm from 6 to 4 in {first} success."
             ]
-            # Told by the registration that follows at once, and the producer's next look at the route.
+            # The broker registers the change at once; the producer sees it with its next route look-up.
             await stage.world.sleep(40)
             queues = await producer.fetch_publish_message_queues("TopicTest")
             assert {queue.broker_name for queue in queues} == {"broker-b"}
-            kept = present(stage.brokers["broker-a"].context.topics.find("TopicTest"))
-            assert (kept.read_queue_nums, kept.write_queue_nums, kept.perm) == (3, 2, 4)
+            config = present(stage.brokers["broker-a"].context.topics.find("TopicTest"))
+            assert (config.read_queue_nums, config.write_queue_nums, config.perm) == (3, 2, 4)
         lines = await stage.run("updateTopicPerm -c DefaultCluster -t TopicTest -p 4")
         assert lines == [
             "new perm equals to the old one!",
@@ -96,7 +96,7 @@ def test_a_topic_that_may_only_be_read_at_one_broker_is_sent_to_the_other(play: 
         async with Producer("senders", stage.namesrv, runtime=runtime) as producer:
             with pytest.raises(ClientError, match="No route info of this topic"):
                 await producer.send(Message("TopicTest", b"x"))
-        with pytest.raises(ClientError, match="has no master broker there"):
+        with pytest.raises(ClientError, match="has no master broker at that address"):
             await stage.run("updateTopicPerm -b 10.0.7.7:1 -t TopicTest -p 6")
 
     play(scenario, brokers=2)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.protocol.errors import ClientError, ResponseError
-from tests.client.admin.members import GROUP, TOPIC
+from tests.client.admin.support import GROUP, TOPIC
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
 
-def test_delete_topic_asks_masters_and_name_servers_and_leaves_offsets(play: RunScenario) -> None:
+def test_delete_topic_deletes_at_masters_and_name_servers_but_keeps_offsets(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         await stage.send(2, TOPIC)
@@ -24,7 +24,7 @@ def test_delete_topic_asks_masters_and_name_servers_and_leaves_offsets(play: Run
         assert stage.brokers["broker-a"].context.offsets.query(GROUP, TOPIC, 0) == 1
         with pytest.raises(ResponseError, match="No topic route info"):
             await (await stage.admin()).examine_topic_route_info(TOPIC)
-        # The next registrations do not bring it back.
+        # The brokers' next registrations do not restore the topic.
         await stage.world.sleep(70)
         assert TOPIC not in await stage.run("topicList")
 

@@ -1,4 +1,4 @@
-"""``rewindmq admin`` as an operator runs it: options, exit codes, error lines, JSON, real processes."""
+"""``rewindmq admin`` from the command line: options, exit codes, error lines and JSON, also in processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.process import command as command_line
 
 
 class Done(NamedTuple):
-    """What a command left behind."""
+    """Exit code and output of a command."""
 
     returncode: int
     stdout: str
@@ -41,7 +41,7 @@ class Done(NamedTuple):
 
 
 def admin_process(*words: str, namesrv: str | None = None) -> Done:
-    """``rewindmq admin WORDS`` as a process."""
+    """Run ``rewindmq admin WORDS`` as a process."""
     environment = {key: value for key, value in os.environ.items() if key != "NAMESRV_ADDR"}
     if namesrv is not None:
         environment["NAMESRV_ADDR"] = namesrv
@@ -52,7 +52,7 @@ def admin_process(*words: str, namesrv: str | None = None) -> Done:
 
 
 def admin(*words: str, namesrv: str) -> Done:
-    """The same in this process, which spares the start of another."""
+    """Run ``rewindmq admin WORDS`` in this process, which is faster."""
     with (
         pytest.MonkeyPatch.context() as patch,
         contextlib.redirect_stdout(io.StringIO()) as out,
@@ -69,7 +69,7 @@ def cluster() -> Iterator[LocalCluster]:
         yield running
 
 
-def test_alone_it_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_arguments_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["admin"]) == 0
     printed = capsys.readouterr().out
     for command in COMMANDS:
@@ -129,13 +129,13 @@ def test_help_on_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "The sub command noSuchCommand not exist.\n"
 
 
-def test_without_a_name_server_it_says_so_in_one_line() -> None:
+def test_a_missing_name_server_option_is_reported_in_one_line() -> None:
     done = admin_process("topicList")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "no name server: give -n HOST:PORT, or set NAMESRV_ADDR\n"
 
 
-def test_a_name_server_that_is_not_there_is_one_line() -> None:
+def test_an_unreachable_name_server_is_reported_in_one_line() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -145,16 +145,16 @@ def test_a_name_server_that_is_not_there_is_one_line() -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_bad_time_is_one_line(cluster: LocalCluster) -> None:
+def test_an_invalid_time_is_reported_in_one_line(cluster: LocalCluster) -> None:
     done = admin(
         "resetOffsetByTime", "-g", "G", "-t", "T", "-s", "yesterday", namesrv=cluster.namesrv_address
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("'yesterday' is no time")
+    assert done.stderr.startswith("'yesterday' is not a time")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_refusal_is_code_and_text_in_one_line(cluster: LocalCluster) -> None:
+def test_a_refusal_is_reported_as_code_and_remark_in_one_line(cluster: LocalCluster) -> None:
     done = admin("topicRoute", "-t", "nowhere", namesrv=cluster.namesrv_address)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("CODE: 17  DESC: No topic route info in name server for the topic: nowhere")
@@ -178,7 +178,7 @@ def test_commands_in_any_case_with_text_or_json_output(cluster: LocalCluster) ->
 
 
 async def consume_three(namesrv: str) -> None:
-    """Send three messages, and have a group consume them and leave."""
+    """Send three messages, consume them with the group ``leavers``, and shut its consumer down."""
     runtime = system_runtime(time_scale=0.05)
     arrived = asyncio.Semaphore(0)
 
@@ -200,7 +200,7 @@ async def consume_three(namesrv: str) -> None:
                 await arrived.acquire()
 
 
-def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster: LocalCluster) -> None:
+def test_a_reset_of_an_offline_group_writes_its_offsets(cluster: LocalCluster) -> None:
     namesrv = cluster.namesrv_address
     admin("updateTopic", "-c", "DefaultCluster", "-t", "Offline", "-r", "1", "-w", "1", namesrv=namesrv)
     refused = admin("skipAccumulatedMessage", "-g", "leavers", "-t", "Offline", namesrv=namesrv)
@@ -231,7 +231,7 @@ def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster: LocalCluster) 
     assert json.loads(progress.stdout)["diffTotal"] == 3
 
 
-def test_the_reader_of_the_output_may_leave(cluster: LocalCluster) -> None:
+def test_a_closed_standard_output_ends_the_command_without_a_traceback(cluster: LocalCluster) -> None:
     command = f"{sys.executable} -m rewindmq admin clusterList -i 1 -n {cluster.namesrv_address} | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=TIMEOUT)
     assert done.stdout.startswith("#Cluster Name")
@@ -239,7 +239,7 @@ def test_the_reader_of_the_output_may_leave(cluster: LocalCluster) -> None:
 
 
 @pytest.mark.long
-def test_a_fenced_reset_outlives_a_kill_of_the_broker() -> None:
+def test_a_fenced_reset_survives_a_kill_of_the_broker() -> None:
     with LocalCluster(brokers=1, time_scale=0.05) as running:
         namesrv = running.namesrv_address
         admin("updateTopic", "-c", "DefaultCluster", "-t", "Offline", "-r", "1", "-w", "1", namesrv=namesrv)

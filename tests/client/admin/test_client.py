@@ -1,4 +1,4 @@
-"""AdminClient's other methods, and what each refuses."""
+"""AdminClient's other methods, and their errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from rewindmq import AdminClient, Message, MessageQueue, Producer
 from rewindmq.protocol.errors import ClientError, ConnectError, ResponseError
 from rewindmq.race.sim import World
-from tests.client.admin.members import member
+from tests.client.admin.support import new_consumer
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
@@ -33,9 +33,9 @@ def test_offsets_of_a_queue_and_a_message_by_its_id(play: RunScenario) -> None:
     play(scenario)
 
 
-# The last one is a producer's: its bytes make a port that there cannot be.
+# The last id is a producer's unique id: read as an offset id, its port is out of range.
 @pytest.mark.parametrize("text", ["", "xyz", "AB" * 15, "AB" * 17, "7F00000160F96990A55D6C90BCB40004"])
-def test_a_text_that_is_no_offset_id_is_refused_without_asking_anybody(play: RunScenario, text: str) -> None:
+def test_an_invalid_offset_id_is_refused_without_a_request(play: RunScenario, text: str) -> None:
     async def scenario(stage: SimStage) -> None:
         with pytest.raises(ResponseError, match="is not an offset message id"):
             await (await stage.admin()).view_message(text)
@@ -43,7 +43,7 @@ def test_a_text_that_is_no_offset_id_is_refused_without_asking_anybody(play: Run
     play(scenario)
 
 
-def test_a_queue_of_a_broker_that_does_not_serve_the_topic(play: RunScenario) -> None:
+def test_a_queue_at_a_broker_without_the_topic_is_refused(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         with pytest.raises(ClientError, match="broker 'broker-z' does not serve topic 'TopicTest'"):
@@ -52,7 +52,7 @@ def test_a_queue_of_a_broker_that_does_not_serve_the_topic(play: RunScenario) ->
     play(scenario)
 
 
-def test_statistics_of_an_unknown_topic_are_17(play: RunScenario) -> None:
+def test_statistics_of_an_unknown_topic_fail_with_17(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         with pytest.raises(ResponseError) as refused:
             await (await stage.admin()).examine_topic_stats("nowhere")
@@ -61,14 +61,16 @@ def test_statistics_of_an_unknown_topic_are_17(play: RunScenario) -> None:
     play(scenario)
 
 
-def test_progress_of_a_group_that_never_connected_is_17_and_without_offsets_206(play: RunScenario) -> None:
+def test_consume_stats_fail_with_17_if_the_group_never_connected_and_206_without_offsets(
+    play: RunScenario,
+) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         admin = await stage.admin()
         with pytest.raises(ResponseError) as refused:
             await admin.examine_consume_stats("strangers")
         assert refused.value.code == 17
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(1)
             assert stage.brokers["broker-a"].context.offsets.topics_of("rewinders") == []
             with pytest.raises(ResponseError) as refused:
@@ -79,10 +81,10 @@ def test_progress_of_a_group_that_never_connected_is_17_and_without_offsets_206(
     play(scenario)
 
 
-def test_the_members_of_a_group_that_has_left_are_206(play: RunScenario) -> None:
+def test_the_connection_list_of_an_offline_group_fails_with_206(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(1)
         await stage.world.sleep(1)
         with pytest.raises(ResponseError) as refused:
@@ -92,10 +94,10 @@ def test_the_members_of_a_group_that_has_left_are_206(play: RunScenario) -> None
     play(scenario)
 
 
-def test_members_are_found_at_whichever_broker_knows_them(play: RunScenario) -> None:
+def test_consumers_are_found_even_if_only_one_broker_knows_them(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
-        async with member(stage) as consumer:
+        async with new_consumer(stage) as consumer:
             await stage.world.sleep(1)
             consumers = stage.brokers["broker-a"].context.consumers
             for channel in list(present(consumers.find("rewinders")).channels.values()):
@@ -107,7 +109,7 @@ def test_members_are_found_at_whichever_broker_knows_them(play: RunScenario) -> 
 
 
 @pytest.mark.parametrize("topic", ["../../x", "a b", "x" * 200, "TBW102"])
-def test_a_topic_name_the_broker_refuses_is_its_own_code_and_words(play: RunScenario, topic: str) -> None:
+def test_a_refused_topic_name_raises_the_brokers_code_and_remark(play: RunScenario, topic: str) -> None:
     async def scenario(stage: SimStage) -> None:
         with pytest.raises(ResponseError) as refused:
             await stage.run_arguments(["updateTopic", "-c", "DefaultCluster", "-t", topic])
@@ -118,7 +120,7 @@ def test_a_topic_name_the_broker_refuses_is_its_own_code_and_words(play: RunScen
     play(scenario)
 
 
-def test_an_unknown_cluster_has_no_master(play: RunScenario) -> None:
+def test_an_unknown_cluster_is_refused(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         with pytest.raises(ClientError, match="no master of a cluster named 'Nowhere'"):
             await stage.run("updateTopic -c Nowhere -t T")
@@ -126,7 +128,7 @@ def test_an_unknown_cluster_has_no_master(play: RunScenario) -> None:
     play(scenario)
 
 
-def test_the_second_name_server_is_asked_when_the_first_is_away(play: RunScenario) -> None:
+def test_the_second_name_server_is_asked_if_the_first_is_unreachable(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         addresses = f"10.0.0.77:9876;{stage.namesrv}"
@@ -136,7 +138,7 @@ def test_the_second_name_server_is_asked_when_the_first_is_away(play: RunScenari
     play(scenario)
 
 
-def test_a_name_server_that_is_not_there() -> None:
+def test_an_unreachable_name_server_is_named_in_the_error() -> None:
     world = World()
 
     async def main() -> None:
@@ -147,7 +149,7 @@ def test_a_name_server_that_is_not_there() -> None:
     world.run(main())
 
 
-def test_without_a_name_server_there_is_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_without_a_name_server_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     with pytest.raises(ClientError, match="name server"):
         AdminClient()

@@ -1,4 +1,4 @@
-"""cloneGroupOffset: mqadmin's command, with one topic meaning one topic."""
+"""cloneGroupOffset: copies the offsets of one topic, or of all topics except the retry topic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from rewindmq import MessageQueue
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.profile import RELEASES, Profile
-from tests.client.admin.members import GROUP, TOPIC, member
+from tests.client.admin.support import GROUP, TOPIC, new_consumer
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -16,11 +16,12 @@ def offsets(stage: SimStage, group: str, topic: str = TOPIC) -> dict[str, dict[i
     return {name: broker.context.offsets.offsets_of(group, topic) for name, broker in stage.brokers.items()}
 
 
-async def consumed(stage: SimStage) -> None:
+async def store_offsets(stage: SimStage) -> None:
+    """Store the group's offsets: 3 in each queue of the topic, 8 in one queue of another topic."""
     await stage.create_topic(TOPIC, 2)
     await stage.create_topic("Other", 2)
     await stage.send(3, TOPIC)
-    async with member(stage):
+    async with new_consumer(stage):
         await stage.world.sleep(30)
     for broker in stage.brokers.values():
         broker.context.offsets.commit(GROUP, "Other", 0, 8)
@@ -28,9 +29,9 @@ async def consumed(stage: SimStage) -> None:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_the_named_topic_is_copied_at_every_broker_and_no_other(play: RunScenario, profile: Profile) -> None:
+def test_only_the_named_topic_is_copied_at_every_broker(play: RunScenario, profile: Profile) -> None:
     async def scenario(stage: SimStage) -> None:
-        await consumed(stage)
+        await store_offsets(stage)
         assert await stage.run(f"cloneGroupOffset -s {GROUP} -d copy -t {TOPIC} -o true") == [
             f"clone group offset success. srcGroup[{GROUP}], destGroup=[copy], topic[{TOPIC}]"
         ]
@@ -40,9 +41,9 @@ def test_the_named_topic_is_copied_at_every_broker_and_no_other(play: RunScenari
     play(scenario, brokers=2, profile=profile)
 
 
-def test_all_topics_are_copied_but_for_the_retries(play: RunScenario) -> None:
+def test_all_topics_are_copied_except_the_retry_topic(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        await consumed(stage)
+        await store_offsets(stage)
         data = await stage.data(f"cloneGroupOffset -s {GROUP} -d copy --all-topics")
         assert {queue["topic"] for queue in data["queues"]} == {TOPIC, "Other"}
         assert offsets(stage, "copy", "Other") == {"broker-a": {0: 8}}
@@ -58,21 +59,21 @@ def test_all_topics_are_copied_but_for_the_retries(play: RunScenario) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "expected"),
     [
-        (f"-s {GROUP} -d copy", "say which topic with -t, or --all-topics"),
-        (f"-s {GROUP} -d copy -t {TOPIC} --all-topics", "say which topic with -t, or --all-topics"),
+        (f"-s {GROUP} -d copy", "name a topic with -t, or give --all-topics"),
+        (f"-s {GROUP} -d copy -t {TOPIC} --all-topics", "name a topic with -t, or give --all-topics"),
         (f"-s {GROUP} -d {GROUP} -t {TOPIC}", "both the source and the destination"),
-        (f"-s nobody -d copy -t {TOPIC}", "CODE: 206  DESC: group nobody has no offsets in TopicTest"),
+        (f"-s unknown -d copy -t {TOPIC}", "CODE: 206  DESC: group unknown has no offsets in TopicTest"),
         (f"-s {GROUP} -d copy -t Nowhere", "CODE: 17"),
     ],
 )
-def test_what_cannot_be_copied_says_why(play: RunScenario, words: list[str], says: str) -> None:
+def test_a_copy_that_is_refused_names_the_reason(play: RunScenario, words: str, expected: str) -> None:
     async def scenario(stage: SimStage) -> None:
-        await consumed(stage)
+        await store_offsets(stage)
         with pytest.raises((ClientError, ResponseError)) as refused:
             await stage.run(f"cloneGroupOffset {words}")
-        assert says in str(refused.value)
+        assert expected in str(refused.value)
         assert offsets(stage, "copy") == {"broker-a": {}}
 
     play(scenario)

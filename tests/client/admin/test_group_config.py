@@ -1,4 +1,4 @@
-"""updateSubGroup, getConsumerConfig, deleteSubGroup, and what brokers keep of them.
+"""updateSubGroup, getConsumerConfig and deleteSubGroup: their output, and the brokers' tables.
 
 Specification: docs/spec/admin.md 2.2.
 """
@@ -9,7 +9,7 @@ import pytest
 
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.errors import ClientError, ResponseError
-from tests.client.admin.members import TOPIC
+from tests.client.admin.support import TOPIC
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -38,8 +38,8 @@ def test_a_group_is_created_shown_and_overwritten(play: RunScenario) -> None:
             f"{'retryMaxTimes':<40}=  16",
             f"{'retryMaxTimes':<40}=  3",
         ]
-        with pytest.raises(ClientError, match="no broker has settings of a group named 'nobody'"):
-            await stage.run("getConsumerConfig -g nobody")
+        with pytest.raises(ClientError, match="no broker has settings of a group named 'unknown'"):
+            await stage.run("getConsumerConfig -g unknown")
 
     play(scenario, brokers=2)
 
@@ -73,7 +73,7 @@ def test_a_group_is_deleted_with_its_topics_and_offsets(play: RunScenario) -> No
         (SubscriptionGroupConfig("G", retry_queue_nums=65_536), "retryQueueNums 65536"),
     ],
 )
-def test_a_group_that_cannot_be_is_refused(
+def test_invalid_group_settings_are_refused(
     play: RunScenario, group: SubscriptionGroupConfig, words: str
 ) -> None:
     async def scenario(stage: SimStage) -> None:

@@ -1,4 +1,4 @@
-"""Resets by mode as the administrator asks for them, and the list of fenced commits."""
+"""Resets in each mode with the admin commands, and the list of fenced commits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHead
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.reset_mode import ResetMode
-from tests.client.admin.members import GROUP, TOPIC, member, start_mute_broker
+from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -26,11 +26,11 @@ HEADER = ONLINE % ("#brokerName", "#queueId", "#offset")
 pytestmark = pytest.mark.usefixtures("utc")
 
 
-async def consumed(stage: SimStage, messages: int = 3, queues: int = 2) -> None:
-    """A group that has consumed everything, and is gone."""
+async def consume_and_leave(stage: SimStage, messages: int = 3, queues: int = 2) -> None:
+    """Send messages, consume all of them with the group, and shut its consumer down."""
     await stage.create_topic(TOPIC, queues)
     await stage.send(messages, TOPIC)
-    async with member(stage):
+    async with new_consumer(stage):
         await stage.world.sleep(20)
     await stage.world.sleep(1)
 
@@ -41,9 +41,9 @@ def record(stage: SimStage, queue: MessageQueue) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.FENCED])
-def test_a_mode_that_is_asked_for_is_used_and_shown(play: RunScenario, mode: ResetMode) -> None:
+def test_the_chosen_mode_is_used_and_printed(play: RunScenario, mode: ResetMode) -> None:
     async def scenario(stage: SimStage) -> None:
-        await consumed(stage)
+        await consume_and_leave(stage)
         lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000 --mode {mode}")
         assert lines == [
             (
@@ -66,9 +66,9 @@ def test_a_mode_that_is_asked_for_is_used_and_shown(play: RunScenario, mode: Res
     play(scenario)
 
 
-def test_a_program_names_the_mode(play: RunScenario) -> None:
+def test_a_program_may_name_the_mode_as_text(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        await consumed(stage)
+        await consume_and_leave(stage)
         admin = await stage.admin()
         result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode="Fenced")
         assert result.modes == {"broker-a": ResetMode.FENCED}
@@ -84,12 +84,12 @@ def test_a_program_names_the_mode(play: RunScenario) -> None:
     play(scenario)
 
 
-def test_the_brokers_own_modes_are_shown_where_they_are_not_plain_classic(play: RunScenario) -> None:
+def test_the_brokers_own_modes_are_printed_unless_all_are_classic(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.start_broker("broker-b", reset_mode=ResetMode.FENCED)
         await stage.create_topic(TOPIC, 2)
         await stage.send(1, TOPIC)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
             lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000")
             assert lines[0].endswith(", mode[broker-a=classic, broker-b=fenced]")
@@ -102,9 +102,9 @@ def test_the_brokers_own_modes_are_shown_where_they_are_not_plain_classic(play: 
     play(scenario)
 
 
-def test_classic_by_name_falls_back_as_ever_for_a_group_that_is_offline(play: RunScenario) -> None:
+def test_mode_classic_writes_the_offsets_of_an_offline_group(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        await consumed(stage)
+        await consume_and_leave(stage)
         lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000 --mode classic")
         assert "consumerGroup[" in lines[0]
         assert "mode[" not in lines[0]
@@ -114,11 +114,11 @@ def test_classic_by_name_falls_back_as_ever_for_a_group_that_is_offline(play: Ru
 
 
 @pytest.mark.parametrize("mode", [ResetMode.CLASSIC, ResetMode.SERVER])
-def test_after_a_fenced_reset_the_other_modes_and_the_direct_write_say_what_to_use(
+def test_after_a_fenced_reset_other_modes_and_direct_writes_are_refused_with_advice(
     play: RunScenario, mode: ResetMode
 ) -> None:
     async def scenario(stage: SimStage) -> None:
-        await consumed(stage)
+        await consume_and_leave(stage)
         admin = await stage.admin()
         await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000, mode=ResetMode.FENCED)
         with pytest.raises(ResponseError, match="use --mode fenced"):
@@ -133,7 +133,7 @@ def test_after_a_fenced_reset_the_other_modes_and_the_direct_write_say_what_to_u
 
 def test_without_force_a_fenced_reset_moves_back_only(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        await consumed(stage)
+        await consume_and_leave(stage)
         line = f"-g {GROUP} -t {TOPIC} -f false --mode fenced"
         await stage.run(f"skipAccumulatedMessage {line}")
         assert record(stage, Q0) == (3, 0)
@@ -146,9 +146,9 @@ def test_without_force_a_fenced_reset_moves_back_only(play: RunScenario) -> None
 # One queue.
 
 
-def test_one_queue_goes_to_an_offset_and_zero_is_one(play: RunScenario) -> None:
+def test_one_queue_is_reset_to_an_offset_also_to_0(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        await consumed(stage)
+        await consume_and_leave(stage)
         address = stage.brokers["broker-a"].address
         line = f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s -1 -b {address} --mode fenced"
         lines = await stage.run(f"{line} -q 1 -o 2")
@@ -163,12 +163,12 @@ def test_one_queue_goes_to_an_offset_and_zero_is_one(play: RunScenario) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "expected"),
     [
         ("-q 1", "-b and -q go together"),
         ("-b 10.0.1.1:10911", "-b and -q go together"),
-        ("-o 3", "say which with -b and -q"),
-        ("-b 10.0.1.1:10911 -q 0 -o 3 -f false", "-f false goes with -s alone"),
+        ("-o 3", "name the queue with -b and -q"),
+        ("-b 10.0.1.1:10911 -q 0 -o 3 -f false", "use -f false only with -s"),
         ("-b 10.0.1.1:10911 -q 0 --mode classic", "in classic mode this broker resets whole topics"),
         ("-b 10.0.1.1:10911 -q 9 --mode fenced", "queueId 9: topic TopicTest has 2 queues here"),
         (
@@ -177,10 +177,10 @@ def test_one_queue_goes_to_an_offset_and_zero_is_one(play: RunScenario) -> None:
         ),
     ],
 )
-def test_one_queue_asked_for_wrongly_resets_nothing(play: RunScenario, words: list[str], says: str) -> None:
+def test_an_invalid_reset_of_one_queue_resets_nothing(play: RunScenario, words: str, expected: str) -> None:
     async def scenario(stage: SimStage) -> None:
-        await consumed(stage)
-        with pytest.raises((ClientError, ResponseError), match=says):
+        await consume_and_leave(stage)
+        with pytest.raises((ClientError, ResponseError), match=expected):
             await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0 {words}")
         assert record(stage, Q0) == (3, 0)
 
@@ -190,72 +190,74 @@ def test_one_queue_asked_for_wrongly_resets_nothing(play: RunScenario, words: li
 # Brokers that are not RewindMQ's.
 
 
-class Foreign:
-    """Answers 222 as a broker that knows no modes, or another one than it was asked for."""
+class ForeignBroker:
+    """Handles INVOKE_BROKER_TO_RESET_OFFSET (222) with a fixed mode in the response, or without a mode."""
 
     def __init__(self, mode: ResetMode | None) -> None:
         self.mode = mode
-        self.asked: list[ResetOffsetRequestHeader] = []
+        self.headers: list[ResetOffsetRequestHeader] = []
 
     def handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        self.asked.append(request.decode_header(ResetOffsetRequestHeader))
+        self.headers.append(request.decode_header(ResetOffsetRequestHeader))
         header = None if self.mode is None else InvokeBrokerToResetOffsetResponseHeader(self.mode)
         return RemotingCommand(ResponseCode.SUCCESS, header, ResetOffsetBody({Q0: 0}))
 
 
 @pytest.mark.parametrize(
-    ("answers", "says"),
+    ("named_mode", "expected"),
     [
-        (None, "broker-b was asked to reset in mode fenced, and does not say in which mode"),
+        (None, "broker-b was asked to reset in mode fenced, but its response names no mode"),
         (
             ResetMode.SERVER,
-            "broker-b was asked to reset in mode fenced, and says that it reset in mode server",
+            "broker-b was asked to reset in mode fenced, but its response names mode server",
         ),
     ],
 )
-def test_a_broker_that_does_not_use_the_mode_asked_for_is_an_error_that_says_what_happened(
-    play: RunScenario, answers: ResetMode | None, says: str
+def test_a_broker_that_used_another_mode_or_names_none_is_an_error(
+    play: RunScenario, named_mode: ResetMode | None, expected: str
 ) -> None:
     async def scenario(stage: SimStage) -> None:
-        await consumed(stage)
-        foreign = Foreign(answers)
+        await consume_and_leave(stage)
+        foreign = ForeignBroker(named_mode)
         await start_mute_broker(stage, "broker-b", reset=foreign.handle)
         admin = await stage.admin()
-        with pytest.raises(ClientError, match=says) as refused:
+        with pytest.raises(ClientError, match=expected) as refused:
             await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode=ResetMode.FENCED)
-        assert "the group has been reset there in another way" in str(refused.value)
+        assert "the group was reset there in another way" in str(refused.value)
         assert refused.value.__notes__ == ["already reset: broker-a"]
-        assert foreign.asked[0].reset_mode is ResetMode.FENCED
+        assert foreign.headers[0].reset_mode is ResetMode.FENCED
 
     play(scenario)
 
 
-def test_a_broker_that_names_no_mode_is_fine_where_none_was_asked_for(play: RunScenario) -> None:
+def test_a_broker_that_names_no_mode_is_accepted_if_no_mode_was_chosen(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         await stage.send(1, TOPIC)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
-            await start_mute_broker(stage, "broker-b", reset=Foreign(None).handle)
+            await start_mute_broker(stage, "broker-b", reset=ForeignBroker(None).handle)
             result = await (await stage.admin()).reset_offset_by_timestamp(TOPIC, GROUP, 0)
             assert result.modes == {"broker-a": ResetMode.CLASSIC, "broker-b": None}
 
     play(scenario)
 
 
-def test_one_queue_is_not_asked_of_a_broker_that_would_reset_the_whole_topic(play: RunScenario) -> None:
+def test_no_reset_of_one_queue_is_sent_to_a_broker_that_would_reset_the_whole_topic(
+    play: RunScenario,
+) -> None:
     async def scenario(stage: SimStage) -> None:
-        await consumed(stage)
-        foreign = Foreign(None)
+        await consume_and_leave(stage)
+        foreign = ForeignBroker(None)
         await start_mute_broker(stage, "broker-b", reset=foreign.handle)
-        with pytest.raises(ClientError, match="knows no reset modes"):
+        with pytest.raises(ClientError, match="does not know reset modes"):
             await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0 -b 10.0.1.99:10911 -q 0 -o 1")
-        assert foreign.asked == []
+        assert foreign.headers == []
 
     play(scenario)
 
 
-# The list.
+# The list of fenced commits.
 
 
 FENCED = "%-23s  %-20s  %-24s  %-24s  %-5s  %-12s  %-7s  %-12s  %-14s  %-4s  %-36s  %s"
@@ -266,21 +268,21 @@ FENCED_HEADER = FENCED % (
 
 
 async def two_fenced_commits(stage: SimStage) -> str:
-    """One of a consumer that was running, at broker-a, and one of somebody's at broker-b; the first's id."""
+    """Have brokers fence a direct write and the commits of a running consumer; return its client id."""
     await stage.create_topic(TOPIC, 1)
     await stage.send(3, TOPIC)
-    async with member(stage) as consumer:
+    async with new_consumer(stage) as consumer:
         await stage.world.sleep(20.5)
         admin = await stage.admin()
         await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000, mode=ResetMode.FENCED)
         with pytest.raises(ResponseError, match="not stored"):
             await admin.reset_offset_by_timestamp_old(TOPIC, GROUP, -1)
-        # Its 5 s commit of what it had consumed.
+        # The consumer's next 5 s commit has the offset from before the reset.
         await stage.world.sleep(6)
         return consumer.client_id
 
 
-def test_fenced_commits_of_all_brokers_as_a_table(play: RunScenario) -> None:
+def test_fenced_commits_of_all_brokers_are_printed_as_a_table(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         client_id = await two_fenced_commits(stage)
         lines = await stage.run("fencedCommits")
@@ -293,7 +295,7 @@ def test_fenced_commits_of_all_brokers_as_a_table(play: RunScenario) -> None:
             assert any(row[11] == client_id for row in by_broker[name])
         assert lines[-2:] == ["", f"Listed: {len(rows)}, of {len(rows)} since the brokers started"]
         nothing = [lines[0], "", f"Listed: 0, of {len(rows)} since the brokers started"]
-        assert await stage.run("fencedCommits -g nobody") == nothing
+        assert await stage.run("fencedCommits -g unknown") == nothing
         assert await stage.run(f"fencedCommits -g {GROUP} -t nothing") == nothing
 
     play(scenario, brokers=2)
@@ -321,7 +323,7 @@ def test_fenced_commits_of_one_broker_and_from_python(play: RunScenario) -> None
     play(scenario, brokers=2)
 
 
-def test_a_broker_that_lists_none_is_named(play: RunScenario) -> None:
+def test_a_broker_that_refuses_the_list_is_named(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await start_mute_broker(stage, "broker-b")
         with pytest.raises(ResponseError) as refused:
@@ -332,30 +334,30 @@ def test_a_broker_that_lists_none_is_named(play: RunScenario) -> None:
     play(scenario)
 
 
-# What running consumers make of it.
+# Running consumers.
 
 
 @pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.FENCED])
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_running_consumer_of_every_release_replays_and_its_progress_counts_again(
+def test_running_consumers_of_every_release_replay_and_commit_after_a_reset(
     play: RunScenario, profile: Profile, mode: ResetMode
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(10, TOPIC, gap=0.1)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(30)
             assert stage.stored_offset(Q0, GROUP) == 10
             stage.consumed.clear()
             await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000 --mode {mode}")
-            # 21 to a client of 4.x: 10 s, and then the next rebalance.
+            # After PULL_OFFSET_MOVED (21) a client of 4.x waits 10 s, then for its next rebalance.
             await stage.world.sleep(60)
             assert stage.consumed == [(Q0, offset) for offset in range(10)]
             assert stage.stored_offset(Q0, GROUP) == 10
             await stage.send(2, TOPIC)
             await stage.world.sleep(20)
             assert stage.stored_offset(Q0, GROUP) == 12
-        # Nothing is fenced but what those consumers sent before they had joined again.
+        # Only commits that the consumers sent before they took the queue over again are fenced.
         admin = await stage.admin()
         fenced = (await admin.fenced_commits())["broker-a"].commits
         assert all(commit.epoch is None and commit.stored_offset == 0 for commit in fenced)
@@ -364,13 +366,13 @@ def test_a_running_consumer_of_every_release_replays_and_its_progress_counts_aga
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_legacy_consumer_goes_on_after_the_broker_has_restarted(
+def test_a_consumer_without_epochs_goes_on_after_a_broker_restart(
     play: RunScenario, profile: Profile
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(10, TOPIC, gap=0.1)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(30)
             await stage.run(f"skipAccumulatedMessage -g {GROUP} -t {TOPIC} --mode fenced")
             await stage.world.sleep(60)

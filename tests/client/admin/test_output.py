@@ -1,11 +1,11 @@
-"""What each command prints, line by line (docs/spec/admin.md 3)."""
+"""The output of each command, line by line (docs/spec/admin.md 3)."""
 
 from __future__ import annotations
 
 import pytest
 
 from rewindmq import MessageQueue
-from tests.client.admin.members import GROUP, TOPIC, member, start_mute_broker
+from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -20,7 +20,7 @@ SUBSCRIPTIONS = "%-20s %s"
 
 
 async def consumed_topic(stage: SimStage) -> None:
-    """Two queues of three messages each, of which a group has consumed all and is connected still."""
+    """Create a topic of two queues, and send three messages to each."""
     await stage.create_topic(TOPIC, 2)
     await stage.send(3, TOPIC)
 
@@ -102,7 +102,7 @@ def test_topic_status_leaves_the_time_of_an_empty_queue_blank(play: RunScenario)
 def test_topic_list_prints_names_and_with_c_clusters_and_groups(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(1)
             names = await stage.run("topicList")
             assert "TopicTest" in names
@@ -194,7 +194,7 @@ def test_cluster_list_m_prints_message_counts(play: RunScenario) -> None:
     play(scenario)
 
 
-def test_cluster_list_shows_zeros_for_a_broker_that_does_not_tell(play: RunScenario) -> None:
+def test_cluster_list_prints_zeros_for_a_broker_that_does_not_answer(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await start_mute_broker(stage, "broker-b")
         rows = await stage.run("clusterList")
@@ -212,7 +212,7 @@ def test_consumer_progress_of_one_group(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         await stage.send(3, TOPIC)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
         stats = (await (await stage.admin()).examine_topic_stats("TopicTest")).offset_table
         queue = MessageQueue("TopicTest", "broker-a", 0)
@@ -238,11 +238,11 @@ def test_consumer_progress_of_one_group(play: RunScenario) -> None:
     play(scenario)
 
 
-def test_consumer_progress_with_client_ip_says_na_where_no_client_reports(play: RunScenario) -> None:
+def test_consumer_progress_prints_NA_for_a_queue_without_a_reported_consumer(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(1, TOPIC)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
         lines = await stage.run("consumerProgress -g rewinders -s true")
         assert lines[0] == PROGRESS_IP % (
@@ -262,9 +262,9 @@ def test_consumer_progress_with_client_ip_says_na_where_no_client_reports(play: 
 def test_consumer_progress_of_all_groups(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
-        async with member(stage, "gone"):
+        async with new_consumer(stage, "gone"):
             await stage.world.sleep(20)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
             form = "%-64s  %-6s  %-24s %-5s  %-14s  %-7s  %s"
             lines = await stage.run("consumerProgress")
@@ -281,10 +281,10 @@ def test_consumer_progress_of_all_groups(play: RunScenario) -> None:
     play(scenario)
 
 
-def test_consumer_connection_prints_members_and_subscriptions(play: RunScenario) -> None:
+def test_consumer_connection_prints_consumers_and_subscriptions(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
-        async with member(stage) as consumer:
+        async with new_consumer(stage) as consumer:
             await stage.world.sleep(1)
             connection = await (await stage.admin()).examine_consumer_connection_info("rewinders")
             address = connection.connection_set[0].client_addr
@@ -311,7 +311,7 @@ ONLINE = "%-40s  %-40s  %-40s"
 def test_reset_offset_by_time_online_prints_sentence_and_table(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
             assert await stage.run("resetOffsetByTime -g rewinders -t TopicTest -s 1000") == [
                 (
@@ -329,7 +329,7 @@ def test_reset_offset_by_time_online_prints_sentence_and_table(play: RunScenario
 def test_skip_accumulated_message_online_prints_the_table_alone(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
             assert await stage.run("skipAccumulatedMessage -g rewinders -t TopicTest") == [
                 ONLINE % ("#brokerName", "#queueId", "#offset"),
@@ -350,7 +350,7 @@ WRITTEN_HEADER = WRITTEN % (
 def test_both_reset_commands_fall_back_to_the_six_column_table(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
         await stage.world.sleep(1)
         assert await stage.run("resetOffsetByTime -g rewinders -t TopicTest -s 1970-01-01#00:00:01:500") == [

@@ -1,4 +1,4 @@
-"""Messages by key and by unique key, as the tool prints them (docs/spec/admin.md 3.4)."""
+"""Output of the message queries and the trace query (docs/spec/admin.md 3.4)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rewindmq.client.msg_trace.records import (
     encode,
 )
 from rewindmq.protocol.errors import ResponseError, RewindMQError
-from tests.client.admin.members import TOPIC
+from tests.client.admin.support import TOPIC
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
@@ -34,7 +34,7 @@ ROW = "%-50s %4s %40s"
 
 
 async def send(stage: SimStage, *keys: str) -> list[str]:
-    """One message for each, in turn to the two queues of every broker; their ids."""
+    """Send a message with each of the keys, to all queues in turn, and return the messages' unique ids."""
     await stage.create_topic(TOPIC, 2)
     runtime = stage.world.runtime("10.0.9.2")
     ids = []
@@ -48,7 +48,7 @@ async def send(stage: SimStage, *keys: str) -> list[str]:
     return ids
 
 
-def test_by_key_the_brokers_of_the_topic_are_asked_and_other_keys_of_the_hash_left_out(
+def test_a_query_by_key_asks_all_brokers_and_drops_other_keys_with_the_same_hash(
     play: RunScenario,
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -72,7 +72,7 @@ def test_by_key_the_brokers_of_the_topic_are_asked_and_other_keys_of_the_hash_le
 
 
 @pytest.mark.parametrize("command", ["queryMsgByKey -t TopicTest -k", "queryMsgByUniqueKey -t TopicTest -i"])
-def test_no_message_is_208(play: RunScenario, command: str) -> None:
+def test_a_query_without_a_match_fails_with_208(play: RunScenario, command: str) -> None:
     async def scenario(stage: SimStage) -> None:
         await send(stage, "a")
         with pytest.raises(ResponseError) as refused:
@@ -82,7 +82,7 @@ def test_no_message_is_208(play: RunScenario, command: str) -> None:
     play(scenario)
 
 
-def test_by_unique_key_the_message_is_described(play: RunScenario) -> None:
+def test_a_query_by_unique_key_describes_the_message(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         ids = await send(stage, "a b", "c")
         lines = await stage.run(f"queryMsgByUniqueKey -t TopicTest -i {ids[0]}")
@@ -100,7 +100,7 @@ def test_by_unique_key_the_message_is_described(play: RunScenario) -> None:
     play(scenario)
 
 
-def test_a_compaction_topic_is_made_and_its_attribute_shown(play: RunScenario) -> None:
+def test_a_compaction_topic_is_created_and_its_attribute_printed(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         made = "updateTopic -c DefaultCluster -t Prices -r 1 -w 1 -a +cleanup.policy=COMPACTION"
         lines = await stage.run(made)
@@ -117,7 +117,7 @@ def test_a_compaction_topic_is_made_and_its_attribute_shown(play: RunScenario) -
     play(scenario)
 
 
-def test_by_id_and_by_offset_show_the_same_message(play: RunScenario) -> None:
+def test_queries_by_id_and_by_offset_print_the_same_message(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         ids = await send(stage, "a", "b", "c")
         [found] = await stage.data(f"queryMsgByUniqueKey -t TopicTest -i {ids[2]}")
@@ -128,12 +128,12 @@ def test_by_id_and_by_offset_show_the_same_message(play: RunScenario) -> None:
         with pytest.raises(ResponseError, match=r"no message at offset 2: the queue holds \[0, 2\)"):
             await stage.run("queryMsgByOffset -t TopicTest -b broker-a -i 0 -o 2")
         with pytest.raises(RewindMQError):
-            await stage.run("queryMsgByOffset -t TopicTest -b nobody -i 0 -o 0")
+            await stage.run("queryMsgByOffset -t TopicTest -b unknown -i 0 -o 0")
 
     play(scenario)
 
 
-def test_a_trace_shows_the_send_and_every_call_of_a_group(play: RunScenario) -> None:
+def test_a_trace_has_the_send_and_every_listener_call_of_a_group(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         await stage.world.sleep(1)
@@ -172,8 +172,8 @@ def test_a_trace_shows_the_send_and_every_call_of_a_group(play: RunScenario) -> 
     play(scenario)
 
 
-def test_steps_of_the_same_millisecond_are_told_as_they_must_have_been(play: RunScenario) -> None:
-    """Whatever order their records arrived in: clients send them when they like."""
+def test_trace_steps_of_the_same_millisecond_are_in_their_only_possible_order(play: RunScenario) -> None:
+    """The order does not depend on when the clients sent their trace records."""
     at = 1_700_000_000_000
     ended = EndTransaction(at, "R", "senders", "T", "ID", "", "k", "", 0, "TX", "COMMIT_MESSAGE", False)
     steps = (

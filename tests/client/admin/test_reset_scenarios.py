@@ -1,4 +1,4 @@
-"""Resets through the tool in the modes that each scenario names, in virtual time.
+"""Reset scenarios with the admin commands, in the modes that each scenario names, in virtual time.
 
 Specification: docs/spec/scenarios.md, D03 to D34.
 """
@@ -20,7 +20,7 @@ from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.subscription import build_subscription_data
-from tests.client.admin.members import GROUP, TOPIC, member, start_mute_broker
+from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
@@ -34,8 +34,8 @@ of_every_mode = pytest.mark.parametrize(("profile", "mode"), MODES)
 
 
 @pytest.mark.scenario("D03", "v53s")
-def test_D03_in_server_mode_what_was_skipped_is_never_delivered(play: RunScenario) -> None:
-    """stored 100, max 200: skipping goes to 200; what lies between is not delivered any more."""
+def test_D03_in_server_mode_skipped_messages_are_never_delivered(play: RunScenario) -> None:
+    """Stored offset 100, maximum 200: the skip stores 200, and messages between are never delivered."""
 
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
@@ -48,7 +48,7 @@ def test_D03_in_server_mode_what_was_skipped_is_never_delivered(play: RunScenari
                 await stage.world.sleep(60)
             return OK
 
-        async with member(stage, listener=first_hundred):
+        async with new_consumer(stage, listener=first_hundred):
             await stage.world.sleep(20)
             in_listeners = set(got)
             assert (stage.stored_offset(Q0, GROUP), in_listeners >= set(range(101))) == (100, True)
@@ -69,7 +69,7 @@ def test_D06_in_server_mode_now_is_the_end(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(100, TOPIC, gap=0.1)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
             lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s now --mode server")
             assert "timestamp(long)[-1]" not in lines[0]
@@ -80,7 +80,7 @@ def test_D06_in_server_mode_now_is_the_end(play: RunScenario) -> None:
 
 @pytest.mark.scenario("D07", "v42", "v49", "v53c", "v53s")
 @of_every_mode
-def test_D07_an_unknown_topic_is_17_and_no_broker_is_asked(
+def test_D07_an_unknown_topic_fails_with_17_and_no_broker_is_asked(
     play: RunScenario, profile: Profile, mode: ResetMode
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -95,8 +95,8 @@ def test_D07_an_unknown_topic_is_17_and_no_broker_is_asked(
     play(scenario, profile=profile)
 
 
-async def an_old_member(stage: SimStage) -> None:
-    """A client of the group that announces 3.0.6, which does not know RESET_CONSUMER_CLIENT_OFFSET (220)."""
+async def start_old_consumer(stage: SimStage) -> None:
+    """Connect a consumer of 3.0.6, which does not know RESET_CONSUMER_CLIENT_OFFSET (220)."""
     client = RemotingClient(stage.world.runtime("10.0.2.9"))
     stage.at_exit(client.close)
     subscription = build_subscription_data(TOPIC, "*")
@@ -107,17 +107,17 @@ async def an_old_member(stage: SimStage) -> None:
 
 @pytest.mark.scenario("D12", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", RELEASES)
-def test_D12_a_member_too_old_fails_the_reset_and_those_before_it_carry_it_out(
+def test_D12_an_old_consumer_fails_the_reset_but_consumers_before_it_apply_it(
     play: RunScenario, profile: Profile
 ) -> None:
-    """Channels in the order [of this release, 27]: 1 with the version, and the first one resets."""
+    """The second of two consumers is too old: the broker returns SYSTEM_ERROR (1) with its version."""
 
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(3, TOPIC)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
-            await an_old_member(stage)
+            await start_old_consumer(stage)
             with pytest.raises(ResponseError) as refused:
                 await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0")
             assert str(refused.value) == (
@@ -133,13 +133,13 @@ def test_D12_a_member_too_old_fails_the_reset_and_those_before_it_carry_it_out(
 
 @pytest.mark.scenario("D19", "v42", "v49", "v53c", "v53s")
 @of_every_mode
-def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(
+def test_D19_after_a_timeout_the_broker_before_it_stays_reset(
     play: RunScenario, profile: Profile, mode: ResetMode
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         await stage.send(3, TOPIC)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
             stage.consumed.clear()
             await start_mute_broker(stage, "broker-b")
@@ -149,7 +149,7 @@ def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(
                 await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode=mode)
             assert stage.world.now - began == pytest.approx(5.0, abs=0.1)
             assert failure.value.__notes__ == ["already reset: broker-a"]
-            # In server mode the held pulls have to come to their end first.
+            # In server mode a suspended pull must end first.
             await stage.world.sleep(25)
             assert len(stage.consumed) == 6
 
@@ -164,14 +164,14 @@ def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(
         (Profile.V53, "start reset consumer offset by specified, ", "reset consumer offset by specified "),
     ],
 )
-def test_the_first_line_is_that_of_the_release(
+def test_the_first_line_is_that_of_the_imitated_release(
     play: RunScenario, profile: Profile, online: str, offline: str
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         await stage.send(1, TOPIC)
         rest = f"[{GROUP}], topic[{TOPIC}], force[true], timestamp(string)[5], timestamp(long)[5]"
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
             assert (await stage.run(f"{TOOL} -s 5"))[0] == f"{online}group{rest}"
         await stage.world.sleep(1)
@@ -180,7 +180,7 @@ def test_the_first_line_is_that_of_the_release(
     play(scenario, profile=profile)
 
 
-# One queue, as RocketMQ 5's tool does it.
+# The reset of one queue as RocketMQ 5's tool does it.
 
 
 TOOL = f"resetOffsetByTime -g {GROUP} -t {TOPIC}"
@@ -188,8 +188,8 @@ TOOL = f"resetOffsetByTime -g {GROUP} -t {TOPIC}"
 
 @pytest.mark.scenario("D30", "v53s")
 @pytest.mark.parametrize("words", ["-s now -o 0", "-s 0"])
-def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play: RunScenario, words: list[str]) -> None:
-    """Per-queue tool with target 0, given or found: neither 15 nor 222."""
+def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play: RunScenario, words: str) -> None:
+    """For target 0, given or found, neither UPDATE_CONSUMER_OFFSET (15) nor the reset (222) is sent."""
 
     async def scenario(stage: SimStage) -> None:
         await stage.start_broker("broker-s", reset_mode=ResetMode.SERVER)
@@ -227,7 +227,7 @@ def test_the_tool_of_5x_commits_and_then_resets_any_other_offset(play: RunScenar
 
 
 def test_the_tool_of_5x_at_a_classic_broker_is_refused_after_its_commit(play: RunScenario) -> None:
-    """RocketMQ would take that 222 for a rewind of the whole topic; see the note for what did happen."""
+    """The broker refuses the reset, the error's note names the commit, and the other queue does not move."""
 
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
@@ -238,17 +238,17 @@ def test_the_tool_of_5x_at_a_classic_broker_is_refused_after_its_commit(play: Ru
             context.offsets.commit(GROUP, TOPIC, queue.queue_id, 3)
         with pytest.raises(ResponseError, match="resets whole topics") as refused:
             await stage.run(f"{TOOL} -s now -b {stage.brokers['broker-a'].address} -q 0 -o 2")
-        assert refused.value.__notes__ == ["offset 2 had been written before, as RocketMQ 5's tool does"]
+        assert refused.value.__notes__ == ["offset 2 was committed before, as RocketMQ 5's tool does"]
         assert [stage.stored_offset(Q0, GROUP), stage.stored_offset(Q1, GROUP)] == [2, 3]
 
     play(scenario, profile=Profile.V53)
 
 
-def test_the_tool_of_5x_leaves_brokers_of_others_alone(play: RunScenario) -> None:
+def test_the_tool_of_5x_sends_no_reset_to_other_brokers(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         await start_mute_broker(stage, "broker-b")
-        with pytest.raises(ClientError, match="knows no reset modes"):
+        with pytest.raises(ClientError, match="does not know reset modes"):
             await stage.run(f"{TOOL} -s now -b 10.0.1.99:10911 -q 0 -o 2")
 
     play(scenario, profile=Profile.V53)
@@ -258,15 +258,15 @@ def test_the_tool_of_5x_leaves_brokers_of_others_alone(play: RunScenario) -> Non
 
 
 @pytest.mark.scenario("D33", "v49")
-def test_D33_several_groups_each_with_its_outcome_in_order(play: RunScenario) -> None:
-    """The dashboard's reset of [online, offline, unknown]: success, success by writing, failure."""
+def test_D33_several_groups_have_an_outcome_each_in_order(play: RunScenario) -> None:
+    """As in the dashboard: an online group is reset, an offline one is written, an unknown one fails."""
 
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         await stage.send(3, TOPIC)
-        async with member(stage, "offline"):
+        async with new_consumer(stage, "offline"):
             await stage.world.sleep(20)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
             admin = await stage.admin()
             outcomes = await admin.reset_groups(TOPIC, [GROUP, "offline", "unknown", GROUP], 0)
@@ -287,11 +287,11 @@ def test_D33_several_groups_each_with_its_outcome_in_order(play: RunScenario) ->
     play(scenario, profile=Profile.V49)
 
 
-def test_a_group_whose_reset_stopped_half_way_says_where(play: RunScenario) -> None:
+def test_an_incomplete_reset_of_a_group_names_the_brokers_already_reset(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         await stage.send(1, TOPIC)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
             await start_mute_broker(stage, "broker-b")
             (outcome,) = await (await stage.admin()).reset_groups(TOPIC, [GROUP], 0)
@@ -305,8 +305,10 @@ def test_a_group_whose_reset_stopped_half_way_says_where(play: RunScenario) -> N
 
 
 @pytest.mark.scenario("D34", "v53s")
-def test_D34_a_4x_client_of_a_server_side_reset_is_silent_for_10_s_and_more(play: RunScenario) -> None:
-    """The queue is silent for at least 10 s; then its client commits the target, and takes it over anew."""
+def test_D34_after_a_server_side_reset_a_4x_client_pauses_the_queue_for_at_least_10_s(
+    play: RunScenario,
+) -> None:
+    """The queue pauses for at least 10 s; then its client commits the target and takes it over again."""
 
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
@@ -316,7 +318,7 @@ def test_D34_a_4x_client_of_a_server_side_reset_is_silent_for_10_s_and_more(play
             came.append((stage.world.now, messages[0].queue_offset))
             return OK
 
-        async with member(stage, listener=busy, profile=Profile.V49):
+        async with new_consumer(stage, listener=busy, profile=Profile.V49):
             sending = asyncio.create_task(stage.send(700, TOPIC, gap=0.1))
             await stage.world.sleep(30)
             before = len(came)
@@ -324,7 +326,8 @@ def test_D34_a_4x_client_of_a_server_side_reset_is_silent_for_10_s_and_more(play
             result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000)
             assert (result.modes, result.offset_table) == ({"broker-a": ResetMode.SERVER}, {Q0: 0})
             began = stage.world.now
-            # Its own commits are swallowed by the mark, or overwritten by what it was told: 0 in the end.
+            # The broker ignores the client's own commits, or the client's commit of the target overwrites
+            # them: the stored offset is 0 in the end.
             while len(came) <= before + 5:
                 await stage.world.sleep(0.1)
             delivered = [offset for when, offset in came if when > began + 1]

@@ -1,4 +1,4 @@
-"""Resets as the administrator sees them (docs/spec/reset.md D.1, D.8), under virtual time."""
+"""Resets and direct writes with the admin client (docs/spec/reset.md D.1, D.8), in virtual time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from tests.client.admin.members import GROUP, TOPIC, member, start_mute_broker
+from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
@@ -19,7 +19,7 @@ Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
 
 
 def commit(stage: SimStage, offset: int, *queues: MessageQueue) -> None:
-    """Put stored offsets into the brokers' tables."""
+    """Store an offset of the group for each queue at its broker."""
     for queue in queues:
         stage.brokers[queue.broker_name].context.offsets.commit(GROUP, queue.topic, queue.queue_id, offset)
 
@@ -37,7 +37,7 @@ def test_D05_without_force_a_queue_at_the_target_keeps_its_offset(
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(4, TOPIC)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
             commit(stage, 2, Q0)
             times = await store_times(stage, Q0)
@@ -60,7 +60,7 @@ def test_D06_now_means_the_last_message_or_the_end_by_profile(
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(100, TOPIC, gap=0.1)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
             lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s now")
         assert lines[-1].split() == ["broker-a", "0", str(target)]
@@ -78,7 +78,7 @@ def test_D10_an_offline_group_is_refused_with_206_and_the_command_writes_its_off
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         await stage.send(5, TOPIC)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
         await stage.world.sleep(1)
         admin = await stage.admin()
@@ -111,7 +111,7 @@ def test_D11_an_offline_group_without_offsets_fails_without_fallback(
     play(scenario, profile=profile)
 
 
-def test_a_reset_that_times_out_is_no_reason_to_write_offsets(play: RunScenario) -> None:
+def test_after_a_reset_that_times_out_no_offsets_are_written(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         await stage.send(3, TOPIC)
@@ -124,14 +124,14 @@ def test_a_reset_that_times_out_is_no_reason_to_write_offsets(play: RunScenario)
     play(scenario)
 
 
-def test_a_206_of_a_later_broker_makes_the_fallback_write_at_all_of_them(play: RunScenario) -> None:
+def test_if_a_later_broker_returns_206_offsets_are_written_at_all_brokers(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(3, TOPIC)
         there = MessageQueue(TOPIC, "broker-b", 0)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(20)
-            # The group is unknown at broker-b, as if its connection had just been lost.
+            # broker-b forgets the group, as if its connection had just been lost.
             consumers = stage.brokers["broker-b"].context.consumers
             for channel in list(present(consumers.find(GROUP)).channels.values()):
                 consumers.unregister(GROUP, channel.connection, notify=False)
@@ -143,7 +143,7 @@ def test_a_206_of_a_later_broker_makes_the_fallback_write_at_all_of_them(play: R
     play(scenario, brokers=2)
 
 
-# Direct write (D.8).
+# Direct writes (D.8).
 
 
 def test_direct_write_without_force_compares_with_less_or_equal(play: RunScenario) -> None:
@@ -228,7 +228,7 @@ def test_D31_a_running_consumer_overwrites_a_direct_write_within_5_s(
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(100, TOPIC, gap=0.01)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(30)
             assert stage.stored_offset(Q0, GROUP) == 100
             await (await stage.admin()).reset_offset_by_timestamp_old(TOPIC, GROUP, 0)
@@ -240,14 +240,16 @@ def test_D31_a_running_consumer_overwrites_a_direct_write_within_5_s(
     play(scenario, profile=profile)
 
 
-# What a success means.
+# The meaning of a success.
 
 
-def test_success_means_that_the_notice_was_sent_and_stored_offsets_move_10_s_later(play: RunScenario) -> None:
+def test_success_means_that_the_reset_notification_was_sent_and_offsets_move_10_s_later(
+    play: RunScenario,
+) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(10, TOPIC, gap=0.1)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(30)
             steps = []
             admin = await stage.admin(probe=lambda point, details: steps.append((point, details)))
@@ -281,7 +283,7 @@ def test_D14_a_cpp_reset_is_accepted_and_ignored_by_other_clients(
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(3, TOPIC)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(30)
             lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0 -c")
             assert lines[-1].split() == ["broker-a", "0", "0"]

@@ -1,4 +1,4 @@
-"""Consumers and a slave: who is asked for messages, and who is told of progress."""
+"""Consumers of a master with a slave: where they pull, and where they commit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerRole
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
-from tests.client.admin.members import GROUP, TOPIC, member
+from tests.client.admin.support import GROUP, TOPIC, new_consumer
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -22,7 +22,7 @@ async def start_slave(stage: SimStage, **keys: Any) -> Broker:
 
 
 def test_a_consumer_reads_on_from_the_slave_when_its_master_is_gone(play: RunScenario) -> None:
-    """Clients of 4.9.4: pulls and commits go to the lowest broker id there is."""
+    """Clients of 4.9.4 pull and commit at the lowest broker id of the route."""
 
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
@@ -30,7 +30,7 @@ def test_a_consumer_reads_on_from_the_slave_when_its_master_is_gone(play: RunSce
         slave = await start_slave(stage)
         await stage.send(3, TOPIC)
         await stage.world.sleep(15)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(30)
             assert len(stage.consumed) == 6
             await master.close()
@@ -41,8 +41,8 @@ def test_a_consumer_reads_on_from_the_slave_when_its_master_is_gone(play: RunSce
     play(scenario)
 
 
-def test_a_consumer_that_is_told_to_reads_from_the_slave(play: RunScenario) -> None:
-    """slaveReadEnable, and a group whose brokerId is the slave's."""
+def test_a_consumer_reads_from_the_slave_if_the_group_settings_name_it(play: RunScenario) -> None:
+    """slaveReadEnable is on, and the group's brokerId is the slave's."""
 
     async def scenario(stage: SimStage) -> None:
         master = stage.brokers["broker-a"]
@@ -50,10 +50,10 @@ def test_a_consumer_that_is_told_to_reads_from_the_slave(play: RunScenario) -> N
         await stage.create_topic(TOPIC, 2)
         await stage.send(3, TOPIC)
         await stage.world.sleep(15)
-        # As "consume slowly" would say with more messages than memory.
+        # A master whose messages exceed its memory suggests the same with whichBrokerWhenConsumeSlowly.
         master.context.groups.update(SubscriptionGroupConfig(GROUP, broker_id=1))
         await stage.world.sleep(15)
-        async with member(stage):
+        async with new_consumer(stage):
             await stage.world.sleep(60)
             await stage.send(3, TOPIC)
             await stage.world.sleep(30)
@@ -65,7 +65,7 @@ def test_a_consumer_that_is_told_to_reads_from_the_slave(play: RunScenario) -> N
 
 
 def test_a_groups_settings_are_shown_once_for_master_and_slave(play: RunScenario) -> None:
-    """``GetConsumerConfigSubCommand`` asks one broker of each name, the master where there is one."""
+    """``GetConsumerConfigSubCommand`` asks one broker of each name, the master if there is one."""
 
     async def scenario(stage: SimStage) -> None:
         await start_slave(stage)

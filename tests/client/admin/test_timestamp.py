@@ -1,4 +1,4 @@
-"""Times as operators type and read them (docs/spec/reset.md D.1)."""
+"""Parsing and formatting of times in the admin commands (docs/spec/reset.md D.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOW = 1_700_000_000_123
 
 
 @pytest.mark.parametrize(("profile", "expected"), [(Profile.V42, NOW), (Profile.V49, -1), (Profile.V53, NOW)])
-def test_now_is_the_time_or_the_end_of_the_queues(profile: Profile, expected: int) -> None:
+def test_now_means_the_current_time_or_the_end_by_profile(profile: Profile, expected: int) -> None:
     assert parse_reset_timestamp("now", profile, NOW) == expected
 
 
@@ -23,7 +23,7 @@ def test_now_is_the_time_or_the_end_of_the_queues(profile: Profile, expected: in
     ("text", "expected"),
     [("-1", -1), ("0", 0), (" 1700000000123 ", NOW), ("9223372036854775807", 2**63 - 1)],
 )
-def test_milliseconds(profile: Profile, text: str, expected: int) -> None:
+def test_milliseconds_are_parsed(profile: Profile, text: str, expected: int) -> None:
     assert parse_reset_timestamp(text, profile, NOW) == expected
 
 
@@ -36,7 +36,7 @@ def test_milliseconds(profile: Profile, text: str, expected: int) -> None:
         ("1970-01-01#00:00:00:000", 0),
     ],
 )
-def test_dates(text: str, expected: int) -> None:
+def test_dates_are_parsed(text: str, expected: int) -> None:
     assert parse_reset_timestamp(text, Profile.V49, 0) == expected
 
 
@@ -62,14 +62,14 @@ def test_dates(text: str, expected: int) -> None:
         "2023-11-14#22:13:20:1234",
     ],
 )
-def test_anything_else_is_refused_with_the_forms_that_are_read(text: str) -> None:
+def test_any_other_text_is_refused_with_the_accepted_forms(text: str) -> None:
     with pytest.raises(ClientError, match="yyyy-MM-dd#HH:mm:ss:SSS"):
         parse_reset_timestamp(text, Profile.V49, NOW)
 
 
 @settings(derandomize=True, deadline=None)
 @given(st.text(max_size=30))
-def test_no_text_does_worse_than_being_refused(text: str) -> None:
+def test_every_text_is_parsed_or_refused(text: str) -> None:
     try:
         value = parse_reset_timestamp(text, Profile.V49, NOW)
     except ClientError:
@@ -80,7 +80,7 @@ def test_no_text_does_worse_than_being_refused(text: str) -> None:
 @pytest.mark.usefixtures("utc")
 @settings(derandomize=True, deadline=None)
 @given(st.integers(0, 4_102_444_800_000))
-def test_a_printed_time_reads_back(timestamp: int) -> None:
+def test_a_formatted_time_parses_to_the_same_time(timestamp: int) -> None:
     printed = format_milliseconds(timestamp)
     assert printed.startswith(format_seconds(timestamp))
     typed = printed.replace(" ", "#").replace(",", ":")

@@ -1,4 +1,4 @@
-"""wipeWritePerm and addWritePerm: what they print, and what routes and producers make of it."""
+"""wipeWritePerm and addWritePerm: their output, and the effect on routes and producers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rewindmq import AdminClient, Producer
 from rewindmq.client.admin.commands import write_perm
 from rewindmq.protocol.errors import ConnectError
 from rewindmq.protocol.profile import RELEASES, Profile
-from tests.client.admin.members import TOPIC
+from tests.client.admin.support import TOPIC
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
-NOBODY = "10.0.0.77:9876"
+UNREACHABLE = "10.0.0.77:9876"
 
 
 async def perms(stage: SimStage) -> dict[str, int]:
@@ -23,7 +23,7 @@ async def perms(stage: SimStage) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_producers_leave_a_broker_without_write_permission_until_it_has_it_again(
+def test_producers_leave_a_broker_until_its_write_permission_is_restored(
     play: RunScenario, profile: Profile
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -46,10 +46,10 @@ def test_producers_leave_a_broker_without_write_permission_until_it_has_it_again
     play(scenario, brokers=2, profile=profile)
 
 
-def test_an_unknown_broker_has_no_topics(play: RunScenario) -> None:
+def test_wiping_an_unknown_broker_counts_0_topics(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        assert await stage.data("wipeWritePerm -b nobody") == {
-            "brokerName": "nobody",
+        assert await stage.data("wipeWritePerm -b unknown") == {
+            "brokerName": "unknown",
             "namesrvAddr": stage.namesrv,
             "topicCount": 0,
         }
@@ -63,17 +63,17 @@ async def print_wipe(admin: AdminClient, lines: list[str]) -> None:
         lines += printed.lines
 
 
-def test_a_name_server_that_fails_does_not_keep_the_others_from_being_asked(play: RunScenario) -> None:
+def test_every_name_server_is_asked_even_if_one_fails(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC)
         await stage.world.sleep(1)
         lines: list[str] = []
         runtime = stage.world.runtime("10.0.9.1")
-        async with AdminClient(f"{NOBODY};{stage.namesrv}", runtime=runtime) as admin:
+        async with AdminClient(f"{UNREACHABLE};{stage.namesrv}", runtime=runtime) as admin:
             with pytest.raises(ConnectError):
                 await print_wipe(admin, lines)
         failed, done = lines
-        assert failed == f"wipe write perm of broker[broker-a] in name server[{NOBODY}] Failed"
+        assert failed == f"wipe write perm of broker[broker-a] in name server[{UNREACHABLE}] Failed"
         assert done.startswith(f"wipe write perm of broker[broker-a] in name server[{stage.namesrv}] OK, ")
         assert await perms(stage) == {"broker-a": 4}
 

@@ -17,15 +17,15 @@ from rewindmq import Message
 from tests.support.fixtures import real_stage
 from tests.support.stage import Stage
 
-# Seconds; only turns a hang into a failure.
+# Seconds; turns a hang into a failure.
 TIMEOUT = 60
-# A tenth of the protocol's waits, as at the broker.
+# A tenth of the protocol's waits, like the fixture's broker.
 QUICK = ("--time-scale", "0.1")
 
 
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    """A name server with one broker behind it, in this process."""
+    """Start a name server and a broker in this process."""
     async with real_stage(tmp_path, time_scale=0.1) as made:
         await made.start_namesrv()
         await made.start_broker()
@@ -50,9 +50,9 @@ async def start(*arguments: str) -> asyncio.subprocess.Process:
 
 
 async def finish(process: asyncio.subprocess.Process) -> tuple[int | None, list[dict[str, Any]], list[str]]:
-    """Exit code, the JSON lines of standard output, and what the command itself says on standard error.
+    """Return the exit code, the JSON lines of standard output, and the command's own lines of standard error.
 
-    Warnings of its client, which a slow machine may bring about, stand there too.
+    Log lines are left out: a slow machine may cause warnings.
     """
     out, err = await asyncio.wait_for(process.communicate(), TIMEOUT)
     assert b"Traceback" not in err, err.decode()
@@ -78,13 +78,13 @@ async def produce(address: str, count: int, *options: str) -> list[dict[str, Any
 
 
 async def send(stage: Stage, count: int) -> None:
-    """As many messages of topic T, one by one, from this process."""
+    """Send ``count`` messages to topic T from this process, one by one."""
     producer = await stage.producer()
     for number in range(count):
         await producer.send(Message("T", b"%d" % number))
 
 
-async def test_what_one_command_sends_the_other_receives(namesrv_addr: str) -> None:
+async def test_consume_receives_what_produce_sent(namesrv_addr: str) -> None:
     events = await produce(namesrv_addr, 40, "--in-flight", "8", "--tag", "TagA")
     assert events[0]["event"] == "ready"
     summary = events[-1]
@@ -103,9 +103,7 @@ async def test_what_one_command_sends_the_other_receives(namesrv_addr: str) -> N
     }
 
 
-async def test_messages_are_consumed_in_order_and_what_was_left_comes_to_the_next(
-    stage: Stage, namesrv_addr: str
-) -> None:
+async def test_orderly_messages_beyond_the_count_go_to_the_next_run(stage: Stage, namesrv_addr: str) -> None:
     await send(stage, 60)
     consume = ("consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--profile", "v53")
     received: list[int] = []
@@ -117,11 +115,11 @@ async def test_messages_are_consumed_in_order_and_what_was_left_comes_to_the_nex
         assert (code, errors) == (0, [])
         received.append(events[-1]["received"])
         ends.update({queue["queue"]: queue["last"] + 1 for queue in events[-1]["queues"]})
-    # Every message came, and so none came twice.
+    # The last offsets add up to all messages, so no message was received twice.
     assert (received, sum(ends.values())) == ([20, 40], 60)
 
 
-async def test_each_broadcasting_member_gets_everything_once(
+async def test_each_broadcasting_consumer_gets_every_message_once(
     stage: Stage, namesrv_addr: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -140,15 +138,15 @@ async def test_each_broadcasting_member_gets_everything_once(
         "--json",
         *QUICK,
     )
-    members = [await start(*consume, "--instance", name, "--count", "12") for name in ("m1", "m2")]
-    for member in members:
-        code, events, _ = await finish(member)
+    consumers = [await start(*consume, "--instance", name, "--count", "12") for name in ("m1", "m2")]
+    for consumer in consumers:
+        code, events, _ = await finish(consumer)
         assert (code, events[-1]["received"]) == (0, 12)
     files = await asyncio.to_thread(lambda: list(tmp_path.rglob("offsets.json")))
     assert {path.parent.parent.name for path in files} == {"127.0.0.1@m1", "127.0.0.1@m2"}
 
 
-async def test_a_count_is_kept_and_nothing_beyond_it_is_committed(stage: Stage, namesrv_addr: str) -> None:
+async def test_messages_beyond_the_count_are_not_committed(stage: Stage, namesrv_addr: str) -> None:
     await send(stage, 90)
     consume = ("consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--json", *QUICK)
     received = []
@@ -157,11 +155,11 @@ async def test_a_count_is_kept_and_nothing_beyond_it_is_committed(stage: Stage, 
         assert code == 0
         received.append(events[-1]["received"])
     assert received == [7, 83]
-    # Every message came, the last ones in the second run.
+    # All messages were received, the last ones in the second run.
     assert sum(queue["last"] + 1 for queue in events[-1]["queues"]) == 90
 
 
-async def test_an_interrupted_producer_says_so_by_its_exit_code(namesrv_addr: str) -> None:
+async def test_an_interrupted_produce_exits_with_130(namesrv_addr: str) -> None:
     process = await start("produce", "-n", namesrv_addr, "-t", "T", "-c", "1000", "--rate", "10", "--json")
     await next_event(process, "progress")
     process.send_signal(signal.SIGINT)
@@ -171,7 +169,7 @@ async def test_an_interrupted_producer_says_so_by_its_exit_code(namesrv_addr: st
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_a_producer_that_waits_for_its_rate_ends_at_once(
+async def test_a_produce_that_waits_for_its_rate_ends_at_once(
     namesrv_addr: str, number: signal.Signals
 ) -> None:
     process = await start(
@@ -187,7 +185,7 @@ async def test_a_producer_that_waits_for_its_rate_ends_at_once(
 
 
 class SilentServer:
-    """Accepts connections, and answers nothing.
+    """Accepts connections and never answers a request.
 
     Attributes:
         asked: set by the first request.
@@ -205,7 +203,7 @@ class SilentServer:
 
 @pytest.fixture
 async def silent_server() -> AsyncIterator[SilentServer]:
-    """A server that hangs."""
+    """Start a silent server."""
     silent = SilentServer()
     server = await asyncio.start_server(silent.serve, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
@@ -223,7 +221,7 @@ async def silent_server() -> AsyncIterator[SilentServer]:
     ],
     ids=["produce", "consume"],
 )
-async def test_a_command_that_waits_for_an_answer_ends_without_it(
+async def test_a_stopped_command_does_not_wait_for_a_pending_response(
     silent_server: SilentServer,
     command: tuple[str, ...],
     code: int,
@@ -234,13 +232,13 @@ async def test_a_command_that_waits_for_an_answer_ends_without_it(
     await asyncio.wait_for(silent_server.asked.wait(), TIMEOUT)
     process.send_signal(number)
     ended, events, errors = await finish(process)
-    # An answer that was waited for to the end of its time would be an error here.
+    # A request that ran into its timeout would print an error.
     assert (ended, errors) == (code, [])
     assert events[-1]["event"] == "summary"
     assert summary.items() <= events[-1].items()
 
 
-async def test_sigterm_ends_a_consumer_with_its_summary(stage: Stage, namesrv_addr: str) -> None:
+async def test_sigterm_ends_consume_with_its_summary(stage: Stage, namesrv_addr: str) -> None:
     await send(stage, 12)
     process = await start(
         "consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--json", "--batch", "32"
@@ -253,7 +251,7 @@ async def test_sigterm_ends_a_consumer_with_its_summary(stage: Stage, namesrv_ad
     assert (events[-1]["event"], events[-1]["received"]) == ("summary", 12)
 
 
-async def test_a_missing_topic_is_reported_and_waited_for(stage: Stage, namesrv_addr: str) -> None:
+async def test_consume_reports_a_missing_topic_and_waits_for_it(stage: Stage, namesrv_addr: str) -> None:
     consumer = await start(
         *("consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--count", "1"),
         *("--json", "--time-scale", "0.01"),
@@ -262,11 +260,11 @@ async def test_a_missing_topic_is_reported_and_waited_for(stage: Stage, namesrv_
     await send(stage, 1)
     code, events, errors = await finish(consumer)
     assert (code, events[-1]["received"]) == (0, 1)
-    text = "there is no topic T yet; waiting for it (rewindmq admin topicList names those there are)"
+    text = "topic T does not exist yet; waiting for it (rewindmq admin topicList lists all topics)"
     assert errors == [f"rewindmq consume: {text}"]
 
 
-async def test_bodies_are_printed_for_people(namesrv_addr: str) -> None:
+async def test_print_writes_the_message_bodies(namesrv_addr: str) -> None:
     await produce(namesrv_addr, 2, "--body", "number {i}", "--first", "5")
     process = await start(
         "consume",
@@ -291,7 +289,9 @@ async def test_bodies_are_printed_for_people(namesrv_addr: str) -> None:
 
 
 @pytest.mark.parametrize("command", [("produce", "-t", "T", "x"), ("consume", "-t", "T", "-g", "G")])
-async def test_a_name_server_that_is_not_there_is_one_line_and_exit_code_1(command: tuple[str, ...]) -> None:
+async def test_an_unreachable_name_server_is_reported_in_one_line_with_exit_code_1(
+    command: tuple[str, ...],
+) -> None:
     process = await start(*command, "-n", "127.0.0.1:1")
     out, err = await asyncio.wait_for(process.communicate(), TIMEOUT)
     assert process.returncode == 1
@@ -317,7 +317,7 @@ async def test_a_name_server_that_is_not_there_is_one_line_and_exit_code_1(comma
         (("produce", "-t", "T", "--transaction", "commit", "--batch", "2", "x"), "do not go together"),
     ],
 )
-async def test_bad_options_are_one_line(options: tuple[str, ...], words: str) -> None:
+async def test_invalid_options_are_reported_in_one_line(options: tuple[str, ...], words: str) -> None:
     process = await start(*options)
     _, err = await asyncio.wait_for(process.communicate(), TIMEOUT)
     assert process.returncode == 1
@@ -326,10 +326,10 @@ async def test_bad_options_are_one_line(options: tuple[str, ...], words: str) ->
 
 
 @pytest.mark.parametrize("options", [("--json", "--events"), ("--print",)], ids=["json", "print"])
-async def test_a_reader_that_leaves_ends_the_command_without_a_word(
+async def test_a_closed_standard_output_ends_consume_silently(
     stage: Stage, namesrv_addr: str, options: tuple[str, ...]
 ) -> None:
-    """As in ``rewindmq consume ... | head -1``, which once logged a traceback every second, for ever."""
+    """Such as ``rewindmq consume ... | head -1``, which once logged a traceback every second."""
     await send(stage, 4)
     reader, writer = os.pipe()
     process = await asyncio.create_subprocess_exec(

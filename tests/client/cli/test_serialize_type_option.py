@@ -1,4 +1,4 @@
-"""``--serialize-type`` of the commands: each request has the type that was asked for."""
+"""``--serialize-type``: every request of a command has the chosen serialization type."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ COMMANDS = {
     "consume": ("consume", "-t", "T", "-g", "G"),
     "admin": ("admin", "topicRoute", "-t", "T"),
 }
-# Of each connection that asked anything, the codecs of its requests.
-Heard = list[set[SerializeType]]
-Listen = Callable[[], Awaitable[tuple[str, Heard]]]
+# For each connection with requests, the serialization types of its first requests.
+SeenTypes = list[set[SerializeType]]
+StartServer = Callable[[], Awaitable[tuple[str, SeenTypes]]]
 
 
 @pytest.fixture
-async def listen() -> AsyncIterator[Listen]:
-    """Makes name servers that hear what each connection asks first and say nothing.
+async def start_server() -> AsyncIterator[StartServer]:
+    """Starts name servers that record the types of the first requests of each connection, and close it.
 
-    A command may have asked for several routes by then.
+    The first requests may be several: a command asks for more than one route.
     """
     async with AsyncExitStack() as exits:
 
-        async def start() -> tuple[str, Heard]:
-            heard: Heard = []
+        async def start() -> tuple[str, SeenTypes]:
+            seen: SeenTypes = []
 
-            async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 decoder = FrameDecoder()
                 while data := await reader.read(65536):
                     requests = list(decoder.feed(data))
                     if requests:
-                        heard.append({request.serialize_type for request in requests})
+                        seen.append({request.serialize_type for request in requests})
                         break
                 writer.close()
 
-            server = await asyncio.start_server(hear, "127.0.0.1", 0)
+            server = await asyncio.start_server(serve, "127.0.0.1", 0)
             exits.callback(server.close)
-            return f"127.0.0.1:{server.sockets[0].getsockname()[1]}", heard
+            return f"127.0.0.1:{server.sockets[0].getsockname()[1]}", seen
 
         yield start
 
 
 async def run(command: str, address: str, *options: str) -> tuple[int | None, str]:
-    """Exit code and standard error."""
+    """Run a command, and return its exit code and standard error."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "rewindmq", *COMMANDS[command], "-n", address, *options),
         stdin=asyncio.subprocess.DEVNULL,
@@ -64,27 +64,27 @@ async def run(command: str, address: str, *options: str) -> tuple[int | None, st
 
 
 @pytest.mark.parametrize(("command", "serialize_type"), list(zip(COMMANDS, SerializeType, strict=True)))
-async def test_the_codec_asked_for_is_the_only_one_spoken(
-    command: str, serialize_type: SerializeType, listen: Listen
+async def test_only_the_chosen_serialization_type_is_sent(
+    command: str, serialize_type: SerializeType, start_server: StartServer
 ) -> None:
-    address, heard = await listen()
+    address, seen = await start_server()
     code, errors = await run(command, address, "--serialize-type", serialize_type.name.lower())
     assert code == 1
     assert errors.count("\n") == 1
-    assert heard
-    assert set().union(*heard) == {serialize_type}
+    assert seen
+    assert set().union(*seen) == {serialize_type}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-async def test_json_follows_msgpack_where_nothing_is_asked_for(command: str, listen: Listen) -> None:
-    address, heard = await listen()
+async def test_by_default_msgpack_is_sent_first_then_json(command: str, start_server: StartServer) -> None:
+    address, seen = await start_server()
     code, _ = await run(command, address)
     assert code == 1
-    assert heard[:2] == [{SerializeType.MSGPACK}, {SerializeType.JSON}]
+    assert seen[:2] == [{SerializeType.MSGPACK}, {SerializeType.JSON}]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_takes_every_codec_and_auto_for_none(command: str) -> None:
+def test_every_command_accepts_every_serialization_type_and_auto(command: str) -> None:
     name, *options = COMMANDS[command]
 
     def chosen(*serialize_type: str) -> SerializeType | None:
@@ -97,7 +97,7 @@ def test_every_command_takes_every_codec_and_auto_for_none(command: str) -> None
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_codec_that_is_none(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_serialization_type_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as done:
         main([*COMMANDS[command], "-n", "127.0.0.1:1", "--serialize-type", "avro"])
     assert done.value.code == 2

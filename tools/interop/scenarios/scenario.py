@@ -15,7 +15,7 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any, Final, TypeVar
 
 from rewindmq import AdminClient
-from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
+from rewindmq.protocol.errors import ConnectError, RequestTimeoutError, ResponseError
 from tools.interop.driver import Driver, DriverError
 from tools.interop.raw import create_topic
 from tools.interop.servers import Server
@@ -135,10 +135,10 @@ class Stage:
         return sorted({one.client_id for one in connection.connection_set}) if connection else []
 
     async def asked(self, question: Awaitable[_Asked]) -> _Asked | None:
-        """What the broker says; None while it refuses, or is slower than an administrator's patience."""
+        """Return the server's answer; None while it refuses, or takes longer than the admin client waits."""
         try:
             return await question
-        except (RequestTimeoutError, ResponseError):
+        except (ConnectError, RequestTimeoutError, ResponseError):
             return None
 
     async def reached(self, holds: Callable[[], Awaitable[bool]], text: Callable[[], str]) -> None:

@@ -1,4 +1,4 @@
-"""The group and the topic of this folder's scenarios, and what stands beside real brokers in them."""
+"""Topic, group, consumers and a mute broker for the scenarios of this folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOPIC, GROUP = "TopicTest", "rewinders"
 MUTE_HOST = "10.0.1.99"
 
 
-def member(
+def new_consumer(
     stage: SimStage,
     group: str = GROUP,
     *,
@@ -32,10 +32,10 @@ def member(
     listener: MessageListener | None = None,
     **options: Any,
 ) -> PushConsumer:
-    """A consumer of the topic, not started; what it consumes is noted in ``stage.consumed``.
+    """Return a consumer of the topic, not started. Its messages are recorded in ``stage.consumed``.
 
     Args:
-        listener: gets the messages instead.
+        listener: gets the messages instead; nothing is recorded then.
     """
     return stage.push_consumer(listener, group=group, topic=TOPIC, host=host, **options)
 
@@ -43,14 +43,18 @@ def member(
 async def start_mute_broker(
     stage: SimStage, name: str, reset: Handler = lambda connection, request: None
 ) -> None:
-    """Register a broker that takes INVOKE_BROKER_TO_RESET_OFFSET (222), unanswered, and refuses all else."""
+    """Register a broker that refuses every request except INVOKE_BROKER_TO_RESET_OFFSET (222).
+
+    Args:
+        reset: handles INVOKE_BROKER_TO_RESET_OFFSET (222); by default it never answers.
+    """
     runtime = stage.new_runtime(MUTE_HOST)
     server = RemotingServer(runtime, {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: reset})
     await server.start(MUTE_HOST, 10911)
     client = RemotingClient(runtime)
     stage.at_exit(server.close)
     stage.at_exit(client.close)
-    # No queues, so that consumers leave it alone; two topics, as v53 refuses a first registration of one.
+    # Without queues, consumers do not use the broker. v53 refuses a first registration with only one topic.
     table = {
         topic: TopicConfig(topic_name=topic, read_queue_nums=0, write_queue_nums=0) for topic in (TOPIC, name)
     }
