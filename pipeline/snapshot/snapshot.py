@@ -147,12 +147,17 @@ def _numeric(entry: FileEntry) -> tuple[int, str]:
 
 
 def positioned_files(files: ReadableFiles, folder: str) -> list[PositionedFile]:
-    """Return the files of a folder whose names are positions, in order."""
-    return [
+    """Return the files of a folder whose names are positions, in order.
+
+    A broker creates a file before it gives the file its size. So an empty last file is left out: the broker
+    is about to use it, or was killed before it could. A broker that starts removes it (RocketMQ 5.x).
+    """
+    found = [
         PositionedFile(f"{folder}/{entry.name}", int(entry.name), entry.size, entry.mtime_ms)
         for entry in files.list(folder)
         if entry.is_file and _SEGMENT_NAME.fullmatch(entry.name)
     ]
+    return found[:-1] if found and found[-1].size == 0 else found
 
 
 def labelled(snapshots: Sequence[StoreSnapshot]) -> list[StoreSnapshot]:

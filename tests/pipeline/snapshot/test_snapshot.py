@@ -118,6 +118,28 @@ def test_parts_planned_before_more_was_written_read_what_was_planned(tmp_path: P
     assert snapshot.end < take_snapshot(tmp_path / "store").end
 
 
+@pytest.mark.parametrize("records", [0, 50])
+def test_a_file_that_its_broker_has_not_sized_yet_is_left_out(tmp_path: Path, records: int) -> None:
+    """A broker creates the next segment, and sizes it after that; a kill in between leaves it empty."""
+    root = tmp_path / "store"
+    writer = LogWriter(root)
+    for _ in range(records):
+        writer.put("T")
+    writer.finish()
+    before = take_snapshot(root)
+    entries = rows(root, "consumequeue", columns=["queueOffset"])
+    log = root / "commitlog"
+    log.mkdir(exist_ok=True)
+    (log / f"{before.segment_bytes * len(list(log.iterdir())):020d}").touch()
+    for queue in list((root / "consumequeue").glob("*/*")):
+        file = max(queue.iterdir())
+        (queue / f"{int(file.name) + file.stat().st_size:020d}").touch()
+    after = take_snapshot(root)
+    assert (after.segments, after.end) == (before.segments, before.end)
+    assert rows(root, "consumequeue", columns=["queueOffset"]) == entries
+    assert len(entries) == records
+
+
 def test_an_empty_store_has_no_rows(tmp_path: Path) -> None:
     LogWriter(tmp_path / "store").finish()
     (tmp_path / "bare" / "commitlog").mkdir(parents=True)
@@ -179,7 +201,7 @@ def odd_segment(root: Path) -> None:
 
 
 def empty_segment(root: Path) -> None:
-    segments(root, (0, 0))
+    segments(root, (0, 0), (4_096, 0))
 
 
 def a_gap(root: Path) -> None:
