@@ -36,7 +36,7 @@ class Point(StrEnum):
     OFFSETS_FLUSHED = "broker.offsets_flushed"
     MARK_COLLECTED = "broker.mark_collected"
     OFFSET_QUERIED = "broker.offset_queried"
-    PULL_HELD = "broker.pull_held"
+    PULL_SUSPENDED = "broker.pull_suspended"
     PULL_ANSWERED = "broker.pull_answered"
     # Consumer, the reset procedure.
     RESET_NOTICE_RECEIVED = "client.reset_notice_received"

@@ -136,7 +136,7 @@ class DelayService:
         """
         offset = self._corrected_offset(level)
         for _ in range(_MESSAGES_PER_TURN):
-            entry = self._store.unit(SCHEDULE_TOPIC, level - 1, offset)
+            entry = self._store.entry(SCHEDULE_TOPIC, level - 1, offset)
             if entry is None:
                 return None
             position, _, due = entry
@@ -156,7 +156,7 @@ class DelayService:
         first = self._store.min_offset(SCHEDULE_TOPIC, level - 1)
         last = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
         corrected = min(max(offset, first), last)
-        while corrected < last and self._store.unit(SCHEDULE_TOPIC, level - 1, corrected) is None:
+        while corrected < last and self._store.entry(SCHEDULE_TOPIC, level - 1, corrected) is None:
             # Its file is deleted, but 4.x does not raise the minimum of a queue without messages.
             found = self._store.get_message(SCHEDULE_TOPIC, level - 1, corrected, 1, None)
             corrected = min(found.next_begin_offset, last)

@@ -38,7 +38,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         text = f"Index {index} of {queue_id}@{topic} is not exist!"
         raise RequestError(ResponseCode.SYSTEM_ERROR, text)
     count = min(max(header.count, 0), MAX_CONSUME_QUEUE_ENTRIES)
-    entries = (store.unit(topic, queue_id, at) for at in range(index, min(end, index + count)))
+    entries = (store.entry(topic, queue_id, at) for at in range(index, min(end, index + count)))
     body = QueryConsumeQueueResponseBody([ConsumeQueueData(*entry) for entry in entries if entry], first, end)
     if header.consumer_group is not None:
         _add_subscription(context, header.consumer_group, topic, body)

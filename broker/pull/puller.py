@@ -137,9 +137,9 @@ class MessagePuller:
         self._probe_answered(connection, header, response)
         return response
 
-    def answer_suspended(self, held: SuspendedPull) -> None:
+    def answer_suspended(self, pull: SuspendedPull) -> None:
         """Run a suspended pull again; it neither waits nor commits a second time."""
-        connection, request, header = held.connection, held.request, held.header
+        connection, request, header = pull.connection, pull.request, pull.header
         if connection.is_closed:
             return
         try:
@@ -226,12 +226,12 @@ class MessagePuller:
         header: PullMessageRequestHeader,
         wanted: MessageFilter,
     ) -> None:
-        hold = header.suspend_timeout_millis / 1_000 if self._short_suspend is None else self._short_suspend
+        limit = header.suspend_timeout_millis / 1_000 if self._short_suspend is None else self._short_suspend
         self._long_polling.suspend(
-            SuspendedPull(connection, request, header, header.queue_offset, self._monotonic(), hold, wanted)
+            SuspendedPull(connection, request, header, header.queue_offset, self._monotonic(), limit, wanted)
         )
         if self._probe is not None:
-            self._probe(Point.PULL_HELD, _details(connection, header))
+            self._probe(Point.PULL_SUSPENDED, _details(connection, header))
 
     def _probe_answered(
         self, connection: Connection, header: PullMessageRequestHeader, response: RemotingCommand

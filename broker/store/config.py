@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.layout.compaction import UNIT_BYTES
+from rewindmq.broker.store.layout.compaction import ENTRY_BYTES
 from rewindmq.broker.store.layout.index import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, file_bytes
 
-CQ_UNIT_BYTES: Final = 20
+CQ_ENTRY_BYTES: Final = 20
 # 4.9.4: MessageStoreConfig.messageDelayLevel.
 DEFAULT_DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
@@ -57,15 +57,15 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
                 f"mappedFileSizeCommitLog is {self.mapped_file_size_commit_log},"
                 " it must be between 4096 and 2147483647"
             )
-        if not CQ_UNIT_BYTES <= self.mapped_file_size_consume_queue <= 0x7FFF_FFFF:
+        if not CQ_ENTRY_BYTES <= self.mapped_file_size_consume_queue <= 0x7FFF_FFFF:
             raise StoreError(
                 f"mappedFileSizeConsumeQueue is {self.mapped_file_size_consume_queue},"
-                f" it must be between {CQ_UNIT_BYTES} and 2147483647"
+                f" it must be between {CQ_ENTRY_BYTES} and 2147483647"
             )
-        if not 2 * UNIT_BYTES <= self.compaction_cq_mapped_file_size <= 0x0FFF_FFFF:
+        if not 2 * ENTRY_BYTES <= self.compaction_cq_mapped_file_size <= 0x0FFF_FFFF:
             raise StoreError(
                 f"compactionCqMappedFileSize is {self.compaction_cq_mapped_file_size},"
-                f" it must be between {2 * UNIT_BYTES} and {0x0FFF_FFFF}"
+                f" it must be between {2 * ENTRY_BYTES} and {0x0FFF_FFFF}"
             )
         if not 0 < self.compaction_mapped_file_size <= 0x3FFF_FFFF:
             raise StoreError(
@@ -83,18 +83,18 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def consume_queue_file_bytes(self) -> int:
         """``mappedFileSizeConsumeQueue`` rounded up to whole entries."""
-        return -(-self.mapped_file_size_consume_queue // CQ_UNIT_BYTES) * CQ_UNIT_BYTES
+        return -(-self.mapped_file_size_consume_queue // CQ_ENTRY_BYTES) * CQ_ENTRY_BYTES
 
     @property
     def compaction_cq_file_bytes(self) -> int:
         """``compactionCqMappedFileSize`` rounded up to whole entries."""
-        return self.compaction_cq_mapped_file_size // UNIT_BYTES * UNIT_BYTES
+        return self.compaction_cq_mapped_file_size // ENTRY_BYTES * ENTRY_BYTES
 
     @property
     def compaction_log_file_bytes(self) -> int:
         """``compactionMappedFileSize`` as 5.3.3 rounds it: a multiple of the other, at least 5 times."""
-        unit = self.compaction_cq_file_bytes
-        count, rest = divmod(self.compaction_mapped_file_size, unit)
+        cq_bytes = self.compaction_cq_file_bytes
+        count, rest = divmod(self.compaction_mapped_file_size, cq_bytes)
         if count < 5:
-            return 5 * unit
-        return count * unit if 0 < rest < unit // 2 else (count + 1) * unit
+            return 5 * cq_bytes
+        return count * cq_bytes if 0 < rest < cq_bytes // 2 else (count + 1) * cq_bytes

@@ -10,7 +10,7 @@ from typing import Final
 from rewindmq.broker.store.cleaner import StoreCleaner
 from rewindmq.broker.store.compaction.queue import CompactionQueue
 from rewindmq.broker.store.compaction.store import CompactionStore
-from rewindmq.broker.store.config import CQ_UNIT_BYTES, StoreConfig
+from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.store_times import StoreTimes
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
@@ -84,8 +84,8 @@ class MessageStore:
             self._layout.compaction, config, self._log, self._queues, disk, self._pool
         )
         self._now_ms = now_ms
-        units_per_file = config.consume_queue_file_bytes // CQ_UNIT_BYTES
-        self._time_index = TimeIndex(self._layout.time_index, units_per_file, disk, self._pool)
+        entries_per_file = config.consume_queue_file_bytes // CQ_ENTRY_BYTES
+        self._time_index = TimeIndex(self._layout.time_index, entries_per_file, disk, self._pool)
         self._times = StoreTimes(self._log, self._time_index)
         self._recovery = Recovery(
             self._log, self._queues, self._checkpoint, coder, config.check_crc_on_recover
@@ -336,15 +336,15 @@ class MessageStore:
         queue = self._queue(topic, queue_id)
         if isinstance(queue, CompactionQueue):
             return queue.store_time(offset)
-        unit = None if queue is None else queue.unit(offset)
-        if queue is None or unit is None:
+        entry = None if queue is None else queue.entry(offset)
+        if queue is None or entry is None:
             return -1
-        return self._times.store_time(queue, offset, unit[0])
+        return self._times.store_time(queue, offset, entry[0])
 
-    def unit(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
+    def entry(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
         """Return log position, size and tagsCode of the message at a queue offset; None if there is none."""
         queue = self._queues.get((topic, queue_id))
-        return None if queue is None else queue.unit(offset)
+        return None if queue is None else queue.entry(offset)
 
     def is_cold(self, topic: str, queue_id: int, offset: int) -> bool:
         """Return True if a message counts as being on disk; False if there is none at that offset.
@@ -354,8 +354,8 @@ class MessageStore:
         queue = self._queue(topic, queue_id)
         if queue is None or isinstance(queue, CompactionQueue):
             return False
-        unit = queue.unit(offset)
-        return unit is not None and self._reader.is_cold(unit[0])
+        entry = queue.entry(offset)
+        return entry is not None and self._reader.is_cold(entry[0])
 
     def look_message(self, commit_log_offset: int) -> bytes | None:
         """Return the record that starts at a log position; None at any other position."""
@@ -389,9 +389,9 @@ class MessageStore:
         return query_message(self._index, self._log, topic, key, max_count, begin, end)
 
     @property
-    def rebuilt_units(self) -> int:
+    def rebuilt_entries(self) -> int:
         """Number of consume-queue entries that were missing at open and were rebuilt from the log."""
-        return self._recovery.rebuilt_units
+        return self._recovery.rebuilt_entries
 
     @property
     def min_commit_log_offset(self) -> int:

@@ -21,7 +21,7 @@ CODE: Final = RequestCode.QUERY_DATA_VERSION
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     header = request.decode_header(QueryDataVersionRequestHeader)
     version = decode_body(request, DataVersion)
-    held = context.routes.query_data_version(header.broker_addr, version, context.clock.monotonic())
+    known = context.routes.query_data_version(header.broker_addr, version, context.clock.monotonic())
     return RemotingCommand(
-        ResponseCode.SUCCESS, QueryDataVersionResponseHeader(changed=held != version), body=held
+        ResponseCode.SUCCESS, QueryDataVersionResponseHeader(changed=known != version), body=known
     )

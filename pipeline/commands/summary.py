@@ -13,7 +13,7 @@ from rewindmq.pipeline.figures import format_bytes
 # Labels for JSON names that say too little on their own.
 _LABELS: Final = {
     "damageCount": "damaged places",
-    "queueUnits": "queue entries",
+    "queueEntries": "queue entries",
     "gapCount": "gaps in queues",
     "repeated": "repeated offsets",
     "passedOver": "records without a queue",

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindmq.broker.store.consume_queue.table import names_a_queue
-from rewindmq.broker.store.layout.compaction import UNIT_BYTES
+from rewindmq.broker.store.layout.compaction import ENTRY_BYTES
 from rewindmq.pipeline.compact.options import CompactOptions, Format
 from rewindmq.pipeline.compact.topics import Kind
 from rewindmq.pipeline.decode.record_block import Int64s
@@ -115,7 +115,7 @@ def shape_of(options: CompactOptions, source_segment_bytes: int) -> FileShape:
     """Return the file sizes of this output."""
     if options.format is Format.COMPACTION:
         # 5.3.3 keeps the last entry of a full queue file for the end mark.
-        return FileShape(options.log_file_bytes, options.cq_file_bytes // UNIT_BYTES - 1)
+        return FileShape(options.log_file_bytes, options.cq_file_bytes // ENTRY_BYTES - 1)
     size = options.segment_bytes or source_segment_bytes
     return FileShape(size, size)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rewindmq.broker.store.layout.compaction import CQ_FILE_BYTES, LOG_FILE_BYTES, UNIT_BYTES
+from rewindmq.broker.store.layout.compaction import CQ_FILE_BYTES, ENTRY_BYTES, LOG_FILE_BYTES
 from rewindmq.pipeline.errors import PipelineError
 
 _MIN_FILE_BYTES = 4_096
@@ -72,9 +72,9 @@ class CompactOptions(msgspec.Struct, frozen=True, kw_only=True):
                 raise PipelineError(
                     f"{name} of {size} bytes: the size must be {_MIN_FILE_BYTES} to {_MAX_FILE_BYTES}"
                 )
-        if self.cq_file_bytes % UNIT_BYTES or not 2 * UNIT_BYTES <= self.cq_file_bytes <= _MAX_FILE_BYTES:
+        if self.cq_file_bytes % ENTRY_BYTES or not 2 * ENTRY_BYTES <= self.cq_file_bytes <= _MAX_FILE_BYTES:
             raise PipelineError(
-                f"compaction queue files of {self.cq_file_bytes} bytes: the minimum is {2 * UNIT_BYTES}"
+                f"compaction queue files of {self.cq_file_bytes} bytes: the minimum is {2 * ENTRY_BYTES}"
             )
 
     def to_json(self) -> dict[str, Any]:

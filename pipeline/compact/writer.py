@@ -16,11 +16,11 @@ from rewindmq.broker.store.layout.compaction import (
     BATCH_SIZE,
     CQ_FOLDER,
     END_OF_FILE,
+    ENTRY,
+    ENTRY_BYTES,
     FOLDER,
     LOG_FOLDER,
     NO_COMPACTED_OFFSET,
-    UNIT,
-    UNIT_BYTES,
 )
 from rewindmq.pipeline.compact.layout import WHOLE_STORE, OutputFile, Stream, queue_folder
 from rewindmq.pipeline.decode.gather import gather
@@ -36,7 +36,7 @@ _CHUNK_BYTES: Final = 8 << 20
 # Read up to this many unwanted bytes between two records instead of skipping them.
 _LOCAL_GAP: Final = 16 << 10
 _REMOTE_GAP: Final = 1 << 20
-_UNITS: Final = np.dtype(
+_ENTRIES: Final = np.dtype(
     [
         ("physical_offset", ">i8"),
         ("size", ">i4"),
@@ -98,11 +98,11 @@ def write_file(plan: WritePlan, file: OutputFile, attempt: int) -> None:
     """
     path = log_path(plan.root, file.stream, file.base)
     draft = f"{path}.{attempt}"
-    units = []
+    entries = []
     with plan.target.create(draft) as target:
         for rows in _chunks(plan, file):
             data = _records(plan, file, rows)
-            units.append(_patch(plan, data, rows))
+            entries.append(_patch(plan, data, rows))
             target.write(data.tobytes())
         _fill(plan, target, file)
     _put(plan.target, draft, path, file.store_timestamp)
@@ -110,9 +110,9 @@ def write_file(plan: WritePlan, file: OutputFile, attempt: int) -> None:
         path = cq_path(plan.root, file.stream, file.base)
         draft = f"{path}.{attempt}"
         with plan.target.create(draft) as target:
-            written = sum(target.write(part) for part in units)
+            written = sum(target.write(part) for part in entries)
             if not file.is_last:
-                written += target.write(UNIT.pack(END_OF_FILE, 0, 0, 0, 0, 0, NO_COMPACTED_OFFSET, 0))
+                written += target.write(ENTRY.pack(END_OF_FILE, 0, 0, 0, 0, 0, NO_COMPACTED_OFFSET, 0))
             plan.target.fill(target, plan.cq_file_bytes - written)
         _put(plan.target, draft, path, file.store_timestamp)
 
@@ -227,16 +227,16 @@ def _patch(plan: WritePlan, data: Octets, rows: dict[str, Int64s]) -> bytes:
         _set_int64(data, starts + QUEUE_OFFSET_AT, rows["newQueueOffset"])
         return b""
     block = RecordBlock(data.tobytes(), 0, starts)
-    units = np.zeros(len(starts), _UNITS)
-    units["physical_offset"] = rows["newPhysicalOffset"]
-    units["size"] = sizes
-    units["tags_code"] = MessageColumns(block, "", 0, DelayLevels(DEFAULT_DELAY_LEVELS)).column("tagsCode")
-    units["store_timestamp"] = block.store_timestamp
-    units["queue_offset"] = rows["newQueueOffset"]
-    units["batch_size"] = BATCH_SIZE
-    units["compacted_offset"] = NO_COMPACTED_OFFSET
-    assert units.itemsize == UNIT_BYTES
-    return units.tobytes()
+    entries = np.zeros(len(starts), _ENTRIES)
+    entries["physical_offset"] = rows["newPhysicalOffset"]
+    entries["size"] = sizes
+    entries["tags_code"] = MessageColumns(block, "", 0, DelayLevels(DEFAULT_DELAY_LEVELS)).column("tagsCode")
+    entries["store_timestamp"] = block.store_timestamp
+    entries["queue_offset"] = rows["newQueueOffset"]
+    entries["batch_size"] = BATCH_SIZE
+    entries["compacted_offset"] = NO_COMPACTED_OFFSET
+    assert entries.itemsize == ENTRY_BYTES
+    return entries.tobytes()
 
 
 def _set_int64(data: Octets, at: Int64s, values: Int64s) -> None:

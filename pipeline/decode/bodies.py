@@ -34,15 +34,15 @@ def inflated_runs(bodies: pa.Array, sys_flags: npt.NDArray[np.int32]) -> Iterato
     if not is_compressed.any():
         yield 0, len(bodies), bodies
         return
-    start, held = 0, 0
+    start, run_bytes = 0, 0
     run: list[bytes | None] = []
     for number, stored in enumerate(bodies.to_pylist()):
         body = _inflate(stored, int(sys_flags[number])) if is_compressed[number] else stored
-        if run and held + len(body or b"") > _RUN_BYTES:
+        if run and run_bytes + len(body or b"") > _RUN_BYTES:
             yield start, number, pa.array(run, pa.binary())
-            start, held, run = number, 0, []
+            start, run_bytes, run = number, 0, []
         run.append(body)
-        held += len(body or b"")
+        run_bytes += len(body or b"")
     yield start, len(bodies), pa.array(run, pa.binary())
 
 

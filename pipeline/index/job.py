@@ -143,7 +143,7 @@ class _IndexRun:
         source = self._begin()
         self._log_begin, end = _range(source)
         parts = self._scan(end)
-        queues = self._write_queues([part.name for part in parts if part.units])
+        queues = self._write_queues([part.name for part in parts if part.queue_entries])
         index = self._write_index(parts)
         rest = self._finish_draft(parts)
         facts = {"last": rest["last"], "indexFiles": rest["indexFiles"], "parquetFiles": rest["parquetFiles"]}
@@ -216,7 +216,8 @@ class _IndexRun:
         if found is None:
             self._progress("writing the key index")
             runs = [
-                EntryRun(f"{output.folder('scan')}/{part.name}.entries", 0, part.entries) for part in parts
+                EntryRun(f"{output.folder('scan')}/{part.name}.index-entries", 0, part.index_entries)
+                for part in parts
             ]
             before = previous_index(self._files, self._previous, options.max_index_num, self._log_begin)
             target = f"{output.draft}/{INDEX_FOLDER}"
@@ -304,8 +305,8 @@ class _IndexRun:
             log_bytes_read=sum(part.log_bytes for part in parts),
             messages=sum(part.records for part in parts),
             queues=queues.get("queues", 0),
-            queue_units=queues.get("units", 0),
-            index_entries=sum(part.entries for part in parts),
+            queue_entries=queues.get("entries", 0),
+            index_entries=sum(part.index_entries for part in parts),
             index_files=files["indexFiles"],
             parquet_files=files["parquetFiles"],
             bytes_written=sum(part.parquet_bytes for part in parts)
@@ -317,8 +318,8 @@ class _IndexRun:
             gap_count=queues.get("gap_count", 0),
             damage_count=sum(part.damage_count for part in parts) + len(torn),
             gaps=tuple(
-                QueueGap(topic=topic, queue_id=queue_id, expected=unit, found=found, physical_offset=at)
-                for topic, queue_id, unit, found, at in queues.get("gaps", ())
+                QueueGap(topic=topic, queue_id=queue_id, expected=number, found=found, physical_offset=at)
+                for topic, queue_id, number, found, at in queues.get("gaps", ())
             ),
             damage=tuple(
                 DamagedRange(kind=place.kind, start=place.start, end=place.end, detail=place.detail)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rewindmq.broker.store.config import CQ_UNIT_BYTES, DEFAULT_DELAY_LEVELS
+from rewindmq.broker.store.config import CQ_ENTRY_BYTES, DEFAULT_DELAY_LEVELS
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.layout.index import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, file_bytes
@@ -40,10 +40,10 @@ class IndexOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise PipelineError("maxHashSlotNum must be at least 1 and maxIndexNum at least 2")
         if (size := file_bytes(self.max_hash_slot_num, self.max_index_num)) > _INT32_MAX:
             raise PipelineError(f"index files of {size} bytes: the maximum is {_INT32_MAX}")
-        size = self.consume_queue_file_bytes or CQ_UNIT_BYTES
-        if size % CQ_UNIT_BYTES or not CQ_UNIT_BYTES <= size <= _INT32_MAX:
+        size = self.consume_queue_file_bytes or CQ_ENTRY_BYTES
+        if size % CQ_ENTRY_BYTES or not CQ_ENTRY_BYTES <= size <= _INT32_MAX:
             raise PipelineError(
-                f"consume queue files of {size} bytes: the size must be a multiple of {CQ_UNIT_BYTES}"
+                f"consume queue files of {size} bytes: the size must be a multiple of {CQ_ENTRY_BYTES}"
                 f" and at most {_INT32_MAX}"
             )
         try:
@@ -85,7 +85,7 @@ class IndexSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         log_begin, log_end: part of the log that the output covers.
         log_bytes_read: bytes of log that this run read; the counts below refer to them.
         messages: records read.
-        queues, queue_units: consume queues with new entries, and the number of these entries.
+        queues, queue_entries: consume queues with new entries, and the number of these entries.
         index_entries: entries added to the key index.
         index_files, parquet_files: files of the output.
         bytes_written: bytes used in the files written, including those copied from continued files.
@@ -104,7 +104,7 @@ class IndexSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     log_bytes_read: int = 0
     messages: int = 0
     queues: int = 0
-    queue_units: int = 0
+    queue_entries: int = 0
     index_entries: int = 0
     index_files: int = 0
     parquet_files: int = 0

@@ -15,10 +15,10 @@ from rewindmq.broker.store.consume_queue.queue import FILLER_SIZE
 from rewindmq.broker.store.files.mapped_file import file_name
 from rewindmq.broker.store.layout.time_index import FOLDER as TIME_FOLDER
 from rewindmq.pipeline.files import Files
-from rewindmq.pipeline.index.queue_pieces import TIME, UNIT
+from rewindmq.pipeline.index.queue_pieces import QUEUE_ENTRY, TIME
 from rewindmq.pipeline.snapshot.snapshot import PositionedFile, positioned_files
 
-Units = npt.NDArray[np.void]
+Entries = npt.NDArray[np.void]
 Times = npt.NDArray[Any]
 
 # This many gaps are listed; all are counted.
@@ -31,12 +31,12 @@ class Gap(NamedTuple):
 
     Attributes:
         found: queue offset that the record states.
-        unit: number of the entry; a broker that builds the queue from the log gives it the same one.
+        number: number of the entry; a broker that builds the queue from the log gives it the same one.
     """
 
     topic: str
     queue_id: int
-    unit: int
+    number: int
     found: int
     physical_offset: int
 
@@ -48,7 +48,7 @@ class QueueWriter:
         gap_count: places where entries were renumbered, as a broker does.
         gaps: the first of them.
         repeated: records skipped because the queue already has their queue offset.
-        units: entries written, without the filler before the first message.
+        entries: entries written, without the filler before the first message.
         files_linked: files linked from the earlier run.
         bytes_written: bytes written, including those copied from the continued file.
     """
@@ -71,15 +71,15 @@ class QueueWriter:
             previous: target folder of an earlier run: its files are linked, and its last file is continued.
             log_begin: files whose records all lie before it are left out.
         """
-        assert file_bytes % UNIT.itemsize == 0
+        assert file_bytes % QUEUE_ENTRY.itemsize == 0
         self._files = files
         self._target = target
         self._queue = f"{topic}/{queue_id}"
         self.topic = topic
         self.queue_id = queue_id
-        self._file_units = file_bytes // UNIT.itemsize
-        self._units = np.zeros(self._file_units, UNIT)
-        self._times = np.zeros(self._file_units, TIME)
+        self._file_entries = file_bytes // QUEUE_ENTRY.itemsize
+        self._entries = np.zeros(self._file_entries, QUEUE_ENTRY)
+        self._times = np.zeros(self._file_entries, TIME)
         # Index of the first entry of the current file, and the number of its entries so far.
         self._file_index = 0
         self._filled = 0
@@ -89,7 +89,7 @@ class QueueWriter:
         self.gap_count = 0
         self.gaps: list[Gap] = []
         self.repeated = 0
-        self.units = 0
+        self.entries = 0
         self.files_linked = 0
         self.bytes_written = 0
         if previous is not None:
@@ -109,72 +109,72 @@ class QueueWriter:
             link_file(self._files, previous, self._target, self._queue, file)
         self.files_linked = len(kept) - 1
         last = kept[-1]
-        self._file_index = last.base // UNIT.itemsize
-        found = np.frombuffer(self._files.read(last.path, 0, last.size), UNIT)
+        self._file_index = last.base // QUEUE_ENTRY.itemsize
+        found = np.frombuffer(self._files.read(last.path, 0, last.size), QUEUE_ENTRY)
         self._filled = int(np.searchsorted(found["size"] <= 0, True))
-        if self._filled == self._file_units:
+        if self._filled == self._file_entries:
             link_file(self._files, previous, self._target, self._queue, last)
             self.files_linked += 1
-            self._file_index += self._file_units
+            self._file_index += self._file_entries
             self._filled = 0
             return
-        self._units[: self._filled] = found[: self._filled]
+        self._entries[: self._filled] = found[: self._filled]
         path = f"{previous}/{TIME_FOLDER}/{self._queue}/{file_name(self._file_index * TIME.itemsize)}"
         times = np.frombuffer(self._files.read(path, 0, self._filled * TIME.itemsize), TIME)
         self._times[: self._filled] = times
 
-    def add(self, offset: int, units: Units, times: Times) -> None:
+    def add(self, offset: int, entries: Entries, times: Times) -> None:
         """Add a piece; pieces come in the order of the log.
 
         Args:
             offset: queue offset of the first entry.
-            units: shape (n,), n at least 1.
+            entries: shape (n,), n at least 1.
             times: store timestamps, ms, shape (n,).
         """
         if not self._is_begun:
             self._start_at(offset)
         if offset == 0 < self.next_index:
             # A record with queue offset 0 restarts the queue of a deleted topic; a broker numbers on from it.
-            self._tell_gap(0, units)
-            self._append(units[:1], times[:1])
-            offset, units, times = 1, units[1:], times[1:]
-        known = min(max(self.next_index - offset, 0), len(units))
+            self._report_gap(0, entries)
+            self._append(entries[:1], times[:1])
+            offset, entries, times = 1, entries[1:], times[1:]
+        known = min(max(self.next_index - offset, 0), len(entries))
         self.repeated += known
-        units, times = units[known:], times[known:]
-        if len(units):
+        entries, times = entries[known:], times[known:]
+        if len(entries):
             if offset + known > self.next_index:
-                self._tell_gap(offset + known, units)
-            self._append(units, times)
+                self._report_gap(offset + known, entries)
+            self._append(entries, times)
 
-    def _tell_gap(self, found: int, units: Units) -> None:
+    def _report_gap(self, found: int, entries: Entries) -> None:
         if found - self.next_index == self._shift:
             return
         self._shift = found - self.next_index
         self.gap_count += 1
-        position = int(units["position"][0])
+        position = int(entries["position"][0])
         if len(self.gaps) < GAPS_SHOWN:
             self.gaps.append(Gap(self.topic, self.queue_id, self.next_index, found, position))
 
     def _start_at(self, offset: int) -> None:
         self._is_begun = True
-        self._filled = offset % self._file_units
+        self._filled = offset % self._file_entries
         self._file_index = offset - self._filled
-        self._units["size"][: self._filled] = FILLER_SIZE
+        self._entries["size"][: self._filled] = FILLER_SIZE
 
-    def _append(self, units: Units, times: Times) -> None:
-        self.units += len(units)
-        while len(units):
-            if self._filled == self._file_units:
+    def _append(self, entries: Entries, times: Times) -> None:
+        self.entries += len(entries)
+        while len(entries):
+            if self._filled == self._file_entries:
                 self._write()
-                self._file_index += self._file_units
+                self._file_index += self._file_entries
                 self._filled = 0
-                self._units[:] = 0
+                self._entries[:] = 0
                 self._times[:] = 0
-            count = min(len(units), self._file_units - self._filled)
+            count = min(len(entries), self._file_entries - self._filled)
             place = slice(self._filled, self._filled + count)
-            self._units[place], self._times[place] = units[:count], times[:count]
+            self._entries[place], self._times[place] = entries[:count], times[:count]
             self._filled += count
-            units, times = units[count:], times[count:]
+            entries, times = entries[count:], times[count:]
 
     def close(self) -> None:
         """Write the last file."""
@@ -182,14 +182,15 @@ class QueueWriter:
             self._write()
 
     def _write(self) -> None:
-        path = f"{self._target}/{QUEUE_FOLDER}/{self._queue}/{file_name(self._file_index * UNIT.itemsize)}"
+        name = file_name(self._file_index * QUEUE_ENTRY.itemsize)
+        path = f"{self._target}/{QUEUE_FOLDER}/{self._queue}/{name}"
         mtime_ms = int(self._times[self._filled - 1]) if self._filled else 0
         self._write_file(
-            path, self._units[: self._filled].tobytes(), self._file_units * UNIT.itemsize, mtime_ms
+            path, self._entries[: self._filled].tobytes(), self._file_entries * QUEUE_ENTRY.itemsize, mtime_ms
         )
         path = f"{self._target}/{TIME_FOLDER}/{self._queue}/{file_name(self._file_index * TIME.itemsize)}"
         data = self._times[: self._filled].tobytes()
-        self._write_file(path, data, self._file_units * TIME.itemsize, mtime_ms)
+        self._write_file(path, data, self._file_entries * TIME.itemsize, mtime_ms)
 
     def _write_file(self, path: str, data: bytes, size: int, mtime_ms: int) -> None:
         with self._files.create(path) as file:
@@ -208,8 +209,10 @@ def kept_files(files: Files, folder: str, log_begin: int) -> list[PositionedFile
     found = positioned_files(files, folder)
     first = 0
     while first < len(found) - 1:
-        last_unit = files.read(found[first].path, found[first].size - UNIT.itemsize, UNIT.itemsize)
-        if np.frombuffer(last_unit, UNIT)["position"][0] >= log_begin:
+        last_entry = files.read(
+            found[first].path, found[first].size - QUEUE_ENTRY.itemsize, QUEUE_ENTRY.itemsize
+        )
+        if np.frombuffer(last_entry, QUEUE_ENTRY)["position"][0] >= log_begin:
             break
         first += 1
     return found[first:]
@@ -217,7 +220,7 @@ def kept_files(files: Files, folder: str, log_begin: int) -> list[PositionedFile
 
 def link_file(files: Files, previous: str, target: str, queue: str, file: PositionedFile) -> None:
     """Link a file of ``previous`` into ``target``, with its part of the time index if there is one."""
-    times = f"{TIME_FOLDER}/{queue}/{file_name(file.base // UNIT.itemsize * TIME.itemsize)}"
+    times = f"{TIME_FOLDER}/{queue}/{file_name(file.base // QUEUE_ENTRY.itemsize * TIME.itemsize)}"
     files.link(file.path, f"{target}/{QUEUE_FOLDER}/{queue}/{file.path.rpartition('/')[2]}")
     if files.entry(f"{previous}/{times}") is not None:
         files.link(f"{previous}/{times}", f"{target}/{times}")

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 # The fields of a message that has an entry. Times are ms.
-UNIT_COLUMNS: Final = (
+QUEUE_ENTRY_COLUMNS: Final = (
     "topic", "queueId", "queueOffset", "physicalOffset", "size", "tagsCode", "storeTimestampMs",
 )  # fmt: skip
 # physicalOffset and queueOffset are those of the piece's first entry.
 PIECES: Final = (
-    "topic string, queueId int, physicalOffset bigint, queueOffset bigint, units binary, times binary"
+    "topic string, queueId int, physicalOffset bigint, queueOffset bigint, entries binary, times binary"
 )
 PIECE_SCHEMA: Final = pa.schema(
     [
@@ -25,11 +25,11 @@ PIECE_SCHEMA: Final = pa.schema(
         ("queueId", pa.int32()),
         ("physicalOffset", pa.int64()),
         ("queueOffset", pa.int64()),
-        ("units", pa.binary()),
+        ("entries", pa.binary()),
         ("times", pa.binary()),
     ]
 )
-UNIT: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+QUEUE_ENTRY: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 TIME: Final = np.dtype(">i8")
 _INT32_MAX: Final = 0x7FFF_FFFF
 
@@ -47,10 +47,10 @@ def pack(batch: pa.RecordBatch) -> pa.RecordBatch:
         (codes[1:] != codes[:-1]) | (queue_ids[1:] != queue_ids[:-1]) | (offsets[1:] != offsets[:-1] + 1)
     )
     first = np.flatnonzero(is_first)
-    units = np.empty(len(order), UNIT)
-    units["position"] = positions
-    units["size"] = _numbers(batch, "size")[order]
-    units["tags_code"] = _numbers(batch, "tagsCode")[order]
+    entries = np.empty(len(order), QUEUE_ENTRY)
+    entries["position"] = positions
+    entries["size"] = _numbers(batch, "size")[order]
+    entries["tags_code"] = _numbers(batch, "tagsCode")[order]
     times = _numbers(batch, "storeTimestampMs")[order].astype(TIME)
     bounds = np.append(first, len(order))
     return pa.RecordBatch.from_arrays(
@@ -59,7 +59,7 @@ def pack(batch: pa.RecordBatch) -> pa.RecordBatch:
             pa.array(queue_ids[first].astype(np.int32)),
             pa.array(positions[first]),
             pa.array(offsets[first]),
-            _cut(units.tobytes(), bounds * UNIT.itemsize),
+            _cut(entries.tobytes(), bounds * QUEUE_ENTRY.itemsize),
             _cut(times.tobytes(), bounds * TIME.itemsize),
         ],
         schema=PIECE_SCHEMA,

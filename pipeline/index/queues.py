@@ -12,7 +12,7 @@ import numpy as np
 from rewindmq.broker.store.consume_queue.table import names_a_queue
 from rewindmq.pipeline.files import Files
 from rewindmq.pipeline.index.queue_files import GAPS_SHOWN, Gap, QueueWriter
-from rewindmq.pipeline.index.queue_pieces import TIME, UNIT
+from rewindmq.pipeline.index.queue_pieces import QUEUE_ENTRY, TIME
 from rewindmq.pipeline.spark.arrow_map import map_in_arrow
 from rewindmq.pipeline.spark.errors import in_one_line
 
@@ -28,7 +28,7 @@ class QueueSummary(NamedTuple):
 
     Attributes:
         queues: queues with new entries.
-        units: entries added.
+        entries: entries added.
         files_linked: consume queue files linked from an earlier run.
         bytes_written: bytes used in the files written, including those copied from continued files.
         gap_count: places where queue offsets were not consecutive and entries were renumbered.
@@ -38,7 +38,7 @@ class QueueSummary(NamedTuple):
     """
 
     queues: int
-    units: int
+    entries: int
     files_linked: int
     bytes_written: int
     gap_count: int
@@ -93,7 +93,7 @@ def _summary(found: list[dict[str, Any]]) -> QueueSummary:
     gaps = tuple(Gap(*gap) for item in found for gap in item["gaps"])
     return QueueSummary(
         total("queues"),
-        total("units"),
+        total("entries"),
         total("files_linked"),
         total("bytes_written"),
         total("gap_count"),
@@ -115,12 +115,12 @@ def _writer(plan: QueuePlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
 
 def _write_queues(plan: QueuePlan, batches: Iterator[pa.RecordBatch]) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "queues": 0, "units": 0, "files_linked": 0, "bytes_written": 0, "gap_count": 0, "gaps": [],
+        "queues": 0, "entries": 0, "files_linked": 0, "bytes_written": 0, "gap_count": 0, "gaps": [],
         "repeated": 0, "passed_over": 0,
     }  # fmt: skip
     for (topic, queue_id), rows in groupby(_rows(batches), key=lambda row: (row["topic"], row["queueId"])):
         if not names_a_queue(topic, queue_id):
-            found["passed_over"] += sum(len(row["units"]) // UNIT.itemsize for row in rows)
+            found["passed_over"] += sum(len(row["entries"]) // QUEUE_ENTRY.itemsize for row in rows)
             continue
         writer = QueueWriter(
             plan.files,
@@ -132,11 +132,11 @@ def _write_queues(plan: QueuePlan, batches: Iterator[pa.RecordBatch]) -> dict[st
             log_begin=plan.log_begin,
         )
         for row in rows:
-            units, times = np.frombuffer(row["units"], UNIT), np.frombuffer(row["times"], TIME)
-            writer.add(row["queueOffset"], units, times)
+            entries, times = np.frombuffer(row["entries"], QUEUE_ENTRY), np.frombuffer(row["times"], TIME)
+            writer.add(row["queueOffset"], entries, times)
         writer.close()
         found["queues"] += 1
-        found["units"] += writer.units
+        found["entries"] += writer.entries
         found["files_linked"] += writer.files_linked
         found["bytes_written"] += writer.bytes_written
         found["repeated"] += writer.repeated

@@ -18,7 +18,7 @@ from rewindmq.pipeline.decode.record_block import RecordBlock
 from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
 from rewindmq.pipeline.files import Files, ReadableFiles
 from rewindmq.pipeline.index.key_hashes import entry_hashes
-from rewindmq.pipeline.index.queue_pieces import PIECE_SCHEMA, PIECES, UNIT_COLUMNS, pack
+from rewindmq.pipeline.index.queue_pieces import PIECE_SCHEMA, PIECES, QUEUE_ENTRY_COLUMNS, pack
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 from rewindmq.pipeline.spark.arrow_map import map_in_arrow
 from rewindmq.pipeline.spark.errors import in_one_line
@@ -37,12 +37,12 @@ COPIED: Final = (
 PARQUET_FOLDER: Final = "messages"
 # An entry of the key index, before it is numbered and chained.
 ENTRY: Final = np.dtype([("hash", "<i4"), ("position", "<i8"), ("time", "<i8")])
-# The columns that become UNIT_COLUMNS, in the same order.
-_UNIT_SOURCES: Final = tuple("storeSize" if name == "size" else name for name in UNIT_COLUMNS)
+# The columns that become QUEUE_ENTRY_COLUMNS, in the same order.
+_QUEUE_ENTRY_SOURCES: Final = tuple("storeSize" if name == "size" else name for name in QUEUE_ENTRY_COLUMNS)
 _PART_BYTES: Final = 64 << 20
 _ROW_GROUP: Final = 32_768
 _DAMAGE_SHOWN: Final = 20
-_NO_UNIT: Final = (int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK))
+_NO_QUEUE_ENTRY: Final = (int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK))
 
 
 class LogPart(NamedTuple):
@@ -60,7 +60,8 @@ class ScanPlan(NamedTuple):
     """Source and target of the parts; pickles.
 
     Attributes:
-        staging: folder for ``<part>.units`` (Arrow, ``PIECE_SCHEMA``) and ``<part>.entries`` (``ENTRY``).
+        staging: folder for ``<part>.queue-entries`` (Arrow, ``PIECE_SCHEMA``) and ``<part>.index-entries``
+            (``ENTRY``).
         parquet: folder for ``<part>.parquet``.
     """
 
@@ -83,8 +84,8 @@ class PartFindings(NamedTuple):
 
     name: str
     records: int
-    units: int
-    entries: int
+    queue_entries: int
+    index_entries: int
     log_bytes: int
     parquet_bytes: int
     last_position: int
@@ -170,19 +171,19 @@ class _PartScan:
         self._levels = DelayLevels(plan.delay_levels)
         self._damage: list[Damage] = []
         self._damage_count = 0
-        self._records = self._unit_count = self._entry_count = 0
+        self._records = self._queue_entry_count = self._index_entry_count = 0
         self._last = (-1, -1, -1)
 
     def run(self) -> PartFindings:
         files, name = self._plan.files, self._part.name
-        paths = [f"{self._plan.staging}/{name}.units", f"{self._plan.staging}/{name}.entries"]
+        paths = [f"{self._plan.staging}/{name}.queue-entries", f"{self._plan.staging}/{name}.index-entries"]
         parquet = f"{self._plan.parquet}/{name}.parquet"
-        with files.create(paths[0]) as units_file, files.create(paths[1]) as entries_file:
+        with files.create(paths[0]) as queue_file, files.create(paths[1]) as index_file:
             copy = _ParquetCopy(files, parquet)
-            with pa.ipc.new_stream(units_file, PIECE_SCHEMA) as units:
+            with pa.ipc.new_stream(queue_file, PIECE_SCHEMA) as queue_entries:
                 for columns in self._blocks():
-                    self._write_units(columns, units)
-                    entries_file.write(self._entries(columns))
+                    self._write_queue_entries(columns, queue_entries)
+                    index_file.write(self._index_entries(columns))
                     copy.add(columns.batch(COPIED))
             copy.close()
         for path in paths:
@@ -192,8 +193,8 @@ class _PartScan:
         return PartFindings(
             name,
             self._records,
-            self._unit_count,
-            self._entry_count,
+            self._queue_entry_count,
+            self._index_entry_count,
             size,
             0 if written is None else written.size,
             *self._last,
@@ -217,13 +218,13 @@ class _PartScan:
         if len(self._damage) < _DAMAGE_SHOWN:
             self._damage.append(damage)
 
-    def _write_units(self, columns: _Columns, writer: pa.ipc.RecordBatchWriter) -> None:
-        batch = columns.batch(_UNIT_SOURCES, ~np.isin(columns.transaction, _NO_UNIT))
+    def _write_queue_entries(self, columns: _Columns, writer: pa.ipc.RecordBatchWriter) -> None:
+        batch = columns.batch(_QUEUE_ENTRY_SOURCES, ~np.isin(columns.transaction, _NO_QUEUE_ENTRY))
         if batch.num_rows:
-            self._unit_count += batch.num_rows
-            writer.write_batch(pack(batch.rename_columns(list(UNIT_COLUMNS))))
+            self._queue_entry_count += batch.num_rows
+            writer.write_batch(pack(batch.rename_columns(list(QUEUE_ENTRY_COLUMNS))))
 
-    def _entries(self, columns: _Columns) -> bytes:
+    def _index_entries(self, columns: _Columns) -> bytes:
         kept = columns.transaction != int(MessageSysFlag.TRANSACTION_ROLLBACK)
         names = ("topic", "uniqueKey", "keys", "physicalOffset", "storeTimestampMs")
         batch = columns.batch(names, kept)
@@ -232,7 +233,7 @@ class _PartScan:
         entries["hash"] = hashes
         entries["position"] = batch.column(3).to_numpy()[messages]
         entries["time"] = batch.column(4).to_numpy()[messages]
-        self._entry_count += len(entries)
+        self._index_entry_count += len(entries)
         return entries.tobytes()
 
 
@@ -288,7 +289,7 @@ def read_pieces(spark: SparkSession, files: Files, staging: str, names: Sequence
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                path = f"{staging}/{names[number]}.units"
+                path = f"{staging}/{names[number]}.queue-entries"
                 data = files.read_all(path)
                 assert data is not None
                 yield from pa.ipc.open_stream(data)

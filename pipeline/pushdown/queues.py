@@ -13,12 +13,12 @@ from rewindmq.pipeline.decode.segment_reader import SegmentReader
 from rewindmq.pipeline.pushdown.ranges import Ranges, outside, union
 from rewindmq.pipeline.selection import Range, Selection
 from rewindmq.pipeline.snapshot.queue_view import QueueView
-from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, StoreSnapshot
+from rewindmq.pipeline.snapshot.snapshot import CQ_ENTRY_BYTES, PRE_BLANK_SIZE, StoreSnapshot
 
 # Messages closer together than this are read at once.
 GAP_BYTES: Final = 32 << 10
-UNIT: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
-_UNITS_AT_ONCE: Final = 100_000
+ENTRY: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+_ENTRIES_AT_ONCE: Final = 100_000
 
 
 class _Coverage(NamedTuple):
@@ -58,7 +58,7 @@ def of_queues(
         return None
     found = outside([coverage], start, stop)
     for view in chosen:
-        first, last = _wanted_units(snapshot, view, selection.queue_offsets)
+        first, last = _wanted_entries(snapshot, view, selection.queue_offsets)
         first, last = _cut(view, first, last, start, stop)
         found += _places(source, view, first, last)
     return union(found, GAP_BYTES)
@@ -67,12 +67,12 @@ def of_queues(
 def _coverage(views: Iterable[QueueView]) -> _Coverage | None:
     """Return the range from the first to the last message of any queue; entries follow the log's order."""
     kept = [view for view in views if view.min_offset < view.max_offset]
-    first = [unit[0] for view in kept if (unit := view.unit(view.min_offset))]
-    last = [unit[0] + unit[1] for view in kept if (unit := view.unit(view.max_offset - 1))]
+    first = [entry[0] for view in kept if (entry := view.entry(view.min_offset))]
+    last = [entry[0] + entry[1] for view in kept if (entry := view.entry(view.max_offset - 1))]
     return _Coverage(min(first), max(last)) if first and last else None
 
 
-def _wanted_units(snapshot: StoreSnapshot, view: QueueView, offsets: Range) -> tuple[int, int]:
+def _wanted_entries(snapshot: StoreSnapshot, view: QueueView, offsets: Range) -> tuple[int, int]:
     """Return the first entry to look at, and the one past the last."""
     first, last = view.min_offset, view.max_offset
     if offsets.is_all or not _agrees(snapshot, view, first) or not _agrees(snapshot, view, last - 1):
@@ -92,15 +92,15 @@ def _agrees(snapshot: StoreSnapshot, view: QueueView, index: int) -> bool:
 
     After a gap a broker renumbers entries (docs/spec/store.md 4.6).
     """
-    unit = view.unit(index)
-    segment = None if unit is None else snapshot.segment_of(unit[0])
-    if unit is None or segment is None:
+    entry = view.entry(index)
+    segment = None if entry is None else snapshot.segment_of(entry[0])
+    if entry is None or segment is None:
         return False
-    record = SegmentReader(snapshot.files, segment, _ignore).record_at(unit[0])
+    record = SegmentReader(snapshot.files, segment, _ignore).record_at(entry[0])
     if record is None:
         return False
     head = record.head[0]
-    return (head["queue_offset"], head["queue_id"], head["total_size"]) == (index, view.queue_id, unit[1])
+    return (head["queue_offset"], head["queue_id"], head["total_size"]) == (index, view.queue_id, entry[1])
 
 
 def _ignore(_damage: Damage) -> None:
@@ -116,8 +116,8 @@ def _bisect(view: QueueView, low: int, high: int, position: int) -> int:
     """Return the first entry of [low, high) whose record begins at ``position`` or later."""
     while low < high:
         middle = (low + high) // 2
-        unit = view.unit(middle)
-        if unit is not None and unit[0] < position:
+        entry = view.entry(middle)
+        if entry is not None and entry[0] < position:
             low = middle + 1
         else:
             high = middle
@@ -128,7 +128,7 @@ def _places(snapshot: StoreSnapshot, view: QueueView, first: int, last: int) -> 
     """Return the starts of the records of the entries [first, last)."""
     if first >= last:
         return []
-    begin, end = view.unit(first), view.unit(last - 1)
+    begin, end = view.entry(first), view.entry(last - 1)
     if begin is not None and end is not None and end[0] - begin[0] <= GAP_BYTES * (last - first):
         # The records are close together on average: reading the entries would save next to nothing.
         return [(begin[0], end[0] + 1)]
@@ -144,12 +144,12 @@ def _places(snapshot: StoreSnapshot, view: QueueView, first: int, last: int) -> 
 def _positions(snapshot: StoreSnapshot, view: QueueView, first: int, last: int) -> Iterator[Int64s]:
     """Yield the log positions of the entries [first, last), many at a time."""
     for file in view.files.files:
-        base = file.base // CQ_UNIT_BYTES
-        begin, end = max(first, base), min(last, base + file.size // CQ_UNIT_BYTES)
-        for low in range(begin, end, _UNITS_AT_ONCE):
-            count = min(_UNITS_AT_ONCE, end - low)
-            data = snapshot.files.read(file.path, (low - base) * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES)
-            units = np.frombuffer(data, UNIT)
-            positions = units["position"][units["size"] != PRE_BLANK_SIZE].astype(np.int64)
+        base = file.base // CQ_ENTRY_BYTES
+        begin, end = max(first, base), min(last, base + file.size // CQ_ENTRY_BYTES)
+        for low in range(begin, end, _ENTRIES_AT_ONCE):
+            count = min(_ENTRIES_AT_ONCE, end - low)
+            data = snapshot.files.read(file.path, (low - base) * CQ_ENTRY_BYTES, count * CQ_ENTRY_BYTES)
+            entries = np.frombuffer(data, ENTRY)
+            positions = entries["position"][entries["size"] != PRE_BLANK_SIZE].astype(np.int64)
             if len(positions):
                 yield positions

@@ -70,8 +70,8 @@ class _Queue(NamedTuple):
 
     def time(self, offset: int) -> int | None:
         """Return the store time of a message, ms."""
-        unit = self.view.unit(offset)
-        time = -1 if unit is None else self.log.store_time(unit[0])
+        entry = self.view.entry(offset)
+        time = -1 if entry is None else self.log.store_time(entry[0])
         return None if time < 0 else time
 
 
@@ -210,8 +210,8 @@ def _bins(queues: Iterable[_Queue]) -> Bins:
 
 def _spans(queue: _Queue) -> QueueSpans:
     spans = {mode: queue.span(mode) for mode in Mode}
-    unit = queue.view.unit(min(span.start for span in spans.values()))
-    position = 0 if unit is None else unit[0]
+    entry = queue.view.entry(min(span.start for span in spans.values()))
+    position = 0 if entry is None else entry[0]
     return QueueSpans(queue.store, queue.view.queue_id, position, queue.view.max_offset, spans)
 
 

@@ -65,5 +65,5 @@ def is_deleted(target: Target, queue: QueueView, log: LogView) -> bool:
         return target.offset < queue.min_offset
     if target.timestamp is None:
         return False
-    first = queue.unit(queue.min_offset)
+    first = queue.entry(queue.min_offset)
     return first is None or target.timestamp < log.store_time(first[0])

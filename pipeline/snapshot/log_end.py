@@ -44,12 +44,12 @@ def _is_empty(files: ReadableFiles, segment: Segment, position: int) -> bool:
     """Whether only zeros follow ``position``; checks all of the first bytes, then samples of the rest."""
     begin = position
     while position < min(begin + _EMPTY_BYTES, segment.base + segment.size):
-        held = files.data_range(segment.path, position - segment.base)
-        if held is None:
+        data = files.data_range(segment.path, position - segment.base)
+        if data is None:
             return True
-        position = max(position, segment.base + held[0])
+        position = max(position, segment.base + data[0])
         is_near = position < begin + _NEAR_BYTES
-        length = min(segment.base + held[1] - position, _NEAR_BYTES if is_near else _GLANCE_BYTES)
+        length = min(segment.base + data[1] - position, _NEAR_BYTES if is_near else _GLANCE_BYTES)
         if any(files.read(segment.path, position - segment.base, length)):
             return False
         position += length if is_near else _GRAIN_BYTES

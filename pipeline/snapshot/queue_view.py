@@ -9,7 +9,7 @@ import struct
 from typing import Final, NamedTuple
 
 from rewindmq.pipeline.snapshot.snapshot import (
-    CQ_UNIT_BYTES,
+    CQ_ENTRY_BYTES,
     PRE_BLANK_SIZE,
     PositionedFile,
     QueueFiles,
@@ -18,7 +18,7 @@ from rewindmq.pipeline.snapshot.snapshot import (
 from rewindmq.protocol.message.record import STORE_TIMESTAMP_AT_V4, STORE_TIMESTAMP_AT_V6, SYS_FLAG_AT
 from rewindmq.protocol.message.sysflag import MessageSysFlag
 
-_UNIT: Final = struct.Struct(">qiq")
+_ENTRY: Final = struct.Struct(">qiq")
 _INT64: Final = struct.Struct(">q")
 _UNREADABLE: Final = -1
 
@@ -45,29 +45,29 @@ class QueueView:
         self._source = snapshot.files
         self._log_end = snapshot.end
         self.files = QueueFileList(queue.files)
-        self.first_offset = queue.files[0].base // CQ_UNIT_BYTES if queue.files else 0
+        self.first_offset = queue.files[0].base // CQ_ENTRY_BYTES if queue.files else 0
         self.max_offset = self._end()
-        used = tuple(file for file in queue.files if file.base < self.max_offset * CQ_UNIT_BYTES)
+        used = tuple(file for file in queue.files if file.base < self.max_offset * CQ_ENTRY_BYTES)
         self.files = QueueFileList(used)
         self.min_offset = self._first_kept(snapshot.begin)
 
-    def unit(self, index: int) -> tuple[int, int, int] | None:
+    def entry(self, index: int) -> tuple[int, int, int] | None:
         """Return log position, size and tagsCode; None outside [min_offset, max_offset)."""
-        return self._unit(index) if self.min_offset <= index < self.max_offset else None
+        return self._entry(index) if self.min_offset <= index < self.max_offset else None
 
-    def _unit(self, index: int) -> tuple[int, int, int] | None:
-        position = index * CQ_UNIT_BYTES
+    def _entry(self, index: int) -> tuple[int, int, int] | None:
+        position = index * CQ_ENTRY_BYTES
         for file in reversed(self.files.files):
             if file.base <= position:
-                data = self._source.read(file.path, position - file.base, CQ_UNIT_BYTES)
-                return _UNIT.unpack(data) if len(data) == CQ_UNIT_BYTES else None
+                data = self._source.read(file.path, position - file.base, CQ_ENTRY_BYTES)
+                return _ENTRY.unpack(data) if len(data) == CQ_ENTRY_BYTES else None
         return None
 
     def _end(self) -> int:
         for file in reversed(self.files.files):
-            first = file.base // CQ_UNIT_BYTES
+            first = file.base // CQ_ENTRY_BYTES
             if self._is_within_log(first):
-                return self._bisect(first, first + file.size // CQ_UNIT_BYTES)
+                return self._bisect(first, first + file.size // CQ_ENTRY_BYTES)
         return self.first_offset
 
     def _bisect(self, low: int, high: int) -> int:
@@ -81,17 +81,17 @@ class QueueView:
         return low
 
     def _is_within_log(self, index: int) -> bool:
-        unit = self._unit(index)
-        if unit is None or unit[0] < 0 or unit[1] <= 0:
+        entry = self._entry(index)
+        if entry is None or entry[0] < 0 or entry[1] <= 0:
             return False
-        return unit[1] == PRE_BLANK_SIZE or unit[0] + unit[1] <= self._log_end
+        return entry[1] == PRE_BLANK_SIZE or entry[0] + entry[1] <= self._log_end
 
     def _first_kept(self, log_begin: int) -> int:
         low, high = self.first_offset, self.max_offset
         while low < high:
             middle = (low + high) // 2
-            unit = self._unit(middle)
-            if unit is None or unit[1] == PRE_BLANK_SIZE or unit[0] < log_begin:
+            entry = self._entry(middle)
+            if entry is None or entry[1] == PRE_BLANK_SIZE or entry[0] < log_begin:
                 low = middle + 1
             else:
                 high = middle

@@ -22,7 +22,7 @@ _ROCKSDB_FILE: Final = re.compile(r"CURRENT|IDENTITY|MANIFEST-.*|OPTIONS-.*|.*\.
 # Files that a broker makes before its first message.
 _OF_A_STORE: Final = frozenset({"abort", "checkpoint", "consumequeue"})
 _ROCKSDB_CONFIG: Final = ("topics", "subscriptionGroups", "consumerOffsets", "rdb")
-CQ_UNIT_BYTES: Final = 20
+CQ_ENTRY_BYTES: Final = 20
 # The size field of filler entries before a queue's first message (docs/spec/store.md 4.4).
 PRE_BLANK_SIZE: Final = 2_147_483_647
 

@@ -17,8 +17,8 @@ class Kind(IntEnum):
     """Kinds of rows; at one log position, records sort first."""
 
     RECORD = 0
-    UNIT = 1
-    ENTRY = 2
+    QUEUE_ENTRY = 1
+    INDEX_ENTRY = 2
     # A row of a Parquet copy.
     COPY = 3
     # ``note`` holds the rows of a tally.
@@ -48,8 +48,8 @@ ARROW_SCHEMA: Final = pa.schema(
         ("note", pa.string()),
     ]
 )
-EXPECTS_UNIT: Final = 1
-EXPECTS_ENTRIES: Final = 2
+EXPECTS_QUEUE_ENTRY: Final = 1
+EXPECTS_INDEX_ENTRIES: Final = 2
 EXPECTS_COPY: Final = 4
 NO_TIME: Final = -1
 

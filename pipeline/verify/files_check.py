@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC
 from rewindmq.pipeline.snapshot.queue_view import LogView, QueueView
-from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, QueueFiles, StoreSnapshot
+from rewindmq.pipeline.snapshot.snapshot import CQ_ENTRY_BYTES, QueueFiles, StoreSnapshot
 from rewindmq.pipeline.verify.report import Tally
 
 CHECKPOINT_BYTES: Final = 4_096
@@ -75,7 +75,7 @@ def _sequence_faults(label: str, queue: QueueFiles) -> Iterator[str]:
         name = f"{label}/{file.base:020d}"
         if file.size != size:
             yield f"{name} has {file.size} bytes, but the first file of the queue has {size}"
-        elif file.size % CQ_UNIT_BYTES or not file.size:
+        elif file.size % CQ_ENTRY_BYTES or not file.size:
             yield f"{name} has {file.size} bytes, which is not a multiple of the entry size"
         elif file.base % size:
             yield f"{name} is not a multiple of the file size {size}"
@@ -135,6 +135,6 @@ def _check_checkpoint(store: int, snapshot: StoreSnapshot, views: Views, tally: 
 def newest_store_time(snapshot: StoreSnapshot, views: Views) -> int | None:
     """Return the store time of the newest message that has a ConsumeQueue entry, ms; None if none has."""
     log = LogView(snapshot)
-    units = [view.unit(view.max_offset - 1) for view in views.values()]
-    newest = max((unit[0] for unit in units if unit is not None), default=None)
+    entries = [view.entry(view.max_offset - 1) for view in views.values()]
+    newest = max((entry[0] for entry in entries if entry is not None), default=None)
     return None if newest is None else log.store_time(newest)

@@ -69,7 +69,7 @@ class IndexTask(NamedTuple):
         kept = np.flatnonzero((position >= self.log_begin) & (position < self.log_end))
         return evidence(
             self.store,
-            Kind.ENTRY,
+            Kind.INDEX_ENTRY,
             position=position[kept],
             queue=pa.array([self.name], pa.string()).take(pa.array(np.zeros(len(kept), np.int32))),
             number=(FIRST_ENTRY + start + kept).astype(np.int64),

@@ -15,8 +15,8 @@ import pyarrow as pa
 from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC
 from rewindmq.pipeline.verify.evidence import (
     EXPECTS_COPY,
-    EXPECTS_ENTRIES,
-    EXPECTS_UNIT,
+    EXPECTS_INDEX_ENTRIES,
+    EXPECTS_QUEUE_ENTRY,
     NO_TIME,
     Kind,
     add_notes,
@@ -47,15 +47,15 @@ _Int64s = npt.NDArray[np.int64]
 def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Compare one task's rows; yield the tally's rows as ``RESULT``."""
     tally = Tally()
-    held: pa.Table | None = None
+    rest: pa.Table | None = None
     for batch in batches:
         table = pa.Table.from_batches([batch])
-        table = table if held is None else pa.concat_tables([held, table])
+        table = table if rest is None else pa.concat_tables([rest, table])
         cut = _last_group(table)
-        held = table.slice(cut)
+        rest = table.slice(cut)
         _judge(table.slice(0, cut), tally)
-    if held is not None:
-        _judge(held, tally)
+    if rest is not None:
+        _judge(rest, tally)
     yield result_batch(tally.rows())
 
 
@@ -115,9 +115,9 @@ class _Judge:
     def run(self) -> None:
         for store in np.unique(self._store[self._kind != Kind.TALLY]).tolist():
             mine = self._store == store
-            self._units(store, np.flatnonzero(mine & (self._kind == Kind.UNIT)))
+            self._queue_entries(store, np.flatnonzero(mine & (self._kind == Kind.QUEUE_ENTRY)))
             self._records(store, np.flatnonzero(mine & (self._kind == Kind.RECORD)))
-            self._entries(store, np.flatnonzero(mine & (self._kind == Kind.ENTRY)))
+            self._index_entries(store, np.flatnonzero(mine & (self._kind == Kind.INDEX_ENTRY)))
             self._copies(store, np.flatnonzero(mine & (self._kind == Kind.COPY)))
 
     def _is_of(self, is_wanted: Callable[[str], bool]) -> _Bools:
@@ -140,66 +140,66 @@ class _Judge:
             fields |= {f"record_{name}": value for name, value in there.items()}
         return fields
 
-    def _units(self, store: int, units: _Int64s) -> None:
-        if not len(units):
+    def _queue_entries(self, store: int, entries: _Int64s) -> None:
+        if not len(entries):
             return
-        record = self._record[units]
+        record = self._record[entries]
         self._add(
             store,
             "queue entry has a record",
-            units,
+            entries,
             record < 0,
             "{queue} entry {number} points to {position}, where no record begins",
         )
-        units, record = units[record >= 0], record[record >= 0]
+        entries, record = entries[record >= 0], record[record >= 0]
         size, code = _ints(self._table, "size"), _ints(self._table, "code")
         self._add(
             store,
             "queue entry size",
-            units,
-            size[units] != size[record],
+            entries,
+            size[entries] != size[record],
             "{queue} entry {number} has size {size}, the record at {position} has {record_size}",
         )
         time = _ints(self._table, "time")
-        timed = time[units] != NO_TIME
+        timed = time[entries] != NO_TIME
         if timed.any():
             self._add(
                 store,
                 "time index",
-                units[timed],
-                (time[units] != time[record])[timed],
+                entries[timed],
+                (time[entries] != time[record])[timed],
                 "{queue} entry {number} has time {time}, the record at {position} has {record_time}",
             )
-        own = ~self._is_light[units]
-        units, record = units[own], record[own]
+        own = ~self._is_light[entries]
+        entries, record = entries[own], record[own]
         self._add(
             store,
             "queue entry place",
-            units,
-            (self._queue[units] != self._queue[record]) | (self._number[units] != self._number[record]),
+            entries,
+            (self._queue[entries] != self._queue[record]) | (self._number[entries] != self._number[record]),
             "{queue} entry {number} points to {position}, the record of {record_queue} with queue offset"
             " {record_number}",
         )
-        is_delayed = self._is_of(lambda name: name.startswith(f"{SCHEDULE_TOPIC}/"))[units]
-        wrong = (code[units] != code[record]) & (code[units] > _EXT_ADDRESS)
+        is_delayed = self._is_of(lambda name: name.startswith(f"{SCHEDULE_TOPIC}/"))[entries]
+        wrong = (code[entries] != code[record]) & (code[entries] > _EXT_ADDRESS)
         for name, chosen in (("queue entry tagsCode", ~is_delayed), ("delivery time", is_delayed)):
             self._add(
                 store,
                 name,
-                units[chosen],
+                entries[chosen],
                 wrong[chosen],
                 "{queue} entry {number} has tagsCode {code}, the record at {position} has {record_code}",
             )
 
     def _records(self, store: int, records: _Int64s) -> None:
         expects = _ints(self._table, "expects")
-        with_unit = np.unique(self._record[(self._kind == Kind.UNIT) & ~self._is_light])
-        rows = records[expects[records] & EXPECTS_UNIT != 0]
+        with_entry = np.unique(self._record[(self._kind == Kind.QUEUE_ENTRY) & ~self._is_light])
+        rows = records[expects[records] & EXPECTS_QUEUE_ENTRY != 0]
         self._add(
             store,
             "record has a queue entry",
             rows,
-            ~np.isin(rows, with_unit),
+            ~np.isin(rows, with_entry),
             "record at {position} ({queue}, queue offset {number}) has no entry",
         )
 
@@ -222,10 +222,10 @@ class _Judge:
         lacking = ~np.isin(rows, record)
         self._add(store, "Parquet copy", rows, lacking, "record at {position} ({queue}) has no row")
 
-    def _entries(self, store: int, entries: _Int64s) -> None:
+    def _index_entries(self, store: int, entries: _Int64s) -> None:
         expects = _ints(self._table, "expects")
         records = np.flatnonzero((self._store == store) & (self._kind == Kind.RECORD))
-        indexed = records[expects[records] & EXPECTS_ENTRIES != 0]
+        indexed = records[expects[records] & EXPECTS_INDEX_ENTRIES != 0]
         if not len(entries) and not len(indexed):
             return
         self._add(

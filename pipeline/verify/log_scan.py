@@ -19,8 +19,8 @@ from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
 from rewindmq.pipeline.files import ReadableFiles
 from rewindmq.pipeline.verify.evidence import (
     EXPECTS_COPY,
-    EXPECTS_ENTRIES,
-    EXPECTS_UNIT,
+    EXPECTS_INDEX_ENTRIES,
+    EXPECTS_QUEUE_ENTRY,
     Kind,
     evidence,
     tally_evidence,
@@ -149,14 +149,14 @@ class _LogScan:
             (at, f"record at {at} has no queue entry yet") for at in position[waiting][:MAX_EXAMPLES].tolist()
         ]
         self._tally.add(task.store, "not dispatched yet", len(block), int(waiting.sum()), examples)
-        expects = np.where(in_queue & ~waiting, EXPECTS_UNIT, 0)
+        expects = np.where(in_queue & ~waiting, EXPECTS_QUEUE_ENTRY, 0)
         hashes = others = pa.nulls(len(block), pa.list_(pa.int64()))
         if task.is_copied:
             expects |= EXPECTS_COPY
         begin, end = task.indexed
         if end > begin:
             indexed = (position >= begin) & (position < end) & (transaction != _ROLLBACK)
-            expects |= np.where(indexed, EXPECTS_ENTRIES, 0)
+            expects |= np.where(indexed, EXPECTS_INDEX_ENTRIES, 0)
             hashes, others = _hashes(columns), _tag_hashes(columns)
         return evidence(
             task.store,

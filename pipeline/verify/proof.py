@@ -255,10 +255,15 @@ def _output_tasks(proof: Proof) -> list[ProofTask]:
     tasks = []
     for topic in files.list(folder):
         for queue in files.list(f"{folder}/{topic.name}"):
-            units = f"{proof.folder}/{FOLDER}/{CQ_FOLDER}/{topic.name}/{queue.name}"
+            queue_folder = f"{proof.folder}/{FOLDER}/{CQ_FOLDER}/{topic.name}/{queue.name}"
             tasks += [
                 ProofTask(
-                    files, _whole(file), file.base, file.base + file.size, True, f"{units}/{file.base:020d}"
+                    files,
+                    _whole(file),
+                    file.base,
+                    file.base + file.size,
+                    True,
+                    f"{queue_folder}/{file.base:020d}",
                 )
                 for file in positioned_files(files, f"{folder}/{topic.name}/{queue.name}")
             ]

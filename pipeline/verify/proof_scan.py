@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
-from rewindmq.broker.store.layout.compaction import UNIT_BYTES
+from rewindmq.broker.store.layout.compaction import ENTRY_BYTES
 from rewindmq.pipeline.decode.damage import Damage
 from rewindmq.pipeline.decode.gather import gather
 from rewindmq.pipeline.decode.message_columns import MessageColumns
@@ -50,8 +50,8 @@ _OFFSETS: Final = slice(QUEUE_OFFSET_AT, QUEUE_OFFSET_AT + 16)
 _PREPARED_AT: Final = 4
 _INT64_BYTES: Final = 8
 _DIGEST_BYTES: Final = 12
-# ``broker.store.layout.compaction.UNIT``.
-_UNIT: Final = np.dtype(
+# ``broker.store.layout.compaction.ENTRY``.
+_ENTRY: Final = np.dtype(
     [
         ("position", ">i8"),
         ("size", ">i4"),
@@ -63,14 +63,14 @@ _UNIT: Final = np.dtype(
         ("reserved", ">i4"),
     ]
 )
-assert _UNIT.itemsize == UNIT_BYTES
+assert _ENTRY.itemsize == ENTRY_BYTES
 
 
 class ProofTask(NamedTuple):
     """A part of a log, or a log file of an output; pickles.
 
     Attributes:
-        units: path of the compaction queue file of the log file; "" if there is none.
+        queue_file: path of the compaction queue file of the log file; "" if there is none.
         is_output: whether a place without a record is a fault, unless it is empty.
     """
 
@@ -79,7 +79,7 @@ class ProofTask(NamedTuple):
     start: int
     stop: int
     is_output: bool
-    units: str = ""
+    queue_file: str = ""
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of this part."""
@@ -89,12 +89,12 @@ class ProofTask(NamedTuple):
         seen = 0
         for block in reader.blocks(self.start, self.stop):
             columns = MessageColumns(block, "", self.segment.base, levels)
-            yield _rows(columns, self._unit_faults(columns, seen))
+            yield _rows(columns, self._entry_faults(columns, seen))
             seen += len(block)
         faults = [place for place in met if self.is_output and self._is_filled(place)]
         faults_told = [f"{self.segment.path} at {place.start}: {place.detail}" for place in faults]
-        if self.units and self._unit_count() > seen:
-            faults_told.append(f"{self.units} has entries without a message")
+        if self.queue_file and self._entry_count() > seen:
+            faults_told.append(f"{self.queue_file} has entries without a message")
         if faults_told:
             yield _fault_rows(faults_told)
 
@@ -102,33 +102,33 @@ class ProofTask(NamedTuple):
         data = self.files.read(self.segment.path, place.start - self.segment.base, place.end - place.start)
         return any(data)
 
-    def _unit_faults(self, columns: MessageColumns, seen: int) -> pa.Array:
+    def _entry_faults(self, columns: MessageColumns, seen: int) -> pa.Array:
         """Return the fault of each record's entry; null if the entry is correct."""
         count = len(columns.block)
-        if not self.units:
+        if not self.queue_file:
             return pa.nulls(count, pa.string())
-        data = self.files.read(self.units, seen * UNIT_BYTES, count * UNIT_BYTES)
-        units = np.frombuffer(data[: len(data) // UNIT_BYTES * UNIT_BYTES], _UNIT)
-        if len(units) < count:
-            return pa.array([f"{self.units} lacks entries"] * count, pa.string())
+        data = self.files.read(self.queue_file, seen * ENTRY_BYTES, count * ENTRY_BYTES)
+        entries = np.frombuffer(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES], _ENTRY)
+        if len(entries) < count:
+            return pa.array([f"{self.queue_file} lacks entries"] * count, pa.string())
         block = columns.block
         right = (
-            (units["position"] == block.head["physical_offset"])
-            & (units["size"] == block.head["total_size"])
-            & (units["number"] == block.head["queue_offset"])
-            & (units["time"] == block.store_timestamp)
-            & (units["code"] == columns.column("tagsCode").to_numpy())
-            & (units["batch"] == 1)
+            (entries["position"] == block.head["physical_offset"])
+            & (entries["size"] == block.head["total_size"])
+            & (entries["number"] == block.head["queue_offset"])
+            & (entries["time"] == block.store_timestamp)
+            & (entries["code"] == columns.column("tagsCode").to_numpy())
+            & (entries["batch"] == 1)
         )
-        text = f"{self.units} has another entry"
+        text = f"{self.queue_file} has another entry"
         return pc.if_else(pa.array(right), pa.scalar(None, pa.string()), pa.scalar(text, pa.string()))
 
-    def _unit_count(self) -> int:
-        entry = self.files.entry(self.units)
+    def _entry_count(self) -> int:
+        entry = self.files.entry(self.queue_file)
         assert entry is not None
-        data = self.files.read(self.units, 0, entry.size)
-        units = np.frombuffer(data[: len(data) // UNIT_BYTES * UNIT_BYTES], _UNIT)
-        return int(((units["position"] >= 0) & (units["size"] > 0)).sum())
+        data = self.files.read(self.queue_file, 0, entry.size)
+        entries = np.frombuffer(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES], _ENTRY)
+        return int(((entries["position"] >= 0) & (entries["size"] > 0)).sum())
 
 
 def _rows(columns: MessageColumns, faults: pa.Array) -> pa.RecordBatch:

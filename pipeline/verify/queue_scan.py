@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from rewindmq.broker.store.layout.time_index import TIME_BYTES
 from rewindmq.pipeline.files import ReadableFiles
-from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, PositionedFile
+from rewindmq.pipeline.snapshot.snapshot import CQ_ENTRY_BYTES, PRE_BLANK_SIZE, PositionedFile
 from rewindmq.pipeline.verify.evidence import NO_TIME, Kind, evidence, tally_evidence
 from rewindmq.pipeline.verify.report import MAX_EXAMPLES, Tally
 
-UNIT: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("code", ">i8")])
-CHUNK_UNITS: Final = 300_000
+ENTRY: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("code", ">i8")])
+CHUNK_ENTRIES: Final = 300_000
 _LIGHT_QUEUE: Final = "%LMQ%"
 
 
@@ -45,12 +45,12 @@ class QueueTask(NamedTuple):
     def run(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of these entries."""
         tally = Tally()
-        units = self._read(self.file, self.first, CHUNK_UNITS)
-        number = self.file.base // CQ_UNIT_BYTES + self.first + np.arange(len(units))
-        position, size = units["position"].astype(np.int64), units["size"].astype(np.int32)
-        is_unit = (position >= 0) & (size > 0)
-        self._check_holes(tally, is_unit, number)
-        message = is_unit & (size != PRE_BLANK_SIZE)
+        entries = self._read(self.file, self.first, CHUNK_ENTRIES)
+        number = self.file.base // CQ_ENTRY_BYTES + self.first + np.arange(len(entries))
+        position, size = entries["position"].astype(np.int64), entries["size"].astype(np.int32)
+        is_entry = (position >= 0) & (size > 0)
+        self._check_holes(tally, is_entry, number)
+        message = is_entry & (size != PRE_BLANK_SIZE)
         self._check_order(tally, position[message], number[message])
         beyond = message & (position + size > self.log_end)
         examples = [
@@ -61,19 +61,19 @@ class QueueTask(NamedTuple):
         kept = message & ~beyond & (position >= self.log_begin)
         yield evidence(
             self.store,
-            Kind.UNIT,
+            Kind.QUEUE_ENTRY,
             position=position[kept],
             size=size[kept],
             queue=pa.array([self.label], pa.string()).take(pa.array(np.zeros(int(kept.sum()), np.int32))),
             number=number[kept],
-            code=units["code"].astype(np.int64)[kept],
-            time=self._times(len(units))[kept],
+            code=entries["code"].astype(np.int64)[kept],
+            time=self._times(len(entries))[kept],
         )
         yield tally_evidence(tally)
 
     def _read(self, file: PositionedFile, first: int, count: int) -> np.ndarray:
-        data = self.files.read(file.path, first * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES)
-        return np.frombuffer(data[: len(data) - len(data) % CQ_UNIT_BYTES], UNIT)
+        data = self.files.read(file.path, first * CQ_ENTRY_BYTES, count * CQ_ENTRY_BYTES)
+        return np.frombuffer(data[: len(data) - len(data) % CQ_ENTRY_BYTES], ENTRY)
 
     def _times(self, count: int) -> np.ndarray:
         """Return store times from the time index; ``NO_TIME`` without one."""
@@ -85,10 +85,10 @@ class QueueTask(NamedTuple):
             times[: len(told)] = told
         return times
 
-    def _check_holes(self, tally: Tally, is_unit: np.ndarray, number: np.ndarray) -> None:
-        used = int(np.flatnonzero(is_unit)[-1]) + 1 if is_unit.any() else 0
-        end = used if self.is_last else len(is_unit)
-        missing = np.flatnonzero(~is_unit[:end])
+    def _check_holes(self, tally: Tally, is_entry: np.ndarray, number: np.ndarray) -> None:
+        used = int(np.flatnonzero(is_entry)[-1]) + 1 if is_entry.any() else 0
+        end = used if self.is_last else len(is_entry)
+        missing = np.flatnonzero(~is_entry[:end])
         examples = [
             (int(number[at]), f"{self.label} entry {number[at]} is empty") for at in missing[:MAX_EXAMPLES]
         ]
@@ -107,13 +107,13 @@ class QueueTask(NamedTuple):
 
     def _position_before(self) -> int | None:
         if self.first:
-            unit = self._read(self.file, self.first - 1, 1)
+            entry = self._read(self.file, self.first - 1, 1)
         elif self.before is not None:
-            unit = self._read(self.before, self.before.size // CQ_UNIT_BYTES - 1, 1)
+            entry = self._read(self.before, self.before.size // CQ_ENTRY_BYTES - 1, 1)
         else:
             return None
-        is_message = len(unit) and 0 < unit["size"][0] != PRE_BLANK_SIZE
-        return int(unit["position"][0]) if is_message else None
+        is_message = len(entry) and 0 < entry["size"][0] != PRE_BLANK_SIZE
+        return int(entry["position"][0]) if is_message else None
 
 
 def is_light(queue: str) -> bool:

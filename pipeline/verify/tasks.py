@@ -9,7 +9,7 @@ from rewindmq.broker.store.layout.index import FIRST_ENTRY
 from rewindmq.broker.store.layout.time_index import TIME_BYTES
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.snapshot.queue_view import QueueView
-from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, StoreSnapshot
+from rewindmq.pipeline.snapshot.snapshot import CQ_ENTRY_BYTES, PRE_BLANK_SIZE, StoreSnapshot
 from rewindmq.pipeline.verify.report import Tally
 
 if TYPE_CHECKING:
@@ -101,21 +101,21 @@ def _tasks(subject: Subject, tally: Tally) -> Iterator[tuple[Task, int]]:
 
 
 def _dispatched(view: QueueView) -> int:
-    unit = view.unit(view.max_offset - 1)
-    return 0 if unit is None or unit[1] == PRE_BLANK_SIZE else unit[0] + unit[1]
+    entry = view.entry(view.max_offset - 1)
+    return 0 if entry is None or entry[1] == PRE_BLANK_SIZE else entry[0] + entry[1]
 
 
 def _queue_tasks(subject: Subject, view: QueueView) -> Iterator[tuple[Task, int]]:
-    from rewindmq.pipeline.verify.queue_scan import CHUNK_UNITS, QueueTask
+    from rewindmq.pipeline.verify.queue_scan import CHUNK_ENTRIES, QueueTask
 
     made = subject.made
     files = made.queue(view.topic, view.queue_id).files
     label = f"{view.topic}/{view.queue_id}"
-    used = [file for file in files if file.size and file.base < view.max_offset * CQ_UNIT_BYTES]
+    used = [file for file in files if file.size and file.base < view.max_offset * CQ_ENTRY_BYTES]
     before = None
     for file in files:
         is_last = not used or file.base >= used[-1].base
-        for first in range(0, file.size // CQ_UNIT_BYTES, CHUNK_UNITS):
+        for first in range(0, file.size // CQ_ENTRY_BYTES, CHUNK_ENTRIES):
             times = f"{subject.times}/{label}/{_time_base(file.base):020d}" if subject.times else ""
             task = QueueTask(
                 subject.number,
@@ -129,13 +129,13 @@ def _queue_tasks(subject: Subject, view: QueueView) -> Iterator[tuple[Task, int]
                 made.end,
                 times,
             )
-            yield task, min(file.size, CHUNK_UNITS * CQ_UNIT_BYTES)
+            yield task, min(file.size, CHUNK_ENTRIES * CQ_ENTRY_BYTES)
         before = file
 
 
-def _time_base(unit_base: int) -> int:
+def _time_base(entry_base: int) -> int:
     """Return the base of the time index's file for a consume queue file."""
-    return unit_base // CQ_UNIT_BYTES * TIME_BYTES
+    return entry_base // CQ_ENTRY_BYTES * TIME_BYTES
 
 
 def _index_tasks(subject: Subject, tally: Tally) -> Iterator[tuple[Task, int, tuple[int, int]]]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from rewindmq.pipeline.options import ReadOptions
-from rewindmq.pipeline.pushdown.queues import UNIT
-from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE
+from rewindmq.pipeline.pushdown.queues import ENTRY
+from rewindmq.pipeline.snapshot.snapshot import CQ_ENTRY_BYTES, PRE_BLANK_SIZE
 from rewindmq.pipeline.views.reader import Piece, StoreReader, packed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BYTES_AT_ONCE: Final = 100_000 * CQ_UNIT_BYTES
+_BYTES_AT_ONCE: Final = 100_000 * CQ_ENTRY_BYTES
 _PART_BYTES: Final = 16 << 20
 
 
@@ -51,32 +51,32 @@ class ConsumeQueueReader(StoreReader):
         for start in range(piece.start, piece.stop, _BYTES_AT_ONCE):
             length = min(_BYTES_AT_ONCE, piece.stop - start)
             data = snapshot.files.read(file.path, start, length)
-            units = np.frombuffer(data[: len(data) // CQ_UNIT_BYTES * CQ_UNIT_BYTES], UNIT)
-            valid = (units["position"] >= 0) & (units["size"] > 0)
-            is_filler = units["size"] == PRE_BLANK_SIZE
+            entries = np.frombuffer(data[: len(data) // CQ_ENTRY_BYTES * CQ_ENTRY_BYTES], ENTRY)
+            valid = (entries["position"] >= 0) & (entries["size"] > 0)
+            is_filler = entries["size"] == PRE_BLANK_SIZE
             # A live broker writes entries beyond the end of the snapshot.
-            valid &= is_filler | (units["position"].astype(np.int64) + units["size"] <= snapshot.end)
+            valid &= is_filler | (entries["position"].astype(np.int64) + entries["size"] <= snapshot.end)
             count = len(valid) if valid.all() else int(np.argmin(valid))
             kept = np.flatnonzero(~is_filler[:count])
-            first = (file.base + start) // CQ_UNIT_BYTES
+            first = (file.base + start) // CQ_ENTRY_BYTES
             if len(kept):
-                yield self._batch(snapshot.name, topic, queue_id, first + kept, units[kept])
+                yield self._batch(snapshot.name, topic, queue_id, first + kept, entries[kept])
             if count < len(valid):
                 return
 
     def _batch(
-        self, store: str, topic: str, queue_id: int, offsets: np.ndarray, units: np.ndarray
+        self, store: str, topic: str, queue_id: int, offsets: np.ndarray, entries: np.ndarray
     ) -> pa.RecordBatch:
         import pyarrow as pa
 
-        count = len(units)
+        count = len(entries)
         columns = {
             "store": pa.repeat(pa.scalar(store, pa.string()), count),
             "topic": pa.repeat(pa.scalar(topic, pa.string()), count),
             "queueId": pa.repeat(pa.scalar(queue_id, pa.int32()), count),
             "queueOffset": pa.array(offsets.astype(np.int64)),
-            "physicalOffset": pa.array(units["position"].astype(np.int64)),
-            "size": pa.array(units["size"].astype(np.int32)),
-            "tagsCode": pa.array(units["tags_code"].astype(np.int64)),
+            "physicalOffset": pa.array(entries["position"].astype(np.int64)),
+            "size": pa.array(entries["size"].astype(np.int32)),
+            "tagsCode": pa.array(entries["tags_code"].astype(np.int64)),
         }
         return pa.RecordBatch.from_arrays([columns[name] for name in self.names], self.names)

@@ -124,12 +124,12 @@ def packed(pieces: Iterator[tuple[Piece, int]], size: int, count: int = 1_000) -
         pieces: each piece with its number of bytes.
     """
     part: list[Piece] = []
-    held = 0
+    total = 0
     for piece, weight in pieces:
-        if part and (held + weight > size or len(part) >= count):
+        if part and (total + weight > size or len(part) >= count):
             yield part
-            part, held = [], 0
+            part, total = [], 0
         part.append(piece)
-        held += weight
+        total += weight
     if part:
         yield part

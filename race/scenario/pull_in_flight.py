@@ -37,7 +37,7 @@ async def play(stage: Stage) -> None:
     # 1. The group is caught up at OLD; the broker suspends A's pull.
     listener = ListenerPlan(again=_AGAIN_HELD if stage.is_held else _AGAIN)
     await caught_up(stage, _OLD, listener=listener, options=ONE_THREAD)
-    await stage.until(Point.PULL_HELD, topic=TOPIC, queue_id=0, offset=_OLD)
+    await stage.until(Point.PULL_SUSPENDED, topic=TOPIC, queue_id=0, offset=_OLD)
     # 2. The reset: A drops the queue, but does not cancel the pull.
     await stage.reset(0)
     # 3. The wait is over: A commits the target, and a new queue object starts there.

@@ -46,7 +46,7 @@ async def play(stage: Stage) -> None:
         await again.wait()
         # 5. Its chain of pulls continues, and commits its progress before A's next offset query.
         if not stage.history.of(Point.QUEUE_DROPPED, chain=zombie.details["chain"], process=zombie.process):
-            await since_reset(stage, Point.PULL_HELD, topic=TOPIC, offset=_END)
+            await since_reset(stage, Point.PULL_SUSPENDED, topic=TOPIC, offset=_END)
         again.release()
         # 6. Now two chains serve the queue.
         await stage.until(Point.QUEUE_ADDED, process=consumer_process("A"), topic=TOPIC, count=2)

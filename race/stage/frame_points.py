@@ -145,7 +145,7 @@ class FramePoints:
         if fields.get("sysFlag", 0) & _COMMIT:
             yield from self._commit_received(event)
         if fields["queueOffset"] >= self._sent.get(queue, 0):
-            yield from self._point(event, Point.PULL_HELD, queue, offset=fields["queueOffset"])
+            yield from self._point(event, Point.PULL_SUSPENDED, queue, offset=fields["queueOffset"])
 
 
 def without_inferred(history: History) -> History:

@@ -1,4 +1,4 @@
-"""The broker towards peers of all three header codecs: answers mirror their request, refusals included."""
+"""Peers of all three serialization types: responses and refusals have the type of their request."""
 
 from __future__ import annotations
 

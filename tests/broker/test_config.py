@@ -1,4 +1,4 @@
-"""broker.conf: RocketMQ's keys, and one line for everything that cannot be used."""
+"""broker.conf: RocketMQ's keys, and one-line errors for unusable values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""25 and 26: what can be changed while a broker runs; what a busy broker answers; permissions."""
+"""UPDATE_BROKER_CONFIG (25), GET_BROKER_CONFIG (26): a running broker, a busy broker, permissions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_busy_broker_is_switched_on_and_off_and_stores_nothing_between(
             answer = await peer.send(topic)
             assert (answer.code, answer.remark) == (code, remark)
         assert stage.broker.context.topics.find("unknown-topic") is None
-        # Reading goes on.
+        # Reads continue.
         assert await peer.status(0) == (0, "FOUND", 3)
         (await change(peer, "emulatedBusy=NONE")).require_success()
         await peer.fill(1)
@@ -71,7 +71,7 @@ def test_a_busy_broker_is_switched_on_and_off_and_stores_nothing_between(
     simulate(scenario)
 
 
-def test_26_tells_every_key_as_it_counts_now(simulate: RunScenario) -> None:
+def test_26_returns_the_value_in_effect_of_every_key(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         before = await shown(peer)
@@ -99,7 +99,7 @@ def test_26_tells_every_key_as_it_counts_now(simulate: RunScenario) -> None:
         ("x" * 70_000, "more than 65536 bytes"),
     ],
 )
-def test_what_cannot_be_changed_is_refused_and_changes_nothing(
+def test_a_key_that_cannot_change_is_refused_and_nothing_changes(
     simulate: RunScenario, text: str, said: str
 ) -> None:
     async def scenario(stage: SimStage) -> None:

@@ -1,4 +1,4 @@
-"""The broker as a process: ready line, exit codes, one-line errors, and what a kill leaves."""
+"""The broker as a process: ready line, exit codes, one-line errors, and the store after a kill."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_configuration_file_that_cannot_be_read(conf: Path, name: str) -> None
         (["--host", "192.0.2.1"], "192.0.2.1"),
     ],
 )
-def test_what_cannot_be_used_costs_one_line(tmp_path: Path, arguments: list[str], words: str) -> None:
+def test_unusable_arguments_print_one_line(tmp_path: Path, arguments: list[str], words: str) -> None:
     code, line = fails("-p", 0, "--root", tmp_path / "store", *arguments)
     assert code == 1
     assert line.startswith("rewindmq broker: ")

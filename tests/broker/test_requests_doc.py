@@ -1,4 +1,4 @@
-"""docs/requests.md says what the handler tables say, and the modules say what the document needs."""
+"""docs/requests.md matches the handler tables, and the handlers' docstrings have what it needs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_the_broker_sends_to_servers_they_serve(requests_doc: ModuleType) -
     assert requests_doc.TO_SERVERS.keys() <= HANDLERS.keys() | NAMESRV_HANDLERS.keys()
 
 
-def test_each_code_stands_under_one_heading_for_what_is_not_served(requests_doc: ModuleType) -> None:
+def test_no_served_code_is_listed_as_unsupported(requests_doc: ModuleType) -> None:
     unserved = requests_doc.render().partition("## Neither served nor sent")[2]
     for code in (*HANDLERS, *NAMESRV_HANDLERS, *requests_doc.TO_CLIENTS, *requests_doc.REFUSED):
         assert f" {code.name}," not in unserved

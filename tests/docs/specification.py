@@ -1,4 +1,4 @@
-"""The numbers that the specification's pages define, and what a text cites of them."""
+"""The numbers that the specification's pages define, and the citations in a text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STEP: Final = re.compile(r"^(\d+)\. ", re.MULTILINE)
 _ID: Final = r"(?:[A-E]\.\d+|[A-E]\d\d[a-z]?|[GFTS]\d+|[A-E]|\d+(?:\.\d+)?)(?![\w.]*\w)"
 _NEXT: Final = r"(?:,? and |,? to |, |; | )"
 _CITED_PAGE: Final = re.compile(rf"docs/spec/([\w-]+\.md)(?:,? ({_ID}(?:{_NEXT}{_ID})*))?")
-# Patterns that begin with a letter are found fast, so what stands before it is looked at behind it.
+# Patterns that begin with a letter are found fast, so a look-behind after it checks the text before.
 _SECTION: Final = re.compile(r"[A-E](?<![\w.].)\.\d+(?![\w.]*\w)")
 _SCENARIO: Final = re.compile(r"[A-E](?<![\w.#%].)\d\d[a-z]?(?!\w)")
 _GUARD_OR_REMEDY: Final = re.compile(r"[GgFfRr](?:uard|ix|emed)[a-z]* ([GF]\d+)(?: (?:to|and) ([GF]\d+))?")
@@ -36,7 +36,7 @@ _LINE_BREAK: Final = re.compile(r"\n\s*(?:# )?(?=\S)")
 
 @dataclass(frozen=True)
 class Specification:
-    """What the pages define.
+    """The numbers that the pages define.
 
     Attributes:
         numbers: numbers by page: sections, and rows of tables that have a number.
@@ -47,7 +47,7 @@ class Specification:
     steps: dict[str, int]
 
     def page_of(self, number: str) -> str | None:
-        """The page of a number with a letter; numbers without one are no page's own."""
+        """Return the page of a number with a letter; numbers without a letter stand on several pages."""
         return next((page for page, numbers in self.numbers.items() if number in numbers), None)
 
 

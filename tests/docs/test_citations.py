@@ -18,7 +18,7 @@ _FOLDERS: Final = (
     *("scripts", "tests", "tools"),
 )
 _SUFFIXES: Final = frozenset({"", ".py", ".md", ".sh", ".svg"})
-# Tables of figures that happen to look like numbers, and this test with its made-up ones.
+# A table of figures that look like citations, and this test with its invented citations.
 _LEFT_OUT: Final = ("docs/compatibility.md", "tests/docs/test_citations.py", "tests/docs/specification.py")
 
 
@@ -95,6 +95,6 @@ def test_every_page_is_in_the_index() -> None:
 
 
 def test_a_number_with_a_letter_stands_on_one_page_alone() -> None:
-    """So a bare one can be followed."""
+    """So a citation without a page is unambiguous."""
     numbers = [number for page in specification().numbers.values() for number in page if number[0].isalpha()]
     assert [number for number, count in Counter(numbers).items() if count > 1] == []

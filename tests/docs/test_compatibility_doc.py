@@ -1,4 +1,4 @@
-"""docs/compatibility.md claims what docs/compatibility.json holds, and that holds what tests have shown."""
+"""docs/compatibility.md shows docs/compatibility.json, which has the results of the interop tests."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_reports_become_results() -> None:
     assert recorder.unseen == {"go is not on the PATH": [f"{CLIENT_TESTS}[b-at-x-send]"]}
 
 
-def test_what_two_runs_tell_differently() -> None:
+def test_results_that_differ_between_two_runs() -> None:
     one = {"m": {"f": {"a": "works", "b": "works", "c": "works"}}}
     other = {"m": {"f": {"a": "works", "b": "lacks pull.start", "d": "works"}}}
     assert results.differences(one, one, is_whole=True) == []
@@ -150,13 +150,13 @@ SHOWN = report("tests/interop/test_one.py::test_it")
 COMMITTED: results.Results = {"test_one": {"test_it": {"": "works"}, "test_more": {"": "works"}}}
 
 
-def test_a_whole_run_is_held_to_all_that_is_claimed() -> None:
+def test_a_whole_run_is_compared_with_every_claim() -> None:
     assert recorded(SHOWN).contradictions(COMMITTED, ALL) == [
         "test_one::test_more: not there, committed: works"
     ]
 
 
-def test_a_run_of_a_chosen_part_is_held_to_what_it_has_shown() -> None:
+def test_a_partial_run_is_compared_only_with_its_own_scenarios() -> None:
     recorder = recorded(SHOWN)
     recorder.leave_out([item("interop")])
     assert recorder.contradictions(COMMITTED, ALL) == []
@@ -177,14 +177,14 @@ def test_a_run_is_whole_without_tests_of_other_groups() -> None:
         ("tests", [SHOWN, report("tests/interop/test_one.py::test_more", "skipped", "setup", "no go")]),
     ],
 )
-def test_a_run_that_could_not_show_all_is_not_held_to_all(
+def test_an_incomplete_run_is_not_compared_with_all_scenarios(
     path: str, reports: list[pytest.TestReport]
 ) -> None:
     assert recorded(*reports).contradictions(COMMITTED, [str(ROOT / path)]) == []
 
 
 @pytest.mark.parametrize("claim", ["works", "lacks everything"])
-def test_a_passed_run_fails_where_the_page_tells_something_else(
+def test_a_passed_run_fails_if_the_page_shows_something_else(
     claim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the hooks of the suite itself."""

@@ -1,4 +1,4 @@
-"""What README and docs show: links lead somewhere, commands parse, programs compile, the README's runs."""
+"""README and docs: links have targets, commands parse, programs compile, and the README's program runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _blocks() -> Iterator[Block]:
 
 
 def _commands() -> Iterator[tuple[str, str]]:
-    """What is typed: lines that begin with the command, not messages it prints (``rewindmq up: ...``)."""
+    """Yield the lines that a user types, not messages of a command (``rewindmq up: ...``)."""
     for block in _blocks():
         if block.language:
             continue
@@ -120,7 +120,7 @@ def test_every_command_parses(place: str, line: str) -> None:
 
 
 def test_there_are_commands_and_programs() -> None:
-    """The patterns above find what they are meant to."""
+    """The patterns above find commands and programs at all."""
     assert len(COMMANDS) > 30
     assert len(PROGRAMS) > 10
 

@@ -1,4 +1,4 @@
-"""Each program under ``examples/`` runs by itself, ends well and says what it did."""
+"""Each program under ``examples/`` runs by itself, exits with 0 and prints its result."""
 
 from __future__ import annotations
 

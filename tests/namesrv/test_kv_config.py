@@ -86,5 +86,5 @@ def test_the_order_of_topics_never_outgrows_an_answer_to_a_registration(
     with pytest.raises(RequestError, match="all config items together would have more than 60 bytes"):
         manager.put(kv_config.ORDER_TOPIC_CONFIG, "U", "é" * 20)
     assert manager.get(kv_config.ORDER_TOPIC_CONFIG, "U") is None
-    # A value may still be replaced by one that is as long.
+    # A value of the same length may still replace it.
     manager.put(kv_config.ORDER_TOPIC_CONFIG, "T", "broker-a:8;broker-b:8")

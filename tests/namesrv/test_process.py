@@ -100,7 +100,7 @@ def test_wrong_usage_is_2(arguments: tuple[str, ...], complaint: str) -> None:
     assert text.splitlines()[-1] == f"rewindmq namesrv: error: {complaint}"
 
 
-def test_garbage_on_the_wire_costs_only_its_connection(tmp_path: Path) -> None:
+def test_garbage_closes_only_its_connection(tmp_path: Path) -> None:
     with serving("namesrv", "-p", "0", "--root", str(tmp_path)) as process:
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(64), b"\0\0\0\x05\x07\0\0\x01x", b"\x7f" * 8):
             with socket.create_connection(process.place, TIMEOUT) as connection:

@@ -1,4 +1,4 @@
-"""The name server's requests one by one, on real sockets: answers, refusals, and what bad input leaves."""
+"""The name server's requests one by one, on real sockets: responses, refusals and bad input."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_104_of_the_master_leaves_the_slave_and_its_queues(stage: Stage) -
     assert [(queues.read_queue_nums, queues.perm) for queues in route.queue_datas] == [(4, 6)]
 
 
-async def test_103_tells_a_slave_its_master(stage: Stage) -> None:
+async def test_103_returns_the_masters_address_to_a_slave(stage: Stage) -> None:
     _, broker, _ = await connected(stage)
     await broker.register(ha_address="10.0.0.2:10912")
     answer = await broker.register("10.0.0.3:10911", broker_id=1)
@@ -182,7 +182,7 @@ async def test_kv_put_get_list_delete(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("code", [9, 11, 211, 212, 222, 999_999])
-async def test_unknown_codes_are_answered_3(stage: Stage, code: int) -> None:
+async def test_unknown_codes_return_3(stage: Stage, code: int) -> None:
     _, _, client = await connected(stage)
     assert (await client.ask(code)).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
@@ -200,7 +200,7 @@ async def test_unknown_codes_are_answered_3(stage: Stage, code: int) -> None:
         RequestCode.QUERY_DATA_VERSION,
     ],
 )
-async def test_missing_fields_are_answered_1_and_the_server_lives_on(stage: Stage, code: int) -> None:
+async def test_missing_fields_return_1_and_the_server_continues(stage: Stage, code: int) -> None:
     _, _, client = await connected(stage)
     answer = await client.ask(code)
     assert answer.code == ResponseCode.SYSTEM_ERROR
@@ -325,7 +325,7 @@ def test_any_body_decodes_or_is_refused(data: bytes, packed: bool, serialize_typ
 
 
 async def test_json_clients_get_json(stage: Stage) -> None:
-    """An official client speaks JSON; the same tables answer it in its codec."""
+    """A RocketMQ client sends JSON; the name server responds in JSON from the same tables."""
     namesrv, broker, _ = await connected(stage)
     await broker.register()
     client = RemotingClient(stage.runtime, serialize_type=SerializeType.JSON)
@@ -359,7 +359,7 @@ async def test_318_counts_at_once(stage: Stage) -> None:
         assert (await client.route("T")).order_topic_conf == told
 
 
-async def test_318_changes_what_can_be_changed_and_nothing_else(stage: Stage) -> None:
+async def test_318_changes_only_keys_that_can_change_at_run_time(stage: Stage) -> None:
     _, _, client = await connected(stage)
 
     async def shown() -> list[str]:

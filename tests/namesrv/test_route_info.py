@@ -1,4 +1,4 @@
-"""The route tables on their own: what no sequence of registrations and removals may break."""
+"""The route tables: invariants under any sequence of registrations and removals."""
 
 from __future__ import annotations
 

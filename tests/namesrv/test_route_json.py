@@ -26,7 +26,7 @@ async def registered(stage: SimStage) -> None:
 
 
 async def answered(stage: SimStage, version: int) -> str:
-    """What the name server writes for a client of this version."""
+    """Return the body that the name server writes for a client of this version."""
     client = RemotingClient(stage.runtime, serialize_type=SerializeType.JSON)
     header = GetRouteInfoRequestHeader(topic="T", accept_standard_json_only=True)
     request = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, header, version=version)
@@ -68,7 +68,7 @@ def test_later_releases_write_strict_json_to_clients_that_ask_for_it(
     "serialize_type", [SerializeType.JSON, SerializeType.ROCKETMQ, SerializeType.MSGPACK]
 )
 @pytest.mark.parametrize("profile", RELEASES)
-def test_our_clients_read_what_every_release_writes(
+def test_rewindmq_clients_read_the_routes_of_every_release(
     simulate: RunScenario, profile: Profile, serialize_type: SerializeType
 ) -> None:
     async def scenario(stage: SimStage) -> None:

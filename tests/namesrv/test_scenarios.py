@@ -84,7 +84,7 @@ async def test_A03_closed_connection_takes_topic_broker_and_cluster_along(stage:
     await broker.register()
     await client.route()
     await broker.client.close()
-    # Nothing tells a client that the server has seen the end of a connection.
+    # A client gets no event when the server has seen the end of a connection.
     async with asyncio.timeout(60):
         while (info := await client.cluster_info()).broker_addr_table:
             pass
@@ -187,7 +187,7 @@ def test_A06b_silent_connection_is_removed_at_120s(simulate: RunScenario, profil
 @pytest.mark.scenario("A07", "v49", "v53")
 @since_v49
 def test_A07_promoted_slave_appears_once(simulate: RunScenario, profile: Profile) -> None:
-    """A slave that registers as id 0 is there under 0 only."""
+    """A slave that registers as id 0 is registered under 0 only."""
 
     async def scenario(stage: SimStage) -> None:
         _, broker, client = await connected(stage)
@@ -245,7 +245,7 @@ def test_A08_crc_is_not_looked_at_v42(simulate: RunScenario) -> None:
     ],
 )
 def test_A09_unknown_topic(simulate: RunScenario, profile: Profile, faq: str) -> None:
-    """An unknown topic is answered 17, with the words clients look for."""
+    """An unknown topic returns TOPIC_NOT_EXIST (17), with the remark that clients expect."""
 
     async def scenario(stage: SimStage) -> None:
         _, _, client = await connected(stage)

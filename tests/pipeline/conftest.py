@@ -28,7 +28,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts Spark, which is slow and needs Java.
+    """Mark tests that start Spark, which is slow and needs Java.
 
     A test that uses the session is of the long group and of CI's part of it. A long test of this folder
     starts Spark itself, and says whether CI runs it.

@@ -45,7 +45,7 @@ def rows(
     reader = READERS[view](known, names)
     if isinstance(reader, PushingMessageReader):
         assert list(reader.pushFilters(list(filters))) == list(filters)
-    # In Spark's order: the reader travels as it is before partitions are asked for.
+    # As in Spark, the reader is pickled before partitions are requested.
     travelling = pickle.dumps(reader)
     parts = reader.partitions()
     found: list[dict[str, Any]] = []

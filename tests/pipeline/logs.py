@@ -56,7 +56,7 @@ class LogWriter:
         reconsume_times: int = 0,
         prepared_transaction_offset: int = 0,
     ) -> tuple[int, int]:
-        """One message; gives its queue offset and its log position."""
+        """Write one message; return its queue offset and its log position."""
         self._unique += 1
         named = {"UNIQ_KEY": f"7F0000010A2B18B4AAC2{self._unique:012X}", **(properties or {})}
         if keys is not None:
@@ -96,7 +96,7 @@ class LogWriter:
             self.put(topic, queue_id, body, keys=keys, properties=real)
 
     def put_transaction(self, topic: str, queue_id: int, body: bytes, keys: str, outcome: str) -> None:
-        """A half message, and what became of it: "open", "commit" or "rollback"."""
+        """Write a half message with an outcome: "open", "commit" or "rollback"."""
         real = {"REAL_TOPIC": topic, "REAL_QID": str(queue_id), "TRAN_MSG": "true", "PGROUP": "P"}
         half_offset, position = self.put(HALF_TOPIC, 0, body, keys=keys, properties=real)
         if outcome == "commit":
@@ -183,7 +183,7 @@ def random_store(root: Path, seed: int, count: int = 120) -> None:
 
 
 def tear(root: Path, rng: random.Random) -> None:
-    """Put the first part of a record behind the last one, as a crash in the middle of a write does."""
+    """Put the first part of a record after the last record, like a crash during a write."""
     from tests.pipeline.reference import read_log
 
     last = read_log(root)[-1]

@@ -18,7 +18,7 @@ INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 MOMENTS = st.integers(0, 1 << 42)
 # Far enough from the ends of 64 bits for a delay to be added.
 FAR_MOMENTS = st.integers(-(1 << 60), 1 << 60)
-# Hosts are what decides; the bits that tell of them are set by the encoder.
+# The hosts decide; the encoder sets the bits for them.
 SYS_FLAGS = INT32.map(lambda value: value & ~0x30)
 HOSTS = st.one_of(st.binary(min_size=8, max_size=8), st.binary(min_size=20, max_size=20))
 NAMES = st.sampled_from(
@@ -85,7 +85,7 @@ def record_makers(draw: st.DrawFn) -> RecordMaker:
 
 
 class RecordMaker:
-    """One record that does not yet know where it will stand."""
+    """A record without a position."""
 
     def __init__(self, fields: Mapping[str, object], *, is_v2: bool = False) -> None:
         self.is_v2 = is_v2
@@ -97,7 +97,7 @@ class RecordMaker:
 
 
 def plain(body: bytes = b"body", **fields: object) -> RecordMaker:
-    """A record of which only what is given matters."""
+    """A record of which only the given fields matter."""
     host = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
     known: dict[str, object] = {
         "topic": "T", "stored_body": body, "properties": b"", "queue_id": 0, "queue_offset": 0,

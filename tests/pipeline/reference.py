@@ -1,4 +1,4 @@
-"""What the jobs must do, in plain Python and without care for speed: the reference of the property tests."""
+"""The expected results of the jobs, in plain and slow Python: the reference of the property tests."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def survivors(
 
 
 def kept_of_the_system(log: Sequence[MessageExt], delay_offsets: dict[int, int]) -> list[MessageExt]:
-    """What a fresh store keeps of the topics that are not compacted: pending delays, open halves, retries."""
+    """Return the kept messages of topics that are not compacted: pending delays, open halves, retries."""
     done = {int(piece) for m in log if m.topic == OP_TOPIC for piece in m.stored_body.decode().split(",")}
     kept = []
     for message in log:

@@ -1,4 +1,4 @@
-"""What both sides of the standalone test do: a read, a compaction and an index."""
+"""The work of both sides of the standalone test: a read, a compaction and an index."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def work(spark: SparkSession, stores: list[str], out: Path) -> dict[str, object]
         "rows": sorted(list(row) for row in rows if row["keysText"] is not None),
         "count": len(rows),
         "kept": [compacted.messages_read, compacted.messages_kept, compacted.bytes_kept],
-        "indexed": [indexed.messages, indexed.queue_units, indexed.index_entries],
+        "indexed": [indexed.messages, indexed.queue_entries, indexed.index_entries],
     }

@@ -1,4 +1,4 @@
-"""``rewindmq pipeline``: what it prints, and the one line for everything that cannot be done."""
+"""``rewindmq pipeline``: its output, and its one-line errors."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ BAD_STORES: dict[Callable[[Path], None], str] = {
 
 @pytest.mark.parametrize("make", BAD_STORES, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("command", WITH_STORE)
-def test_what_is_no_store_is_told_in_one_line(
+def test_a_path_that_is_no_store_prints_one_line(
     command: str, make: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root, out = tmp_path / "store", tmp_path / "out"
@@ -140,7 +140,7 @@ def test_what_is_no_store_is_told_in_one_line(
     assert tree(tmp_path) == before
 
 
-# Runs lines of JSON, each a command's arguments, as a user to whom something is forbidden.
+# Runs lines of JSON, each with a command's arguments, as a user without permissions.
 AS_NOBODY = f"""
 import json, os, sys
 from rewindmq.__main__ import main
@@ -160,7 +160,7 @@ for arguments in commands:
 
 
 def test_a_store_that_may_not_be_read(store: Path) -> None:
-    """By every command; as another user where this one may read everything."""
+    """With every command; as another user if this user may read everything."""
     # Not below pytest's own folder, which other users may not enter.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
@@ -206,7 +206,7 @@ BAD_ARGUMENTS = {
 
 
 @pytest.mark.parametrize("arguments", BAD_ARGUMENTS, ids=lambda arguments: " ".join(arguments))
-def test_what_cannot_be_is_told_in_one_line(
+def test_impossible_arguments_print_one_line(
     arguments: tuple[str, ...], store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = tree(store)
@@ -425,8 +425,8 @@ def test_verify_exits_with_1_when_something_is_wrong(
     assert run(capsys, "verify", str(store), "--quiet")[0] == 0
     broken = tmp_path / "broken"
     shutil.copytree(store, broken)
-    (unit,) = broken.glob("consumequeue/Orders/0/*0000")
-    with unit.open("r+b") as file:
+    (queue_file,) = broken.glob("consumequeue/Orders/0/*0000")
+    with queue_file.open("r+b") as file:
         file.seek(11)
         file.write(b"\x01")
     code, text, _ = run(capsys, "verify", str(broken), "--quiet", "--json")
@@ -435,7 +435,7 @@ def test_verify_exits_with_1_when_something_is_wrong(
 
 
 @pytest.mark.long
-def test_as_a_process_it_tells_its_steps_and_nothing_of_sparks(store: Path) -> None:
+def test_a_process_prints_its_steps_and_no_output_of_spark(store: Path) -> None:
     command = [sys.executable, "-W", "error", "-m", "rewindmq", "pipeline", "show", str(store)]
     result = subprocess.run([*command, "--count", "--master", "local[1]"], capture_output=True, text=True)
     assert result.stderr == f"starting Spark\nreading {store}\n"

@@ -1,4 +1,4 @@
-"""The seam to files: the same for this machine's disks and for what pyarrow knows."""
+"""The file interface: the same for local disks and for pyarrow's file systems."""
 
 from __future__ import annotations
 

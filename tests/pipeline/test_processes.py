@@ -30,7 +30,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_ctrl_c_ends_a_job_its_java_and_leaves_no_output(store: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "rewindmq", "pipeline", "index", str(store), str(out)]
-    # Its Java and workers hold stderr, too: it ends when the last of them has.
+    # Its Java and workers have stderr open, too: it ends with the last of them.
     with subprocess.Popen(
         [*command, "--master", "local[1]"],
         stdout=subprocess.PIPE,
@@ -87,9 +87,7 @@ def test_a_submitted_job_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
     assert result.stdout == f"show: there is no store at {tmp_path}/nowhere: the directory does not exist\n"
 
 
-def test_a_session_that_knows_nothing_of_us_reads_by_the_data_sources_name(
-    store: Path, tmp_path: Path
-) -> None:
+def test_a_plain_spark_session_reads_by_the_name_of_the_data_source(store: Path, tmp_path: Path) -> None:
     program = tmp_path / "plain.py"
     program.write_text(
         "import sys\n"

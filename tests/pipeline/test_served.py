@@ -1,4 +1,4 @@
-"""A broker's store serves what the jobs made, with the same answers as without, and rebuilds nothing."""
+"""A broker's store serves the files of the jobs with the same results, and rebuilds nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TOPICS = ("Orders", "Prices")
 KEYED = b"KEYS\x01new"
 END_OF_TIME = (1 << 63) - 1
-# A compaction log file of 5.3.3 is a multiple of its queue file; an exact one gets one more.
+# A compaction log file of 5.3.3 is a multiple of its queue file; an exact multiple is raised by one.
 COMPACTED = CompactOptions(log_file_bytes=5_060, cq_file_bytes=506)
 CONFIG = StoreConfig(
     max_hash_slot_num=13,
@@ -52,7 +52,7 @@ def opened(root: Path) -> MessageStore:
 
 
 def by_key(store: MessageStore, log: Path) -> dict[tuple[str, str], bytes]:
-    """What 12 answers for every key of every topic."""
+    """Return the results of QUERY_MESSAGE (12) for every key of every topic."""
     while not store.update_index(store.max_commit_log_offset, 1_000):
         pass
     asked = {
@@ -64,7 +64,7 @@ def by_key(store: MessageStore, log: Path) -> dict[tuple[str, str], bytes]:
 
 
 def by_time(store: MessageStore, log: Path) -> list[int]:
-    """What 29 answers around the time of every message, in every way."""
+    """Return the results of SEARCH_OFFSET_BY_TIMESTAMP (29) around the times of all messages, every way."""
     queues = {(message.topic, message.queue_id) for message in read_log(log)}
     times = {message.store_timestamp + shift for message in read_log(log) for shift in (-1, 0)}
     return [
@@ -91,7 +91,7 @@ def test_with_an_index_a_broker_answers_the_same_and_rebuilds_nothing(
     install_index(tmp_path / "out", root)
     before = {path: path.read_bytes() for path in (root / "index").iterdir()}
     store = opened(root)
-    assert store.rebuilt_units == 0
+    assert store.rebuilt_entries == 0
     assert by_key(store, root) == keys
     assert {path: path.read_bytes() for path in (root / "index").iterdir()} == before
     reads: list[int] = []
@@ -155,7 +155,7 @@ def test_beside_the_log_it_was_made_from_a_compaction_store_gets_what_is_newer(
     shutil.copytree((tmp_path / "out" / "current" / "compaction").resolve(), root / "compaction")
     store = opened(root)
     store.set_compaction_topics(["Prices"])
-    assert store.rebuilt_units == 0
+    assert store.rebuilt_entries == 0
     result = store.get_message("Prices", 0, 0, 32, None)
     assert [m.queue_offset for m in decode_records(result.body)] == list(range(56, 63))
     store.close()

@@ -74,7 +74,7 @@ def test_the_messages_of_several_stores_are_one_table(spark: SparkSession, store
         assert row.properties == message.properties
 
 
-def test_any_columns_in_any_order_can_be_asked_for(spark: SparkSession, stores: list[Path]) -> None:
+def test_any_columns_in_any_order_can_be_selected(spark: SparkSession, stores: list[Path]) -> None:
     names = list(reversed(MESSAGES))
     table = read_store(spark, stores[0], columns=names)
     assert table.columns == names
@@ -119,9 +119,9 @@ def test_without_filters_being_handed_over_the_same_is_found(spark: SparkSession
         register(spark)
 
 
-def test_units_of_consume_queues_are_rows(spark: SparkSession, stores: list[Path]) -> None:
+def test_entries_of_consume_queues_are_rows(spark: SparkSession, stores: list[Path]) -> None:
     found = read_store(spark, stores, view="consumequeue")
-    units = {
+    entries = {
         (row.store, row.topic, row.queueId, row.queueOffset): (row.physicalOffset, row["size"])
         for row in found.collect()
     }
@@ -133,7 +133,7 @@ def test_units_of_consume_queues_are_rows(spark: SparkSession, stores: list[Path
         for store in stores
         for message in read_log(store)
     }
-    assert units == wanted
+    assert entries == wanted
     tagged = {
         row["physicalOffset"]: row["tagsCode"]
         for row in direct_rows(stores[0], columns=["physicalOffset", "tagsCode"], delayLevels="1s 5s 10s")
@@ -147,7 +147,7 @@ def test_entries_of_the_key_index_are_rows_and_its_slots_are_not_read(
     spark: SparkSession, indexed: Path, tmp_path: Path
 ) -> None:
     table = read_store(spark, indexed, view="index", counters=str(tmp_path))
-    # Each message is there under its unique key and its key.
+    # The index has each message under its unique key and its key.
     assert table.groupBy("physicalOffset").count().where("count = 2").count() == 4_000
     first = table.orderBy("file", "entry").limit(3).collect()
     assert [row.entry for row in first] == [1, 2, 3]
@@ -194,7 +194,7 @@ def test_damage_is_a_table_of_its_own(spark: SparkSession, tmp_path: Path) -> No
         ({"queueId": "a"}, "option queueId: 'a' is not a list of numbers, as in 0,1"),
     ],
 )
-def test_what_there_is_not_is_told_before_spark_is_asked(
+def test_unknown_names_are_reported_before_spark_starts(
     spark: SparkSession, stores: list[Path], arguments: dict[str, Any], line: str
 ) -> None:
     with pytest.raises(PipelineError) as caught:
@@ -239,7 +239,7 @@ def test_a_list_of_paths_may_be_given_as_json(spark: SparkSession, stores: list[
     assert sorted(row.store for row in table.select("store").distinct().collect()) == ["broker-a", "broker-b"]
 
 
-def test_the_page_about_reading_tells_of_every_column_and_option() -> None:
+def test_the_page_about_reading_explains_every_column_and_option() -> None:
     page = (Path(__file__).parents[2] / "docs" / "pipeline" / "reading.md").read_text()
     for view in VIEWS.values():
         for name, column in view.items():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.long, pytest.mark.chosen]
 
 DEPLOY = "org.apache.spark.deploy"
-# What a driver program does; the local session does the same in this process.
+# The driver program; the local session does the same in this process.
 DRIVER = """
 import json, sys
 from pathlib import Path
@@ -54,7 +54,7 @@ print(json.dumps(found))
 
 @contextmanager
 def daemon(kind: str, arguments: list[str], log: Path, said: str) -> Iterator[str]:
-    """One of Spark's servers; gives the line that says it serves, and ends it."""
+    """Run one of Spark's servers; yield its ready line, and stop it at the end."""
     import pyspark
 
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), f"{DEPLOY}.{kind}", *arguments]

@@ -49,7 +49,7 @@ def test_a_batch_comes_back(messages: list[Message]) -> None:
 @given(messages=MESSAGES, cut=st.integers(1, 30))
 def test_a_truncated_batch_is_illegal(messages: list[Message], cut: int) -> None:
     data = encode_batch(messages)
-    # Cutting whole entries leaves a shorter batch; cutting less than the last one never does.
+    # Without some whole entries it is a shorter batch; with a part of the last entry missing it is none.
     last = len(encode_batch(messages[-1:]))
     with pytest.raises(RequestError) as refusal:
         decode_batch(data[: -min(cut, last - 1)])

@@ -156,7 +156,7 @@ GOLDEN = [
 
 
 @pytest.mark.parametrize(("body", "text"), GOLDEN, ids=lambda value: type(value).__name__)
-def test_wire_5_bodies_have_the_text_of_the_reference(body: RemotingBody, text: str) -> None:
+def test_bodies_have_the_text_of_the_specification(body: RemotingBody, text: str) -> None:
     assert encode_body(body, SerializeType.JSON).decode() == text
     assert encode_body(body, SerializeType.ROCKETMQ).decode() == text
     assert from_json(text, type(body)) == body
@@ -204,7 +204,7 @@ HEARTBEAT = HeartbeatData(
 )
 
 
-def test_wire_5_3_heartbeat() -> None:
+def test_the_heartbeat_body_of_the_specification() -> None:
     assert from_json(HEARTBEAT_TEXT, HeartbeatData) == HEARTBEAT
     assert from_json(encode_body(HEARTBEAT, SerializeType.JSON), HeartbeatData) == HEARTBEAT
 
@@ -249,12 +249,12 @@ def test_object_keys_hold_structures_too() -> None:
     assert info.mq_table[MQ].droped is True
 
 
-def test_nulls_and_unknown_members_take_the_defaults() -> None:
+def test_null_fields_get_defaults_and_unknown_fields_are_ignored() -> None:
     text = '{"brokerDatas":null,"queueDatas":[{"brokerName":"b","perm":null}],"more":{"x":[{}]}}'
     assert from_json(text, TopicRouteData) == TopicRouteData(queue_datas=[QueueData("b")])
 
 
-def test_wire_2_4_msgpack_tables_have_real_keys() -> None:
+def test_msgpack_tables_have_arrays_as_keys() -> None:
     packed = encode_body(ResetOffsetBody({MQ: 100}), SerializeType.MSGPACK)
     unpacked = msgpack.unpackb(packed, use_list=False, strict_map_key=False, raw=False)
     assert unpacked == {"offsetTable": {("T", "b", 0): 100}}

@@ -5,7 +5,7 @@ import pytest
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.version import CURRENT_VERSION, LanguageCode, MQVersion, version_name
 
-# 4.9.4 used 209 to 211 for what 5.x calls something else (docs/spec/protocol.md 4).
+# In 4.9.4, the codes 209 to 211 have other names than in 5.x (docs/spec/protocol.md 4).
 REUSED = {209, 210, 211}
 
 

@@ -35,7 +35,7 @@ QUEUE = MessageQueue("T", "b", 0)
         ("{a:1.5,b:-2e3,c:true,d:false}", {"a": 1.5, "b": -2000.0, "c": True, "d": False}),
         ("\ufeff{a:[ ]}", {"a": []}),
         ("{0:7,1:4\n\t\t}", {0: 7, 1: 4}),
-        # What 4.9.7 was seen to take beside what it writes.
+        # Forms that 4.9.7 does not write, but was seen to read.
         ("{a:NaN,b:[NaN,1]}", {"a": None, "b": [None, 1]}),
         ("{,,a:1,,b:[,1,,2,,],,}", {"a": 1, "b": [1, 2]}),
         ("/* who */{/**/a:/* what */1}", {"a": 1}),

@@ -138,7 +138,7 @@ def test_a_header_over_the_limit_is_not_sent() -> None:
 
 
 @pytest.mark.parametrize("kind", SerializeType)
-def test_a_structured_body_is_written_in_the_codec_of_the_frame(kind: SerializeType) -> None:
+def test_a_structured_body_is_written_in_the_serialization_type_of_the_frame(kind: SerializeType) -> None:
     body = ResetOffsetBody({MessageQueue("TopicA", "broker-a", 0): 100})
     command = FrameDecoder().feed(encode_frame(RemotingCommand(220, body=body), kind))[0]
     assert isinstance(command.body, bytes)

@@ -41,7 +41,7 @@ def with_body(kind: Raw) -> list[GoldenFrame]:
 
 
 @each(FRAMES)
-def test_the_envelope_says_what_the_recorder_noted(frame: GoldenFrame) -> None:
+def test_the_envelope_matches_the_notes_of_the_recorder(frame: GoldenFrame) -> None:
     command = frame.decoded()
     assert command.serialize_type is frame.codec
     assert command.is_response is frame.is_response
@@ -66,7 +66,7 @@ def test_a_command_is_written_again_as_it_came(frame: GoldenFrame) -> None:
 
 
 def entries_of(header: bytes) -> tuple[dict[str, str], int]:
-    """Ext fields of a ROCKETMQ header, and how many bytes repeat a key or hold nothing.
+    """Return the ext fields of a ROCKETMQ header, and the number of bytes with repeated keys or empty values.
 
     Specification: docs/spec/protocol.md 2.2.
     """
@@ -87,7 +87,7 @@ def entries_of(header: bytes) -> tuple[dict[str, str], int]:
 
 def plain_header(data: bytes) -> Any:
     header = json.loads(data)
-    # An empty map is none.
+    # An empty map counts as absent.
     return {name: value for name, value in header.items() if value != {}}
 
 
@@ -101,7 +101,7 @@ def test_ext_fields_fit_the_typed_header(frame: GoldenFrame) -> None:
     header = frame.decoded().decode_header(header_type)
     for kind, codec in HEADER_CODECS.items():
         received = codec.decode_header(codec.encode_header(RemotingCommand(1, header)))
-        # ROCKETMQ headers cannot tell an empty text from none.
+        # ROCKETMQ headers do not distinguish an empty text from an absent one.
         if kind is not SerializeType.ROCKETMQ or "" not in fields.values():
             assert received.decode_header(header_type) == header
     codec = HEADER_CODECS[frame.codec]
@@ -125,7 +125,7 @@ def test_there_is_a_body_only_where_one_is_known(frame: GoldenFrame) -> None:
 
 
 @each(STRUCTURED)
-def test_a_structured_body_keeps_every_member(frame: GoldenFrame) -> None:
+def test_a_structured_body_keeps_every_field(frame: GoldenFrame) -> None:
     body_type = body_of(frame)
     assert isinstance(body_type, type)
     typed = decode_body(frame.decoded(), body_type)
@@ -141,7 +141,7 @@ def test_a_structured_body_keeps_every_member(frame: GoldenFrame) -> None:
 def test_json_is_written_as_fastjson_does(frame: GoldenFrame) -> None:
     value = fastjson.loads(frame.body)
     again = fastjson.dumps(value, standard=b'"brokerAddrs":{"' in frame.body).encode()
-    # Tables come in the order of a Java map, which nobody can tell from the text: the same bytes are there.
+    # Tables have the order of a Java map, which the text does not show: compare the sorted bytes.
     assert sorted(again) == sorted(frame.body)
     if is_in_order(value):
         assert again == frame.body
@@ -212,7 +212,7 @@ def test_properties_are_written_again_as_they_came(frame: GoldenFrame) -> None:
     for text in properties_texts(frame):
         # 5.x ends the text with a separator.
         pieces = text.removesuffix("\x02").split("\x02")
-        # What a batch has in common is put behind what each of its messages has, there already or not.
+        # A batch's own properties follow each message's properties, even if the message has them already.
         assert format_properties(parse_properties(text)).split("\x02") == list(dict.fromkeys(pieces))
 
 
@@ -247,7 +247,7 @@ def test_replication_is_written_again_byte_for_byte(replication: Replication) ->
         positions = [ReportDecoder().receive(report) for report in reports]
         known = [position for position in positions if position is not None]
         assert list(map(encode_report, known)) == reports
-        # What a slave has only grows.
+        # A slave's tables only grow.
         assert all(earlier <= later for earlier, later in pairwise(known))
         return
     transfers = TransferDecoder().receive(replication.data)

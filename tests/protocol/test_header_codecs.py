@@ -1,4 +1,4 @@
-"""The three header codecs against the reference's bytes, and against bytes nobody should send.
+"""The three serialization types against the bytes of the specification, and against invalid bytes.
 
 Specification: docs/spec/protocol.md 2.
 """
@@ -44,7 +44,7 @@ ROUTE_REQUEST = {
     ("name", "codec", "language"),
     [("json", JSON, 0), ("rocketmq", ROCKETMQ, 0), ("msgpack", MSGPACK, LanguageCode.PYTHON)],
 )
-def test_wire_2_route_request_has_the_bytes_of_the_reference(
+def test_a_route_request_has_the_bytes_of_the_specification(
     name: str, codec: HeaderCodec, language: int
 ) -> None:
     command = RemotingCommand(
@@ -57,7 +57,7 @@ def test_wire_2_route_request_has_the_bytes_of_the_reference(
     assert decoded.decode_header(GetRouteInfoRequestHeader) == GetRouteInfoRequestHeader("TopicA")
 
 
-def test_wire_2_sizes_of_the_three_forms() -> None:
+def test_sizes_of_the_three_serialization_types() -> None:
     assert [len(ROUTE_REQUEST[name]) for name in ("json", "rocketmq", "msgpack")] == [128, 38, 23]
 
 
@@ -85,7 +85,7 @@ def test_a_header_comes_back_as_it_went(codec: HeaderCodec, command: RemotingCom
 
 @ALL
 @given(command=COMMANDS)
-def test_a_received_command_can_be_passed_on_in_every_codec(
+def test_a_received_command_can_be_forwarded_in_every_serialization_type(
     codec: HeaderCodec, command: RemotingCommand
 ) -> None:
     received = codec.decode_header(codec.encode_header(command))
@@ -139,7 +139,7 @@ def test_T3_json_coerces_what_ali_ons_and_pyrocketmq_send() -> None:
     assert command.language == LanguageCode.PYTHON
 
 
-def test_json_tolerates_every_member_missing() -> None:
+def test_json_tolerates_missing_fields() -> None:
     command = JSON.decode_header(b'{"code":34}')
     assert (command.opaque, command.flag, command.version, command.language) == (0, 0, 0, LanguageCode.JAVA)
     assert command.remark is None

@@ -70,7 +70,7 @@ def test_what_is_no_offset_message_id_is_refused(text: str) -> None:
     assert refusal.value.code == 1
 
 
-# Names and values without the two separators, and not empty: what a properties text can hold.
+# A properties text can hold names and values that are not empty and have no separators.
 PLAIN = st.text(st.characters(codec="utf-8", min_codepoint=3), min_size=1, max_size=12)
 PROPERTIES = st.dictionaries(PLAIN, PLAIN, max_size=8)
 

@@ -1,4 +1,4 @@
-"""Every typed header and body goes out and comes back in every codec."""
+"""Every typed header and body is the same after encoding and decoding in every serialization type."""
 
 import contextlib
 import importlib
@@ -34,7 +34,7 @@ from rewindmq.protocol.header.send import (
 )
 
 T = TypeVar("T")
-# ROCKETMQ headers cannot tell an empty text from none.
+# ROCKETMQ headers do not distinguish an empty text from an absent one.
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 
 
@@ -130,7 +130,7 @@ JUNK = st.recursive(
 
 @cache
 def near_misses(cls: type[msgspec.Struct]) -> st.SearchStrategy[Any]:
-    """Objects with the members of a body or header, and anything at all in them."""
+    """Objects with the fields of a body or header, and arbitrary values."""
     names = st.sampled_from((*cls.__struct_encode_fields__, "else"))
     return st.dictionaries(names, JUNK, max_size=5) | JUNK
 
@@ -200,7 +200,7 @@ def test_a_header_with_anything_in_it_is_taken_or_a_header_error(
             assert isinstance(command.decode_header(header_type), header_type)
 
 
-def test_wire_names_of_the_send_headers_are_those_of_3_3() -> None:
+def test_field_names_of_the_send_headers_are_those_of_the_specification() -> None:
     long_names = (
         "producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag",
         "bornTimestamp", "flag", "properties", "reconsumeTimes", "unitMode", "maxReconsumeTimes", "batch",
@@ -211,7 +211,7 @@ def test_wire_names_of_the_send_headers_are_those_of_3_3() -> None:
     assert SendMessageRequestHeaderV2.__struct_fields__ == SendMessageRequestHeader.__struct_fields__
 
 
-def test_wire_names_that_break_the_rule() -> None:
+def test_field_names_that_are_not_camel_case() -> None:
 
     for struct, names in {
         HeartbeatData: {"clientID"},

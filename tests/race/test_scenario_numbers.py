@@ -109,7 +109,7 @@ def _idle_with_pull_in_flight(
         await stage.open()
         options = {**EIGHT_THREADS, "client_callback_executor_threads": threads}
         a = await steps.caught_up(stage, 100, listener=ListenerPlan(again=2.0), options=options)
-        held = await stage.until(Point.PULL_HELD, topic=TOPIC, offset=100)
+        held = await stage.until(Point.PULL_SUSPENDED, topic=TOPIC, offset=100)
         started = stage.history.of(Lab.PROCESS_STARTED, process="broker-a")[0].at
         # The broker checks suspended pulls every 5 s; at 15 s, this pull is not 15 s old yet.
         assert 15 < started + 20 - held.at < 20

@@ -13,9 +13,9 @@ from rewindmq.broker.store.files.mapped_file import MappedFile, clear_file_beyon
 from rewindmq.broker.store.layout.compaction import (
     BATCH_SIZE,
     END_OF_FILE,
+    ENTRY,
+    ENTRY_BYTES,
     NO_COMPACTED_OFFSET,
-    UNIT,
-    UNIT_BYTES,
 )
 from rewindmq.broker.store.log.record_check import check_record
 from rewindmq.protocol.message.record import BLANK, BLANK_BYTES, MAGIC_BLANK, PHYSICAL_OFFSET_AT
@@ -23,7 +23,7 @@ from rewindmq.protocol.message.record import BLANK, BLANK_BYTES, MAGIC_BLANK, PH
 _ALLOCATION_BYTES: Final = 1_048_576
 
 
-class CompactionUnit(NamedTuple):
+class CompactionEntry(NamedTuple):
     """A compaction queue entry: position and times of one message.
 
     Attributes:
@@ -43,77 +43,81 @@ class CompactionFile:
 
     Attributes:
         log: the record file; ``log.base`` is the position of its first byte in the queue's compaction log.
-        units: the entry file, with the same name.
+        entries: the entry file, with the same name.
         count: number of entries.
     """
 
-    def __init__(self, log: MappedFile, units: MappedFile, disk: Disk) -> None:
+    def __init__(self, log: MappedFile, entries: MappedFile, disk: Disk) -> None:
         self.log = log
-        self.units = units
+        self.entries = entries
         self._disk = disk
         self.count = 0
 
     # Reading
 
-    def unit(self, number: int) -> CompactionUnit:
+    def entry(self, number: int) -> CompactionEntry:
         """Return entry ``number``, from 0 to ``count`` - 1."""
-        mapping = self.units.map or self.units.open_map()
-        return CompactionUnit(*UNIT.unpack_from(mapping, number * UNIT_BYTES)[:5])
+        mapping = self.entries.map or self.entries.open_map()
+        return CompactionEntry(*ENTRY.unpack_from(mapping, number * ENTRY_BYTES)[:5])
 
-    def record(self, unit: CompactionUnit) -> bytes | None:
+    def record(self, entry: CompactionEntry) -> bytes | None:
         """Return the record of an entry of this file; None if it is outside the file."""
-        start = unit.position - self.log.base
-        if start < 0 or start + unit.size > self.log.size:
+        start = entry.position - self.log.base
+        if start < 0 or start + entry.size > self.log.size:
             return None
-        return (self.log.map or self.log.open_map())[start : start + unit.size]
+        return (self.log.map or self.log.open_map())[start : start + entry.size]
 
     def first_at_or_after(self, queue_offset: int) -> int:
         """Return the number of the first entry at ``queue_offset`` or later, ``count`` if there is none."""
-        return bisect_left(range(self.count), queue_offset, key=lambda number: self.unit(number).queue_offset)
+        return bisect_left(
+            range(self.count), queue_offset, key=lambda number: self.entry(number).queue_offset
+        )
 
     @property
     def last_queue_offset(self) -> int:
         """Queue offset of the newest message, -1 if there is none."""
-        return self.unit(self.count - 1).queue_offset if self.count else -1
+        return self.entry(self.count - 1).queue_offset if self.count else -1
 
     @property
     def end(self) -> int:
         """Size of the records in bytes."""
         if not self.count:
             return 0
-        last = self.unit(self.count - 1)
+        last = self.entry(self.count - 1)
         return last.position - self.log.base + last.size
 
     # Opening
 
-    def count_units(self) -> None:
+    def count_entries(self) -> None:
         """Count the entries; they are at the start of the file."""
-        places = range(self.units.size // UNIT_BYTES)
-        self.count = bisect_left(places, True, key=lambda number: not self._is_unit(number))
+        places = range(self.entries.size // ENTRY_BYTES)
+        self.count = bisect_left(places, True, key=lambda number: not self._is_entry(number))
 
-    def _is_unit(self, number: int) -> bool:
-        position, size, _, _, offset, batch_size, _, _ = UNIT.unpack_from(
-            self.units.open_map(), number * UNIT_BYTES
+    def _is_entry(self, number: int) -> bool:
+        position, size, _, _, offset, batch_size, _, _ = ENTRY.unpack_from(
+            self.entries.open_map(), number * ENTRY_BYTES
         )
         return bool(position >= 0 and size > 0 and offset >= 0 and batch_size > 0)
 
     def cut_damage(self) -> bool:
         """Cut the file before its first damaged record; return True if there was one."""
-        places = self.units.size // UNIT_BYTES
+        places = self.entries.size // ENTRY_BYTES
         mapping, log = self.log.open_map(), self.log
         previous, number = -1, 0
-        while number < places and self._is_unit(number):
-            unit = self.unit(number)
-            record = check_record(mapping, unit.position - log.base, log.size, unit.position, check_crc=True)
-            if record is None or record.size != unit.size or record.queue_offset != unit.queue_offset:
+        while number < places and self._is_entry(number):
+            entry = self.entry(number)
+            record = check_record(
+                mapping, entry.position - log.base, log.size, entry.position, check_crc=True
+            )
+            if record is None or record.size != entry.size or record.queue_offset != entry.queue_offset:
                 break
-            if unit.queue_offset <= previous:
+            if entry.queue_offset <= previous:
                 break
-            previous = unit.queue_offset
+            previous = entry.queue_offset
             number += 1
         was_damaged = number < self.count
         self.count = number
-        clear_file_beyond(self._disk, self.units, number * UNIT_BYTES)
+        clear_file_beyond(self._disk, self.entries, number * ENTRY_BYTES)
         clear_file_beyond(self._disk, self.log, self.end)
         return was_damaged
 
@@ -122,7 +126,7 @@ class CompactionFile:
     def has_room(self, record_bytes: int) -> bool:
         """Whether a record fits, with the end marks behind it."""
         return (
-            self.count * UNIT_BYTES + UNIT_BYTES < self.units.size
+            self.count * ENTRY_BYTES + ENTRY_BYTES < self.entries.size
             and self.end + record_bytes + BLANK_BYTES <= self.log.size
         )
 
@@ -130,16 +134,16 @@ class CompactionFile:
         """Copy a record, with its new position in it. Raise OSError if the disk is full."""
         start, size = self.end, len(record)
         self._claim(self.log, start + size + BLANK_BYTES)
-        self._claim(self.units, (self.count + 2) * UNIT_BYTES)
+        self._claim(self.entries, (self.count + 2) * ENTRY_BYTES)
         position = self.log.base + start
         log = self.log.map or self.log.open_map()
-        units = self.units.map or self.units.open_map()
+        entries = self.entries.map or self.entries.open_map()
         log[start : start + size] = record
         log[start + PHYSICAL_OFFSET_AT : start + PHYSICAL_OFFSET_AT + 8] = position.to_bytes(8, "big")
         # The entry is written last: a record without an entry is never read.
-        UNIT.pack_into(
-            units,
-            self.count * UNIT_BYTES,
+        ENTRY.pack_into(
+            entries,
+            self.count * ENTRY_BYTES,
             position,
             size,
             tags_code,
@@ -150,20 +154,20 @@ class CompactionFile:
             0,
         )
         self.count += 1
-        self.log.mtime_ms = self.units.mtime_ms = store_timestamp
+        self.log.mtime_ms = self.entries.mtime_ms = store_timestamp
 
     def seal(self) -> None:
         """Write the end marks of both files; the next file exists."""
         end = self.end
         left = self.log.size - end
         self._claim(self.log, end + BLANK_BYTES)
-        self._claim(self.units, (self.count + 1) * UNIT_BYTES)
+        self._claim(self.entries, (self.count + 1) * ENTRY_BYTES)
         if left >= BLANK_BYTES:
             BLANK.pack_into(self.log.open_map(), end, left, MAGIC_BLANK)
-        if (self.count + 1) * UNIT_BYTES <= self.units.size:
-            UNIT.pack_into(
-                self.units.open_map(),
-                self.count * UNIT_BYTES,
+        if (self.count + 1) * ENTRY_BYTES <= self.entries.size:
+            ENTRY.pack_into(
+                self.entries.open_map(),
+                self.count * ENTRY_BYTES,
                 END_OF_FILE,
                 0,
                 0,
@@ -183,6 +187,6 @@ class CompactionFile:
 
     def flush(self) -> None:
         """Make both files durable; may run on a worker thread. Raise OSError on a disk error."""
-        for file in (self.log, self.units):
+        for file in (self.log, self.entries):
             self._disk.sync(file.path)
             file.save_mtime(self._disk)

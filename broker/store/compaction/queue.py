@@ -9,8 +9,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from rewindmq.broker.store.compaction.file import CompactionFile, CompactionUnit
-from rewindmq.broker.store.config import CQ_UNIT_BYTES, StoreConfig
+from rewindmq.broker.store.compaction.file import CompactionEntry, CompactionFile
+from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.offset_search import search_by_time
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
@@ -47,9 +47,9 @@ class CompactionQueue:
             folders: the folder of the records, and the folder of the entries.
             last_compacted: queue offset up to which the queue was compacted, -1 for none.
         """
-        self._log_folder, self._unit_folder = folders
+        self._log_folder, self._entry_folder = folders
         self._log_bytes = config.compaction_log_file_bytes
-        self._unit_bytes = config.compaction_cq_file_bytes
+        self._entry_file_bytes = config.compaction_cq_file_bytes
         self._hot_bytes = config.max_transfer_bytes_on_message_in_memory
         self._hot_count = config.max_transfer_count_on_message_in_memory
         self._disk = disk
@@ -68,15 +68,15 @@ class CompactionQueue:
             OSError: the disk fails.
         """
         logs = self._find(self._log_folder, self._log_bytes, "compactionMappedFileSize")
-        units = self._find(self._unit_folder, self._unit_bytes, "compactionCqMappedFileSize")
-        if len(logs) == len(units) + 1 and max(logs) not in units:
+        entries = self._find(self._entry_folder, self._entry_file_bytes, "compactionCqMappedFileSize")
+        if len(logs) == len(entries) + 1 and max(logs) not in entries:
             # A crash between creating the two files left only one.
             self._disk.remove(logs.pop(max(logs)).path)
-        if logs.keys() != units.keys():
-            raise StoreError(f"{self._log_folder} and {self._unit_folder} must hold files of the same names")
-        self._files = [CompactionFile(logs[base], units[base], self._disk) for base in sorted(logs)]
+        if logs.keys() != entries.keys():
+            raise StoreError(f"{self._log_folder} and {self._entry_folder} must hold files of the same names")
+        self._files = [CompactionFile(logs[base], entries[base], self._disk) for base in sorted(logs)]
         for file in self._files:
-            file.count_units()
+            file.count_entries()
         if not clean:
             self._cut_damage()
         self.max_offset = max(self.max_offset, *(file.last_queue_offset + 1 for file in self._files), 0)
@@ -115,7 +115,7 @@ class CompactionQueue:
 
     def _drop_last(self) -> None:
         file = self._files.pop()
-        for part in (file.log, file.units):
+        for part in (file.log, file.entries):
             self._pool.release(part)
             self._disk.remove(part.path)
 
@@ -140,16 +140,18 @@ class CompactionQueue:
     def _roll(self) -> None:
         base = self._files[-1].log.base + self._log_bytes if self._files else 0
         log = MappedFile(self._pool, self._log_folder / file_name(base), base, self._log_bytes, 0)
-        units = MappedFile(self._pool, self._unit_folder / file_name(base), base, self._unit_bytes, 0)
+        entries = MappedFile(
+            self._pool, self._entry_folder / file_name(base), base, self._entry_file_bytes, 0
+        )
         self._disk.create(log.path, log.size)
         try:
-            self._disk.create(units.path, units.size)
+            self._disk.create(entries.path, entries.size)
         except OSError:
             self._disk.remove(log.path)
             raise
         if self._files:
             self._files[-1].seal()
-        self._files.append(CompactionFile(log, units, self._disk))
+        self._files.append(CompactionFile(log, entries, self._disk))
 
     def flush(self) -> None:
         """Make everything written durable; may run on a worker thread. Raise OSError on a disk error."""
@@ -170,7 +172,7 @@ class CompactionQueue:
         """Queue offset of the first message; ``max_offset`` if there is none."""
         for file in self._files:
             if file.count:
-                return file.unit(0).queue_offset
+                return file.entry(0).queue_offset
         return self.max_offset
 
     def _file_with(self, queue_offset: int) -> CompactionFile | None:
@@ -206,18 +208,18 @@ class CompactionQueue:
         status, next_offset = GetMessageStatus.NO_MATCHED_MESSAGE, offset
         limit = min(max_count, self._hot_count)
         for number in range(file.first_at_or_after(offset), file.count):
-            unit = file.unit(number)
-            if records and (len(records) >= limit or total + unit.size > self._hot_bytes):
+            entry = file.entry(number)
+            if records and (len(records) >= limit or total + entry.size > self._hot_bytes):
                 break
-            next_offset = unit.queue_offset + 1
-            record = file.record(unit)
+            next_offset = entry.queue_offset + 1
+            record = file.record(entry)
             if record is None:
                 if not records:
                     status = GetMessageStatus.MESSAGE_WAS_REMOVING
                 continue
             status = GetMessageStatus.FOUND
             records.append(record)
-            total += unit.size
+            total += entry.size
         return GetResult(status, next_offset, minimum, maximum, b"".join(records), len(records))
 
     def store_time(self, offset: int) -> int:
@@ -225,8 +227,8 @@ class CompactionQueue:
         file = self._file_with(offset)
         if file is None:
             return -1
-        unit = file.unit(file.first_at_or_after(offset))
-        return unit.store_timestamp if unit.queue_offset == offset else -1
+        entry = file.entry(file.first_at_or_after(offset))
+        return entry.store_timestamp if entry.queue_offset == offset else -1
 
     def search(self, timestamp: int, boundary: Boundary, mode: SearchMode) -> int:
         """Return the queue offset for ``timestamp`` (ms), by the rules of ``mode``; max if empty."""
@@ -256,20 +258,20 @@ class CompactionTimeline:
         self._files = [file for file in files if file.count]
         self._ends = list(accumulate(file.count for file in self._files))
         self.max_offset = self._ends[-1] if self._ends else 0
-        self.files = _Files((_WholeQueue(0, self.max_offset * CQ_UNIT_BYTES, _NEVER_TOO_OLD),))
+        self.files = _Files((_WholeQueue(0, self.max_offset * CQ_ENTRY_BYTES, _NEVER_TOO_OLD),))
 
-    def _unit(self, place: int) -> CompactionUnit:
+    def _entry(self, place: int) -> CompactionEntry:
         number = bisect_left(self._ends, place + 1)
-        return self._files[number].unit(place - self._ends[number] + self._files[number].count)
+        return self._files[number].entry(place - self._ends[number] + self._files[number].count)
 
-    def unit(self, index: int) -> tuple[int, int, int]:
+    def entry(self, index: int) -> tuple[int, int, int]:
         """Return an entry whose log position is the index itself."""
         return index, 1, 0
 
     def store_time(self, offset: int) -> int:
         """Return the store timestamp of the message at an index, ms."""
-        return self._unit(offset).store_timestamp
+        return self._entry(offset).store_timestamp
 
     def queue_offset(self, place: int) -> int:
         """Return the queue offset of the message at an index."""
-        return self._unit(place).queue_offset
+        return self._entry(place).queue_offset

@@ -135,12 +135,12 @@ class CompactionStore:
         log = self._log
         index = max(target.seen_offset, ordinary.min_offset)
         while index < ordinary.max_offset:
-            unit = ordinary.unit(index)
-            record = None if unit is None or unit[1] == FILLER_SIZE else log.record_at(unit[0])
-            if unit is not None and record is not None and has_keys(log.properties_of(record)):
+            entry = ordinary.entry(index)
+            record = None if entry is None or entry[1] == FILLER_SIZE else log.record_at(entry[0])
+            if entry is not None and record is not None and has_keys(log.properties_of(record)):
                 data = log.read(record.physical_offset, record.size)
                 assert data is not None
-                target.append(data, unit[2], record.store_timestamp, record.queue_offset)
+                target.append(data, entry[2], record.store_timestamp, record.queue_offset)
             index += 1
             target.seen_offset = index
 

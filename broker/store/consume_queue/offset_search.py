@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from rewindmq.broker.store.config import CQ_UNIT_BYTES
+from rewindmq.broker.store.config import CQ_ENTRY_BYTES
 from rewindmq.broker.store.model import Boundary, SearchMode
 
 _UNREADABLE: Final = -1
@@ -53,7 +53,7 @@ class SearchedQueue(Protocol):
     def files(self) -> SearchedFiles:
         """The queue's files."""
 
-    def unit(self, index: int) -> tuple[int, int, int] | None:
+    def entry(self, index: int) -> tuple[int, int, int] | None:
         """Return log position, size and tagsCode; None outside [min, max)."""
 
 
@@ -87,15 +87,15 @@ def search_nearest(queue: SearchedQueue, log: SearchedLog, timestamp: int) -> in
     file = _file_by_mtime(queue, timestamp)
     if file is None:
         return 0
-    first = file.base // CQ_UNIT_BYTES
+    first = file.base // CQ_ENTRY_BYTES
     low = max(queue.min_offset, first)
-    high = min(queue.max_offset, first + file.size // CQ_UNIT_BYTES) - 1
+    high = min(queue.max_offset, first + file.size // CQ_ENTRY_BYTES) - 1
     left = right = left_time = right_time = -1
     log_min = log.min_offset
     while low <= high:
         middle = (low + high) // 2
-        unit = queue.unit(middle)
-        physical_offset = unit[0] if unit is not None else -1
+        entry = queue.entry(middle)
+        physical_offset = entry[0] if entry is not None else -1
         if physical_offset < log_min:
             low = middle + 1
             left = middle
@@ -123,7 +123,7 @@ def _file_by_mtime(queue: SearchedQueue, timestamp: int) -> SearchedFile | None:
     """Return the first file last written at or after ``timestamp``, else the last; None if empty."""
     written = None
     for file in queue.files.files:
-        if file.base >= queue.max_offset * CQ_UNIT_BYTES:
+        if file.base >= queue.max_offset * CQ_ENTRY_BYTES:
             break
         written = file
         if file.mtime_ms >= timestamp:
@@ -147,8 +147,8 @@ def search_boundary(queue: SearchedQueue, log: SearchedLog, timestamp: int, boun
     log_min = log.min_offset
     while low < high:
         middle = (low + high) // 2
-        unit = queue.unit(middle)
-        physical_offset = unit[0] if unit is not None else -1
+        entry = queue.entry(middle)
+        physical_offset = entry[0] if entry is not None else -1
         if physical_offset < log_min:
             low = middle + 1
             continue

@@ -8,19 +8,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from rewindmq.broker.store.config import CQ_UNIT_BYTES
+from rewindmq.broker.store.config import CQ_ENTRY_BYTES
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MappedFile, MappedFileQueue, MmapCache
 from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
 
 # Log position, record size, tagsCode.
-UNIT: Final = struct.Struct(">qiq")
+ENTRY: Final = struct.Struct(">qiq")
 _NUMBERS: Final = 3
 # Entries of a batch per write: RocketMQ's clients send batches of about this size.
 _RUN: Final = 64
 # Size field of filler entries at the front of a queue's first file, which have no message.
 FILLER_SIZE: Final = 0x7FFF_FFFF
-_FILLER: Final = UNIT.pack(0, FILLER_SIZE, 0)
+_FILLER: Final = ENTRY.pack(0, FILLER_SIZE, 0)
 _POSITION_AND_SIZE: Final = struct.Struct(">qi8x")
 _ALLOCATION_BYTES: Final = 16_384
 # RocketMQ checks at most this many of a queue's last files (ConsumeQueue#recover).
@@ -28,9 +28,9 @@ _FILES_CHECKED: Final = 3
 
 
 @lru_cache(maxsize=_RUN)
-def _unit_run(count: int) -> struct.Struct:
+def _entry_run(count: int) -> struct.Struct:
     """Return the layout of ``count`` consecutive entries, at most ``_RUN``."""
-    return struct.Struct(">" + UNIT.format.removeprefix(">") * count)
+    return struct.Struct(">" + ENTRY.format.removeprefix(">") * count)
 
 
 class ConsumeQueue:
@@ -89,16 +89,16 @@ class ConsumeQueue:
         files = self.files.files
         if not files:
             self._use(self.files.append_file(0, now_ms))
-        while files[-1].base + files[-1].size < end * CQ_UNIT_BYTES:
+        while files[-1].base + files[-1].size < end * CQ_ENTRY_BYTES:
             full = files[-1]
             self._claim(full, full.size)
             self.files.append_file(full.base + full.size, now_ms)
         last = files[-1]
-        self._claim(last, end * CQ_UNIT_BYTES - last.base)
+        self._claim(last, end * CQ_ENTRY_BYTES - last.base)
         # Map the file here, where failing is safe: once a record is in the log, its entry must follow.
         for file in files[files.index(self.active or last) :]:
             file.open_map()
-        self.room_end = (last.base + last.allocated) // CQ_UNIT_BYTES
+        self.room_end = (last.base + last.allocated) // CQ_ENTRY_BYTES
 
     def _claim(self, file: MappedFile, end: int) -> None:
         if file.allocated < end:
@@ -108,7 +108,7 @@ class ConsumeQueue:
 
     def _use(self, file: MappedFile) -> None:
         self.active = file
-        self.active_index = file.base // CQ_UNIT_BYTES
+        self.active_index = file.base // CQ_ENTRY_BYTES
         file.on_map_given_up = self._forget_room
 
     def _forget_room(self) -> None:
@@ -118,38 +118,38 @@ class ConsumeQueue:
         """Write the entry of the next message; there must be room."""
         file = self.active
         assert file is not None
-        at = (self.max_offset - self.active_index) * CQ_UNIT_BYTES
+        at = (self.max_offset - self.active_index) * CQ_ENTRY_BYTES
         if at == file.size:
             file = self._next_file(file)
             at = 0
-        UNIT.pack_into(file.map or file.open_map(), at, physical_offset, size, tags_code)
+        ENTRY.pack_into(file.map or file.open_map(), at, physical_offset, size, tags_code)
         file.mtime_ms = now_ms
         self.max_offset += 1
         self.max_physical_offset = physical_offset + size
 
-    def append_all(self, units: Sequence[int], size: int, now_ms: int) -> None:
+    def append_all(self, entries: Sequence[int], size: int, now_ms: int) -> None:
         """Write the entries of a batch in one step; there must be room.
 
         Args:
-            units: log position, size and tagsCode of each entry in sequence.
+            entries: log position, size and tagsCode of each entry in sequence.
             size: bytes of all records together.
         """
         file = self.active
         assert file is not None
-        at = (self.max_offset - self.active_index) * CQ_UNIT_BYTES
-        count = len(units) // _NUMBERS
-        if at + count * CQ_UNIT_BYTES > file.size:
-            for first in range(0, len(units), _NUMBERS):
-                self.append(units[first], units[first + 1], units[first + 2], now_ms)
+        at = (self.max_offset - self.active_index) * CQ_ENTRY_BYTES
+        count = len(entries) // _NUMBERS
+        if at + count * CQ_ENTRY_BYTES > file.size:
+            for first in range(0, len(entries), _NUMBERS):
+                self.append(entries[first], entries[first + 1], entries[first + 2], now_ms)
             return
         mapping = file.map or file.open_map()
-        for first in range(0, len(units), _NUMBERS * _RUN):
-            run = units[first : first + _NUMBERS * _RUN]
-            _unit_run(len(run) // _NUMBERS).pack_into(mapping, at, *run)
-            at += CQ_UNIT_BYTES * _RUN
+        for first in range(0, len(entries), _NUMBERS * _RUN):
+            run = entries[first : first + _NUMBERS * _RUN]
+            _entry_run(len(run) // _NUMBERS).pack_into(mapping, at, *run)
+            at += CQ_ENTRY_BYTES * _RUN
         file.mtime_ms = now_ms
         self.max_offset += count
-        self.max_physical_offset = units[0] + size
+        self.max_physical_offset = entries[0] + size
 
     def _next_file(self, full: MappedFile) -> MappedFile:
         file = self.files.find(full.base + full.size)
@@ -174,10 +174,10 @@ class ConsumeQueue:
         self.append(physical_offset, size, tags_code, now_ms)
 
     def _start_at(self, queue_offset: int, now_ms: int) -> None:
-        position = queue_offset * CQ_UNIT_BYTES
+        position = queue_offset * CQ_ENTRY_BYTES
         file = self.files.append_file(position - position % self.files.file_bytes, now_ms)
         self._claim(file, position - file.base)
-        file.open_map()[: position - file.base] = _FILLER * ((position - file.base) // CQ_UNIT_BYTES)
+        file.open_map()[: position - file.base] = _FILLER * ((position - file.base) // CQ_ENTRY_BYTES)
         self._use(file)
         self.min_offset = self.max_offset = queue_offset
         self.room_end = 0
@@ -200,24 +200,24 @@ class ConsumeQueue:
 
     # Reading
 
-    def unit(self, index: int) -> tuple[int, int, int] | None:
+    def entry(self, index: int) -> tuple[int, int, int] | None:
         """Return log position, size and tagsCode; None outside [min, max)."""
         if not self.min_offset <= index < self.max_offset:
             return None
-        position = index * CQ_UNIT_BYTES
+        position = index * CQ_ENTRY_BYTES
         file = self.files.find(position)
         if file is None:
             return None
-        return UNIT.unpack_from(file.map or file.open_map(), position - file.base)
+        return ENTRY.unpack_from(file.map or file.open_map(), position - file.base)
 
-    def units(self, index: int, max_bytes: int) -> bytes:
+    def entries(self, index: int, max_bytes: int) -> bytes:
         """Return entries from ``index`` on, at most ``max_bytes``, all from the file of the first."""
-        position = index * CQ_UNIT_BYTES
+        position = index * CQ_ENTRY_BYTES
         file = self.files.find(position)
         if file is None:
             return b""
         start = position - file.base
-        end = min(start + max_bytes, file.size, self.max_offset * CQ_UNIT_BYTES - file.base)
+        end = min(start + max_bytes, file.size, self.max_offset * CQ_ENTRY_BYTES - file.base)
         return (file.map or file.open_map())[start:end]
 
     # Recovery
@@ -228,12 +228,12 @@ class ConsumeQueue:
         for number in range(max(0, len(files) - _FILES_CHECKED), len(files)):
             file = files[number]
             count = self._count_valid(file)
-            if count < file.size // CQ_UNIT_BYTES:
+            if count < file.size // CQ_ENTRY_BYTES:
                 self._end_at(file, count)
                 break
         else:
             if files:
-                self._end_at(files[-1], files[-1].size // CQ_UNIT_BYTES)
+                self._end_at(files[-1], files[-1].size // CQ_ENTRY_BYTES)
         if is_durable:
             self._flushed_index = self.max_offset
 
@@ -255,17 +255,17 @@ class ConsumeQueue:
         self._flushed_index = min(self._flushed_index, self.max_offset)
         self.room_end = 0
         last.allocated = 0
-        self.files.clear_beyond(self.max_offset * CQ_UNIT_BYTES)
+        self.files.clear_beyond(self.max_offset * CQ_ENTRY_BYTES)
         self.min_offset = min(self.min_offset, self.max_offset)
         self.max_physical_offset = self._newest_end()
 
     def _newest_end(self) -> int:
         """Return the log position behind the newest record, -1 if all entries are fillers."""
-        for index in range(self.max_offset - 1, self.files.files[0].base // CQ_UNIT_BYTES - 1, -1):
-            position = index * CQ_UNIT_BYTES
+        for index in range(self.max_offset - 1, self.files.files[0].base // CQ_ENTRY_BYTES - 1, -1):
+            position = index * CQ_ENTRY_BYTES
             file = self.files.find(position)
             assert file is not None
-            physical_offset, size, _ = UNIT.unpack_from(file.open_map(), position - file.base)
+            physical_offset, size, _ = ENTRY.unpack_from(file.open_map(), position - file.base)
             if size != FILLER_SIZE:
                 return int(physical_offset + size)
         return -1
@@ -275,16 +275,16 @@ class ConsumeQueue:
         files = self.files.files
         if self.max_physical_offset <= log_end or not files:
             return
-        first = files[0].base // CQ_UNIT_BYTES
-        keep = self._first_unit_at(log_end, first)
-        position = keep * CQ_UNIT_BYTES
+        first = files[0].base // CQ_ENTRY_BYTES
+        keep = self._first_entry_at(log_end, first)
+        position = keep * CQ_ENTRY_BYTES
         # A queue whose oldest files have expired must not start over at 0, so its first file stays.
         if keep == first and first == 0:
             self.destroy()
             return
         last = self.files.find(position) if keep == first else self.files.find(position - 1)
         assert last is not None
-        self._end_at(last, keep - last.base // CQ_UNIT_BYTES)
+        self._end_at(last, keep - last.base // CQ_ENTRY_BYTES)
 
     def destroy(self) -> None:
         """Delete every file; the queue starts over at 0."""
@@ -301,8 +301,8 @@ class ConsumeQueue:
         value, which a restart turns into 0 (docs/spec/store.md 11.3).
         """
         files = self.files.files
-        first = files[0].base // CQ_UNIT_BYTES if files else 0
-        self.min_offset = self._first_unit_at(log_min, first)
+        first = files[0].base // CQ_ENTRY_BYTES if files else 0
+        self.min_offset = self._first_entry_at(log_min, first)
 
     def expire(self, log_min: int, *, ends_idle: bool) -> None:
         """Delete the oldest files while all their records are gone, and correct ``min_offset``.
@@ -327,16 +327,16 @@ class ConsumeQueue:
 
     @staticmethod
     def _last_position(file: MappedFile) -> int:
-        return int(UNIT.unpack_from(file.open_map(), file.size - CQ_UNIT_BYTES)[0])
+        return int(ENTRY.unpack_from(file.open_map(), file.size - CQ_ENTRY_BYTES)[0])
 
-    def _first_unit_at(self, physical_offset: int, first: int) -> int:
+    def _first_entry_at(self, physical_offset: int, first: int) -> int:
         low, high = first, self.max_offset
         while low < high:
             middle = (low + high) // 2
-            position = middle * CQ_UNIT_BYTES
+            position = middle * CQ_ENTRY_BYTES
             file = self.files.find(position)
             assert file is not None
-            at, size, _ = UNIT.unpack_from(file.open_map(), position - file.base)
+            at, size, _ = ENTRY.unpack_from(file.open_map(), position - file.base)
             if size == FILLER_SIZE or at < physical_offset:
                 low = middle + 1
             else:
@@ -350,8 +350,8 @@ class ConsumeQueue:
             return
         for file in list(self.files.files):
             if (
-                file.base < end * CQ_UNIT_BYTES
-                and file.base + file.size > self._flushed_index * CQ_UNIT_BYTES
+                file.base < end * CQ_ENTRY_BYTES
+                and file.base + file.size > self._flushed_index * CQ_ENTRY_BYTES
             ):
                 self._sync(file)
         self._flushed_index = end

@@ -58,10 +58,10 @@ class _TimedQueue:
     def files(self) -> MappedFileQueue:
         return self.queue.files
 
-    def unit(self, index: int) -> tuple[int, int, int] | None:
+    def entry(self, index: int) -> tuple[int, int, int] | None:
         """Return log position, size and tagsCode; None outside [min, max)."""
         self.index = index
-        return self.queue.unit(index)
+        return self.queue.entry(index)
 
 
 class _TimedLog:

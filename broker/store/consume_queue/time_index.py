@@ -30,10 +30,10 @@ _log = logging.getLogger(__name__)
 class TimeIndex:
     """The time index of one store; empty if there is none or it does not match the store's log."""
 
-    def __init__(self, folder: Path, units_per_file: int, disk: Disk, pool: MmapCache) -> None:
+    def __init__(self, folder: Path, entries_per_file: int, disk: Disk, pool: MmapCache) -> None:
         self._folder = folder
-        self._units_per_file = units_per_file
-        self._file_bytes = file_bytes(units_per_file)
+        self._entries_per_file = entries_per_file
+        self._file_bytes = file_bytes(entries_per_file)
         self._disk = disk
         self._pool = pool
         self._begin = self._end = 0
@@ -81,7 +81,7 @@ class TimeIndex:
         """
         if not self._begin <= physical_offset < self._end:
             return NOT_KNOWN
-        number, place = divmod(index, self._units_per_file)
+        number, place = divmod(index, self._entries_per_file)
         key = (topic, queue_id, number)
         try:
             file = self._files[key]

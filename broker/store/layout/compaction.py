@@ -6,15 +6,15 @@ import struct
 from typing import Final
 
 # phy, size, tagsCode, storeTime, msgBaseOffset, batchSize, compactedOffset, reserved.
-UNIT: Final = struct.Struct(">qiqqqhii")
-UNIT_BYTES: Final = 46
+ENTRY: Final = struct.Struct(">qiqqqhii")
+ENTRY_BYTES: Final = 46
 # An entry file ends with an entry that has this log position and size 0.
 END_OF_FILE: Final = -1
 BATCH_SIZE: Final = 1
 NO_COMPACTED_OFFSET: Final = -1
 
 # MessageStoreConfig: compactionCqMappedFileSize and compactionMappedFileSize, rounded as 5.3.3 does.
-CQ_FILE_BYTES: Final = 10_485_760 // UNIT_BYTES * UNIT_BYTES
+CQ_FILE_BYTES: Final = 10_485_760 // ENTRY_BYTES * ENTRY_BYTES
 LOG_FILE_BYTES: Final = 104_857_460
 
 FOLDER: Final = "compaction"

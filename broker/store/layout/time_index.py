@@ -46,6 +46,6 @@ class TimeIndexPosition(msgspec.Struct, frozen=True, kw_only=True, rename="camel
         return msgspec.json.encode(self)
 
 
-def file_bytes(units_per_file: int) -> int:
+def file_bytes(entries_per_file: int) -> int:
     """Return the size of a file in bytes, given the number of entries of a consume queue file."""
-    return units_per_file * TIME_BYTES
+    return entries_per_file * TIME_BYTES

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from rewindmq.broker.store.config import CQ_UNIT_BYTES, StoreConfig
-from rewindmq.broker.store.consume_queue.queue import FILLER_SIZE, UNIT, ConsumeQueue
+from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
+from rewindmq.broker.store.consume_queue.queue import ENTRY, FILLER_SIZE, ConsumeQueue
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.model import GetMessageStatus, GetResult
 
@@ -63,22 +63,22 @@ class MessageReader:
         max_offset = queue.max_offset
         if offset < min_offset or offset >= max_offset:
             return _out_of_range(offset, min_offset, max_offset)
-        units = queue.units(offset, max(_SCAN_BYTES, max_count * CQ_UNIT_BYTES))
-        if not units:
-            file_units = queue.files.file_bytes // CQ_UNIT_BYTES
+        entries = queue.entries(offset, max(_SCAN_BYTES, max_count * CQ_ENTRY_BYTES))
+        if not entries:
+            file_entries = queue.files.file_bytes // CQ_ENTRY_BYTES
             return GetResult(
                 GetMessageStatus.OFFSET_FOUND_NULL,
-                offset - offset % file_units + file_units,
+                offset - offset % file_entries + file_entries,
                 min_offset,
                 max_offset,
             )
         if scan is not None:
-            return self._collect_accepted(units, offset, max_count, scan, min_offset, max_offset)
-        return self._collect(units, offset, max_count, tag_codes, min_offset, max_offset)
+            return self._collect_accepted(entries, offset, max_count, scan, min_offset, max_offset)
+        return self._collect(entries, offset, max_count, tag_codes, min_offset, max_offset)
 
     def _collect(
         self,
-        units: bytes,
+        entries: bytes,
         offset: int,
         max_count: int,
         tag_codes: frozenset[int] | None,
@@ -99,7 +99,7 @@ class MessageReader:
         run_start = run_end = -1
         skip_before = -1
         total = count = scanned = 0
-        for physical, size, tags_code in UNIT.iter_unpack(units):
+        for physical, size, tags_code in ENTRY.iter_unpack(entries):
             if physical < skip_before:
                 scanned += 1
                 continue
@@ -147,7 +147,7 @@ class MessageReader:
 
     def _collect_accepted(
         self,
-        units: bytes,
+        entries: bytes,
         offset: int,
         max_count: int,
         scan: RecordScan,
@@ -161,7 +161,7 @@ class MessageReader:
         chunks: list[bytes] = []
         total = scanned = 0
         skip_before = -1
-        for physical, size, _ in UNIT.iter_unpack(units):
+        for physical, size, _ in ENTRY.iter_unpack(entries):
             if chunks and self._is_full(len(chunks), total + size, max_count, is_cold=physical < cold_before):
                 break
             if scan.is_exhausted:

@@ -96,14 +96,14 @@ class MessageWriter:
         if timestamp < log.last_store_timestamp:
             timestamp = log.last_store_timestamp
         sys_flag = message.sys_flag & _OTHER_FLAGS | host_flags
-        has_unit = sys_flag & TRANSACTION_MASK not in _HALF
+        has_queue_entry = sys_flag & TRANSACTION_MASK not in _HALF
         if log.max_offset + size > log.room_end or queue.max_offset >= queue.room_end:
             if size > self._max_record_bytes:
                 return _ILLEGAL
-            if not self._make_room(queue, size, 1 if has_unit else 0, timestamp):
+            if not self._make_room(queue, size, 1 if has_queue_entry else 0, timestamp):
                 return _NO_ROOM
         physical_offset = log.max_offset
-        queue_offset = queue.max_offset if has_unit else 0
+        queue_offset = queue.max_offset if has_queue_entry else 0
         try:
             fields = layout.pack(
                 size,
@@ -134,7 +134,7 @@ class MessageWriter:
         buffer[start:body_start] = fields
         log.max_offset = physical_offset + size
         log.last_store_timestamp = timestamp
-        if has_unit:
+        if has_queue_entry:
             tags_code = message.tags_code
             if message.topic == SCHEDULE_TOPIC:
                 tags_code = self._coder.tags_code(SCHEDULE_TOPIC, properties, timestamp)
@@ -172,7 +172,7 @@ class MessageWriter:
         ):
             return _NO_ROOM
         try:
-            data, units = self._encode_batch(message, head, queue, entries, sizes, timestamp)
+            data, queue_entries = self._encode_batch(message, head, queue, entries, sizes, timestamp)
         except struct.error:
             return _ILLEGAL
         start = log.max_offset - log.base
@@ -182,17 +182,19 @@ class MessageWriter:
         log.max_offset += total
         log.last_store_timestamp = timestamp
         queue_offset = queue.max_offset
-        queue.append_all(units, total, timestamp)
-        return PutResult(_PUT_OK, units[0], queue_offset, total, timestamp, len(entries), units[::3])
+        queue.append_all(queue_entries, total, timestamp)
+        return PutResult(
+            _PUT_OK, queue_entries[0], queue_offset, total, timestamp, len(entries), queue_entries[::3]
+        )
 
-    def _make_room(self, queue: ConsumeQueue, size: int, units: int, timestamp: int) -> bool:
+    def _make_room(self, queue: ConsumeQueue, size: int, entries: int, timestamp: int) -> bool:
         log = self._log
         try:
             # Map the queue's file last: a new segment may evict its mapping from the cache.
             if log.max_offset + size > log.room_end:
                 log.make_room(size)
-            if queue.max_offset + units > queue.room_end:
-                queue.make_room(units, timestamp)
+            if queue.max_offset + entries > queue.room_end:
+                queue.make_room(entries, timestamp)
         except OSError:
             return False
         return True
@@ -217,7 +219,7 @@ class MessageWriter:
         # Packed topic and properties length by length: few lengths occur in one batch.
         between: dict[int, bytes] = {}
         parts: list[bytes | memoryview] = []
-        units: list[int] = []
+        queue_entries: list[int] = []
         for (body, properties, tags_code, flag), size in zip(entries, sizes, strict=True):
             length = len(properties)
             topic_and_length = between.get(length)
@@ -239,10 +241,10 @@ class MessageWriter:
                 topic_and_length,
                 properties,
             )
-            units += (physical_offset, size, tags_code)
+            queue_entries += (physical_offset, size, tags_code)
             physical_offset += size
             queue_offset += 1
-        return b"".join(parts), units
+        return b"".join(parts), queue_entries
 
 
 @cache

@@ -19,7 +19,7 @@ _SEGMENTS_CHECKED: Final = 3
 _HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
 
 
-class _UnitsMissingError(Exception):
+class _EntriesMissingError(Exception):
     """A record's queue lacks entries of earlier records."""
 
 
@@ -34,7 +34,7 @@ class Recovery:
     them.
 
     Attributes:
-        rebuilt_units: number of missing entries that were rebuilt from the log.
+        rebuilt_entries: number of missing entries that were rebuilt from the log.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Recovery:
         self._checkpoint = checkpoint
         self._coder = coder
         self._check_crc = check_crc
-        self.rebuilt_units = 0
+        self.rebuilt_entries = 0
         self._found: dict[tuple[bytes, int], ConsumeQueue | None] = {}
 
     def run(self, clean: bool) -> None:
@@ -65,15 +65,15 @@ class Recovery:
         verify_from = max(0, len(segments) - _SEGMENTS_CHECKED) if clean else self._checkpoint_segment()
         try:
             end = self._scan(min(verify_from, self._rebuild_segment()), verify_from)
-        except _UnitsMissingError:
+        except _EntriesMissingError:
             end = self._scan(0, verify_from)
         self._log.set_end(end)
         self._log.flushed_offset = end if clean else self._log.min_offset
         for queue in self._queues:
             queue.truncate(end)
             queue.correct_min_offset(self._log.min_offset)
-        if self.rebuilt_units:
-            _LOG.info("%d consume queue entries rebuilt from the commit log", self.rebuilt_units)
+        if self.rebuilt_entries:
+            _LOG.info("%d consume queue entries rebuilt from the commit log", self.rebuilt_entries)
 
     def _checkpoint_segment(self) -> int:
         """Return the number of the newest segment that starts with a record the checkpoint covers."""
@@ -126,7 +126,7 @@ class Recovery:
             return
         if record.queue_offset > queue.max_offset:
             if may_restart:
-                raise _UnitsMissingError
+                raise _EntriesMissingError
             if queue.max_offset:
                 _LOG.error(
                     "queue %d of %s has no message %d; the message at log position %d takes its place",
@@ -141,7 +141,7 @@ class Recovery:
         queue.build(
             record.physical_offset, record.size, tags_code, record.queue_offset, record.store_timestamp
         )
-        self.rebuilt_units += queue.max_offset != before
+        self.rebuilt_entries += queue.max_offset != before
 
     def _find(self, key: tuple[bytes, int]) -> ConsumeQueue | None:
         topic = key[0].decode("utf-8", "replace")

@@ -154,15 +154,15 @@ class SimulatedCluster:
         if not model.sends:
             operator.end_producer()
         # The pulls that were suspended first return, and are suspended once more.
-        pulls = self._held_count()
-        while self._held_count() < pulls + model.queues:
+        pulls = self._suspended_count()
+        while self._suspended_count() < pulls + model.queues:
             await self.sleep(_STAGGER_SECONDS)
 
-    def _held_count(self) -> int:
+    def _suspended_count(self) -> int:
         return sum(
             1
             for _, _, kind, details in self.recorder.events
-            if kind is Point.PULL_HELD and details["topic"] == TOPIC
+            if kind is Point.PULL_SUSPENDED and details["topic"] == TOPIC
         )
 
     async def sleep(self, seconds: float) -> None:

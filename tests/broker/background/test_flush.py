@@ -1,4 +1,4 @@
-"""When a send is answered: SYNC_FLUSH with group commit and its time limit, ASYNC_FLUSH in the background."""
+"""The response to a send: SYNC_FLUSH with group commit and its time limit, ASYNC_FLUSH in the background."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SYNC: dict[str, Any] = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
 
 
 @pytest.mark.parametrize("code", [RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE])
-def test_sync_flush_answers_what_is_durable(simulate: RunScenario, code: int) -> None:
+def test_sync_flush_returns_when_the_message_is_durable(simulate: RunScenario, code: int) -> None:
     async def scenario(stage: SimStage) -> None:
         peer, store = stage.peer(), stage.broker.context.store
         body = encode_batch([Message("T", b"1"), Message("T", b"2")])
@@ -73,7 +73,7 @@ def sync_flush_of(broker: Broker) -> SyncFlush:
 
 
 class StuckWorkers:
-    """A disk that answers when it is told to."""
+    """A disk that completes a flush when the test says so."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[asyncio.Future[Any], Callable[[], Any]]] = []
@@ -84,7 +84,7 @@ class StuckWorkers:
         return future
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is no resource to release."""
 
     async def finish(self, failure: Exception | None = None) -> None:
         future, function = self.calls.pop(0)
@@ -136,7 +136,7 @@ async def test_group_commit_covers_what_came_before_the_flush_and_flushes_again_
     await sync_flush.close()
 
 
-def test_a_disk_that_is_late_is_answered_flush_disk_timeout_and_the_message_is_stored(
+def test_with_a_slow_disk_a_send_returns_flush_disk_timeout_and_the_message_is_stored(
     simulate: RunScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(stage: SimStage) -> None:

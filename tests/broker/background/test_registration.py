@@ -25,7 +25,7 @@ from tests.support.stage import SimStage, Stage
 
 
 class Recorder:
-    """A name server that writes down what it is asked, and answers with an ORDER_TOPIC_CONFIG table."""
+    """A name server that records its requests, and responds with an ORDER_TOPIC_CONFIG table."""
 
     def __init__(self, stage: SimStage, host: str) -> None:
         runtime = stage.new_runtime(host)
@@ -200,7 +200,7 @@ def test_A2_a_broker_with_less_permission_says_so_for_every_topic(
     simulate(scenario, broker_permission=permission)
 
 
-def test_a_name_server_that_is_not_there_is_tried_on_with_one_line_in_the_log(
+def test_registration_at_an_absent_name_server_is_retried_with_one_log_line(
     simulate: RunScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "rewindmq.broker")

@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {"mapped_file_size_commit_log": 4_096, "mapped_file_size
 
 
 class UsedDisk(OsDisk):
-    """A real one that says it is as full as the test likes."""
+    """A real disk that reports the usage set by the test."""
 
     ratio = 0.1
 
@@ -56,8 +56,8 @@ def segments(stage: SimStage) -> list[int]:
 
 @pytest.mark.scenario("B07", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
-def test_B07_a_pull_below_the_minimum_is_told_to_go_there(simulate: RunScenario, profile: Profile) -> None:
-    """Retention took the first 40 messages: a pull at 10 is answered 21 with next 40."""
+def test_B07_a_pull_below_the_minimum_is_redirected_to_it(simulate: RunScenario, profile: Profile) -> None:
+    """Retention has deleted 40 messages: a pull at 10 returns PULL_OFFSET_MOVED (21) with next 40."""
 
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage, profile=profile)
@@ -160,7 +160,7 @@ def test_nothing_goes_outside_the_hours_of_deleteWhen(simulate: RunScenario) -> 
 @pytest.mark.parametrize(
     ("ratio", "config", "left"),
     [
-        # Above 75 %: at any hour, but only what is too old.
+        # Above 75 %: at any hour, but only old files.
         (0.76, {}, 3),
         (0.76, {"file_reserved_time": 0}, 1),
         (0.74, {"file_reserved_time": 0}, 3),
@@ -214,7 +214,7 @@ def test_a_restart_after_retention_finds_the_same(simulate: RunScenario) -> None
         peer = await start(stage)
         store = stage.broker.context.store
         assert (store.min_offset("T", 0), store.max_offset("T", 0)) == (40, 41)
-        assert store.rebuilt_units == 0
+        assert store.rebuilt_entries == 0
         # Queue files of ten entries: four are gone as a whole.
         assert len(list((stage.root / "broker-a" / "consumequeue" / "T" / "0").iterdir())) == 1
         assert (await peer.send()).require_success().ext["queueOffset"] == 41
@@ -222,7 +222,7 @@ def test_a_restart_after_retention_finds_the_same(simulate: RunScenario) -> None
     simulate(scenario, brokers=0)
 
 
-def test_32_tells_the_store_time_of_the_first_message_kept(simulate: RunScenario) -> None:
+def test_32_returns_the_store_time_of_the_first_retained_message(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.create_topic(write=1, read=1)
@@ -259,7 +259,7 @@ def test_306_removes_queues_without_messages_which_start_over_at_0(simulate: Run
     simulate(scenario, brokers=0)
 
 
-def test_215_forgets_a_topic_but_not_what_groups_consumed_of_it(simulate: RunScenario) -> None:
+def test_215_removes_a_topic_but_not_the_offsets_of_groups(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.create_topic()
@@ -314,7 +314,7 @@ def test_delayed_messages_that_are_deleted_keep_back_none_that_follow(
         await peer.fill(40, body=BODY)
         await stage.at(HOUR + 80)
         context = stage.broker.context
-        assert context.store.unit("SCHEDULE_TOPIC_XXXX", 17, 0) is None
+        assert context.store.entry("SCHEDULE_TOPIC_XXXX", 17, 0) is None
         assert context.store.max_offset("SCHEDULE_TOPIC_XXXX", 17) == 25
         await stage.at(2 * HOUR + 80)
         peer = stage.peer()

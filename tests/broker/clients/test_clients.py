@@ -76,7 +76,7 @@ def test_B22_a_silent_channel_goes_at_the_first_scan_with_age_over_120(
 
 @pytest.mark.scenario("B24", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B24_a_new_member_is_announced_to_all(simulate: RunScenario, profile: Profile) -> None:
+def test_B24_a_new_consumer_is_announced_to_all(simulate: RunScenario, profile: Profile) -> None:
     async def scenario(stage: SimStage) -> None:
         first, second = stage.peer("c1"), stage.peer("c2")
         await first.heartbeat()
@@ -306,7 +306,7 @@ def test_heartbeat_without_subscriptions_keeps_them(simulate: RunScenario) -> No
     simulate(scenario)
 
 
-async def test_a_peer_is_sent_requests_in_the_codec_of_its_heartbeat(stage: Stage) -> None:
+async def test_a_peer_gets_requests_in_the_serialization_type_of_its_heartbeat(stage: Stage) -> None:
     await stage.start_broker()
     for serialize_type in SerializeType:
         peer = stage.peer(f"c{serialize_type}", serialize_type=serialize_type)
@@ -314,7 +314,7 @@ async def test_a_peer_is_sent_requests_in_the_codec_of_its_heartbeat(stage: Stag
         assert (await peer.hear(40)).serialize_type == serialize_type
 
 
-def test_only_a_client_that_tells_its_time_scale_is_told_the_brokers(simulate: RunScenario) -> None:
+def test_only_a_client_that_sends_its_time_scale_gets_the_brokers(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         for serialize_type in SerializeType:
             peer = stage.peer(f"c{serialize_type}", serialize_type=serialize_type)

@@ -128,7 +128,7 @@ def test_the_table_is_bounded_and_forgets_expired_locks(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("profile", "topic"), [(Profile.V49, "%RETRY%G"), (Profile.V53, "%DLQ%G")])
-def test_v53_sends_what_an_orderly_group_gives_up_to_the_dead_letters_at_once(
+def test_v53_makes_a_retry_of_an_orderly_group_a_dead_letter_at_once(
     simulate: RunScenario, profile: Profile, topic: str
 ) -> None:
     async def scenario(stage: SimStage) -> None:

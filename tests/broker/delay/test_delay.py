@@ -70,7 +70,7 @@ def test_B25_a_message_of_level_3_is_delivered_10_s_later(simulate: RunScenario,
 @pytest.mark.scenario("B26", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B26_level_25_is_stored_as_level_18(simulate: RunScenario, profile: Profile) -> None:
-    """A level beyond the last one counts as the last one."""
+    """A level beyond the last level counts as the last level."""
 
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
@@ -188,7 +188,7 @@ def test_progress_is_saved_every_10_s_and_at_a_clean_stop(simulate: RunScenario)
 
 @pytest.mark.parametrize("saved", ["{2:-5}", "{2:1000}", "{}", '{"2":1, "77":3}'])
 def test_saved_progress_outside_of_the_queue_is_corrected(simulate: RunScenario, saved: str) -> None:
-    """Below the first message it goes on there, beyond the last one it waits for new ones."""
+    """Below the first message, delivery continues there; beyond the last, it waits for new messages."""
 
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
@@ -235,9 +235,7 @@ def test_a_message_due_too_far_ahead_counts_as_due(simulate: RunScenario) -> Non
         b"DELAY\x011\x02REAL_TOPIC\x01" + b"t" * 200 + b"\x02REAL_QID\x010",
     ],
 )
-def test_what_cannot_be_delivered_does_not_hold_up_the_level(
-    simulate: RunScenario, properties: bytes
-) -> None:
+def test_an_undeliverable_message_does_not_block_its_level(simulate: RunScenario, properties: bytes) -> None:
     async def scenario(stage: SimStage) -> None:
         stage.broker.context.store.put_message(StoredMessage(SCHEDULE_TOPIC, 0, b"bad", properties))
         peer = stage.peer()
@@ -292,7 +290,7 @@ def test_half_messages_are_never_delayed(simulate: RunScenario) -> None:
 
 
 def test_properties_are_not_doubled(simulate: RunScenario) -> None:
-    """A message that has been through the schedule topic before goes through it again as a new one."""
+    """A message that was in the schedule topic before is delayed again like a new message."""
 
     async def scenario(stage: SimStage) -> None:
         text = "REAL_TOPIC\x01old\x02DELAY\x0199\x02REAL_QID\x019\x02A\x01b\x01c\x02K\x01v"
@@ -320,7 +318,7 @@ def test_timers_of_5_x_are_refused_there_and_unknown_before(simulate: RunScenari
 
 
 def test_an_idle_broker_does_not_look(simulate: RunScenario) -> None:
-    """18 levels looked at ten times a second would keep a machine busy; only those with messages are."""
+    """Checking 18 levels ten times a second is expensive; the broker checks only levels with messages."""
 
     async def scenario(stage: SimStage) -> None:
         service = cast("Any", stage.broker.context.delays._expect).__self__

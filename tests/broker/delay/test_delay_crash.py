@@ -1,4 +1,4 @@
-"""Delayed messages outlive a broker that is killed, and one whose machine loses power."""
+"""Delayed messages survive a kill of the broker, and a power failure of its machine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read(broker: Broker, topic: str, queue_id: int = 0) -> list[MessageExt]:
 
 
 def judge(broker: Broker, acknowledged: set[bytes]) -> int:
-    """Everything acknowledged is there, nothing came early, in order; returns how much came twice."""
+    """Check that every acknowledged message arrived in order and not early; return how many arrived twice."""
     delivered = read(broker, "T")
     first: dict[bytes, MessageExt] = {}
     for message in delivered:
@@ -87,8 +87,8 @@ def test_a_broker_killed_again_and_again_loses_nothing_and_delivers_nothing_earl
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_was_flushed_outlives_a_power_failure(seed: int) -> None:
-    """Also what was delivered shortly before: its level's progress is saved after the log only."""
+def test_flushed_data_survive_a_power_failure(seed: int) -> None:
+    """Also for recent deliveries: a level's progress is saved after the log only."""
     world = World(seed)
     chance = random.Random(seed)
 

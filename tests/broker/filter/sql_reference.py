@@ -1,6 +1,6 @@
-"""Filter expressions as plain tuples: how to draw them, write them down, and what they say of a message.
+"""Filter expressions as plain tuples: generation, text form, and evaluation for a message.
 
-Written apart from the broker's own: one function over tuples, exact numbers, no node of the other's.
+Independent of the broker's evaluator: one function over tuples, with exact numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SQL92 filters: what the language means, what it refuses, and properties of the parser and the evaluator."""
+"""SQL92 filters: meaning, refused expressions, and properties of the parser and the evaluator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PASSES = [
     "q = 'it''s'",
     "a = 5 -- the price\n AND /* and * the ** region */ b = 'eu'",
     "a > c",
-    # Of what follows the expression, RocketMQ looks at one token only.
+    # RocketMQ reads only one token after the expression.
     "a = 5 b = 6",
     "a = 5 'x'",
     # A missing property is unknown on the left of =, and false on the right.
@@ -49,7 +49,7 @@ FAILS = [
     "t",
     # NOT binds closer than =: a truth value is compared with a number.
     "NOT a = 6",
-    # A property that is no number of the constant's type matches nothing, whatever is asked.
+    # A property that is no number of the constant's type matches no condition.
     "b > 1",
     "NOT (b > 1)",
     "c > 2",
@@ -99,7 +99,7 @@ def test_a_message_does_not_pass(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_is_no_filter_is_refused_in_one_line(text: str) -> None:
+def test_an_invalid_filter_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(FilterError) as caught:
         parse(text, text_tests=False)
     assert str(caught.value)
@@ -233,9 +233,7 @@ def test_the_parser_raises_nothing_but_its_own_error_and_what_it_takes_can_be_as
 
 
 @given(reference.trees, reference.properties)
-def test_an_expression_says_what_the_plain_reading_of_it_says(
-    tree: reference.Tree, message: dict[str, str]
-) -> None:
+def test_an_expression_agrees_with_a_plain_evaluation(tree: reference.Tree, message: dict[str, str]) -> None:
     expression, rest = parse(reference.write(tree), text_tests=True)
     assert not rest
     wanted = reference.passes(tree, message)

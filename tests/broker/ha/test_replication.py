@@ -210,7 +210,7 @@ def test_a_consumer_far_behind_is_sent_to_the_slave(simulate: RunScenario) -> No
 @pytest.mark.scenario("D25", "v53s")
 @pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.FENCED])
 def test_D25_a_slave_refuses_the_server_side_reset(simulate: RunScenario, mode: ResetMode) -> None:
-    """222 at a slave is answered 1 with RocketMQ's words; the fenced mode likewise."""
+    """A slave returns SYSTEM_ERROR (1) for a reset request, with RocketMQ's remark; also in fenced mode."""
 
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, profile=Profile.V53, reset_mode=mode).start()
@@ -222,7 +222,7 @@ def test_D25_a_slave_refuses_the_server_side_reset(simulate: RunScenario, mode: 
     simulate(scenario, brokers=0)
 
 
-def test_a_slave_answers_a_classic_reset_from_its_copies(simulate: RunScenario) -> None:
+def test_a_slave_performs_a_classic_reset_from_its_copies(simulate: RunScenario) -> None:
     """docs/spec/nameserver.md A.6: as a master would."""
 
     async def scenario(stage: SimStage) -> None:

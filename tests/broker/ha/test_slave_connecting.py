@@ -25,7 +25,7 @@ class FaultyNetwork:
     """A network on which connections to chosen ports never come about, or fail as no network should.
 
     Attributes:
-        silent: ports that do not answer.
+        silent: ports that accept no connection.
         failing: ports at which ``connect`` raises this.
         asked: seconds at which a silent or failing port was dialled.
     """

@@ -1,4 +1,4 @@
-"""SYNC_MASTER: a send is answered once a slave has it (RocketMQ 4.9.4 GroupTransferService)."""
+"""SYNC_MASTER: a send returns when a slave has the message (RocketMQ 4.9.4 GroupTransferService)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.stage import SimStage
 
 
 class ScriptedSlave(asyncio.Protocol):
-    """A slave that says only what it is told to say."""
+    """A slave that reports only what the test sends."""
 
     def __init__(self) -> None:
         self.received = b""
@@ -49,7 +49,7 @@ async def scripted(stage: SimStage, broker: Broker) -> ScriptedSlave:
 
 
 @pytest.mark.parametrize("flush", list(FlushDiskType))
-def test_a_send_is_answered_when_the_slave_has_it(simulate: RunScenario, flush: FlushDiskType) -> None:
+def test_a_send_returns_when_the_slave_has_the_message(simulate: RunScenario, flush: FlushDiskType) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = Pair(stage, store={"flush_disk_type": flush})
         await pair.start(master={"broker_role": BrokerRole.SYNC_MASTER})
@@ -90,7 +90,7 @@ def test_a_slave_too_far_behind_is_11(simulate: RunScenario) -> None:
 
 
 def test_a_late_slave_is_12_after_slaveTimeout(simulate: RunScenario) -> None:
-    """3 s, stored nevertheless; the next send it confirms is answered 0."""
+    """The send fails after 3 s, but is stored; the next send that the slave confirms succeeds."""
 
     async def scenario(stage: SimStage) -> None:
         broker = await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
@@ -110,7 +110,7 @@ def test_a_late_slave_is_12_after_slaveTimeout(simulate: RunScenario) -> None:
     simulate(scenario, brokers=0)
 
 
-def test_a_message_that_does_not_wait_is_answered_at_once(simulate: RunScenario) -> None:
+def test_a_message_that_does_not_wait_gets_its_response_at_once(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
         answer = await stage.peer().send(properties={"WAIT": "false"})
@@ -177,7 +177,7 @@ def test_more_connections_than_there_may_be_slaves_are_closed(simulate: RunScena
 
 
 class ScriptedMaster(asyncio.Protocol):
-    """A master's log that says what it is told to say."""
+    """A master's log with the state that the test sets."""
 
     def __init__(self, answer: bytes) -> None:
         self.answer = answer

@@ -1,4 +1,4 @@
-"""What administrators' tools ask a broker: who is connected, how groups get on, what is stored."""
+"""Queries of administration tools: connections, progress of groups, stored data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def ask(peer: Peer, code: int, header: Any, body_type: Any) -> Any:
     return decode_body((await peer.ask(code, header)).require_success(), body_type)
 
 
-def test_204_and_328_list_who_produces(simulate: RunScenario) -> None:
+def test_204_and_328_list_producers(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer("c7")
         await peer.heartbeat(producers=("P",))
@@ -65,7 +65,7 @@ def test_204_and_328_list_who_produces(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_204_of_a_group_without_members(simulate: RunScenario) -> None:
+def test_204_of_a_group_without_producers(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         header = GetProducerConnectionListRequestHeader("P")
         answer = await stage.peer().ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, header)
@@ -86,7 +86,7 @@ def test_GET_SYSTEM_TOPIC_LIST_FROM_BROKER_names_system_topics_not_created_yet(s
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
-def test_351_tells_a_topics_settings(simulate: RunScenario, profile: Profile) -> None:
+def test_351_returns_the_settings_of_a_topic(simulate: RunScenario, profile: Profile) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=3, read=5)
@@ -113,7 +113,7 @@ def test_352_creates_a_group_where_groups_may_be_created(simulate: RunScenario, 
     simulate(scenario, auto_create_subscription_group=may_create)
 
 
-def test_321_shows_what_the_consume_queue_holds(simulate: RunScenario) -> None:
+def test_321_returns_the_entries_of_a_consume_queue(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
@@ -132,7 +132,7 @@ def test_321_shows_what_the_consume_queue_holds(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_321_tells_what_filters_for_a_group_and_who_is_not_online(simulate: RunScenario) -> None:
+def test_321_returns_the_subscription_of_a_group_or_that_it_is_offline(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
@@ -157,7 +157,7 @@ def test_321_tells_what_filters_for_a_group_and_who_is_not_online(simulate: RunS
         ("T", 0, -1, "Index -1 of 0@T is not exist!"),
     ],
 )
-def test_321_refuses_what_is_not_there(
+def test_321_refuses_an_unknown_queue_or_index(
     simulate: RunScenario, topic: str, queue_id: int, index: int, remark: str
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -171,9 +171,7 @@ def test_321_refuses_what_is_not_there(
     simulate(scenario)
 
 
-def test_321_tells_only_so_many_entries_at_once(
-    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_321_limits_the_number_of_entries(simulate: RunScenario, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_consume_queue, "MAX_CONSUME_QUEUE_ENTRIES", 2)
 
     async def scenario(stage: SimStage) -> None:
@@ -187,7 +185,7 @@ def test_321_tells_only_so_many_entries_at_once(
     simulate(scenario)
 
 
-def test_303_tells_the_times_a_group_lies_behind(simulate: RunScenario) -> None:
+def test_303_returns_the_times_of_a_group_that_lags(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=3, read=3)
@@ -265,7 +263,7 @@ def test_208_lists_a_topic_once_and_lets_other_requests_pass(
     simulate(scenario)
 
 
-def test_208_and_317_refuse_what_no_answer_can_hold(
+def test_208_and_317_refuse_a_response_larger_than_a_frame(
     simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -307,7 +305,7 @@ def test_tools_of_5x_count_nothing_in_flight(
     simulate(scenario, profile=profile)
 
 
-def test_28_counts_pulls_that_found_something_and_those_that_did_not(simulate: RunScenario) -> None:
+def test_28_counts_pulls_with_and_without_messages(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
@@ -327,7 +325,7 @@ def test_28_counts_pulls_that_found_something_and_those_that_did_not(simulate: R
     simulate(scenario)
 
 
-def test_28_tells_what_is_not_flushed_in_units_that_fit(simulate: RunScenario) -> None:
+def test_28_returns_the_unflushed_bytes_in_a_readable_unit(simulate: RunScenario) -> None:
     """As ``MixAll#humanReadableByteCount`` words it."""
 
     async def scenario(stage: SimStage) -> None:

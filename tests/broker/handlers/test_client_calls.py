@@ -1,4 +1,4 @@
-"""What a broker asks clients and waits for: 307, 309, 221 for 223; and clients that answer junk, or never."""
+"""Requests that a broker forwards to clients: 307, 309, and 221 for 223; invalid and missing responses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WIRES = list(SerializeType)
 
 
 class Client:
-    """Answers what is passed on to it, and keeps what came."""
+    """Responds to forwarded requests, and records them."""
 
     def __init__(self, answer: Any = None) -> None:
         self.asked: list[RemotingCommand] = []
@@ -74,7 +74,7 @@ async def info_of(stage: Stage, client_id: str = "c1", **options: Any) -> Remoti
 
 @pytest.mark.parametrize("theirs", WIRES)
 @pytest.mark.parametrize("ours", WIRES)
-async def test_an_answer_reaches_the_asker_in_its_own_codec(
+async def test_a_forwarded_response_has_the_serialization_type_of_the_requester(
     stage: Stage, theirs: SerializeType, ours: SerializeType
 ) -> None:
     await stage.start_broker()
@@ -127,13 +127,15 @@ def test_a_refusal_of_the_client_comes_back_as_it_is(simulate: RunScenario) -> N
     simulate(scenario)
 
 
-# Who is not there, too old, silent or gone.
+# Clients that are unknown, too old, silent or disconnected.
 
 
 @pytest.mark.parametrize(
     ("version", "code"), [(61, 1), (62, 0), (1, 1)], ids=["before 3.1.8", "3.1.8", "very old"]
 )
-def test_clients_older_than_3_1_8_are_not_asked(simulate: RunScenario, version: int, code: int) -> None:
+def test_clients_older_than_3_1_8_get_no_forwarded_request(
+    simulate: RunScenario, version: int, code: int
+) -> None:
     async def scenario(stage: SimStage) -> None:
         client = Client(success(ConsumerRunningInfo()))
         await member(stage, client, version=version)
@@ -156,7 +158,7 @@ def test_a_client_that_is_not_there(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_a_client_that_never_answers_is_207_after_10_s(simulate: RunScenario) -> None:
+def test_a_client_that_never_responds_gives_207_after_10_s(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await member(stage, Client())
         began = stage.runtime.clock.monotonic()
@@ -180,7 +182,7 @@ def test_a_client_that_dies_with_the_question_is_1_at_once(simulate: RunScenario
     simulate(scenario)
 
 
-def test_of_two_connections_with_one_id_the_newer_is_asked(simulate: RunScenario) -> None:
+def test_of_two_connections_with_one_id_the_newer_gets_the_request(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         old, new = Client(), Client(success(ConsumerRunningInfo({"n": "2"})))
         await member(stage, old)
@@ -208,7 +210,7 @@ def table(answer: RemotingCommand) -> dict[str, dict[MessageQueue, int]]:
     return decode_body(answer.require_success(), GetConsumerStatusBody).consumer_table
 
 
-def test_223_gathers_what_the_members_tell(simulate: RunScenario) -> None:
+def test_223_returns_the_offsets_of_all_consumers(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         first = standing_at(5)
         await member(stage, first)
@@ -220,7 +222,7 @@ def test_223_gathers_what_the_members_tell(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_223_of_one_member_by_its_id_or_its_address(simulate: RunScenario) -> None:
+def test_223_of_one_consumer_by_its_id_or_its_address(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await member(stage, standing_at(5))
         await member(stage, standing_at(7), "c2")
@@ -233,7 +235,7 @@ def test_223_of_one_member_by_its_id_or_its_address(simulate: RunScenario) -> No
     simulate(scenario)
 
 
-def test_223_without_members_and_with_one_too_old(simulate: RunScenario) -> None:
+def test_223_without_consumers_and_with_an_old_consumer(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         answer = await status_of(stage)
         assert (answer.code, answer.remark) == (1, "No Any Consumer online in the consumer group: [G]")
@@ -248,7 +250,7 @@ def test_223_without_members_and_with_one_too_old(simulate: RunScenario) -> None
     simulate(scenario)
 
 
-def test_223_leaves_out_who_does_not_answer_and_waits_5_s_for_all_together(simulate: RunScenario) -> None:
+def test_223_omits_consumers_that_do_not_respond_within_5_s(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await member(stage, Client(), "silent")
         await member(stage, Client(), "silent too")
@@ -266,7 +268,9 @@ def test_223_leaves_out_who_does_not_answer_and_waits_5_s_for_all_together(simul
 @pytest.mark.parametrize(
     "body", [b"", b"nonsense", b"[1]", b'{"messageQueueTable":{"what":1}}', b'{"messageQueueTable":7}']
 )
-def test_223_answers_clearly_where_the_only_member_talks_junk(simulate: RunScenario, body: bytes) -> None:
+def test_223_fails_with_a_reason_if_the_only_consumer_sends_an_invalid_body(
+    simulate: RunScenario, body: bytes
+) -> None:
     async def scenario(stage: SimStage) -> None:
         await member(stage, Client(success(body)), serialize_type=SerializeType.JSON)
         answer = await status_of(stage)
@@ -280,7 +284,7 @@ def test_223_answers_clearly_where_the_only_member_talks_junk(simulate: RunScena
 
 
 class _Junk:
-    """A connection to a client that answers what it likes."""
+    """A connection to a client that returns arbitrary responses."""
 
     def __init__(self, answer: RemotingCommand) -> None:
         self._answer = answer
@@ -310,7 +314,7 @@ BODIES = [b"{}", b"[]", b"null", b'{"mqTable":3}', b"\x80"]
     ours=st.sampled_from(WIRES),
     body_type=st.sampled_from([ConsumerRunningInfo, ConsumeMessageDirectlyResult]),
 )
-def test_whatever_a_client_answers_the_asker_gets_an_answer(
+def test_the_requester_gets_a_response_whatever_the_client_returns(
     code: int, body: bytes | None, theirs: SerializeType, ours: SerializeType, body_type: Any
 ) -> None:
     async def run() -> tuple[int, str | None]:

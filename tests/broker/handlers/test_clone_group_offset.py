@@ -1,4 +1,4 @@
-"""314: one group gets the stored offsets of another (docs/spec/reset.md D.11)."""
+"""CLONE_GROUP_OFFSET (314): one group gets the stored offsets of another (docs/spec/reset.md D.11)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_queues_of_the_destination_are_replaced_as_a_whole(
             stage.broker.context.offsets.commit("H", "T", queue_id, 9)
         (await clone(stage)).require_success()
         assert stored(stage) == {0: 40, 1: 40}
-        # A copy: what the source commits later is its own.
+        # It is a copy: later commits of the source do not change it.
         stage.broker.context.offsets.commit("G", "T", 0, 41)
         assert stored(stage)[0] == 40
 
@@ -76,7 +76,7 @@ def test_without_a_topic_nothing_is_copied(
     simulate(scenario, profile=profile)
 
 
-def test_without_a_topic_all_of_the_source_are_copied_where_the_broker_is_told_to(
+def test_without_a_topic_all_topics_are_copied_if_the_broker_is_configured_so(
     simulate: RunScenario,
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -186,7 +186,7 @@ def test_more_offsets_than_there_may_be_are_refused(
     simulate(scenario)
 
 
-def test_running_members_of_the_destination_overwrite_it(simulate: RunScenario) -> None:
+def test_running_consumers_of_the_destination_overwrite_copied_offsets(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(40)
         await peer.heartbeat("H")

@@ -39,7 +39,7 @@ def offsets(response: RemotingCommand) -> list[int]:
     return [message.queue_offset for message in decode_records(body_of(response.require_success()))]
 
 
-def test_messages_are_found_by_key_and_the_answer_tells_how_far_the_index_is(simulate: RunScenario) -> None:
+def test_a_query_by_key_returns_messages_and_the_end_of_the_index(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for number in range(4):
@@ -70,7 +70,7 @@ def test_22_where_there_is_nothing(simulate: RunScenario) -> None:
     simulate(scenario, store=INDEX)
 
 
-def test_by_unique_key_32_are_answered_whatever_was_asked_for(simulate: RunScenario) -> None:
+def test_a_query_by_unique_key_returns_at_most_32_whatever_it_requests(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for _ in range(70):
@@ -101,7 +101,7 @@ def test_other_requests_are_served_while_a_query_catches_up(simulate: RunScenari
     simulate(scenario, store={"max_hash_slot_num": 1_000, "max_index_num": 10_000})
 
 
-def test_what_a_frame_cannot_carry_is_left_out(simulate: RunScenario) -> None:
+def test_messages_that_do_not_fit_into_a_frame_are_left_out(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for _ in range(5):

@@ -114,7 +114,7 @@ def test_the_copy_reaches_the_retry_topic_and_can_be_sent_back_again(simulate: R
         (16, 0, 20, 120, True),
     ],
 )
-def test_who_was_retried_often_enough_becomes_a_dead_letter(
+def test_a_message_retried_up_to_its_limit_becomes_a_dead_letter(
     simulate: RunScenario,
     profile: Profile,
     reconsume_times: int,
@@ -161,7 +161,7 @@ def test_a_dead_letter_keeps_the_delay_of_its_last_retry_in_4_2_0_only(
 def test_a_send_to_the_retry_topic_is_delayed_and_may_end_among_the_dead_letters(
     simulate: RunScenario, profile: Profile
 ) -> None:
-    """What clients do when 36 fails. Up to 4.9.x such a dead letter comes late, 5.x stores it at once."""
+    """A client whose send-back fails sends the retry itself. 5.x stores a dead letter at once, 4.x later."""
 
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
@@ -239,7 +239,7 @@ def test_records_that_no_consumer_receives_cannot_be_sent_back(simulate: RunScen
     simulate(scenario)
 
 
-def test_a_group_whose_retry_topic_cannot_be_stored_is_told(simulate: RunScenario) -> None:
+def test_a_send_back_fails_if_the_retry_topic_cannot_be_stored(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await group_with_message(stage)
         answer = await send_back(peer, 0, group="g" * 125)
@@ -249,8 +249,8 @@ def test_a_group_whose_retry_topic_cannot_be_stored_is_told(simulate: RunScenari
     simulate(scenario)
 
 
-def test_no_input_is_answered_but_by_success_or_a_clear_refusal(simulate: RunScenario) -> None:
-    """Whatever numbers and names come in: no exception, one record at most, and no broken one."""
+def test_any_input_gets_success_or_a_clear_refusal(simulate: RunScenario) -> None:
+    """For any numbers and names: no exception, at most one record, and no broken record."""
     numbers = st.integers(-(2**31), 2**31 - 1) | st.integers(-2, 20)
 
     async def scenario(stage: SimStage) -> None:

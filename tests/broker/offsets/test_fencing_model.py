@@ -38,12 +38,12 @@ CLIENTS = st.integers(0, 1)
 
 
 class Member:
-    """One client: its connection, where its chains of pulls are, and what it was ever given."""
+    """One client: its connection, the offsets of its pull loops, and all its deliveries."""
 
     remote_address = "client:1"
 
     def __init__(self, epoch: int | None) -> None:
-        # Of a connection only its identity and its address are asked for.
+        # The broker uses only the identity and the address of a connection.
         self.connection = cast("Connection", self)
         self.epoch = epoch
         self.position: int | None = None
@@ -63,7 +63,7 @@ class Broker(RuleBasedStateMachine):
         self.load()
         self.offsets.commit(*QUEUE, first)
         self.offsets.persist()
-        # The epoch of the delivery that what is stored, and saved, came from.
+        # The epoch of the delivery behind the stored offset, and behind the saved offset.
         self.stored_of = self.saved_of = 0
         self.acknowledged = 0
         self.legacy = [Member(None), Member(None)]
@@ -83,7 +83,7 @@ class Broker(RuleBasedStateMachine):
     def record(self) -> Any:
         return self.offsets.record(*QUEUE)
 
-    # What clients do.
+    # Actions of clients.
 
     @rule(which=CLIENTS)
     def legacy_asks(self, which: int) -> None:
@@ -161,7 +161,7 @@ class Broker(RuleBasedStateMachine):
         assert self.fenced.listed(None, None).total == listed + 1
         return False
 
-    # What the administrator, the timer and fate do.
+    # Actions of the admin client and the timer, and crashes.
 
     @rule(offset=OFFSETS, is_refused=st.booleans())
     def reset(self, offset: int, is_refused: bool) -> None:

@@ -1,4 +1,4 @@
-"""consumerOffset.json has one writer at a time, and a reset is in it before it happens."""
+"""consumerOffset.json has one writer at a time, and contains a reset before the reset takes effect."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def test_a_plan_that_fails_or_moves_nothing_writes_nothing(box: Box) -> No
     assert not box.path.exists()
 
 
-async def test_close_waits_for_all_that_is_asked_for(box: Box) -> None:
+async def test_close_waits_for_all_requested_saves(box: Box) -> None:
     box.reset(10)
     box.reset(20)
     closing = asyncio.ensure_future(box.flush.close())

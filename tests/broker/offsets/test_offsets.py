@@ -1,4 +1,4 @@
-"""Offsets: B12 to B19, B21, and what 15 refuses."""
+"""Offsets: B12 to B19, B21, and refusals of UPDATE_CONSUMER_OFFSET (15)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIRST_BOOT = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
 
 @pytest.mark.scenario("B12", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B12_a_crash_loses_what_came_after_the_last_flush(simulate: RunScenario, profile: Profile) -> None:
+def test_B12_a_crash_loses_offsets_after_the_last_flush(simulate: RunScenario, profile: Profile) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
@@ -32,7 +32,7 @@ def test_B12_a_crash_loses_what_came_after_the_last_flush(simulate: RunScenario,
         await stage.at(10.1)
         await peer.commit(120)
         await stage.at(14.9)
-        # What a kill would leave on disk at this moment.
+        # The state of the disk after a kill at this moment.
         shutil.copytree(stage.root / "broker-a", stage.root / "crashed")
         await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), profile=profile)
         assert await stage.peer().stored_offset() == 100
@@ -93,7 +93,7 @@ def test_B12_the_table_is_flushed_at_10_seconds_and_then_every_5(simulate: RunSc
 
 @pytest.mark.scenario("B13", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B13_a_stop_in_order_keeps_everything(simulate: RunScenario, profile: Profile) -> None:
+def test_B13_a_clean_stop_keeps_all_offsets(simulate: RunScenario, profile: Profile) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic("Kept", write=3, read=5)
@@ -232,7 +232,7 @@ def test_B19_search_offset_by_time(
 
 @pytest.mark.scenario("B21", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B21_an_empty_queue_answers_zero(simulate: RunScenario, profile: Profile) -> None:
+def test_B21_an_empty_queue_returns_zero(simulate: RunScenario, profile: Profile) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()

@@ -27,7 +27,7 @@ async def lite_pull(peer: Peer, offset: int) -> RemotingCommand:
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
 def test_361_is_a_pull_in_every_profile(simulate: RunScenario, profile: Profile) -> None:
-    """Brokers before 5.0.0 answer 3; here a client of 5.x may meet any profile."""
+    """RocketMQ before 5.0.0 returns 3; RewindMQ serves clients of 5.x under every profile."""
 
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()

@@ -1,4 +1,4 @@
-"""Pulls: B04 to B08, B10, B29, the gates, filters, and what leaves a message in OFFSET_MOVED_EVENT."""
+"""Pulls: B04 to B08, B10, B29, checks, filters, and messages in OFFSET_MOVED_EVENT."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ async def hundred(stage: SimStage) -> Any:
 
 
 async def timed(stage: SimStage, pull: Awaitable[T]) -> tuple[float, T]:
-    """When a pull was answered, and how."""
+    """Return the time and the content of a pull's response."""
     answer = await pull
     return stage.runtime.clock.monotonic(), answer
 
 
 @pytest.mark.scenario("B04", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B04_a_pull_at_the_end_is_held_until_the_first_loop_tick_with_its_age(
+def test_B04_a_pull_at_the_end_is_suspended_until_the_first_loop_tick_with_its_age(
     simulate: RunScenario, profile: Profile
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -56,7 +56,7 @@ def test_B04_a_pull_at_the_end_is_held_until_the_first_loop_tick_with_its_age(
     simulate(scenario, profile=profile)
 
 
-def test_B04_the_age_that_was_asked_for_is_enough(simulate: RunScenario) -> None:
+def test_B04_a_pull_returns_at_the_first_tick_after_the_requested_time(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         await stage.at(5.0)
@@ -66,7 +66,7 @@ def test_B04_the_age_that_was_asked_for_is_enough(simulate: RunScenario) -> None
     simulate(scenario)
 
 
-def test_B04_without_suspend_flag_it_is_answered_at_once(simulate: RunScenario) -> None:
+def test_B04_without_the_suspend_flag_a_pull_returns_at_once(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         at, answer = await timed(stage, peer.status(100))
@@ -76,7 +76,7 @@ def test_B04_without_suspend_flag_it_is_answered_at_once(simulate: RunScenario) 
     simulate(scenario)
 
 
-def test_B04_without_long_polling_it_is_held_one_second(simulate: RunScenario) -> None:
+def test_B04_without_long_polling_a_pull_is_suspended_for_one_second(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         await stage.at(3.9)
@@ -88,7 +88,7 @@ def test_B04_without_long_polling_it_is_held_one_second(simulate: RunScenario) -
 
 @pytest.mark.scenario("B05", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B05_an_arrival_wakes_a_held_pull(simulate: RunScenario, profile: Profile) -> None:
+def test_B05_an_arrival_wakes_a_suspended_pull(simulate: RunScenario, profile: Profile) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         held = asyncio.ensure_future(timed(stage, peer.pull(100, hold_ms=15_000)))
@@ -104,7 +104,7 @@ def test_B05_an_arrival_wakes_a_held_pull(simulate: RunScenario, profile: Profil
     simulate(scenario, profile=profile)
 
 
-def test_B05_one_answer_carries_all_messages_of_one_read(simulate: RunScenario) -> None:
+def test_B05_one_response_has_all_messages_of_one_network_read(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer, producer = await hundred(stage), stage.peer("p1")
         await producer.send(queue_id=1)
@@ -117,7 +117,7 @@ def test_B05_one_answer_carries_all_messages_of_one_read(simulate: RunScenario) 
     simulate(scenario)
 
 
-def test_B05_an_arrival_with_another_tag_leaves_it_held(simulate: RunScenario) -> None:
+def test_B05_an_arrival_with_another_tag_does_not_wake_a_suspended_pull(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer, producer = await hundred(stage), stage.peer("p1")
         held = asyncio.ensure_future(timed(stage, peer.status(100, hold_ms=15_000, subscription="TagB")))
@@ -167,7 +167,7 @@ def test_B08_a_queue_that_was_never_written(simulate: RunScenario, profile: Prof
 
 @pytest.mark.scenario("B10", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B10_a_held_pull_commits_on_arrival_and_not_when_woken(
+def test_B10_a_suspended_pull_commits_on_arrival_and_not_when_woken(
     simulate: RunScenario, profile: Profile
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -409,7 +409,7 @@ def test_a_pull_is_forgotten_with_its_connection(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_a_pull_that_wants_no_answer_is_not_held(simulate: RunScenario) -> None:
+def test_a_oneway_pull_is_not_suspended(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         header = PullMessageRequestHeader(
@@ -422,7 +422,7 @@ def test_a_pull_that_wants_no_answer_is_not_held(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_a_held_pull_that_cannot_be_read_is_answered_like_any_other(
+def test_a_suspended_pull_whose_read_fails_gets_an_error_response(
     simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(stage: SimStage) -> None:

@@ -1,4 +1,4 @@
-"""Pulls that filter by SQL92: gates (1, 23, 27), what is read, what is scanned, held pulls, and 46."""
+"""Pulls with SQL92: refusals (1, 23, 27), reads, scans, suspended pulls, CHECK_CLIENT_CONFIG (46)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_one_pull_scans_800_entries_at_most(simulate: RunScenario) -> None:
 def test_a_long_filter_ends_a_pull_early_and_the_next_one_goes_on_there(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await priced(stage, 100)
-        # Some 3,000 parts; the last one decides.
+        # Some 3,000 parts; the last part decides.
         expression = " OR ".join([*(f"price = {number}" for number in range(1_000, 2_000)), "price = 99"])
         wanted = {"subscription": expression, "expression_type": EXPRESSION_SQL92}
         offset, pulls = 0, 0
@@ -105,7 +105,7 @@ def test_a_long_filter_ends_a_pull_early_and_the_next_one_goes_on_there(simulate
     simulate(scenario, **ON)
 
 
-def test_a_held_pull_is_woken_by_a_message_that_passes_and_by_no_other(simulate: RunScenario) -> None:
+def test_only_a_matching_message_wakes_a_suspended_pull(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await priced(stage)
         held = asyncio.ensure_future(
@@ -208,7 +208,7 @@ def test_the_batch_limits_count_what_passes(simulate: RunScenario) -> None:
         for price in range(40):
             await peer.send(properties={"price": str(price)}, body=bytes(1_000))
         odd: dict[str, Any] = {"subscription": "price > 19", "expression_type": EXPRESSION_SQL92}
-        # 40 % of 100 000 bytes of memory: what is further back is served eight at a time.
+        # 40 % of 100 000 bytes of memory: older messages are served eight at a time.
         answer = await peer.pull(0, **odd)
         assert prices(answer) == list(range(20, 40))
         cold: dict[str, Any] = {"subscription": "price >= 0", "expression_type": EXPRESSION_SQL92}

@@ -25,7 +25,7 @@ TO_THE_END = -1
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_D01_each_member_is_sent_the_table_and_the_stored_offsets_stay(
+def test_D01_each_consumer_gets_the_table_and_the_stored_offsets_stay(
     simulate: RunScenario, profile: Profile
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -58,7 +58,7 @@ def test_D05_without_force_only_strictly_smaller_targets_count(
         peer = await stage.group_at(stored)
         assert await peer.targets(timestamp, force=force) == {0: expected}
         await stage.at(3.0)
-        # The members go through the whole procedure even where nothing moves.
+        # The consumers run the whole procedure even if no offset changes.
         assert peer.count(220) == 1
 
     simulate(scenario, profile=profile)
@@ -126,7 +126,7 @@ def test_D11_offline_without_offsets(simulate: RunScenario, profile: Profile) ->
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_D12_a_member_too_old_stops_the_round_after_those_before_it(
+def test_D12_an_old_consumer_stops_the_notifications_after_earlier_consumers(
     simulate: RunScenario, profile: Profile
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -145,7 +145,7 @@ def test_D12_a_member_too_old_stops_the_round_after_those_before_it(
     simulate(scenario, profile=profile)
 
 
-def test_D12_the_first_version_that_knows_220_is_told(simulate: RunScenario) -> None:
+def test_D12_the_first_version_that_supports_220_gets_it(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         first = await stage.group_at(100)
         young = stage.peer("c2", version=28)
@@ -236,7 +236,7 @@ def test_a_reset_of_one_queue_is_refused_instead_of_rewinding_all(
     simulate(scenario)
 
 
-async def test_members_get_220_in_their_own_codec(stage: Stage) -> None:
+async def test_consumers_get_220_in_their_own_serialization_type(stage: Stage) -> None:
     await stage.start_broker()
     peers = [
         stage.peer(f"c{serialize_type}", serialize_type=serialize_type) for serialize_type in SerializeType

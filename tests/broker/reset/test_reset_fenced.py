@@ -56,7 +56,7 @@ async def epoch_of_pull(peer: Peer, offset: int, **options: Any) -> tuple[int, i
 
 
 @pytest.mark.parametrize("online", [True, False])
-def test_offset_and_epoch_move_together_whether_or_not_a_member_is_online(
+def test_offset_and_epoch_change_together_with_or_without_a_consumer_online(
     simulate: RunScenario, online: bool
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -134,7 +134,7 @@ def test_what_the_tool_of_5_x_sends_for_one_queue_is_a_reset(simulate: RunScenar
         ({"offset": 7}, "offset 7 is given without a queueId to apply it to"),
     ],
 )
-def test_what_asks_for_no_queue_or_offset_there_is_changes_nothing(
+def test_a_reset_of_an_unknown_queue_or_offset_changes_nothing(
     simulate: RunScenario, fields: dict[str, Any], says: str
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -181,7 +181,7 @@ def test_an_online_broadcasting_group_is_refused(simulate: RunScenario) -> None:
     simulate(scenario, **FENCED)
 
 
-def test_broadcasting_members_that_come_after_a_reset_are_left_alone(simulate: RunScenario) -> None:
+def test_broadcasting_consumers_that_join_after_a_reset_are_not_redirected(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         await peer.targets(EPOCH_MS)
@@ -220,7 +220,7 @@ def test_a_fenced_reset_takes_the_mark_of_a_server_reset_away(simulate: RunScena
     simulate(scenario, **FENCED)
 
 
-def test_held_pulls_of_the_group_and_queue_are_answered_at_once_and_no_others(simulate: RunScenario) -> None:
+def test_only_suspended_pulls_of_the_group_and_queue_return_at_once(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100, queues=2)
         await stage.at(3.0)
@@ -243,7 +243,7 @@ def test_held_pulls_of_the_group_and_queue_are_answered_at_once_and_no_others(si
     simulate(scenario, **FENCED)
 
 
-def test_who_pulls_by_epochs_and_has_no_pull_held_is_told(simulate: RunScenario) -> None:
+def test_epoch_aware_clients_without_a_suspended_pull_get_a_notification(simulate: RunScenario) -> None:
     """No other consumer is notified: it would not understand the notification, or has it already."""
 
     async def scenario(stage: SimStage) -> None:
@@ -296,7 +296,7 @@ def test_an_answered_reset_survives_a_kill_at_that_moment(simulate: RunScenario)
 
 
 class FullDisk(OsDisk):
-    """Refuses a step of saving consumerOffset.json while told to."""
+    """A disk that refuses a step of saving consumerOffset.json while the test says so."""
 
     refuses: str | None = None
 
@@ -336,7 +336,7 @@ def test_a_disk_that_refuses_leaves_everything_as_it_was(simulate: RunScenario, 
         restarted = await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), **FENCED)
         assert await stage.peer().record() == (100, 0)
         await restarted.close()
-        # Once there is room, the same reset is the first one.
+        # When the disk has space, the same reset counts as the first one.
         disk.refuses = None
         await peer.targets(EPOCH_MS)
         assert await held == (21, 0, 1)
@@ -413,7 +413,7 @@ def test_pulls_and_commits_of_the_queues_epoch_go_as_ever(simulate: RunScenario)
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 3])
-def test_a_commit_of_another_epoch_is_answered_with_what_is_stored_and_listed(
+def test_a_commit_of_another_epoch_gets_the_stored_offset_and_is_listed(
     simulate: RunScenario, epoch: int
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -448,7 +448,7 @@ def test_a_commit_of_another_epoch_is_answered_with_what_is_stored_and_listed(
 
 
 @pytest.mark.parametrize("epoch", [0, 2])
-def test_a_pull_of_another_epoch_is_told_where_the_queue_stands_and_its_commit_is_fenced(
+def test_a_pull_of_another_epoch_is_redirected_and_its_commit_is_fenced(
     simulate: RunScenario, epoch: int
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -467,7 +467,7 @@ def test_a_pull_of_another_epoch_is_told_where_the_queue_stands_and_its_commit_i
     simulate(scenario, **FENCED)
 
 
-def test_epochs_that_the_broker_has_lost_lead_back_to_what_is_stored(simulate: RunScenario) -> None:
+def test_after_lost_epochs_consumers_return_to_the_stored_offset(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(60)
         # As after RocketMQ has rewritten the file.
@@ -483,7 +483,7 @@ def test_epochs_that_the_broker_has_lost_lead_back_to_what_is_stored(simulate: R
 # Clients that know none.
 
 
-def test_a_legacy_commit_is_fenced_until_its_connection_has_asked(simulate: RunScenario) -> None:
+def test_a_legacy_commit_is_fenced_until_its_connection_queries_the_offset(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(EPOCH_MS)
@@ -515,7 +515,7 @@ def test_a_legacy_commit_counts_as_far_as_messages_came_again_to_its_connection(
         assert (await peer.commit(9)).code == FENCED_CODE
         (await peer.commit(42)).require_success()
         (await peer.commit(10)).require_success()
-        # The flag of a pull cannot stand for what that pull brings.
+        # The commit in a pull cannot cover the messages of that pull.
         assert (await epoch_of_pull(peer, 42, commit=43))[1] == 74
         assert (await peer.record())[0] == 10
         (await peer.commit(74)).require_success()
@@ -524,7 +524,7 @@ def test_a_legacy_commit_counts_as_far_as_messages_came_again_to_its_connection(
     simulate(scenario, **FENCED)
 
 
-def test_a_legacy_pull_joins_by_going_where_it_was_told(simulate: RunScenario) -> None:
+def test_a_legacy_pull_joins_the_epoch_by_pulling_at_the_redirected_offset(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(0, queue_id=0, offset=10)
@@ -537,7 +537,7 @@ def test_a_legacy_pull_joins_by_going_where_it_was_told(simulate: RunScenario) -
     simulate(scenario, **FENCED)
 
 
-def test_a_second_chain_of_the_same_connection_is_told_to_stop(simulate: RunScenario) -> None:
+def test_a_second_pull_loop_of_the_same_connection_is_redirected(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(0, queue_id=0, offset=10)
@@ -546,7 +546,7 @@ def test_a_second_chain_of_the_same_connection_is_told_to_stop(simulate: RunScen
         (await peer.commit(20)).require_success()
         assert await epoch_of_pull(peer, 100) == (21, 20, 1)
         assert (await peer.commit(100)).code == FENCED_CODE
-        # The first one goes on.
+        # The first pull loop continues.
         assert await epoch_of_pull(peer, 42) == (0, 74, 1)
 
     simulate(scenario, **FENCED)
@@ -567,7 +567,7 @@ def test_asking_in_the_middle_takes_nothing_away(simulate: RunScenario) -> None:
     simulate(scenario, **FENCED)
 
 
-def test_a_queue_that_comes_back_begins_where_the_other_member_left_it(simulate: RunScenario) -> None:
+def test_a_returned_queue_starts_at_the_offset_of_the_other_consumer(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         first = await stage.group_at(100)
         second = stage.peer("c2")
@@ -593,7 +593,7 @@ def test_a_pull_out_of_range_is_led_back_and_may_commit_that(
         peer = await stage.group_at(100)
         await peer.targets(TO_THE_END)
         await peer.stored_offset()
-        # The topic was made anew, with fewer messages.
+        # The topic was created again, with fewer messages.
         store = stage.broker.context.store
         get_message = store.get_message
         result = get_message("T", 0, 120, 32, None)
@@ -640,7 +640,7 @@ def test_what_a_connection_joined_ends_with_it(simulate: RunScenario) -> None:
     simulate(scenario, **FENCED)
 
 
-def test_a_connection_with_too_many_queues_is_told_again(
+def test_a_connection_with_too_many_queues_is_redirected_again(
     simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fencing, "MAX_DELIVERIES", 2)
@@ -661,7 +661,7 @@ def test_a_connection_with_too_many_queues_is_told_again(
     simulate(scenario, **FENCED)
 
 
-def test_an_administrators_direct_write_is_fenced_with_a_word_about_what_to_do(simulate: RunScenario) -> None:
+def test_an_admin_clients_direct_write_is_fenced_with_advice(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(EPOCH_MS)

@@ -145,7 +145,7 @@ def test_a_topic_without_read_queues(simulate: RunScenario) -> None:
 
 
 @pytest.mark.scenario("D26", "v53s")
-def test_D26_until_a_pull_comes_the_mark_answers_14_and_swallows_15(simulate: RunScenario) -> None:
+def test_D26_until_a_pull_consumes_the_mark_14_returns_it_and_15_is_ignored(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         assert await peer.targets(EPOCH_MS) == {0: 0}
@@ -175,11 +175,11 @@ def test_D27_the_next_pull_is_sent_to_the_target_and_then_all_is_as_before(simul
 
 
 @pytest.mark.scenario("D28", "v53s")
-def test_D28_a_held_pull_hears_of_it_when_its_time_is_over(simulate: RunScenario) -> None:
+def test_D28_a_suspended_pull_returns_the_reset_when_its_time_is_over(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await stage.at(7.0)
-        # Held until the check at 25, which is the first with an age of 15 s.
+        # Suspended until the check at 25, which is the first with an age of 15 s.
         held = asyncio.ensure_future(peer.status(100, hold_ms=15_000))
         await stage.at(13.0)
         await stage.peer("admin").targets(EPOCH_MS)
@@ -237,7 +237,7 @@ def test_E23_S3_a_restart_forgets_the_mark_and_takes_the_old_offset_back(simulat
     simulate(scenario, **SERVER)
 
 
-def test_E25_a_consumer_that_does_not_pull_keeps_committing_in_vain(simulate: RunScenario) -> None:
+def test_E25_commits_of_a_consumer_that_does_not_pull_have_no_effect(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(EPOCH_MS)

@@ -1,4 +1,4 @@
-"""Sends: B01 to B03, what is stored, what is refused, and batches."""
+"""Sends: B01 to B03, stored records, refusals, and batches."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def read(peer: Peer, topic: str = "T", queue_id: int = 0, count: int = 32)
 
 
 def assert_refused(response: RemotingCommand, code: int, words: str = "") -> None:
-    """Java's client reads the region and trace switch of a refusal without looking whether they are there."""
+    """Java's client reads region and trace flag of a refusal without a check that they exist."""
     assert response.code == code, response.remark
     assert words in remark_of(response)
     assert response.ext["MSG_REGION"] == "DefaultRegion"
@@ -291,7 +291,7 @@ def test_a_send_whose_new_topic_cannot_be_saved_is_refused_until_the_disk_permit
         # A directory where the file is to be written first.
         (stage.root / "broker-a/config/topics.json.tmp").mkdir()
         assert_refused(await peer.send("N"), ResponseCode.SYSTEM_ERROR, "cannot save")
-        # The topic is there, and not yet on disk: what is sent to it would be lost with the process.
+        # The topic exists but is not yet on disk: a crash would lose messages sent to it.
         assert_refused(await peer.send("N"), ResponseCode.SYSTEM_ERROR, "cannot save")
         (stage.root / "broker-a/config/topics.json.tmp").rmdir()
         (await peer.send("N")).require_success()
@@ -351,7 +351,7 @@ def test_a_message_under_v53_keeps_wait_and_knows_its_region(simulate: RunScenar
 def test_under_v53_a_message_without_unique_key_gets_one_that_its_answer_names(
     simulate: RunScenario, given: dict[str, str]
 ) -> None:
-    """5.3.3 ``SendMessageProcessor#sendMessage``; batches keep what they have."""
+    """5.3.3 ``SendMessageProcessor#sendMessage``; batches are unchanged."""
 
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
@@ -414,7 +414,7 @@ def test_batch_properties_yield_to_a_message_s_own(simulate: RunScenario) -> Non
 def test_messages_of_a_batch_that_differ_only_in_their_ids_and_those_that_do_not(
     simulate: RunScenario,
 ) -> None:
-    """What follows the id of one message says nothing of a message where something else follows."""
+    """Properties after the id are compared for each message, not only for the first."""
 
     def message(**properties: str) -> Message:
         bare = Message("T", b"")

@@ -1,4 +1,4 @@
-"""A store in a temporary directory: its clock in the test's hand, 64 KiB segments, 300 units a queue file."""
+"""A store in a temporary directory: a clock that the test sets, 64 KiB segments, small queue files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StoreBox:
         return store
 
     def crash(self, name: str = "crashed") -> StoreBox:
-        """What a new process finds after this one was killed now: the same files, ``abort`` included."""
+        """Return a copy of the files, including ``abort``, as a new process finds them after a kill."""
         root = self.root.with_name(name)
         shutil.copytree(self.root, root)
         box = StoreBox(root, self.config)

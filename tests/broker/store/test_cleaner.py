@@ -1,4 +1,4 @@
-"""What retention takes away, at the store: files in front, while flushes and reads go on."""
+"""Retention at the store: it deletes the oldest files while flushes and reads continue."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_flush_that_misses_its_file_goes_on(box: StoreBox) -> None:
 
 
 def failures_of_a_flush_during(store: MessageStore, disk: SlowDisk) -> list[BaseException]:
-    """What a flush on another thread says to it that everything is dropped meanwhile."""
+    """A flush on another thread while everything is deleted."""
     failures: list[BaseException] = []
 
     def flush() -> None:
@@ -134,7 +134,7 @@ def failures_of_a_flush_during(store: MessageStore, disk: SlowDisk) -> list[Base
 
 
 def test_a_flush_of_the_key_index_finds_its_files(box: StoreBox) -> None:
-    """Only durable ones go: a flush goes through the others, and one that it missed would end all sends."""
+    """Only durable files are deleted: a flush visits the others, and a missing file would end all sends."""
     disk = SlowDisk("index")
     disk.go_on.set()
     store = box.open(disk, INDEXED)

@@ -25,20 +25,20 @@ from rewindmq.broker.store import (
     StoreError,
 )
 from rewindmq.broker.store.files.disk import Disk, OsDisk
-from rewindmq.broker.store.layout.compaction import UNIT, UNIT_BYTES
+from rewindmq.broker.store.layout.compaction import ENTRY, ENTRY_BYTES
 from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.message.record import decode_records
 from tests.broker.store.store_box import StoreBox, UnsyncedDisk
 
 TOPIC = "Prices"
-# 10 units a file, the last for the end mark; 2300 bytes of records.
+# 10 entries a file, the last for the end mark; 2300 bytes of records.
 COMPACTED = StoreConfig(
     mapped_file_size_commit_log=65_536,
     mapped_file_size_consume_queue=6_000,
-    compaction_cq_mapped_file_size=10 * UNIT_BYTES,
+    compaction_cq_mapped_file_size=10 * ENTRY_BYTES,
     compaction_mapped_file_size=1,
 )
-LOG_BYTES = 5 * 10 * UNIT_BYTES
+LOG_BYTES = 5 * 10 * ENTRY_BYTES
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def read(store: MessageStore, offset: int, count: int = 32) -> tuple[str, list[i
 
 
 def read_all(store: MessageStore) -> list[tuple[int, str | None, bytes]]:
-    """Queue offset, key and body of every message, as a consumer gets them from the first one on."""
+    """Return queue offset, key and body of every message, as a consumer gets them from the first offset."""
     found: list[tuple[int, str | None, bytes]] = []
     offset = store.min_offset(TOPIC, 0)
     while offset < store.max_offset(TOPIC, 0):
@@ -89,27 +89,27 @@ def folders(root: Path) -> list[Path]:
 
 def compact(root: Path, kept: set[int], *, position: int | None = None) -> None:
     """Rewrite the compaction log of a closed store, keeping the messages whose queue offsets are ``kept``."""
-    logs, units = folders(root)
+    logs, entries = folders(root)
     records: list[tuple[tuple[int, ...], bytes]] = []
     for path in sorted(logs.iterdir()):
-        for unit in UNIT.iter_unpack((units / path.name).read_bytes()):
-            if unit[1] <= 0:
+        for entry in ENTRY.iter_unpack((entries / path.name).read_bytes()):
+            if entry[1] <= 0:
                 break
-            start = unit[0] - int(path.name)
-            records.append((unit, path.read_bytes()[start : start + unit[1]]))
+            start = entry[0] - int(path.name)
+            records.append((entry, path.read_bytes()[start : start + entry[1]]))
     records = [item for item in records if item[0][4] in kept]
-    for folder in (logs, units):
+    for folder in (logs, entries):
         shutil.rmtree(folder)
         folder.mkdir()
     for number in range(0, len(records), 5):
         base = number // 5 * LOG_BYTES
         log = cq = b""
-        for unit, record in records[number : number + 5]:
+        for entry, record in records[number : number + 5]:
             place = base + len(log)
             log += record[:28] + struct.pack(">q", place) + record[36:]
-            cq += UNIT.pack(place, *unit[1:])
+            cq += ENTRY.pack(place, *entry[1:])
         (logs / f"{base:020d}").write_bytes(log.ljust(LOG_BYTES, b"\0"))
-        (units / f"{base:020d}").write_bytes(cq.ljust(10 * UNIT_BYTES, b"\0"))
+        (entries / f"{base:020d}").write_bytes(cq.ljust(10 * ENTRY_BYTES, b"\0"))
     if position is not None:
         text = json.dumps({"queueOffsetMap": {f"{TOPIC}_0": position}})
         (root / "compaction" / "position-checkpoint").write_text(text)
@@ -119,12 +119,12 @@ def test_messages_are_copied_with_their_offsets_and_new_positions(box: StoreBox)
     store = opened(box)
     for number in range(12):
         put(box, store, key=f"k{number}")
-    logs, units = folders(box.root)
+    logs, entries = folders(box.root)
     assert [path.name for path in sorted(logs.iterdir())] == [f"{0:020d}", f"{LOG_BYTES:020d}"]
     assert {path.stat().st_size for path in logs.iterdir()} == {LOG_BYTES}
-    first = (units / f"{0:020d}").read_bytes()
-    assert len(first) == 10 * UNIT_BYTES
-    found = list(UNIT.iter_unpack(first))
+    first = (entries / f"{0:020d}").read_bytes()
+    assert len(first) == 10 * ENTRY_BYTES
+    found = list(ENTRY.iter_unpack(first))
     size = found[0][1]
     assert found[:9] == [(n * size, size, 0, box.now, n, 1, -1, 0) for n in range(9)]
     assert found[9] == (-1, 0, 0, 0, 0, 0, -1, 0)
@@ -134,7 +134,7 @@ def test_messages_are_copied_with_their_offsets_and_new_positions(box: StoreBox)
         (n, n * size) for n in range(9)
     ]
     assert struct.unpack_from(">iI", log, 9 * size) == (LOG_BYTES - 9 * size, 0xCBD43194)
-    assert UNIT.unpack((units / f"{LOG_BYTES:020d}").read_bytes()[:UNIT_BYTES])[::4] == (LOG_BYTES, 9)
+    assert ENTRY.unpack((entries / f"{LOG_BYTES:020d}").read_bytes()[:ENTRY_BYTES])[::4] == (LOG_BYTES, 9)
     assert [offset for offset, _, _ in read_all(store)] == list(range(12))
 
 
@@ -172,7 +172,7 @@ def test_a_removed_offset_gives_the_next_message(box: StoreBox) -> None:
     assert (store.min_offset(TOPIC, 0), store.max_offset(TOPIC, 0)) == (3, 20)
     assert read(store, 0, 1) == ("FOUND", [3], 4)
     assert read(store, 5, 1) == ("FOUND", [9], 10)
-    # One read stays within one file.
+    # A read returns messages of one file only.
     assert read(store, 0) == ("FOUND", [3, 4, 9, 15, 16], 17)
     assert read(store, 17) == ("FOUND", [17, 19], 20)
     assert [store.store_time(TOPIC, 0, offset) > 0 for offset in (2, 3, 5, 9, 19, 20)] == [
@@ -246,28 +246,28 @@ def test_what_the_compaction_log_lacks_is_copied_at_the_start(box: StoreBox) -> 
     assert read_all(opened(box)) == expected
 
 
-@pytest.mark.parametrize("torn", ["record", "unit", "everything", "second file"])
+@pytest.mark.parametrize("torn", ["record", "entry", "everything", "second file"])
 def test_a_torn_tail_is_cut_and_copied_again(box: StoreBox, torn: str) -> None:
     store = opened(box)
     for number in range(14):
         put(box, store, key=f"k{number}")
     expected = read_all(store)
     crashed = box.crash()
-    logs, units = folders(crashed.root)
+    logs, entries = folders(crashed.root)
     name = f"{LOG_BYTES:020d}"
     if torn == "record":
         data = bytearray((logs / name).read_bytes())
         data[150:] = bytes(len(data) - 150)
         (logs / name).write_bytes(data)
-    elif torn == "unit":
-        data = bytearray((units / name).read_bytes())
-        data[2 * UNIT_BYTES :] = bytes(len(data) - 2 * UNIT_BYTES)
-        (units / name).write_bytes(data)
+    elif torn == "entry":
+        data = bytearray((entries / name).read_bytes())
+        data[2 * ENTRY_BYTES :] = bytes(len(data) - 2 * ENTRY_BYTES)
+        (entries / name).write_bytes(data)
     elif torn == "everything":
-        for folder in (logs, units):
+        for folder in (logs, entries):
             (folder / name).write_bytes(bytes((folder / name).stat().st_size))
     else:
-        (units / name).unlink()
+        (entries / name).unlink()
         (logs / name).write_bytes(b"")
     assert read_all(opened(crashed)) == expected
 
@@ -377,7 +377,7 @@ def test_a_search_by_time_finds_what_is_left(box: StoreBox, mode: SearchMode) ->
             assert found[Boundary.UPPER] == (earlier[-1] if earlier else left[0])
 
 
-def test_a_topic_that_is_none_any_more_is_read_from_its_queue_again(box: StoreBox) -> None:
+def test_a_topic_that_is_no_longer_compacted_is_read_from_its_queue_again(box: StoreBox) -> None:
     store = opened(box)
     for _ in range(4):
         put(box, store)
@@ -403,17 +403,17 @@ def test_files_that_do_not_fit_are_refused(box: StoreBox) -> None:
     store = opened(box)
     put(box, store)
     store.close()
-    logs, units = folders(box.root)
+    logs, entries = folders(box.root)
     with pytest.raises(StoreError, match=r"0 has 2300 bytes, but with this compactionMappedFileSize it must"):
-        box.open(config=msgspec.structs.replace(COMPACTED, compaction_cq_mapped_file_size=20 * UNIT_BYTES))
+        box.open(config=msgspec.structs.replace(COMPACTED, compaction_cq_mapped_file_size=20 * ENTRY_BYTES))
     (logs / "stray").touch()
     with pytest.raises(StoreError, match="stray does not belong here"):
         box.open()
     (logs / "stray").unlink()
-    (units / f"{0:020d}").rename(units / f"{LOG_BYTES:020d}")
+    (entries / f"{0:020d}").rename(entries / f"{LOG_BYTES:020d}")
     with pytest.raises(StoreError, match="must hold files of the same names"):
         box.open()
-    (units / f"{LOG_BYTES:020d}").rename(units / f"{0:020d}")
+    (entries / f"{LOG_BYTES:020d}").rename(entries / f"{0:020d}")
     (box.root / "compaction" / "position-checkpoint").write_text("[]")
     with pytest.raises(StoreError, match=r"cannot read .*position-checkpoint"):
         box.open()

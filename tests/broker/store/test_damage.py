@@ -1,4 +1,4 @@
-"""Whatever bytes stand in the files: the store opens, reads never raise, and it goes on."""
+"""With any bytes in the files, the store opens, reads never raise, and writes continue."""
 
 from __future__ import annotations
 

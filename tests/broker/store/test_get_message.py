@@ -113,7 +113,7 @@ def test_a_filter_that_matches_nothing(hundred: MessageStore) -> None:
     assert result.body == b""
 
 
-def test_one_read_scans_800_units(box: StoreBox) -> None:
+def test_one_read_scans_800_entries(box: StoreBox) -> None:
     config = StoreConfig(mapped_file_size_commit_log=1_048_576)
     store = box.open(config=config)
     for _ in range(10):
@@ -136,12 +136,12 @@ def test_records_between_other_queues_and_across_segments(box: StoreBox) -> None
     assert seen == [b"%02d" % number * 1_000 for number in range(1, 60, 3)]
 
 
-def test_units_of_a_deleted_segment(box: StoreBox) -> None:
+def test_entries_of_a_deleted_segment(box: StoreBox) -> None:
     store = box.open()
     for number in range(60):
         box.put(store, body=b"%02d" % number * 1_000)
     store.close()
-    # What retention leaves when it has deleted the oldest segment: units without their records.
+    # After retention has deleted the oldest segment, entries have no records.
     (box.root / "commitlog" / ("0" * 20)).unlink()
     reopened = box.open()
     first_kept = reopened.min_offset("T", 0)

@@ -1,4 +1,4 @@
-"""The key index (docs/spec/store.md 5, 16.9): what is written, what a query finds, what a restart keeps."""
+"""The key index (docs/spec/store.md 5, 16.9): files, queries, restarts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def find(
     begin: int = 0,
     end: int = END_OF_TIME,
 ) -> list[int]:
-    """Log positions of the answer."""
+    """Return the log positions of a query's result."""
     update(store)
     result = store.query_message(topic, key, max_count, begin, end)
     positions = [message.commit_log_offset for message in decode_records(result.body)]
@@ -79,7 +79,7 @@ def index_files(box: StoreBox) -> list[Path]:
     return sorted((box.root / "index").iterdir())
 
 
-# What is written
+# Files
 
 
 def test_a_message_is_found_under_its_unique_key_and_each_of_its_keys(box: StoreBox) -> None:
@@ -150,7 +150,7 @@ def test_catching_up_crosses_segments(box: StoreBox) -> None:
     assert find(store, "a") == positions[::100]
 
 
-# What a query finds
+# Queries
 
 
 def test_the_newest_64_are_found_and_the_answer_begins_with_the_oldest(box: StoreBox) -> None:
@@ -303,7 +303,7 @@ def test_put_and_query_equal_a_plain_reference(
             store.flush_all()
         if number % 5 == 4 and stops:
             if not stops.pop():
-                # The process is killed: its files stay as they are, another one opens them.
+                # The process is killed: its files stay unchanged, and another process opens them.
                 shutil.copytree(root, folder / str(number))
                 root = folder / str(number)
             store.close()
@@ -329,7 +329,7 @@ def test_after_a_clean_stop_the_index_goes_on_where_it_was(box: StoreBox) -> Non
     second = put(box, store, keys="a")
     assert find(store, "a") == [first, second]
     (file,) = index_files(box)
-    # Nothing was posted twice: two keys and one.
+    # No entry was written twice: two keys and one.
     assert HEADER.unpack_from(file.read_bytes())[5] == 4
 
 
@@ -342,7 +342,7 @@ def test_a_stop_brings_an_index_that_is_there_up_to_date(box: StoreBox) -> None:
     assert HEADER.unpack_from(index_files(box)[0].read_bytes())[3] == last
 
 
-def test_a_crash_drops_files_newer_than_the_checkpoint_and_they_are_made_again(box: StoreBox) -> None:
+def test_a_crash_drops_files_newer_than_the_checkpoint_and_they_are_rebuilt(box: StoreBox) -> None:
     store = box.open()
     positions = [put(box, store, keys="a")]
     find(store, "a")
@@ -421,7 +421,7 @@ def test_files_of_messages_that_the_log_lost_are_dropped(box: StoreBox) -> None:
     assert find(store, "a") == [kept]
 
 
-def test_expired_files_are_deleted_but_for_the_newest(box: StoreBox) -> None:
+def test_expired_files_are_deleted_except_the_newest(box: StoreBox) -> None:
     box.config = msgspec.structs.replace(INDEXED, max_index_num=4, mapped_file_size_commit_log=4_096)
     store = box.open()
     for _ in range(60):
@@ -448,7 +448,7 @@ def test_an_index_of_another_size_is_refused(box: StoreBox) -> None:
     assert find(box.open(), "a") == [0]
 
 
-def test_what_is_no_index_file_is_passed_over_and_an_empty_one_removed(box: StoreBox) -> None:
+def test_foreign_files_are_ignored_and_an_empty_index_file_is_removed(box: StoreBox) -> None:
     store = box.open()
     put(box, store, keys="a")
     find(store, "a")
@@ -512,7 +512,7 @@ def test_a_disk_that_is_full_costs_the_query_alone(box: StoreBox) -> None:
     put(box, store, keys="a")
 
 
-def test_what_was_posted_before_the_disk_was_full_is_not_posted_again(box: StoreBox) -> None:
+def test_entries_written_before_the_disk_was_full_are_not_written_again(box: StoreBox) -> None:
     class FullDisk(OsDisk):
         files = 1
 

@@ -38,7 +38,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(box: StoreBox, acknowledg
         while count < acknowledged:
             count = int(writer.stdout.readline())
         writer.kill()
-        # What it printed before the signal came was acknowledged, too.
+        # Messages that it printed before the signal were acknowledged, too.
         lines = writer.stdout.read().splitlines(keepends=True)
     count = max([count] + [int(line) for line in lines if line.endswith(b"\n")])
     assert (box.root / "abort").exists()

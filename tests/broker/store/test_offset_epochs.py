@@ -1,4 +1,4 @@
-"""Epochs beside consumer offsets: one file, saved before they count, and RocketMQ reads past them."""
+"""Epochs beside consumer offsets: one file, saved before they take effect; RocketMQ ignores them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_reset_raises_the_epoch_with_the_offset(path: Path) -> None:
     assert table.record("G", "T", 0) == (60, 2)
 
 
-def test_what_is_on_disk_before_a_reset_counts_is_what_it_comes_to(path: Path) -> None:
+def test_the_offsets_on_disk_before_a_reset_returns_are_those_of_the_reset(path: Path) -> None:
     table = ConsumerOffsetTable(path)
     table.commit("G", "T", 0, 100)
     table.commit("G", "T", 1, 5)
@@ -73,7 +73,7 @@ def test_the_file_with_epochs_and_without(path: Path) -> None:
     assert path.read_text() == (
         '{\n\t"offsetTable":{\n\t\t"T@G":{0:40\n\t\t}\n\t},\n\t"epochTable":{\n\t\t"T@G":{0:1\n\t\t}\n\t}\n}'
     )
-    # RocketMQ's class has the one member, and passes over others.
+    # RocketMQ's class has only this field, and ignores others.
     document = fastjson.loads(path.read_bytes())
     assert {int(queue): offset for queue, offset in document["offsetTable"]["T@G"].items()} == {0: 40}
 

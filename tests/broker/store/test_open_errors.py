@@ -1,4 +1,4 @@
-"""What refuses to open, and how it says so; the lock (docs/spec/store.md 16.12)."""
+"""Stores that are refused at start, with their errors; the lock (docs/spec/store.md 16.12)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_second_process_is_refused_before_anything_is_modified(box: StoreBox) 
 def test_a_second_store_of_the_same_process_is_refused(box: StoreBox) -> None:
     store = box.open()
     assert "in use by another broker" in refused(box)
-    # The refused one must not have given away the first one's lock, either.
+    # The refused store must not have released the lock of the first store.
     probe = (
         "import fcntl,sys; file = open(sys.argv[1], 'r+b')\n"
         "try: fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)\n"

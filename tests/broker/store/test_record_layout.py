@@ -1,4 +1,4 @@
-"""What stands in the log, byte for byte (docs/spec/store.md 3, 16.1)."""
+"""The records of the log, byte for byte (docs/spec/store.md 3, 16.1)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_batch_is_consecutive_records_with_shared_properties_and_one_time(box:
     assert result.physical_offsets[0] + result.size == store.max_commit_log_offset
 
 
-def test_prepared_and_rollback_records_have_no_unit(box: StoreBox) -> None:
+def test_prepared_and_rollback_records_have_no_entry(box: StoreBox) -> None:
     store = box.open()
     for sys_flag in (0x4, 0xC):
         result = box.put(store, sys_flag=sys_flag)

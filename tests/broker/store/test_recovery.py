@@ -100,7 +100,7 @@ def test_a_crash_keeps_everything_that_was_mapped(box: StoreBox, filled: Message
     assert_complete(box.crash().open())
 
 
-def test_what_a_kill_left_in_memory_is_durable_before_anyone_is_served(box: StoreBox) -> None:
+def test_data_that_a_kill_left_in_memory_are_durable_before_the_broker_serves(box: StoreBox) -> None:
     class Recording(OsDisk):
         def __init__(self) -> None:
             self.synced: list[Path] = []
@@ -228,14 +228,14 @@ def test_one_deleted_queue_is_rebuilt_while_another_is_complete(
 
 
 @pytest.mark.parametrize("abort", [False, True])
-@pytest.mark.parametrize("kept_units", [0, 1, 3, 19])
+@pytest.mark.parametrize("kept_entries", [0, 1, 3, 19])
 def test_a_queue_shorter_than_the_log_is_completed(
-    box: StoreBox, filled: MessageStore, abort: bool, kept_units: int
+    box: StoreBox, filled: MessageStore, abort: bool, kept_entries: int
 ) -> None:
     filled.close()
     if abort:
         (box.root / "abort").touch()
-    patch(queue_folder(box) / ("0" * 20), kept_units * 20, bytes((20 - kept_units) * 20))
+    patch(queue_folder(box) / ("0" * 20), kept_entries * 20, bytes((20 - kept_entries) * 20))
     assert_complete(box.open())
 
 
@@ -328,15 +328,15 @@ def test_a_store_with_complete_queues_rebuilds_nothing(
     store = box.open()
     for number in range(1_000):
         box.put(store, queue_id=number % 3, body=body(number))
-    assert store.rebuilt_units == 0
+    assert store.rebuilt_entries == 0
     store.close()
-    assert box.open().rebuilt_units == 0
+    assert box.open().rebuilt_entries == 0
     crashed = box.crash()
-    assert crashed.open().rebuilt_units == 0
+    assert crashed.open().rebuilt_entries == 0
     assert not caplog.records
     again = crashed.crash("without one queue")
     shutil.rmtree(again.root / "consumequeue" / "T" / "1")
-    assert again.open().rebuilt_units == 333
+    assert again.open().rebuilt_entries == 333
     assert "333 consume queue entries rebuilt" in caplog.text
 
 
@@ -352,11 +352,11 @@ def test_queues_that_another_program_wrote_are_taken_as_they_are(box: StoreBox) 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     store = box.open()
-    assert store.rebuilt_units == 0
+    assert store.rebuilt_entries == 0
     assert [store.max_offset("T", queue_id) for queue_id in range(3)] == [334, 333, 333]
 
 
-def test_rebuilt_units_carry_the_tag_hash(box: StoreBox) -> None:
+def test_rebuilt_entries_carry_the_tag_hash(box: StoreBox) -> None:
     store = box.open()
     box.put(store, tag="TagA")
     box.put(store, tag="标签")
@@ -391,7 +391,7 @@ def test_a_worker_thread_flushes_while_messages_are_put(box: StoreBox) -> None:
             result = box.put(store, body=body(number % 400))
             if not flushes or flushes[-1][1].done():
                 flushes.append((result.physical_offset + result.size, worker.submit(store.flush)))
-    # Each flush covers at least what had been put when it was asked for, and never claims what is not there.
+    # Each flush covers at least the messages that were put before it, and never reports more than exist.
     end = store.max_commit_log_offset
     assert all(asked <= flush.result() <= end for asked, flush in flushes)
     assert store.flush() == store.flushed_offset == end

@@ -76,7 +76,7 @@ def test_a_log_split_into_any_pieces_makes_an_identical_store(
         while chunk := master.log_chunk(position, pieces[turn % len(pieces)]):
             turn += 1
             if data.draw(st.integers(0, 9)) == 0:
-                # The connection breaks: the slave goes on from its last whole record.
+                # The connection breaks: the slave continues from its last complete record.
                 slave.restart_replica()
                 position = slave.max_commit_log_offset
                 continue
@@ -97,7 +97,7 @@ def test_a_log_split_into_any_pieces_makes_an_identical_store(
 
 
 def test_a_queue_that_starts_over_at_the_master_does_so_at_the_slave(box: StoreBox, tmp_path: Path) -> None:
-    """Its topic was deleted, or it had no message left: nothing tells the slave but the offsets to come."""
+    """The topic was deleted, or the queue is empty: the slave learns of it only from later offsets."""
     config = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
     master = box.open(config=config)
     slave = open_store(tmp_path / "slave", config)
@@ -141,7 +141,7 @@ def test_a_slave_takes_no_messages_of_its_own(box: StoreBox) -> None:
 
 
 def test_an_empty_slave_may_begin_with_a_later_segment(box: StoreBox, tmp_path: Path) -> None:
-    """The master's first segments may have expired; RocketMQ's master gives a new slave the last one only."""
+    """The master's first segments may have expired; RocketMQ's master sends a new slave only the last."""
     master = box.open()
     for _ in range(1_500):
         box.put(master, body=b"x" * 100)
@@ -189,7 +189,7 @@ def test_another_position_is_refused(box: StoreBox, tmp_path: Path) -> None:
     master.close()
 
 
-def test_another_segment_size_is_told(box: StoreBox, tmp_path: Path) -> None:
+def test_another_segment_size_is_reported(box: StoreBox, tmp_path: Path) -> None:
     master = open_store(tmp_path / "master")
     fill(master, [("T", 0, 1_000)] * 5)
     slave = box.open()

@@ -94,7 +94,7 @@ def three_files(box: StoreBox) -> MessageStore:
     [
         (9_000, 0, 0, 0),
         (12_990, 299, 299, 299),
-        # Between the last of one file and the first of the next: the file is chosen first.
+        # Between the last message of one file and the first of the next: the search chooses the file first.
         (12_992, 300, 300, 299),
         (12_998, 300, 300, 299),
         (13_000, 300, 300, 300),
@@ -128,7 +128,7 @@ def test_v49_searches_the_first_file_when_a_copy_lost_the_times(
     assert store.search_offset("T", 0, 15_000, LOWER, BOUNDARY) == 500
 
 
-def test_v49_when_every_unit_of_the_chosen_file_has_expired(box: StoreBox) -> None:
+def test_v49_when_every_entry_of_the_chosen_file_has_expired(box: StoreBox) -> None:
     store = box.open()
     for number in range(600):
         box.put(store, at=10_000 + number * 10, body=b"x" * 500)

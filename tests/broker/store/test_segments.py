@@ -20,7 +20,7 @@ OVERHEAD = 91 + 1  # of a record of topic T
 
 
 class FullDisk(OsDisk):
-    """A disk that runs full when told to."""
+    """A disk that runs full when the test says so."""
 
     def __init__(self) -> None:
         self.is_full = False
@@ -95,7 +95,7 @@ def test_files_have_exactly_the_configured_size_and_are_sparse(box: StoreBox) ->
     assert queue_file.stat().st_blocks * 512 < 262_144
 
 
-def test_a_queue_file_rolls_at_300_units(box: StoreBox) -> None:
+def test_a_queue_file_rolls_at_300_entries(box: StoreBox) -> None:
     store = box.open()
     for number in range(299):
         box.put(store, body=b"%d" % number)
@@ -105,7 +105,7 @@ def test_a_queue_file_rolls_at_300_units(box: StoreBox) -> None:
     assert {path.stat().st_size for path in folder.iterdir()} == {6_000}
     assert store.max_offset("T", 0) == 302
     at_the_edge = store.get_message("T", 0, 290, 32, None)
-    # One read stays within one file.
+    # A read returns messages of one file only.
     assert (at_the_edge.message_count, at_the_edge.next_begin_offset) == (10, 300)
     assert store.get_message("T", 0, 300, 32, None).message_count == 2
     store.close()

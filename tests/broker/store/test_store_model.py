@@ -1,4 +1,4 @@
-"""Any sequence of puts, stops and crashes leaves what a plain list would hold."""
+"""After any sequence of puts, stops and crashes, the store equals a plain list."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ class Model:
         self.move(lambda queues: shutil.rmtree(queues, ignore_errors=True))
 
     def lose_one_queue(self) -> None:
-        """Its newest message is the log's newest, or no start could tell that there was such a queue."""
+        """Its newest message is the log's newest; otherwise no start could detect the missing queue."""
         if self.expected:
             topic, queue_id = queue = min(self.expected)
             self.put(queue, 0, TAGS[0])
             self.move(lambda queues: shutil.rmtree(queues / topic / str(queue_id)))
 
     def move(self, damage: Callable[[Path], object]) -> None:
-        """Leave the running store as it is and go on with a copy of its files."""
+        """Leave the running store unchanged and continue with a copy of its files."""
         abandoned, source = self.store, self.root
         self.generation += 1
         shutil.copytree(source, self.root)

@@ -1,4 +1,4 @@
-"""The time index: searches by time and store times are the same with it, and never wrong with a stale one."""
+"""The time index: it changes no search by time and no store time, and a stale index does no harm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.protocol.message.record import FIXED_V4
 from tests.broker.store.store_box import StoreBox
 
-UNITS = 300
+ENTRIES = 300
 COUNT = 700
 TOPIC = "T"
 LENGTH = FIXED_V4.size
@@ -43,12 +43,12 @@ def spaced(tmp_path: Path) -> Iterator[SpacedBox]:
 
 
 def write_index(box: SpacedBox, *, shift: int = 0, count: int = COUNT, **changes: int) -> None:
-    """What the pipeline writes; ``shift`` makes the times wrong by so much, to see whether they are used."""
+    """Write the pipeline's files; ``shift`` falsifies the times, to show whether the store uses them."""
     folder = box.root / "timeindex" / TOPIC / "0"
     folder.mkdir(parents=True)
-    for first in range(0, count, UNITS):
-        times = [box.begin + 10 * number + shift for number in range(first, min(first + UNITS, count))]
-        data = b"".join(TIME.pack(time) for time in times).ljust(file_bytes(UNITS), b"\0")
+    for first in range(0, count, ENTRIES):
+        times = [box.begin + 10 * number + shift for number in range(first, min(first + ENTRIES, count))]
+        data = b"".join(TIME.pack(time) for time in times).ljust(file_bytes(ENTRIES), b"\0")
         (folder / f"{8 * first:020d}").write_bytes(data)
     last = box.results[count - 1]
     position = TimeIndexPosition(
@@ -90,14 +90,14 @@ def test_messages_behind_the_index_are_looked_up_in_the_log(spaced: SpacedBox) -
     assert answers(store, spaced) == expected
 
 
-def test_times_of_the_index_are_what_is_answered(spaced: SpacedBox) -> None:
+def test_searches_return_the_times_of_the_index(spaced: SpacedBox) -> None:
     write_index(spaced, shift=7)
     store = spaced.open()
     assert store.store_time(TOPIC, 0, 5) == spaced.begin + 57
     assert store.store_time("Other", 0, 5) == -1
 
 
-def test_a_unit_before_the_begin_of_the_index_is_looked_up_in_the_log(spaced: SpacedBox) -> None:
+def test_an_entry_before_the_begin_of_the_index_is_looked_up_in_the_log(spaced: SpacedBox) -> None:
     write_index(spaced, shift=7, begin=spaced.results[3].physical_offset)
     store = spaced.open()
     assert [store.store_time(TOPIC, 0, offset) - spaced.begin for offset in (2, 3)] == [20, 37]
@@ -114,7 +114,7 @@ def test_an_index_of_another_log_is_dropped(spaced: SpacedBox, changes: dict[str
 
 
 def test_an_index_outlives_no_cut_of_the_log(spaced: SpacedBox) -> None:
-    """Other messages take the positions and queue offsets of those that were lost, with the same sizes."""
+    """Other messages of the same sizes get the positions and queue offsets of the lost messages."""
     write_index(spaced, shift=7)
     cut = spaced.results[600].physical_offset
     with (spaced.root / "commitlog" / f"{cut - cut % 65_536:020d}").open("r+b") as segment:
@@ -177,7 +177,7 @@ def test_missing_files_zeros_and_files_of_another_size_cost_no_answer(spaced: Sp
     write_index(spaced)
     folder = spaced.root / "timeindex" / TOPIC / "0"
     (folder / f"{0:020d}").unlink()
-    (folder / f"{8 * UNITS:020d}").write_bytes(b"\0" * 16)
-    (folder / f"{16 * UNITS:020d}").write_bytes(struct.pack(">q", -5) * UNITS)
+    (folder / f"{8 * ENTRIES:020d}").write_bytes(b"\0" * 16)
+    (folder / f"{16 * ENTRIES:020d}").write_bytes(struct.pack(">q", -5) * ENTRIES)
     store = spaced.open()
     assert answers(store, spaced) == expected

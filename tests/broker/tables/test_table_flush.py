@@ -1,4 +1,4 @@
-"""The tables of topics and groups have one writer; changes share a write, and answers wait for it."""
+"""The tables of topics and groups have one writer; changes share a write, and responses wait for it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_change_counts_at_once_and_is_answered_when_it_is_on_disk(box: Box) -> None:
+async def test_a_change_takes_effect_at_once_and_its_response_waits_for_the_disk(box: Box) -> None:
     done = box.add("G")
     await settled()
     assert box.groups.get("G") is not None
@@ -80,7 +80,7 @@ async def test_all_changes_made_during_one_write_share_the_next(box: Box) -> Non
     assert not box.workers.jobs
 
 
-async def test_who_asks_while_a_write_of_everything_runs_waits_for_it_alone(box: Box) -> None:
+async def test_a_request_during_a_write_of_everything_waits_for_that_write_alone(box: Box) -> None:
     first = box.add("G")
     await settled()
     second = asyncio.ensure_future(box.flush.saved())
@@ -128,12 +128,12 @@ async def test_an_unforeseen_error_fails_the_answer_and_not_the_writer(
     assert box.saved("H")
 
 
-async def test_an_answer_to_what_is_saved_already_does_not_wait(box: Box) -> None:
+async def test_a_request_whose_result_is_already_saved_does_not_wait(box: Box) -> None:
     response = RemotingCommand(ResponseCode.SUCCESS)
     assert box.flush.answer(response, (DataVersion(),)) is response
 
 
-async def test_a_request_that_changes_nothing_is_answered_while_the_disk_fails(box: Box) -> None:
+async def test_a_request_that_changes_nothing_succeeds_while_the_disk_fails(box: Box) -> None:
     box.disk.refuses = True
     done = box.add("G")
     await settled()
@@ -144,7 +144,7 @@ async def test_a_request_that_changes_nothing_is_answered_while_the_disk_fails(b
     assert box.flush.answer(response, box.flush.versions) is response
 
 
-async def test_whoever_stops_waiting_does_not_stop_the_write(box: Box) -> None:
+async def test_a_cancelled_request_does_not_stop_the_write(box: Box) -> None:
     done = box.add("G")
     await settled()
     done.cancel()

@@ -1,4 +1,4 @@
-"""Topics made by administrators: what 17 stores, and what it refuses."""
+"""UPDATE_AND_CREATE_TOPIC (17): stored values and refusals."""
 
 from __future__ import annotations
 

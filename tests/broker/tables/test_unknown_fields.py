@@ -1,4 +1,4 @@
-"""Configuration files of RocketMQ 5.5.0, opened and saved again: what is not known here is still there.
+"""Configuration files of RocketMQ 5.5.0, opened and saved again, keep fields that RewindMQ does not know.
 
 The members are those that a real 5.5.0 broker wrote after a consumer had connected; names and numbers that
 do not matter are cut.
@@ -102,7 +102,7 @@ def test_whatever_can_be_read_is_kept_so_that_it_can_be_read_again(opened: Opene
     assert saved()["someTable"] == fastjson.loads(table)
 
 
-def test_a_group_that_is_made_again_has_nothing_of_the_one_before(opened: Opened) -> None:
+def test_a_group_that_is_created_again_has_no_fields_of_its_predecessor(opened: Opened) -> None:
     file, saved = opened(GROUPS)
     groups = SubscriptionGroupManager(file, now, auto_create=True)
     groups.load()
@@ -112,7 +112,7 @@ def test_a_group_that_is_made_again_has_nothing_of_the_one_before(opened: Opened
     assert saved()["subscriptionGroupTable"]["G"] == msgspec.to_builtins(SubscriptionGroupConfig("G"))
 
 
-def test_a_masters_groups_do_not_mix_with_what_was_kept(opened: Opened) -> None:
+def test_groups_copied_from_a_master_lose_unknown_fields(opened: Opened) -> None:
     file, saved = opened(GROUPS)
     groups = SubscriptionGroupManager(file, now, auto_create=True)
     groups.load()

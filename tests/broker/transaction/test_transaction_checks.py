@@ -36,7 +36,7 @@ COMMIT, ROLLBACK = 8, 12
 async def send_half(
     stage: SimStage, peer: Peer, properties: Mapping[str, str] | None = None, key: str = "K1"
 ) -> dict[str, Any]:
-    """A half message; what 37 has to say about it."""
+    """Send a half message; return the header of END_TRANSACTION (37) for it."""
     properties = {"TRAN_MSG": "true", "PGROUP": "PG", "UNIQ_KEY": key, **(properties or {})}
     born = stage.runtime.clock.now_ms()
     answer = await peer.send("T", properties=properties, born_timestamp=born, sys_flag=4)
@@ -57,7 +57,7 @@ async def end(peer: Peer, offsets: dict[str, Any], verdict: int, *, asked: bool 
 
 
 def offsets_of(request: RemotingCommand) -> dict[str, Any]:
-    """What an answer to 39 says."""
+    """Return the header of END_TRANSACTION (37) that answers a check."""
     header = request.decode_header(CheckTransactionStateRequestHeader)
     return {
         "tran_state_table_offset": header.tran_state_table_offset,
@@ -78,7 +78,7 @@ async def producer(stage: SimStage, client_id: str = "p1") -> Any:
 
 
 async def live_until(stage: SimStage, second: int, *peers: Peer) -> None:
-    """Let time pass while the peers go on with their heartbeats."""
+    """Let time pass while the peers send heartbeats."""
     now = int(stage.runtime.clock.monotonic())
     for tick in range(now + 25, second, 25):
         await stage.at(tick + 0.5)
@@ -97,7 +97,7 @@ def progress(stage: SimStage, topic: str = HALF) -> int:
 
 @pytest.mark.scenario("B30", "v49", "v53")
 @pytest.mark.parametrize(("profile", "interval"), [(Profile.V49, 60), (Profile.V53, 30)])
-def test_B30_a_half_message_never_ended_is_asked_about_15_times_and_given_up(
+def test_B30_a_half_message_never_ended_is_checked_15_times_and_discarded(
     simulate: RunScenario, profile: Profile, interval: int
 ) -> None:
     """First at the first tick with an age above 6 s, then at every tick; after 15 it is moved elsewhere."""
@@ -127,7 +127,7 @@ def test_B30_a_half_message_never_ended_is_asked_about_15_times_and_given_up(
     simulate(scenario, profile=profile)
 
 
-def test_v42_never_asks(simulate: RunScenario) -> None:
+def test_v42_never_checks_transactions(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await send_half(stage, peer)
@@ -158,8 +158,8 @@ def test_an_answer_settles_the_message_for_good(
     simulate(scenario, profile=profile)
 
 
-def test_what_was_ended_is_never_asked_about(simulate: RunScenario) -> None:
-    """Ends in another order than the messages', one in the midst left open; 300 op records take two reads."""
+def test_an_ended_message_is_never_checked(simulate: RunScenario) -> None:
+    """The ends have another order than the messages, and one is missing; 300 op records take two reads."""
 
     async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
@@ -175,8 +175,8 @@ def test_what_was_ended_is_never_asked_about(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_what_was_ended_behind_one_too_young_to_ask_about_stays_ended(simulate: RunScenario) -> None:
-    """The run stops at the young one, and must not forget the op records it has read."""
+def test_a_message_ended_behind_a_younger_unchecked_one_stays_ended(simulate: RunScenario) -> None:
+    """The run stops at the young message, and must keep the op records that it has read."""
 
     async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
@@ -194,7 +194,7 @@ def test_what_was_ended_behind_one_too_young_to_ask_about_stays_ended(simulate: 
 
 
 def test_no_producer_means_no_check_but_another_ones_turn_comes(simulate: RunScenario) -> None:
-    """The half message counts its checks all the same; who registers later is asked at the next tick."""
+    """The check counts without a producer; a producer that registers later gets the next check."""
 
     async def scenario(stage: SimStage) -> None:
         first = await producer(stage)
@@ -211,7 +211,7 @@ def test_no_producer_means_no_check_but_another_ones_turn_comes(simulate: RunSce
     simulate(scenario)
 
 
-def test_producers_of_a_group_are_asked_in_turn_and_never_a_closed_one(simulate: RunScenario) -> None:
+def test_checks_go_to_the_connected_producers_of_a_group_in_turn(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peers = [await producer(stage, f"p{number}") for number in range(3)]
         for number in range(6):
@@ -243,7 +243,7 @@ def test_an_immunity_of_its_own_puts_the_first_check_off(simulate: RunScenario, 
     simulate(scenario, profile=profile)
 
 
-def test_a_message_ended_within_its_immunity_is_not_asked_about_after_it(simulate: RunScenario) -> None:
+def test_a_message_ended_within_its_immunity_is_not_checked_later(simulate: RunScenario) -> None:
     """It was stored again at 60 s, and the producer ends the record it knows."""
 
     async def scenario(stage: SimStage) -> None:
@@ -259,7 +259,7 @@ def test_a_message_ended_within_its_immunity_is_not_asked_about_after_it(simulat
     simulate(scenario)
 
 
-def test_what_is_older_than_the_log_may_be_is_given_up_unasked(simulate: RunScenario) -> None:
+def test_half_messages_older_than_the_retention_are_discarded_without_a_check(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await peer.send("T", properties={"TRAN_MSG": "true", "PGROUP": "PG"}, born_timestamp=1)
@@ -271,7 +271,7 @@ def test_what_is_older_than_the_log_may_be_is_given_up_unasked(simulate: RunScen
 
 @pytest.mark.parametrize("in_order", [True, False], ids=["stopped", "killed"])
 def test_a_restart_loses_no_half_message_and_no_verdict(simulate: RunScenario, in_order: bool) -> None:
-    """One is committed, one rolled back, one open; the open one is asked about by the next broker, too."""
+    """One message is committed, one rolled back, one open; the next broker checks the open message, too."""
 
     async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
@@ -316,7 +316,7 @@ def test_a_full_disk_loses_no_half_message(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_a_run_that_breaks_off_forgets_no_verdict_on_what_was_stored_again(simulate: RunScenario) -> None:
+def test_an_interrupted_check_run_keeps_the_outcome_of_messages_stored_again(simulate: RunScenario) -> None:
     """The first copy's op record is read by a run that the disk ends before the second copy's turn comes."""
 
     async def scenario(stage: SimStage) -> None:

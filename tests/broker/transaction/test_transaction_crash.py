@@ -13,7 +13,7 @@ _NEVER = 86_400_000
 
 
 def make_broker(world: World, disk: SimDisk) -> Broker:
-    """Its log is flushed by nothing but what has to be durable; groups' progress every 5 s."""
+    """The log is flushed only when it must be durable; the groups' progress every 5 s."""
     config = BrokerConfig(
         bind_address="broker",
         broker_ip1="10.0.0.9",
@@ -38,7 +38,7 @@ def half_messages(broker: Broker) -> int:
 
 
 def test_progress_is_kept_only_when_what_was_stored_again_is_durable() -> None:
-    """What is asked about is stored again; a power failure must not leave only the progress behind it."""
+    """A check stores the message again; after a power failure the progress must not be ahead of the log."""
     world = World(0)
 
     async def main() -> None:
@@ -47,7 +47,7 @@ def test_progress_is_kept_only_when_what_was_stored_again_is_durable() -> None:
         broker = make_broker(world, disk)
         await world.spawn("broker", broker.start())
         await world.spawn("broker", put_half(broker, now_ms()))
-        # Asked about at 10 s; the progress of groups is written at 10 and at 15 s.
+        # Checked at 10 s; the progress of groups is written at 10 and at 15 s.
         await world.sleep(17)
         assert half_messages(broker) == 2
         world.kill("broker")

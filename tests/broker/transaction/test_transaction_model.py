@@ -1,4 +1,4 @@
-"""Any mix of transactions, times and crashes: what commits is seen, what does not is never.
+"""Any mix of transactions, times and crashes: committed messages are visible, others never.
 
 Specification: docs/spec/broker.md B.14.
 """
@@ -34,10 +34,10 @@ class Transaction:
     """One transaction and its producer's habits.
 
     Attributes:
-        pause: seconds after the one before it.
-        immunity: what it asks for, seconds.
+        pause: seconds after the previous transaction.
+        immunity: requested immunity, seconds.
         ends_after: seconds until the producer says how it ended by itself; None: never.
-        answers_from: the check from which on it answers; 0: never.
+        answers_from: the first check that the producer answers; 0: none.
     """
 
     pause: float
@@ -101,7 +101,7 @@ class Producer:
             self.due.append((self.stage.runtime.clock.monotonic() + plan.ends_after, key))
 
     async def live(self, seconds: int) -> None:
-        """Let time pass, a few seconds each time, doing what is due."""
+        """Let time pass in steps of a few seconds, and perform due actions."""
         start = self.stage.runtime.clock.monotonic()
         for second in sorted({*range(5, seconds, 5), seconds}):
             await self.stage.at(start + second)
@@ -114,7 +114,7 @@ class Producer:
         now = self.stage.runtime.clock.monotonic()
         due, self.due = self.due, [entry for entry in self.due if entry[0] > now]
         for when, key in due:
-            # One that was asked about meanwhile is answered there.
+            # A transaction that was checked meanwhile is answered there.
             if when <= now and not self.checked[key]:
                 await self._end(key, self.halves[key], asked=False)
 
@@ -142,7 +142,7 @@ class Producer:
             **offsets,
         )
         answer = await self.peer.ask(RequestCode.END_TRANSACTION, header)
-        # v53 wants to ask first about what ended after its own immunity.
+        # v53 refuses an end after the message's own immunity, and checks first.
         if asked or answer.code != ResponseCode.ILLEGAL_OPERATION:
             answer.require_success()
 
@@ -153,7 +153,7 @@ class Producer:
 
 
 def test_what_commits_is_seen_once_and_nothing_else_is(simulate: RunScenario, full: bool) -> None:
-    """After a crash, which forgets up to 5 s of progress, what was asked about may be committed twice."""
+    """A crash loses up to 5 s of progress; then a message that was checked may be committed twice."""
 
     @settings(derandomize=True, deadline=None, max_examples=30 if full else 10)
     @given(transactions, st.sampled_from([Profile.V49, Profile.V53]), st.none() | st.integers(0, 7))

@@ -1,4 +1,4 @@
-"""Half messages and 37: what is stored, who sees it, what is refused (docs/spec/broker.md B.14)."""
+"""Half messages and END_TRANSACTION (37): storage, visibility, refusals (docs/spec/broker.md B.14)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ with_half_topic = pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 
 
 async def send_half(stage: SimStage, peer: Peer, body: bytes = b"half", **options: Any) -> dict[str, Any]:
-    """Send a half message to queue 2 of T; what 37 has to say about it."""
+    """Send a half message to queue 2 of T; return the header of END_TRANSACTION (37) for it."""
     properties = {
         "TRAN_MSG": "true",
         "PGROUP": "PG",
@@ -60,7 +60,7 @@ async def read(peer: Peer) -> list[Any]:
 
 
 def read_op(stage: SimStage) -> list[Any]:
-    """The op records; their topic is not one that can be pulled."""
+    """Return the op records; clients cannot pull their topic."""
     return decode_records(stage.broker.context.store.get_message(OP, 0, 0, 32, None).body)
 
 
@@ -89,9 +89,7 @@ def test_a_half_message_waits_in_a_topic_without_consumers(simulate: RunScenario
 
 
 @with_half_topic
-def test_commit_stores_the_message_and_wakes_who_waits_for_it(
-    simulate: RunScenario, profile: Profile
-) -> None:
+def test_commit_stores_the_message_and_wakes_suspended_pulls(simulate: RunScenario, profile: Profile) -> None:
     async def scenario(stage: SimStage) -> None:
         peer, reader = stage.peer(), stage.peer("reader")
         await peer.create_topic()
@@ -159,7 +157,7 @@ def test_unknown_does_nothing_and_is_not_answered(simulate: RunScenario, profile
 
 
 @pytest.mark.parametrize("verdict", [4, -1, 99])
-def test_a_verdict_that_is_none_is_refused(simulate: RunScenario, verdict: int) -> None:
+def test_an_unknown_commit_or_rollback_value_is_refused(simulate: RunScenario, verdict: int) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
@@ -186,7 +184,7 @@ def test_a_verdict_that_is_none_is_refused(simulate: RunScenario, verdict: int) 
         ({"commit_log_offset": 0, "tran_state_table_offset": 0}, "Find prepared transaction message failed"),
     ],
 )
-def test_a_verdict_that_does_not_fit_is_answered_1_and_changes_nothing(
+def test_an_end_that_does_not_match_its_half_message_returns_1_and_changes_nothing(
     simulate: RunScenario, profile: Profile, verdict: int, changes: dict[str, Any], remark: str
 ) -> None:
     async def scenario(stage: SimStage) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewindmq.broker.store.layout.compaction import UNIT, UNIT_BYTES
+from rewindmq.broker.store.layout.compaction import ENTRY, ENTRY_BYTES
 from rewindmq.pipeline.compact.options import CompactOptions, Keyless
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.record import BLANK, BLANK_BYTES, MAGIC_BLANK, decode_record
@@ -16,7 +16,7 @@ Queue = tuple[str, int]
 
 
 def content(message: MessageExt) -> tuple[object, ...]:
-    """What a record says, whatever its place."""
+    """The content of a record, without its position."""
     return (
         message.topic, message.queue_id, message.flag, message.sys_flag, message.born_timestamp,
         message.store_timestamp, message.reconsume_times, message.stored_body, message.properties,
@@ -26,7 +26,7 @@ def content(message: MessageExt) -> tuple[object, ...]:
 def expected_queues(
     store: Path, topics: Sequence[str], options: CompactOptions
 ) -> dict[Queue, list[MessageExt]]:
-    """What a compaction store holds of each queue: the survivors, and the newest message with a key."""
+    """Return the messages of each compacted queue: the survivors, and the newest message with a key."""
     log = read_log(store)
     keyed = [m for m in log if m.topic in topics and m.keys]
     kept = survivors(
@@ -42,7 +42,7 @@ def expected_queues(
 
 
 def expected_store(store: Path, topics: Sequence[str], options: CompactOptions) -> list[MessageExt]:
-    """What a fresh store holds, in the order of its log."""
+    """Return the messages of a new store, in the order of its log."""
     log = read_log(store)
     of_topics = survivors(
         log,
@@ -57,31 +57,31 @@ def expected_store(store: Path, topics: Sequence[str], options: CompactOptions) 
 
 
 def compaction_queues(root: Path) -> dict[Queue, list[MessageExt]]:
-    """What a compaction store holds; logs and queue files agree with each other."""
+    """Read the messages of a compaction store; check that logs and queue files match."""
     found: dict[Queue, list[MessageExt]] = {}
     folder = root / "compaction" / "compactionLog"
     for queue in sorted(folder.glob("*/*")) if folder.exists() else ():
-        units = root / "compaction" / "compactionCq" / queue.parent.name / queue.name
+        entries = root / "compaction" / "compactionCq" / queue.parent.name / queue.name
         files = sorted(queue.iterdir())
-        assert [file.name for file in files] == sorted(file.name for file in units.iterdir())
+        assert [file.name for file in files] == sorted(file.name for file in entries.iterdir())
         messages: list[MessageExt] = []
         for file in files:
-            messages += _file(file, units / file.name, is_last=file is files[-1])
+            messages += _file(file, entries / file.name, is_last=file is files[-1])
         found[queue.parent.name, int(queue.name)] = messages
     return found
 
 
-def _file(log: Path, units: Path, *, is_last: bool) -> list[MessageExt]:
-    data, table = log.read_bytes(), units.read_bytes()
-    assert len(table) % UNIT_BYTES == 0
+def _file(log: Path, entries: Path, *, is_last: bool) -> list[MessageExt]:
+    data, table = log.read_bytes(), entries.read_bytes()
+    assert len(table) % ENTRY_BYTES == 0
     base, at, messages = int(log.name), 0, []
-    for number in range(len(table) // UNIT_BYTES):
-        position, size, tags_code, time, offset, count, compacted, rest = UNIT.unpack_from(
-            table, number * UNIT_BYTES
+    for number in range(len(table) // ENTRY_BYTES):
+        position, size, tags_code, time, offset, count, compacted, rest = ENTRY.unpack_from(
+            table, number * ENTRY_BYTES
         )
         if size == 0:
             assert position == (0 if is_last else -1)
-            assert not any(table[(number + (not is_last)) * UNIT_BYTES :])
+            assert not any(table[(number + (not is_last)) * ENTRY_BYTES :])
             break
         assert position == base + at
         message = decode_record(data, at)
@@ -103,7 +103,7 @@ def _file(log: Path, units: Path, *, is_last: bool) -> list[MessageExt]:
 
 
 def store_messages(root: Path) -> list[MessageExt]:
-    """What a fresh store holds; segments follow one another and end with blank records, but for the last."""
+    """Read the messages of a new store; check that segments follow each other and end with blank records."""
     segments = sorted((root / "commitlog").iterdir())
     size = segments[0].stat().st_size
     assert [int(segment.name) for segment in segments] == [number * size for number in range(len(segments))]

@@ -1,4 +1,4 @@
-"""Compaction of random logs, held against the plain reference; and what each rule does to a small log."""
+"""Compaction of random logs, compared with the plain reference; and each rule on a small log."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check_queues(store: Path, root: Path, options: CompactOptions, topics: tuple[str, ...] = TOPICS) -> None:
-    """The compaction store holds what the reference keeps, under the same queue offsets."""
+    """Check that the compaction store has the messages of the reference, with the same queue offsets."""
     wanted = expected_queues(store, topics, options)
     found = compaction_queues(root)
     assert {queue: [m.queue_offset for m in messages] for queue, messages in found.items()} == {
@@ -55,7 +55,7 @@ def check_queues(store: Path, root: Path, options: CompactOptions, topics: tuple
 
 
 def check_store(store: Path, root: Path, options: CompactOptions, topics: tuple[str, ...] = TOPICS) -> None:
-    """The fresh store holds what the reference keeps, numbered afresh, and groups stand where they stood."""
+    """Check that the new store has the messages of the reference, renumbered, and the groups' places."""
     wanted = expected_store(store, topics, options)
     found = store_messages(root)
     assert [content(m) for m in found] == [content(m) for m in wanted]
@@ -168,7 +168,7 @@ def cut_copy(store: Path, copy: Path, count: int) -> None:
 
 
 def grow(store: Path, whole: Path) -> None:
-    """Let a store have become another one, which begins with the same log."""
+    """Replace a store by another store that begins with the same log."""
     shutil.rmtree(store)
     shutil.copytree(whole, store)
 
@@ -218,7 +218,7 @@ def test_files_that_stay_as_they_are_are_linked(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.long
-def test_an_output_that_a_broker_wrote_into_is_made_again_from_the_source(
+def test_an_output_that_a_broker_changed_is_rebuilt_from_the_source(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
@@ -241,7 +241,7 @@ def test_an_output_that_a_broker_wrote_into_is_made_again_from_the_source(
 
 
 class Stopped(BaseException):
-    """What ends a run in the middle."""
+    """Ends a run in the middle."""
 
 
 @pytest.mark.long
@@ -292,7 +292,7 @@ def test_several_stores_are_compacted_into_folders_of_one_output(spark: SparkSes
 
 
 def test_every_message_is_accounted_for(spark: SparkSession, tmp_path: Path) -> None:
-    """Read is kept, superseded, deleted or without a key; a damaged one is none of them and is told of."""
+    """Each message read is kept, superseded, deleted or without a key; a damaged one is only reported."""
     store = tmp_path / "store"
     write_orders(store)
     damaged = read_log(store)[38]
@@ -309,7 +309,7 @@ def test_every_message_is_accounted_for(spark: SparkSession, tmp_path: Path) -> 
     assert (place.kind, place.start) == ("bad CRC", damaged.commit_log_offset)
     queues = compaction_queues(tmp_path / "out" / "current")
     values = [m.stored_body for m in queues["Orders", 0]]
-    # The newest intact one of key-2 takes the place of the damaged one.
+    # The newest intact message of key-2 replaces the damaged message.
     assert values == [b"value-32", b"value-34", b"value-36"]
     positions = json.loads((tmp_path / "out/current/compaction/position-checkpoint").read_text())
     assert positions == {"queueOffsetMap": {"Orders_0": 20, "Orders_1": 20}}
@@ -325,7 +325,7 @@ def test_every_message_is_accounted_for(spark: SparkSession, tmp_path: Path) -> 
         ({"cq_file_bytes": 47}, "the minimum is 92"),
     ],
 )
-def test_what_cannot_be_done_is_told_before_spark_is_needed(
+def test_impossible_options_are_refused_before_spark_starts(
     tmp_path: Path, change: dict[str, object], text: str
 ) -> None:
     from rewindmq.pipeline.compact.job import prepare
@@ -345,7 +345,7 @@ def test_other_options_need_another_output(spark: SparkSession, tmp_path: Path) 
 
 
 @pytest.mark.long
-def test_a_message_larger_than_a_file_is_told_of(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_message_larger_than_a_file_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "store")
     writer.put("Orders", 0, bytes(5_000), keys="k")
     writer.finish()

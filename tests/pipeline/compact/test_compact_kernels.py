@@ -23,7 +23,7 @@ BLANK_BYTES = 8
 
 
 def plain_positions(sizes: list[int], shape: FileShape) -> list[int]:
-    """As a broker appends: to the next file where a record and a blank one do not fit."""
+    """Place records as a broker does: in the next file if a record and a blank record do not fit."""
     positions, position, records = [], 0, 0
     for size in sizes:
         if shape.bytes - position % shape.bytes < size + BLANK_BYTES or records == shape.records:
@@ -89,11 +89,11 @@ def test_a_position_means_the_same_message_afterwards() -> None:
 
 
 def totals(kind: Kind, *, newest: int, last: int, lowest: int, newest_at: int) -> QueueTotals:
-    """Messages of one kind in queue 0 of T: offsets up to ``newest``, which stands at ``newest_at``."""
+    """Messages of one kind in queue 0 of T: offsets up to ``newest``, which is at position ``newest_at``."""
     return QueueTotals("T", 0, kind, 1, 0, 1, newest, 1_700_000_000_000, last, lowest, newest_at)
 
 
-def test_a_queue_that_begins_anew_is_refused_in_one_log_and_between_two_runs() -> None:
+def test_a_queue_that_restarts_at_0_is_refused_in_one_log_and_between_two_runs() -> None:
     keyed = totals(Kind.KEYED, newest=9, last=900, lowest=5, newest_at=900)
     check_numbers([keyed], {})
     check_numbers([keyed], {("T", 0): 5, ("U", 0): 99})
@@ -113,7 +113,7 @@ def test_a_topic_is_compacted_if_it_was_named_or_marked_or_if_none_is() -> None:
     assert choose_topics((), [marked, plain], {"A", "B"}) == frozenset({"A"})
     assert choose_topics((), [plain], {"B"}) is None
     assert choose_topics(("B",), [marked], {"A", "B"}) == frozenset({"B"})
-    # A bare log tells nothing beforehand.
+    # A log without queues gives no size in advance.
     assert choose_topics(("C",), [{}], set()) == frozenset({"C"})
 
 

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a compaction: the old output or the new one is there, and a re-run goes on."""
+"""kill -9 in the middle of a compaction: the old or the new output exists, and the next run continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compactions of stores that changed between two runs, or while one went on."""
+"""Compactions of stores that change between two runs, or during a run."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ OPTIONS = CompactOptions(format=Format.STORE)
 
 
 class Stopped(BaseException):
-    """What ends a run in the middle."""
+    """Ends a run in the middle."""
 
 
 def put(store: Path, body: bytes, count: int, *, first: int = 0, later_ms: int = 0) -> None:
-    """Messages of ten keys, from the ``first`` one on; on top of what the store holds."""
+    """Add messages of ten keys, from number ``first`` on, to the store."""
     writer = LogWriter(store, segment_bytes=8_192)
     writer.now += later_ms
     for number in range(count):
@@ -39,7 +39,7 @@ def put(store: Path, body: bytes, count: int, *, first: int = 0, later_ms: int =
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("step", "body"), [("choosing", b"after"), ("reading", b"afterwards")])
+@pytest.mark.parametrize(("step", "body"), [("selecting", b"after"), ("reading", b"afterwards")])
 def test_an_interrupted_run_is_forgotten_when_a_crash_cut_its_log(
     spark: SparkSession, tmp_path: Path, step: str, body: bytes
 ) -> None:
@@ -78,7 +78,7 @@ def test_a_live_brokers_groups_and_deliveries_are_those_of_the_messages_read(
     writer.finish()
 
     def go_on(text: str) -> None:
-        if text.startswith("choosing"):
+        if text.startswith("selecting"):
             live = LogWriter(store, now=writer.now + 5_000)
             live.put("Orders", 0, b"delayed", keys="other")
             live.offsets, live.delay_offsets = {"Orders@G": {0: 2}}, {1: 1}
@@ -124,7 +124,7 @@ def test_an_interrupted_run_keeps_to_the_deliveries_it_began_with(
 
 @pytest.mark.long
 def test_groups_that_went_on_are_followed_without_a_new_message(spark: SparkSession, tmp_path: Path) -> None:
-    """Of two stores one has a new message, and of the other a group consumed what was there."""
+    """One store has a new message; in the other a group has consumed the existing messages."""
     stores, out = [tmp_path / "broker-a", tmp_path / "broker-b"], tmp_path / "out"
     for store in stores:
         put(store, b"first", 12)
@@ -165,10 +165,10 @@ def test_a_group_behind_a_damaged_message_stands_at_the_end(spark: SparkSession,
 
 @pytest.mark.long
 @pytest.mark.parametrize("between_runs", [False, True], ids=["in one log", "between two runs"])
-def test_a_topic_that_was_made_again_is_refused(
+def test_a_topic_that_was_created_again_is_refused(
     spark: SparkSession, tmp_path: Path, *, between_runs: bool
 ) -> None:
-    """A deleted topic's messages stay in the log; the queue of the new one begins at 0 again."""
+    """A deleted topic's messages stay in the log; the queue of the new topic starts at 0 again."""
     store, out = tmp_path / "store", tmp_path / "out"
     put(store, b"old", 10)
     options = CompactOptions(log_file_bytes=4_096, cq_file_bytes=506)
@@ -177,7 +177,7 @@ def test_a_topic_that_was_made_again_is_refused(
     put(store, b"new", 3, later_ms=10_000)
     for number, message in enumerate(read_log(store)[10:]):
         renumber(store, message.commit_log_offset, number)
-    with pytest.raises(PipelineError, match="queue 0 of Orders numbers its messages anew"):
+    with pytest.raises(PipelineError, match="queue 0 of Orders restarts its numbering"):
         compact(spark, store, out, options)
 
 

@@ -1,4 +1,4 @@
-"""A broker process runs, its store is compacted, and a broker process on the result serves what is left."""
+"""A job compacts the store of a running broker, and a second broker serves the result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ POSITION = 33
 @pytest.mark.long
 @pytest.mark.chosen
 async def test_what_survives_a_compaction_is_served_by_a_broker(spark: SparkSession, tmp_path: Path) -> None:
-    """By offset, by key and by time; and the group's next message is the one it was, or the next kept one."""
+    """Queries by offset, key and time; and the group's next message is the same, or the next kept message."""
     async with LocalCluster(brokers=1, time_scale=0.05, broker_config=CONFIG) as cluster:
         await _produce(cluster)
         await cluster.stop(BROKER)

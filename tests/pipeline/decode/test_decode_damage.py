@@ -1,4 +1,4 @@
-"""Damage is told of with its place, once; every record that it does not touch is read."""
+"""Damage is reported once, with its place; every undamaged record is read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def log_of(store: Path, count: int = 12, size: int = 150) -> Placed:
     return write_log(store, [plain(bytes([number + 1]) * size) for number in range(count)], SEGMENT)
 
 
-def test_flipped_bytes_are_told_of_or_do_no_harm(full: bool) -> None:
+def test_flipped_bytes_are_reported_or_do_no_harm(full: bool) -> None:
     check = given(
         st.lists(st.integers(0, 200), min_size=1, max_size=10),
         st.integers(0, 4 * SEGMENT),
@@ -90,7 +90,7 @@ def test_a_wrong_body_is_a_row_with_its_position_and_the_message_is_given_all_th
     assert len(found) == len(placed)
 
 
-def test_a_hole_is_told_of_once_wherever_the_log_is_split(tmp_path: Path) -> None:
+def test_a_hole_is_reported_once_wherever_the_log_is_split(tmp_path: Path) -> None:
     placed = log_of(tmp_path / "store")
     (start, _), (end, _) = placed[1], placed[3]
     overwrite(tmp_path / "store", start, b"\x11" * (end - start))
@@ -119,7 +119,7 @@ def test_segments_allocated_ahead_are_no_damage(tmp_path: Path) -> None:
     assert positions(tmp_path / "store") == [position for position, _ in placed]
 
 
-def test_what_stands_behind_a_blank_record_is_of_no_interest(tmp_path: Path) -> None:
+def test_bytes_after_a_blank_record_are_ignored(tmp_path: Path) -> None:
     placed = log_of(tmp_path / "store")
     overwrite(tmp_path / "store", SEGMENT - 20, b"old bytes")
     assert damages(tmp_path / "store") == []
@@ -143,7 +143,7 @@ def test_a_record_that_lies_about_its_size_takes_no_other_with_it(tmp_path: Path
         assert len(positions(tmp_path / "store")) == len(placed) - 1
 
 
-def test_a_torn_last_record_is_told_of_and_is_no_message(tmp_path: Path) -> None:
+def test_a_torn_last_record_is_reported_and_is_no_message(tmp_path: Path) -> None:
     placed = log_of(tmp_path / "store", count=9)
     position, record = placed[-1]
     rest = position // SEGMENT * SEGMENT + SEGMENT

@@ -1,4 +1,4 @@
-"""What an index job must write, in plain Python: message after message, as RocketMQ 4.9.4 does it."""
+"""The expected output of an index job, in plain Python: message by message, as RocketMQ 4.9.4 writes it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def index_files(entries: Iterable[Posting], max_hash_slot_num: int, max_index_nu
 
 
 def tags_code(message: MessageExt) -> int:
-    """The last field of a unit."""
+    """The last field of an entry."""
     delay = message.properties.get("DELAY", "")
     if message.topic == SCHEDULE_TOPIC and delay.isdigit() and int(delay) > 0:
         return LEVELS.delivery_time(int(delay), message.store_timestamp)
@@ -60,33 +60,33 @@ def tags_code(message: MessageExt) -> int:
     return java_hash(tag) if tag else 0
 
 
-def queue_units(log: Iterable[MessageExt]) -> dict[tuple[str, int], list[tuple[int, int, int, int]]]:
-    """Units of each queue from the first file's begin on: position, size, tagsCode; and the store time."""
+def queue_entries(log: Iterable[MessageExt]) -> dict[tuple[str, int], list[tuple[int, int, int, int]]]:
+    """Entries of each queue from the first file's begin on: position, size, tagsCode; and the store time."""
     queues: dict[tuple[str, int], list[tuple[int, int, int, int]]] = {}
     for message in log:
         if message.sys_flag & TRANSACTION in (PREPARED, ROLLBACK):
             continue
-        units = queues.setdefault((message.topic, message.queue_id), [])
-        if not units:
-            units += [(0, 0x7FFF_FFFF, 0, 0)] * message.queue_offset
-        if message.queue_offset and message.queue_offset < len(units):
+        entries = queues.setdefault((message.topic, message.queue_id), [])
+        if not entries:
+            entries += [(0, 0x7FFF_FFFF, 0, 0)] * message.queue_offset
+        if message.queue_offset and message.queue_offset < len(entries):
             continue
         place = message.commit_log_offset, message.store_size, tags_code(message), message.store_timestamp
-        units.append(place)
+        entries.append(place)
     return queues
 
 
 def queue_files(log: Iterable[MessageExt], file_bytes: int) -> dict[str, bytes]:
-    """Consume queue and time index files by their paths; those of nothing but fillers are not there."""
+    """Return consume queue and time index files by their paths, without files that have fillers only."""
     files: dict[str, bytes] = {}
     per_file = file_bytes // 20
-    for (topic, queue_id), units in queue_units(log).items():
-        for first in range(0, len(units), per_file):
-            part = units[first : first + per_file]
+    for (topic, queue_id), entries in queue_entries(log).items():
+        for first in range(0, len(entries), per_file):
+            part = entries[first : first + per_file]
             if part[-1][1] != 0x7FFF_FFFF:
-                data = b"".join(struct.pack(">qiq", *unit[:3]) for unit in part)
+                data = b"".join(struct.pack(">qiq", *entry[:3]) for entry in part)
                 files[f"consumequeue/{topic}/{queue_id}/{first * 20:020d}"] = data.ljust(file_bytes, b"\0")
-                times = b"".join(struct.pack(">q", unit[3]) for unit in part)
+                times = b"".join(struct.pack(">q", entry[3]) for entry in part)
                 files[f"timeindex/{topic}/{queue_id}/{first * 8:020d}"] = times.ljust(per_file * 8, b"\0")
     return files
 
@@ -98,7 +98,7 @@ def files_below(root: Path, *folders: str) -> dict[str, bytes]:
 
 
 def write_log(root: Path, records: Sequence[tuple[str, int, int, int, str]], segment: int = 65_536) -> None:
-    """One segment of records as no broker writes them: (topic, queue, offset, sysFlag, properties)."""
+    """Write a segment of records that no broker writes: (topic, queue, offset, sysFlag, properties)."""
     data = b""
     for number, (topic, queue_id, queue_offset, sys_flag, properties) in enumerate(records):
         data += encode_record(

@@ -1,4 +1,4 @@
-"""An installed index: a broker answers as without it, makes nothing anew, and survives a crash in between."""
+"""An installed index: a broker returns the same results and rebuilds nothing, also after a crash."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _broker(root: Path, profile: str) -> Iterator[str]:
 
 
 async def _ask_all(address: str) -> list[tuple[object, ...]]:
-    """Answers to 12 and 29."""
+    """Return the results of QUERY_MESSAGE (12) and SEARCH_OFFSET_BY_TIMESTAMP (29)."""
     client = RemotingClient(system_runtime())
     answers: list[tuple[object, ...]] = []
     try:
@@ -133,7 +133,7 @@ async def _ask_all(address: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("profile", ["v49", "v53"])
-def test_a_broker_answers_by_key_and_by_time_as_one_that_made_its_files_itself(
+def test_a_broker_with_installed_files_answers_queries_like_one_that_built_them(
     made: tuple[Path, Path], tmp_path: Path, profile: str
 ) -> None:
     own, given = (shutil.copytree(made[0], tmp_path / name) for name in ("own", "given"))
@@ -154,7 +154,7 @@ def test_a_broker_answers_by_key_and_by_time_as_one_that_made_its_files_itself(
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_broker_makes_nothing_anew_after_a_clean_stop_or_a_crash(
+def test_a_broker_rebuilds_no_installed_file_after_a_clean_stop_or_a_crash(
     made: tuple[Path, Path], store: Path, clean: bool
 ) -> None:
     _strip(store)
@@ -164,7 +164,7 @@ def test_a_broker_makes_nothing_anew_after_a_clean_stop_or_a_crash(
         (store / "abort").touch()
     before = files_below(store, *PARTS)
     opened = _open(store)
-    assert opened.rebuilt_units == 0
+    assert opened.rebuilt_entries == 0
     assert opened.update_index(opened.max_commit_log_offset, 1)
     opened.close()
     assert files_below(store, *PARTS) == before
@@ -176,14 +176,14 @@ def _end(store: Path) -> int:
     return last.commit_log_offset + last.store_size
 
 
-def test_what_the_log_has_more_the_broker_adds(made: tuple[Path, Path], store: Path) -> None:
+def test_the_broker_adds_entries_for_later_messages_of_the_log(made: tuple[Path, Path], store: Path) -> None:
     writer = LogWriter(store, segment_bytes=32_768, consume_queue_bytes=400, now=START + 5_000_000)
     _put(writer, 20)
     writer.finish()
     summary = install_index(made[1], store)
     assert summary.log_behind == _end(store) - summary.log_end > 0
     opened = _open(store)
-    assert opened.rebuilt_units == 20
+    assert opened.rebuilt_entries == 20
     assert opened.max_offset("Orders", 0) == 107
     while not opened.update_index(opened.max_commit_log_offset, 1_000):
         pass
@@ -209,7 +209,7 @@ def _answers(opened: MessageStore) -> list[object]:
 def test_an_installation_that_ends_anywhere_leaves_a_store_that_opens_and_can_be_repeated(
     made: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean: bool
 ) -> None:
-    """Ends at each of its renames in turn, and before its first one."""
+    """Installations that end at each rename in turn, and before the first rename."""
     opened = _open(shutil.copytree(made[0], tmp_path / "plain"))
     expected = _answers(opened)
     opened.close()

@@ -1,4 +1,4 @@
-"""The index job on whole stores: equal to plain Python and to what a broker makes, also run after run."""
+"""The index job on whole stores: its output equals a reference's and a broker's, also after later runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _queue_bytes(store: Path) -> int:
 
 
 def _check(out: Path, store: Path, *, queue_bytes: int, options: IndexOptions = SMALL) -> None:
-    """Byte for byte what the plain reference makes."""
+    """Check that the output equals the plain reference, byte for byte."""
     log = read_log(store)
     queues = files_below(out / "current", *QUEUES)
     position = queues.pop("timeindex/position")
@@ -64,7 +64,7 @@ def _check(out: Path, store: Path, *, queue_bytes: int, options: IndexOptions = 
 
 
 class Built(NamedTuple):
-    """A random store, its index, and what the job told."""
+    """A random store, its index, and the summary of the job."""
 
     store: Path
     out: Path
@@ -108,7 +108,7 @@ def _check_random(built: Built, tmp_path: Path, seed: int) -> None:
 
 
 def _compare_with_broker(tmp_path: Path, store: Path, out: Path, queue_bytes: int) -> None:
-    """A broker without queues and index makes them anew from the log."""
+    """Open the log without queues and index; a broker rebuilds them."""
     rebuilt = tmp_path / "rebuilt"
     shutil.copytree(store / "commitlog", rebuilt / "commitlog")
     segment = next((store / "commitlog").iterdir()).stat().st_size
@@ -209,7 +209,7 @@ def test_the_parquet_copy_holds_all_but_bodies_for_any_reader(spark: SparkSessio
     assert [field.name for field in spark.read.parquet(f"{out}/current/messages").schema] == columns.names
 
 
-def test_gaps_repeats_and_odd_topics_are_told_and_the_rest_is_as_a_broker_has_it(
+def test_gaps_repeats_and_invalid_topics_are_reported_and_the_rest_equals_a_brokers(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
@@ -247,7 +247,7 @@ def test_gaps_repeats_and_odd_topics_are_told_and_the_rest_is_as_a_broker_has_it
 
 @pytest.mark.long
 @pytest.mark.chosen
-def test_what_retention_took_from_the_log_leaves_the_output_too(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_of_expired_segments_are_removed_from_the_output(spark: SparkSession, tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
     writer = LogWriter(store, segment_bytes=4_096, consume_queue_bytes=100)
     for _ in range(90):

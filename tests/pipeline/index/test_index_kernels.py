@@ -25,7 +25,7 @@ from rewindmq.pipeline.index.key_hashes import entry_hashes
 from rewindmq.pipeline.index.key_index import EntryRun, IndexFilePlan, name_after, write_index_file
 from rewindmq.pipeline.index.options import IndexOptions
 from rewindmq.pipeline.index.queue_files import QueueWriter
-from rewindmq.pipeline.index.queue_pieces import TIME, UNIT, pack
+from rewindmq.pipeline.index.queue_pieces import QUEUE_ENTRY, TIME, pack
 from rewindmq.pipeline.index.scan import ENTRY
 from rewindmq.protocol.text import java_hash
 from tests.pipeline.index.index_reference import files_below, index_files
@@ -38,7 +38,7 @@ KEYS = st.one_of(st.none(), st.text(alphabet="aZ 标 ", max_size=10), st.just("p
 @given(
     st.lists(st.tuples(st.sampled_from(["TopicA", "标签", "%RETRY%g"]), TEXTS, KEYS), min_size=1, max_size=30)
 )
-def test_hashes_of_many_messages_are_those_a_broker_computes_one_by_one(
+def test_hashes_of_many_messages_equal_those_of_a_broker(
     rows: list[tuple[str, str | None, str | None]],
 ) -> None:
     topics, unique, keys = (pa.array(column, pa.string()) for column in zip(*rows, strict=True))
@@ -52,7 +52,7 @@ def test_hashes_of_many_messages_are_those_a_broker_computes_one_by_one(
 
 
 def test_a_hash_without_an_absolute_value_is_zero() -> None:
-    # Seven letters of 31 possible ones reach every hash: the key that makes -2147483648 of "T#" + key.
+    # Seven letters of 31 reach every hash: find the key for which "T#" + key has the hash -2147483648.
     wanted = (-(1 << 31) - java_hash("T#" + "A" * 7)) % (1 << 32)
     key = "".join(chr(ord("A") + wanted // 31**place % 31) for place in range(6, -1, -1))
     assert java_hash(f"T#{key}") == -(1 << 31)
@@ -89,7 +89,7 @@ def _build(
     entries: int,
     previous: Path | None,
 ) -> Path:
-    """What one run makes; the entries come in two parts."""
+    """Run the job once; the entries come in two parts."""
     files = LocalFiles()
     target = root / str(number)
     rows = [(key_hash(*text.split("#")), position, time) for text, position, time in postings]
@@ -138,9 +138,9 @@ def test_files_of_other_file_systems_are_the_same_without_holes(tmp_path: Path) 
         plan = IndexFilePlan(files, f"{tmp_path}/{name}/index/1", 10, 100, None, 0, runs)
         assert write_index_file(plan) == 40 + 10 * 4 + 6 * 20
         writer = QueueWriter(files, f"{tmp_path}/{name}", "T", 0, file_bytes=40, previous=None, log_begin=0)
-        units = np.zeros(3, UNIT)
-        units["position"], units["size"] = (0, 100, 200), 100
-        writer.add(0, units, np.arange(3).astype(TIME))
+        entries = np.zeros(3, QUEUE_ENTRY)
+        entries["position"], entries["size"] = (0, 100, 200), 100
+        writer.add(0, entries, np.arange(3).astype(TIME))
         writer.close()
         found.append(files_below(tmp_path / name, "."))
     assert found[0] == found[1]
@@ -162,10 +162,10 @@ RECORDS = st.lists(
 
 @settings(deadline=None, derandomize=True, max_examples=40)
 @given(RECORDS, st.integers(0, 25), st.lists(st.integers(0, 60), max_size=2))
-def test_units_get_the_numbers_that_a_broker_gives_them_whatever_the_records_say(
+def test_entries_are_numbered_as_by_a_broker_whatever_offsets_the_records_state(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int | None, int]], first: int, cuts: list[int]
 ) -> None:
-    """None goes on with the next queue offset; a number is one out of order: a gap, a repeat, a new start."""
+    """None is the next queue offset; a number is an offset out of order: a gap, a repeat, a restart."""
     root = tmp_path_factory.mktemp("queue")
     disk = OsDisk()
     queue = ConsumeQueue("T", 0, root / "broker", 200, disk, MmapCache(disk))
@@ -186,11 +186,11 @@ def test_units_get_the_numbers_that_a_broker_gives_them_whatever_the_records_say
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
         path.name: path.read_bytes() for path in (root / "broker").iterdir()
     }
-    units = [
-        unit for path in sorted(folder.iterdir()) for unit in struct.iter_unpack(">qiq", path.read_bytes())
+    entries = [
+        entry for path in sorted(folder.iterdir()) for entry in struct.iter_unpack(">qiq", path.read_bytes())
     ]
     times = b"".join(path.read_bytes() for path in sorted(Path(f"{previous}/timeindex/T/0").iterdir()))
-    for (at, size, _), (time,) in zip(units, struct.iter_unpack(">q", times), strict=True):
+    for (at, size, _), (time,) in zip(entries, struct.iter_unpack(">q", times), strict=True):
         assert time == (1_700_000_000_000 + at if 0 < size < 0x7FFF_FFFF else 0)
 
 
@@ -202,20 +202,23 @@ def _write_queue(
     pieces = pack(pa.RecordBatch.from_arrays(columns, list(names)))
     writer = QueueWriter(LocalFiles(), str(target), "T", 0, file_bytes=200, previous=previous, log_begin=0)
     for piece in sorted(pieces.to_pylist(), key=lambda piece: int(piece["physicalOffset"])):
-        units, times = np.frombuffer(piece["units"], UNIT), np.frombuffer(piece["times"], TIME)
-        writer.add(piece["queueOffset"], units, times)
+        entries, times = np.frombuffer(piece["entries"], QUEUE_ENTRY), np.frombuffer(piece["times"], TIME)
+        writer.add(piece["queueOffset"], entries, times)
     writer.close()
     return str(target)
 
 
-def test_a_gap_in_queue_offsets_is_told_once_for_all_units_it_shifts(tmp_path: Path) -> None:
+def test_a_gap_in_queue_offsets_is_reported_once_for_all_entries_after_it(tmp_path: Path) -> None:
     writer = QueueWriter(LocalFiles(), str(tmp_path), "T", 0, file_bytes=200, previous=None, log_begin=0)
     for number, offset in enumerate((3, 4, 7, 8, 4, 20)):
-        units = np.zeros(1, UNIT)
-        units["position"], units["size"] = 100 * number, 100
-        writer.add(offset, units, np.zeros(1, TIME))
-    assert [(gap.unit, gap.found, gap.physical_offset) for gap in writer.gaps] == [(5, 7, 200), (7, 20, 500)]
-    assert (writer.gap_count, writer.repeated, writer.units) == (2, 1, 5)
+        entries = np.zeros(1, QUEUE_ENTRY)
+        entries["position"], entries["size"] = 100 * number, 100
+        writer.add(offset, entries, np.zeros(1, TIME))
+    assert [(gap.number, gap.found, gap.physical_offset) for gap in writer.gaps] == [
+        (5, 7, 200),
+        (7, 20, 500),
+    ]
+    assert (writer.gap_count, writer.repeated, writer.entries) == (2, 1, 5)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of an index run: the old output or the new one is there, and a re-run goes on."""
+"""kill -9 in the middle of an index run: the old or the new output exists, and the next run continues."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _put(writer: LogWriter, count: int) -> None:
 
 
 def _put_more_and_check(spark: SparkSession, store: Path, out: Path) -> None:
-    """Nothing of the killed run is in the way of the next one."""
+    """No file of the killed run disturbs the next run."""
     writer = LogWriter(store, segment_bytes=8_192, consume_queue_bytes=400, now=1_700_001_000_000)
     _put(writer, 5)
     writer.finish()

@@ -1,4 +1,4 @@
-"""Outputs of jobs: published in one step, resumed, and never made over something else."""
+"""Outputs of jobs: published in one step, resumed, and never written over other files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCE = [{"location": "/store", "begin": 0, "end": 100}]
 
 
 class Killed(BaseException):
-    """What ends a process in the middle."""
+    """Ends a process in the middle."""
 
 
 def write(output: JobOutput, text: str) -> None:
@@ -40,7 +40,7 @@ def test_each_publication_is_a_generation_that_replaces_the_one_before(tmp_path:
         assert (manifest.generation, manifest.source, manifest.facts) == (number, SOURCE, {"found": text})
 
 
-def test_a_finished_step_is_not_done_again_and_an_unfinished_one_begins_anew(tmp_path: Path) -> None:
+def test_a_finished_step_is_not_repeated_and_an_unfinished_step_starts_again(tmp_path: Path) -> None:
     output = JobOutput(tmp_path / "out", "job", {})
     output.begin(SOURCE)
     assert output.step("first") is None
@@ -103,7 +103,7 @@ def test_a_discarded_run_that_is_killed_on_the_way_is_not_gone_on_with(
 def test_a_publication_that_is_cut_off_leaves_the_old_or_the_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, *, before: bool
 ) -> None:
-    """Killed before each change of the folder; the next run publishes what was ready."""
+    """A run is killed before each change of the folder; the next run publishes the finished steps."""
     out = tmp_path / "out"
     if before:
         publish(out, "old")

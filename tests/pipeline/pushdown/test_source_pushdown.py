@@ -1,4 +1,4 @@
-"""What is asked for by filters and options is found the same way as by reading everything, and for less."""
+"""Filters and options give the same rows as reading everything, and read less."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def random_filters(rng: random.Random, all_rows: Sequence[Row]) -> list[Filter]:
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Random stores; every second one with a key index."""
+    """Random stores; every second store has a key index."""
     folder = tmp_path_factory.mktemp("stores")
     made = []
     for seed in range(8):
@@ -109,7 +109,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def add_index(store: Path, slots: int = 7, entries: int = 28) -> None:
-    """What a broker with a key index would have beside the log; several small files."""
+    """Add the key index of a broker to the log, in several small files."""
     segments = {path.stat().st_size for path in (store / "commitlog").iterdir()}
     queues = {path.stat().st_size for path in (store / "consumequeue").glob("*/*/*")}
     config = StoreConfig(
@@ -141,7 +141,7 @@ def test_filters_find_what_reading_everything_finds(stores: list[Path], seed: in
     for _ in range(100 if full else 5):
         filters = random_filters(rng, everything)
         found = rows(store, columns=COLUMNS, filters=filters)
-        # Spark evaluates the filters once more; what is left out here is lost.
+        # Spark evaluates the filters again; a row that is omitted here is lost.
         assert [row for row in found if all(holds(row, one) for one in filters)] == [
             row for row in everything if all(holds(row, one) for one in filters)
         ], filters
@@ -208,21 +208,23 @@ def test_a_clock_set_back_within_the_slack_loses_nothing(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("fine_grain")
-def test_units_that_a_broker_numbered_anew_are_found_by_the_offsets_of_their_records(tmp_path: Path) -> None:
-    # docs/spec/store.md 4.6: a record is missing, and units built from the log are numbered without it.
+def test_renumbered_entries_are_found_by_the_offsets_of_their_records(
+    tmp_path: Path,
+) -> None:
+    # docs/spec/store.md 4.6: a record is missing, and entries built from the log are numbered without it.
     placed = write_log(
         tmp_path / "store",
         [plain(bytes(40_000), queue_offset=offset, topic=topic) for offset in (0, 2, 3, 4) for topic in "TU"],
         1 << 20,
     )
-    units = b"".join(
+    entries = b"".join(
         position.to_bytes(8, "big") + len(record).to_bytes(4, "big") + bytes(8)
         for position, record in placed[::2]
     )
     for topic in "TU":
         queue = tmp_path / "store" / "consumequeue" / topic / "0"
         queue.mkdir(parents=True)
-        (queue / f"{0:020d}").write_bytes(units.ljust(200, b"\0"))
+        (queue / f"{0:020d}").write_bytes(entries.ljust(200, b"\0"))
     found = rows(
         tmp_path / "store",
         columns=["queueOffset", "topic"],
@@ -262,18 +264,18 @@ def test_entries_that_a_live_broker_adds_after_the_header_was_read_hide_no_older
 
 
 def cover_only(store: Path, low: int, high: int) -> None:
-    """Let consume queues have units, and the key index entries, of records in [low, high) only."""
+    """Leave the consume queues and the key index only entries of records in [low, high)."""
     for path in (store / "consumequeue").glob("*/*/*"):
         data = path.read_bytes()
-        units = [data[at : at + 20] for at in range(0, len(data), 20)]
-        for number, unit in enumerate(units):
-            position, size = int.from_bytes(unit[:8], "big"), int.from_bytes(unit[8:12], "big")
+        entries = [data[at : at + 20] for at in range(0, len(data), 20)]
+        for number, entry in enumerate(entries):
+            position, size = int.from_bytes(entry[:8], "big"), int.from_bytes(entry[8:12], "big")
             if position >= high:
-                units[number] = bytes(20)
+                entries[number] = bytes(20)
             elif position < low and size:
-                # What a broker's recovery puts in front of the first unit it makes (docs/spec/store.md 9.6).
-                units[number] = bytes(8) + b"\x7f\xff\xff\xff" + bytes(8)
-        path.write_bytes(b"".join(units))
+                # Recovery writes this filler before the first entry (docs/spec/store.md 9.6).
+                entries[number] = bytes(8) + b"\x7f\xff\xff\xff" + bytes(8)
+        path.write_bytes(b"".join(entries))
     disk = OsDisk()
     (store / "index").mkdir(exist_ok=True)
     path = store / "index" / "20260101000000000"

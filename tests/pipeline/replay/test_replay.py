@@ -78,8 +78,8 @@ def test_a_view_of_a_queue_searches_as_the_broker_does(tmp_path: Path, full: boo
         times = sorted({message.store_timestamp for message in read_log(root)})
         asked = [0, times[0] - 1, *times, *(time + 1 for time in times), times[-1] + 10**9]
         segment = next((root / "commitlog").iterdir()).stat().st_size
-        unit_file = next(file for file in (root / "consumequeue").rglob("0" * 20)).stat().st_size
-        config = StoreConfig(mapped_file_size_commit_log=segment, mapped_file_size_consume_queue=unit_file)
+        cq_bytes = next(file for file in (root / "consumequeue").rglob("0" * 20)).stat().st_size
+        config = StoreConfig(mapped_file_size_commit_log=segment, mapped_file_size_consume_queue=cq_bytes)
         found = {
             (view.topic, view.queue_id): [
                 (find_target(Target(time), mode, view, log)) for mode in Mode for time in asked
@@ -223,7 +223,7 @@ def test_a_page_needs_nothing_but_itself_and_no_name_becomes_markup(early: Repla
         ({"to": ""}, "'' is not a time"),
     ],
 )
-def test_wrong_input_is_told_before_spark_starts(
+def test_wrong_input_is_reported_before_spark_starts(
     stores: list[Path], change: dict[str, str], complaint: str
 ) -> None:
     with pytest.raises(PipelineError) as raised:

@@ -1,4 +1,4 @@
-"""A plan against what a real reset of a real cluster then brings."""
+"""A plan compared with the deliveries after a real reset of a real cluster."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ POLL = 0.02
 
 
 class Inbox:
-    """Counts what comes, by queue."""
+    """Counts deliveries by queue."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, int]] = Counter()
@@ -61,7 +61,7 @@ class Inbox:
 
 
 async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
-    """Ask again and again: no event tells what another process's tables hold."""
+    """Query repeatedly: there is no event for the tables of another process."""
     while not await is_so():  # noqa: ASYNC110
         await asyncio.sleep(POLL)
 
@@ -83,7 +83,7 @@ async def all_consumed(admin: AdminClient) -> bool:
     try:
         stats = await admin.examine_consume_stats(GROUP, TOPIC)
     except ResponseError as error:
-        # The brokers made the retry topic just now; the name server hears of it a moment later.
+        # The brokers have just created the retry topic; they register it a moment later.
         if error.code != ResponseCode.TOPIC_NOT_EXIST:
             raise
         return False
@@ -99,7 +99,7 @@ async def all_consumed(admin: AdminClient) -> bool:
         pytest.param(Profile.V53, Mode.BOUNDARY, id="v53", marks=pytest.mark.chosen),
     ],
 )
-async def test_a_reset_redelivers_what_the_plan_said(
+async def test_a_reset_redelivers_the_planned_messages(
     spark: SparkSession, tmp_path: Path, profile: Profile, mode: Mode
 ) -> None:
     runtime = system_runtime(time_scale=SCALE)

@@ -1,4 +1,4 @@
-"""What a job sees of a store, live, stopped or killed: a prefix that stays. And what it refuses."""
+"""Snapshots of live, stopped and killed stores: a prefix that does not change; and refused stores."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def test_while_a_process_writes_a_prefix_is_read_and_after_its_kill_all_that_it_
             end = take_snapshot(root).end
             found = rows(root, columns=["physicalOffset", "storeSize", "queueOffset", "queueId", "crcOk"])
             assert all(row["crcOk"] for row in found)
-            # Every record up to an end that is at least what was there when reading began, without a gap.
+            # Every record without a gap, at least up to the end of the log when reading began.
             for number, row in enumerate(found):
                 assert (row["queueId"], row["queueOffset"]) == (number % 3, number // 3)
-            # Where a segment is full, what is left of it holds no record.
+            # The rest of a full segment has no record.
             read_to = found[-1]["physicalOffset"] + found[-1]["storeSize"]
             assert read_to >= end or (end % SEGMENT_BYTES == 0 and end - read_to < found[-1]["storeSize"] + 8)
-            units = rows(root, "consumequeue", columns=["queueOffset"])
-            assert len(units) >= len(found) - 3
+            entries = rows(root, "consumequeue", columns=["queueOffset"])
+            assert len(entries) >= len(found) - 3
             counts.append(len(found))
         assert counts == sorted(counts)
         assert counts[0] >= 500
@@ -242,7 +242,7 @@ def a_gap(root: Path) -> None:
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
-def test_what_is_no_store_that_can_be_read_is_one_clear_line(
+def test_an_unreadable_store_gives_one_clear_line(
     tmp_path: Path, make: Callable[[Path], None], line: str
 ) -> None:
     root = tmp_path / "store"
@@ -259,7 +259,7 @@ def test_a_store_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_a_store_that_may_not_be_read_is_one_clear_line() -> None:
-    """As another user where this one may read everything."""
+    """Run as another user if this user may read everything."""
     program = (
         "import os, sys\n"
         "from rewindmq.pipeline.errors import PipelineError\n"
@@ -289,7 +289,7 @@ def test_a_store_that_may_not_be_read_is_one_clear_line() -> None:
         (["a/store"], ["store"]),
     ],
 )
-def test_stores_are_called_by_what_tells_their_paths_apart(
+def test_stores_are_named_by_the_parts_of_their_paths_that_differ(
     tmp_path: Path, paths: list[str], labels: list[str]
 ) -> None:
     root = tmp_path / "x"

@@ -14,11 +14,11 @@ from rewindmq.pipeline.spark.interrupts import interruptible
 
 
 def interrupt() -> None:
-    # To this thread: sent to the process, it could reach another one, and be heard a moment later.
+    # Send it to this thread: sent to the process, it could reach another thread, and be handled later.
     signal.raise_signal(signal.SIGINT)
 
 
-def test_an_interrupt_ends_what_runs_and_the_handler_of_before_is_back() -> None:
+def test_an_interrupt_stops_the_jobs_and_the_previous_handler_is_restored() -> None:
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), interruptible():
         interrupt()

@@ -1,4 +1,4 @@
-"""Which Java Spark gets, and what is said when there is none: with real programs called java."""
+"""The Java for Spark, and the error without one; with real programs called java."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_version_is_read(version: int, tmp_path: Path) -> None:
     assert java_version(fake_java(tmp_path, version)) == version
 
 
-def test_a_program_that_tells_no_version_is_no_java(tmp_path: Path) -> None:
+def test_a_program_that_prints_no_version_is_not_java(tmp_path: Path) -> None:
     fake_program(tmp_path / "bin/java", "exit 3")
     assert java_version(tmp_path) is None
     assert java_version(tmp_path / "nowhere") is None
@@ -85,7 +85,7 @@ def test_without_a_java_one_line_says_what_was_found_and_what_to_install(
 
 
 def run_find_java(path: Path, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
-    """What the scripts do, with nothing but ``path`` to find programs in."""
+    """Run the scripts' function with only ``path`` as the search path."""
     script = f'. {SCRIPTS}/env.sh; PYTHON={python}; find_java; echo "JAVA_HOME=${{JAVA_HOME-unset}}"'
     return subprocess.run(
         ["/bin/bash", "-euc", script, "scripts/test"],
@@ -105,7 +105,7 @@ def test_the_scripts_find_java(tmp_path: Path) -> None:
 def machine_without_java(folder: Path, user: int) -> Path:
     """Programs of a machine whose ``apt-get`` knows only one of the packages; ``python`` looks for that."""
     fake_program(folder / "id", f"echo {user}")
-    # Without sudo's password nothing is asked and nothing is done.
+    # Without sudo's password the script neither prompts nor installs.
     fake_program(folder / "sudo", "exit 1")
     installs = f"case $* in *openjdk-21*) : >{folder}/installed;; *update*) ;; *) exit 100;; esac"
     fake_program(folder / "apt-get", installs)

@@ -1,4 +1,4 @@
-"""What is shown while a job runs."""
+"""The progress display of a job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Info(NamedTuple):
 
 
 class Tracker:
-    """What Spark's status tracker says, one answer after the other."""
+    """A status tracker of Spark with a sequence of states."""
 
     def __init__(self) -> None:
         self.stages: dict[int, Info] = {}

@@ -1,4 +1,4 @@
-"""Spark sessions: what they are set to, what is said without one, and that nothing of them stays."""
+"""Spark sessions: settings, errors, and no remaining files or processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verification of stores: intact ones give no finding, and each deliberate fault is found and named."""
+"""Verification of stores: intact stores give no finding, and each deliberate fault is reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TOPIC = "Orders"
-UNIT = struct.Struct(">qiq")
+QUEUE_ENTRY = struct.Struct(">qiq")
 SLOTS, ENTRIES = 128, 512
 BODY_AT = 88
 
@@ -51,7 +51,7 @@ def intact_store(root: Path) -> None:
 
 
 def write_index(root: Path, slot_count: int = SLOTS, capacity: int = ENTRIES, *, tags: bool = False) -> None:
-    """One index file with so few slots that chains are long.
+    """Write one index file with few slots, so that chains are long.
 
     Args:
         tags: index tags, too, as 5.5.0 does.
@@ -84,15 +84,15 @@ def poke(path: Path, at: int, data: bytes) -> None:
         file.write(data)
 
 
-def unit_file(root: Path, number: int, queue: str = f"{TOPIC}/0") -> tuple[Path, int]:
-    """The file of a unit, and where in it."""
+def queue_entry_file(root: Path, number: int, queue: str = f"{TOPIC}/0") -> tuple[Path, int]:
+    """The file of an entry, and where in it."""
     base = number * 20 // 400 * 400
     return root / "consumequeue" / queue / f"{base:020d}", number * 20 - base
 
 
-def read_unit(root: Path, number: int, queue: str = f"{TOPIC}/0") -> tuple[int, int, int]:
-    path, at = unit_file(root, number, queue)
-    return UNIT.unpack_from(path.read_bytes(), at)
+def read_queue_entry(root: Path, number: int, queue: str = f"{TOPIC}/0") -> tuple[int, int, int]:
+    path, at = queue_entry_file(root, number, queue)
+    return QUEUE_ENTRY.unpack_from(path.read_bytes(), at)
 
 
 def record_file(root: Path, position: int) -> tuple[Path, int]:
@@ -101,67 +101,67 @@ def record_file(root: Path, position: int) -> tuple[Path, int]:
 
 
 def flip_body(root: Path) -> None:
-    position = read_unit(root, 5)[0]
+    position = read_queue_entry(root, 5)[0]
     path, at = record_file(root, position)
     poke(path, at + BODY_AT, b"\xff")
 
 
-def drop_unit(root: Path) -> None:
-    path, at = unit_file(root, 7)
+def drop_queue_entry(root: Path) -> None:
+    path, at = queue_entry_file(root, 7)
     poke(path, at, bytes(20))
 
 
-def drop_last_units(root: Path) -> None:
-    """As if the queue had never had them, while other queues go on."""
+def drop_last_queue_entries(root: Path) -> None:
+    """Remove the last entries of one queue, while other queues continue."""
     for number in range(46, 56):
-        path, at = unit_file(root, number)
+        path, at = queue_entry_file(root, number)
         if path.exists():
             poke(path, at, bytes(20))
 
 
 def wrong_tag(root: Path) -> None:
-    position, size, code = read_unit(root, 4)
-    path, at = unit_file(root, 4)
-    poke(path, at, UNIT.pack(position, size, code + 1))
+    position, size, code = read_queue_entry(root, 4)
+    path, at = queue_entry_file(root, 4)
+    poke(path, at, QUEUE_ENTRY.pack(position, size, code + 1))
 
 
 def wrong_size(root: Path) -> None:
-    position, size, code = read_unit(root, 4)
-    path, at = unit_file(root, 4)
-    poke(path, at, UNIT.pack(position, size - 1, code))
+    position, size, code = read_queue_entry(root, 4)
+    path, at = queue_entry_file(root, 4)
+    poke(path, at, QUEUE_ENTRY.pack(position, size - 1, code))
 
 
-def swap_units(root: Path) -> None:
-    first, second = read_unit(root, 2), read_unit(root, 3)
-    for number, unit in ((2, second), (3, first)):
-        path, at = unit_file(root, number)
-        poke(path, at, UNIT.pack(*unit))
+def swap_queue_entries(root: Path) -> None:
+    first, second = read_queue_entry(root, 2), read_queue_entry(root, 3)
+    for number, queue_entry in ((2, second), (3, first)):
+        path, at = queue_entry_file(root, number)
+        poke(path, at, QUEUE_ENTRY.pack(*queue_entry))
 
 
-def unit_into_nowhere(root: Path) -> None:
-    position, size, code = read_unit(root, 4)
-    path, at = unit_file(root, 4)
-    poke(path, at, UNIT.pack(position + 1, size, code))
+def queue_entry_into_nowhere(root: Path) -> None:
+    position, size, code = read_queue_entry(root, 4)
+    path, at = queue_entry_file(root, 4)
+    poke(path, at, QUEUE_ENTRY.pack(position + 1, size, code))
 
 
-def unit_of_another_queue(root: Path) -> None:
-    path, at = unit_file(root, 4)
-    poke(path, at, UNIT.pack(*read_unit(root, 4, f"{TOPIC}/1")))
+def queue_entry_of_another_queue(root: Path) -> None:
+    path, at = queue_entry_file(root, 4)
+    poke(path, at, QUEUE_ENTRY.pack(*read_queue_entry(root, 4, f"{TOPIC}/1")))
 
 
 def wrong_delivery_time(root: Path) -> None:
-    position, size, code = read_unit(root, 1, "SCHEDULE_TOPIC_XXXX/1")
-    path, at = unit_file(root, 1, "SCHEDULE_TOPIC_XXXX/1")
-    poke(path, at, UNIT.pack(position, size, code - 1))
+    position, size, code = read_queue_entry(root, 1, "SCHEDULE_TOPIC_XXXX/1")
+    path, at = queue_entry_file(root, 1, "SCHEDULE_TOPIC_XXXX/1")
+    poke(path, at, QUEUE_ENTRY.pack(position, size, code - 1))
 
 
 def break_record(root: Path) -> None:
-    path, at = record_file(root, read_unit(root, 5)[0])
+    path, at = record_file(root, read_queue_entry(root, 5)[0])
     poke(path, at + 4, b"none")
 
 
 def clock_steps_back(root: Path) -> None:
-    path, at = record_file(root, read_unit(root, 5)[0])
+    path, at = record_file(root, read_queue_entry(root, 5)[0])
     poke(path, at + 56, struct.pack(">q", 1_600_000_000_000))
 
 
@@ -172,7 +172,7 @@ def entry_at(root: Path, number: int) -> tuple[Path, int]:
 def wrong_entry_position(root: Path) -> None:
     path, at = entry_at(root, 9)
     hashed, _, diff, previous = ENTRY.unpack_from(path.read_bytes(), at)
-    poke(path, at, ENTRY.pack(hashed, read_unit(root, 40)[0], diff, previous))
+    poke(path, at, ENTRY.pack(hashed, read_queue_entry(root, 40)[0], diff, previous))
 
 
 def entry_into_nowhere(root: Path) -> None:
@@ -235,14 +235,14 @@ def tear(root: Path) -> None:
 # A fault, the check that finds it, and an example's beginning.
 FAULTS: list[tuple[Callable[[Path], None], str, str]] = [
     (flip_body, "body CRC", "record at "),
-    (drop_unit, "queue without holes", "Orders/0 entry 7 is empty"),
-    (drop_last_units, "record has a queue entry", "record at "),
+    (drop_queue_entry, "queue without holes", "Orders/0 entry 7 is empty"),
+    (drop_last_queue_entries, "record has a queue entry", "record at "),
     (wrong_tag, "queue entry tagsCode", "Orders/0 entry 4 has tagsCode 2598920"),
     (wrong_size, "queue entry size", "Orders/0 entry 4 has size "),
-    (swap_units, "queue entry order", "Orders/0 entry 3: "),
-    (swap_units, "queue entry place", "Orders/0 entry 3 points to "),
-    (unit_into_nowhere, "queue entry has a record", "Orders/0 entry 4 points to "),
-    (unit_of_another_queue, "queue entry place", "Orders/0 entry 4 points to "),
+    (swap_queue_entries, "queue entry order", "Orders/0 entry 3: "),
+    (swap_queue_entries, "queue entry place", "Orders/0 entry 3 points to "),
+    (queue_entry_into_nowhere, "queue entry has a record", "Orders/0 entry 4 points to "),
+    (queue_entry_of_another_queue, "queue entry place", "Orders/0 entry 4 points to "),
     (wrong_delivery_time, "delivery time", "SCHEDULE_TOPIC_XXXX/1 entry 1 has tagsCode "),
     (break_record, "log without holes", ""),
     (break_record, "queue entry has a record", "Orders/0 entry 5 points to "),

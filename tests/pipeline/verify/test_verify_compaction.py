@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rewindmq.broker.store.layout.compaction import UNIT
+from rewindmq.broker.store.layout.compaction import ENTRY
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format, Scope
 from rewindmq.pipeline.errors import PipelineError
@@ -34,7 +34,7 @@ LAYOUT = CompactOptions(
 
 
 def write_store(root: Path) -> None:
-    """Keys 0 to 9 many times over in records of one size, tombstones within and behind their grace."""
+    """Keys 0 to 9 many times, in records of one size, with tombstones within and after their grace."""
     writer = LogWriter(root, segment_bytes=65_536, consume_queue_bytes=6_000)
     for number in range(60):
         writer.now += 300
@@ -63,7 +63,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 def log_files(out: Path, queue: str = f"{TOPIC}/0") -> list[Path]:
-    """Of a fresh store, or of one queue of a compaction store."""
+    """Return the records of a new store, or of one queue of a compaction store."""
     fresh = out / "generation-1" / "commitlog"
     folder = fresh if fresh.exists() else out / "generation-1" / "compaction" / "compactionLog" / queue
     return sorted(folder.iterdir())
@@ -108,7 +108,7 @@ def change_property(record: bytearray) -> None:
 
 
 def rename(record: bytearray) -> None:
-    """A message that was never sent, in the place of one that was."""
+    """Replace a message by one that was never sent."""
     record[QUEUE_OFFSET_AT : QUEUE_OFFSET_AT + 8] = (4_711).to_bytes(8, "big")
 
 
@@ -131,7 +131,7 @@ def from_log(out: Path, offset: int) -> Callable[[bytearray], None]:
 
 
 def swap(out: Path, first: int, second: int) -> None:
-    """Two records of one size in queue 1 change places, and say so."""
+    """Exchange two records of one size in queue 1, including their positions."""
     found: dict[int, bytes] = {}
 
     def note(offset: int) -> Callable[[bytearray], None]:
@@ -152,11 +152,11 @@ def swap(out: Path, first: int, second: int) -> None:
     patch(out, 9_999, to(first, second), 1)
 
 
-def wrong_unit(out: Path) -> None:
+def wrong_entry(out: Path) -> None:
     path = min((out / "generation-1" / "compaction" / "compactionCq" / TOPIC / "1").iterdir())
-    fields = list(UNIT.unpack_from(path.read_bytes(), UNIT.size))
+    fields = list(ENTRY.unpack_from(path.read_bytes(), ENTRY.size))
     fields[1] += 1
-    poke(path, UNIT.size, UNIT.pack(*fields))
+    poke(path, ENTRY.size, ENTRY.pack(*fields))
 
 
 def wrong_offset(out: Path, by: int) -> None:
@@ -170,19 +170,19 @@ def spoil_layout(out: Path) -> None:
     """Every fault that a compaction store can have, each at another message."""
     # Superseded by offset 55, which goes.
     patch(out, 55, from_log(out, 5))
-    # Two tombstones within their grace go: for a superseded one, and for one behind its grace.
+    # Remove two tombstones within their grace: for a superseded message, and for a tombstone after its grace.
     patch(out, 61, from_log(out, 3))
     patch(out, 62, from_log(out, 60))
     patch(out, 56, change_body)
     patch(out, 57, change_property)
     patch(out, 58, rename)
     swap(out, 20, 21)
-    wrong_unit(out)
+    wrong_entry(out)
     wrong_offset(out, 1)
 
 
 def spoil_store(out: Path) -> None:
-    """The same for a fresh store, where the offset map tells who is who."""
+    """The same for a new store, where the offset map gives the original of each message."""
     patch(out, 0, change_body)
     patch(out, 1, change_property)
     patch(out, 2, rename)

@@ -43,10 +43,10 @@ def poke(path: Path, at: int, data: bytes) -> None:
 def spoil(out: Path) -> None:
     """A fault in each part of the output."""
     folder = out / "generation-1"
-    units = folder / "consumequeue" / "Orders" / "0" / ("0" * 20)
-    position, size, code = struct.unpack_from(">qiq", units.read_bytes(), 20)
-    poke(units, 20, struct.pack(">qiq", position, size + 1, code + 1))
-    poke(units, 60, bytes(20))
+    entries = folder / "consumequeue" / "Orders" / "0" / ("0" * 20)
+    position, size, code = struct.unpack_from(">qiq", entries.read_bytes(), 20)
+    poke(entries, 20, struct.pack(">qiq", position, size + 1, code + 1))
+    poke(entries, 60, bytes(20))
     poke(folder / "timeindex" / "Orders" / "1" / ("0" * 20), 8, struct.pack(">q", 4_711))
     index = min((folder / "index").iterdir())
     entry = 40 + 256 * 4 + 3 * 20

@@ -1,4 +1,4 @@
-"""What a typed body lost, or made up, of the JSON it was decoded from."""
+"""Compares a typed body with the JSON from which it was decoded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 
 def differences(body_type: type, before: Any, after: Any) -> Iterator[str]:
-    """Each difference as ``Class.member``, with the values where both have the member.
+    """Yield each difference as ``Class.field``, with the values if both have the field.
 
     Not counted: null for absent, a member that is written at its default, order in sets, another name under
     which some release sends a member.

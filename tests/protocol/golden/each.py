@@ -11,7 +11,7 @@ from tests.protocol.golden.frames import GoldenFrame
 
 
 def each(frames: Iterable[GoldenFrame]) -> Callable[[Callable[[GoldenFrame], None]], Callable[..., None]]:
-    """Try every frame; one test for those of a request code, which is what keeps thousands of checks fast."""
+    """Check every frame; all frames of a request code share one test, so thousands of checks stay fast."""
     by_code: dict[int, list[GoldenFrame]] = defaultdict(list)
     for frame in frames:
         by_code[frame.code].append(frame)

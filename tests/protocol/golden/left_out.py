@@ -1,4 +1,4 @@
-"""What typed headers and bodies leave out of real peers' frames, and what no frame shows; and why."""
+"""Fields of real frames that typed headers and bodies omit, and fields that no frame has; with reasons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNTYPED_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
 _STATIC: Final = "5.x's static topics"
 _POP: Final = "5.x's pop consumption"
 _GROUPS: Final = "5.x's settings of a group, for consumption by pop and proxy"
-# Members that this project's typed bodies leave out.
+# Fields that this project's typed bodies omit.
 UNTYPED_MEMBERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "BrokerData.enableActingMaster": "5.x's slaves that stand in for a master",
@@ -53,7 +53,7 @@ UNTYPED_MEMBERS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-# What no real peer can be made to send, or none in this codec; each with the reason.
+# Requests that no real peer can be made to send, or not in this serialization type; each with the reason.
 V42: Final = "the shape that 4.2.0's name server writes; frames are recorded from newer releases"
 OWN: Final = "this project's own"
 NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(

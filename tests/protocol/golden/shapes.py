@@ -1,4 +1,4 @@
-"""What stands in the header and the body of each request and its answer, as this project types it."""
+"""Types of the header and the body of each request and its response."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Raw(Enum):
 
 
 class Half(NamedTuple):
-    """A request or an answer. ``header`` None: no ext fields of its own; ``body`` None: no body."""
+    """A request or a response. ``header`` None: no ext fields of its own; ``body`` None: no body."""
 
     header: type[CommandHeader] | None = None
     body: type[RemotingBody] | Raw | None = None
@@ -186,14 +186,14 @@ SHAPES: Final[Mapping[int, Shape]] = MappingProxyType(
         361: _PULL,
     }
 )
-# Response codes other than 0 that come with the fields of the answer, by request code.
+# Response codes other than 0 whose responses have ext fields, by request code.
 ANSWERS_WITH_FIELDS: Final[Mapping[int, frozenset[int]]] = MappingProxyType(
     {11: frozenset((19, 20, 21)), 361: frozenset((19, 20, 21)), 12: frozenset((22,))}
 )
 
 
 def half_of(frame: GoldenFrame) -> Half:
-    """What the frame should hold."""
+    """Return the types that the frame should have."""
     if frame.code not in SHAPES:
         return Half()
     shape = SHAPES[frame.code]

@@ -18,7 +18,7 @@ OnClose = Callable[[Connection, CloseReason], None]
 
 
 class RawPeer:
-    """A peer on a plain stream: says exactly the bytes it is told to."""
+    """A peer on a plain stream: sends exactly the bytes that the test passes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -27,7 +27,7 @@ class RawPeer:
         self._received: list[RemotingCommand] = []
 
     def send(self, *commands: RemotingCommand, serialize_type: SerializeType = SerializeType.MSGPACK) -> None:
-        """All commands in one write."""
+        """Send all commands in one write."""
         self.writer.write(b"".join(encode_frame(command, serialize_type) for command in commands))
 
     async def receive(self) -> RemotingCommand:
@@ -114,7 +114,7 @@ class Stage:
 
     @staticmethod
     async def eventually(condition: Callable[[], bool]) -> None:
-        """Wait until ``condition`` holds, for what no event tells of; fails after a minute."""
+        """Wait until ``condition`` is true, where there is no event to wait for; fail after a minute."""
         async with asyncio.timeout(60):
             while not condition():  # noqa: ASYNC110
                 await asyncio.sleep(0.001)

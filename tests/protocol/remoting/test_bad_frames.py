@@ -1,4 +1,4 @@
-"""Bytes that are no frame cost their sender its connection, and nobody else anything.
+"""Invalid bytes close the sender's connection and affect no other connection.
 
 Specification: docs/spec/protocol.md 1.1.
 """
@@ -60,7 +60,7 @@ async def test_garbage_closes_its_own_connection_only(
     assert "\n" not in warnings[0]
 
 
-async def test_a_tls_client_is_told_in_the_log_what_to_do(
+async def test_a_tls_connection_is_closed_with_advice_in_the_log(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = await stage.server({ECHO: echo})

@@ -29,7 +29,7 @@ sys.exit(run_work(work, ProcessOptions()))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_call_that_blocks_for_ever_keeps_no_process_from_ending(number: signal.Signals) -> None:
+def test_a_call_that_blocks_for_ever_does_not_keep_the_process_alive(number: signal.Signals) -> None:
     command = [sys.executable, "-c", PROGRAM]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

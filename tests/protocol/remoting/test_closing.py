@@ -23,7 +23,7 @@ def echo(connection: Connection, request: RemotingCommand) -> RemotingCommand:
 
 
 class Gate:
-    """A handler that answers when the test says so."""
+    """A handler that responds when the test sets its event."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()

@@ -23,7 +23,7 @@ from tests.protocol.remoting.remoting_stage import RawPeer, Stage
 
 PULL, ECHO = 11, 10
 REPLY = bytes(256 << 10)
-REQUESTS = 400  # 100 MiB of answers: more than any kernel buffers for a socket
+REQUESTS = 400  # 100 MiB of responses: more than any kernel buffers for a socket
 
 
 def pulling_handler(handled: list[int]) -> Handler:
@@ -38,7 +38,7 @@ def test_requests_of_a_peer_that_does_not_read_wait_under_virtual_time(world: Wo
     handled: list[int] = []
 
     class Deaf(asyncio.Protocol):
-        """Asks a lot at once, reads nothing until told to."""
+        """Sends many requests at once, and reads nothing until the test says so."""
 
         def __init__(self) -> None:
             self.received = 0
@@ -64,7 +64,7 @@ def test_requests_of_a_peer_that_does_not_read_wait_under_virtual_time(world: Wo
         await runtime.network.connect(lambda: peer, "server", 10911)
         assert peer.transport is not None
         await world.sleep(60)
-        # One read brought them all, yet only what fits below the mark (and the one that broke it) was done.
+        # One read had all requests, but only those below the mark, and the one that exceeded it, ran.
         assert 0 < len(handled) <= MAX_WRITE_BYTES // len(REPLY) + 1
         peer.transport.resume_reading()
         await world.sleep(60)
@@ -117,7 +117,7 @@ async def connections_of(server: RemotingServer) -> Collection[Connection]:
 
 
 class DeafServer:
-    """Accepts, answers one request, reads nothing more until the test is over."""
+    """Accepts, responds to one request, and reads nothing more until the test is over."""
 
     def __init__(self) -> None:
         self.over = asyncio.Event()
@@ -149,7 +149,7 @@ async def test_a_oneway_request_waits_for_room_and_gives_up_in_time(stage: Stage
 
     with pytest.raises(TooManyRequestsError, match="did not read"):
         await send_many()
-    # What was accepted and is not sent yet keeps its permit.
+    # A request that was accepted and not yet sent keeps its permit.
     assert client.permits.free < 65_535
     waiting = asyncio.ensure_future(connection.drain(60.0))
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""How a caller gets its answer, or learns that there will be none."""
+"""A caller gets its response, or the error that there will be none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def echo(connection: Connection, request: RemotingCommand) -> RemotingCommand:
 
 
 def hold(connection: Connection, request: RemotingCommand) -> None:
-    """Never answered."""
+    """Never responds."""
 
 
 async def test_answers_find_their_requests(stage: Stage) -> None:
@@ -44,7 +44,7 @@ async def test_answers_find_their_requests(stage: Stage) -> None:
     client, address = stage.client(), f"{server.host}:{server.port}"
     bodies = [b"%d" % n for n in range(100)]
     first = await asyncio.gather(*(client.invoke(address, RemotingCommand(ECHO, body=b)) for b in bodies))
-    # Now that the connection is there, without a task in between.
+    # The connection exists now, so no task runs in between.
     again = await asyncio.gather(*(client.invoke(address, RemotingCommand(ECHO, body=b)) for b in bodies))
     assert [answer.body for answer in first] == [answer.body for answer in again] == bodies
     assert len(server.connections) == len(client.connections) == 1
@@ -72,9 +72,7 @@ async def test_connection_loss_fails_all_pending_requests_at_once(stage: Stage) 
     assert str(results[0]).startswith(f"connection to {address} lost: ")
 
 
-async def test_a_late_answer_is_dropped_and_hurts_nobody(
-    stage: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_late_response_is_ignored(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     async def talk(peer: RawPeer) -> None:
         peer.answer(await peer.receive())
         late = await peer.receive()
@@ -85,7 +83,7 @@ async def test_a_late_answer_is_dropped_and_hurts_nobody(
 
     address = await stage.raw_server(talk)
     client = stage.client()
-    # Once it is connected only the answer can be late.
+    # After the connection is made, only the response can be late.
     await client.invoke(address, RemotingCommand(ECHO))
     with pytest.raises(RequestTimeoutError, match=f"no answer from {address} within .* ms"):
         await client.invoke(address, RemotingCommand(ECHO), timeout=0.05)
@@ -167,7 +165,7 @@ async def test_oneway_permits_are_handed_on_in_order_and_bounded() -> None:
     assert (order, permits.free) == (["first", "last"], 0)
 
 
-async def test_a_permit_given_to_somebody_cancelled_is_not_lost() -> None:
+async def test_a_permit_given_to_a_cancelled_request_is_not_lost() -> None:
     permits = OnewayPermits(LoopTimers(), 0)
     waiter = asyncio.ensure_future(permits.acquire(60.0))
     await asyncio.sleep(0)
@@ -235,7 +233,7 @@ class BlackHole:
 
 
 class ResettingNetwork:
-    """A network whose connections are lost before whoever asked for them hears that they were made."""
+    """A network that loses connections before their requester learns that they were made."""
 
     async def connect(self, factory: Callable[[], asyncio.Protocol], *_: Any) -> Any:
         protocol = factory()

@@ -1,4 +1,4 @@
-"""Which codec a client speaks to an address it knows nothing about (docs/spec/protocol.md 2.4)."""
+"""The serialization type of a client at an unknown address (docs/spec/protocol.md 2.4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GREETING = 11
 
 
 class JavaPeer:
-    """Closes on msgpack without a word, answers the rest, as RocketMQ does."""
+    """Closes the connection at MSGPACK without a response, and responds to other types, as RocketMQ does."""
 
     def __init__(self) -> None:
         self.heard: list[SerializeType] = []
@@ -62,7 +62,7 @@ async def test_oneway_requests_wait_until_a_greeting_has_found_out(stage: Stage)
     assert java.understood == [GREETING, ECHO, ECHO, ECHO, ECHO]
 
 
-async def test_nobody_is_greeted_in_a_fixed_codec(stage: Stage) -> None:
+async def test_with_a_fixed_serialization_type_there_is_no_greeting(stage: Stage) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
     client = stage.client(serialize_type=SerializeType.ROCKETMQ, greeting=lambda: RemotingCommand(GREETING))
@@ -71,7 +71,7 @@ async def test_nobody_is_greeted_in_a_fixed_codec(stage: Stage) -> None:
     assert java.understood == [ECHO, ECHO]
 
 
-async def test_a_peer_that_does_not_answer_a_greeting_keeps_a_oneway_request_as_long_as_it_may(
+async def test_a_oneway_request_waits_for_an_unanswered_greeting_up_to_its_timeout(
     stage: Stage,
 ) -> None:
     async def say_nothing(peer: RawPeer) -> None:
@@ -84,7 +84,7 @@ async def test_a_peer_that_does_not_answer_a_greeting_keeps_a_oneway_request_as_
         await client.invoke_oneway(address, RemotingCommand(ECHO), 0.05)
 
 
-def test_a_oneway_request_waits_as_long_as_it_may_whoever_greeted(world: World) -> None:
+def test_a_oneway_request_waits_for_a_greeting_up_to_its_own_timeout(world: World) -> None:
     heard: list[int] = []
 
     def answer_the_second(connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
@@ -112,7 +112,7 @@ def test_a_oneway_request_waits_as_long_as_it_may_whoever_greeted(world: World) 
     world.run(main())
 
 
-async def test_a_greeting_that_nobody_waits_for_any_longer_fails_in_silence(
+async def test_a_greeting_without_a_waiting_request_fails_silently(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     greeted = asyncio.Event()
@@ -145,7 +145,9 @@ async def test_without_a_greeting_a_oneway_request_is_enough_to_find_out(stage: 
 
 
 @pytest.mark.parametrize("serialize_type", list(SerializeType))
-async def test_a_fixed_codec_is_kept(stage: Stage, serialize_type: SerializeType) -> None:
+async def test_a_fixed_serialization_type_does_not_change(
+    stage: Stage, serialize_type: SerializeType
+) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
     client = stage.client(serialize_type=serialize_type)

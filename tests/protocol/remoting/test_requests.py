@@ -1,4 +1,4 @@
-"""How a server answers: order, codec, errors, limits."""
+"""Responses of a server: order, serialization type, errors, limits."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_a_suspended_request_holds_nothing_back_and_answers_come_in_any_or
 
 
 @pytest.mark.parametrize("serialize_type", list(SerializeType))
-async def test_unknown_code_is_answered_3_in_the_codec_of_the_request(
+async def test_an_unknown_code_returns_3_in_the_serialization_type_of_the_request(
     stage: Stage, serialize_type: SerializeType
 ) -> None:
     peer = await stage.raw(await stage.server({}))
@@ -111,7 +111,7 @@ async def test_unknown_code_is_answered_3_in_the_codec_of_the_request(
         (CANCELLED, (ResponseCode.SYSTEM_ERROR, "CancelledError: ")),
     ],
 )
-async def test_a_handler_that_fails_is_answered_with_code_and_remark(
+async def test_a_handler_that_fails_gives_a_response_with_code_and_remark(
     stage: Stage, serialize_type: SerializeType, code: int, expected: tuple[int, str]
 ) -> None:
     peer = await stage.raw(await stage.server(HANDLERS))
@@ -143,7 +143,7 @@ async def test_a_oneway_request_is_never_answered_whatever_happens(stage: Stage)
     peer.send(*(RemotingCommand(code, opaque=code, flag=FLAG_ONEWAY) for code in codes))
     peer.send(RemotingCommand(RELEASE, opaque=1))
     assert (await peer.receive()).opaque == 1
-    # Tasks started before this one have answered by now, had they answered at all.
+    # Tasks that started before this one would have responded by now.
     peer.send(RemotingCommand(LATER, opaque=2))
     assert (await peer.receive()).opaque == 2
 
@@ -156,7 +156,7 @@ async def test_a_oneway_request_is_never_answered_whatever_happens(stage: Stage)
         (1, {"acceptStandardJsonOnly": "true"}, b'{"0":"h:1"}'),
     ],
 )
-async def test_strict_json_is_for_those_who_announce_it(
+async def test_strict_json_is_for_requesters_that_announce_it(
     stage: Stage, version: int, ext: dict[str, str] | None, broker_ids: bytes
 ) -> None:
     broker = BrokerData(cluster="C", broker_name="b", broker_addrs={0: "h:1"})
@@ -180,7 +180,7 @@ async def test_an_answer_too_large_for_a_frame_becomes_code_1(stage: Stage) -> N
     assert (answer.remark or "").startswith("FrameError: frame of 16777")
 
 
-async def test_requests_beyond_the_limit_in_progress_are_answered_busy(stage: Stage) -> None:
+async def test_requests_beyond_the_limit_return_system_busy(stage: Stage) -> None:
     held = Held()
     server = await stage.server({ECHO: echo, HOLD: held.hold})
     peer = await stage.raw(server)
@@ -196,7 +196,7 @@ async def test_requests_beyond_the_limit_in_progress_are_answered_busy(stage: St
 
 
 @pytest.mark.parametrize("serialize_type", list(SerializeType))
-async def test_a_server_calls_its_client_in_the_codec_of_the_latest_heartbeat(
+async def test_a_server_calls_its_client_in_the_serialization_type_of_the_latest_heartbeat(
     stage: Stage, serialize_type: SerializeType
 ) -> None:
     connections: list[Connection] = []

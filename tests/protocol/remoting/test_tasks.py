@@ -1,4 +1,4 @@
-"""Ending tasks: all are cancelled at once, and nobody's own cancellation is swallowed."""
+"""Ending tasks: all are cancelled at once, and the caller's own cancellation is not swallowed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def for_ever() -> None:
 
 
 async def stubborn(let_go: asyncio.Event) -> None:
-    """Goes on when it is cancelled."""
+    """Continues when it is cancelled."""
     while not let_go.is_set():
         try:
             await let_go.wait()
@@ -62,7 +62,7 @@ async def test_a_caller_that_is_cancelled_does_not_wait_for_a_stubborn_task() ->
     await tasks[0]
 
 
-async def test_a_failure_is_left_to_whoever_looks_at_the_task() -> None:
+async def test_a_failure_stays_in_the_task_for_its_caller() -> None:
     async def fail() -> None:
         try:
             await for_ever()

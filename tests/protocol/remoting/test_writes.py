@@ -1,4 +1,4 @@
-"""What belongs together leaves in one write."""
+"""Frames of one turn of the event loop are sent in one write."""
 
 from __future__ import annotations
 

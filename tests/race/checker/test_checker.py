@@ -726,7 +726,7 @@ def test_frames_of_processes_that_record_their_own_events_are_ignored() -> None:
     story = reset_of_strangers()
     story.pull_frames(0, 5, commit=OLD)
     assert lost(story.judge()) == {Loss.L1}
-    story.add("broker-a", Point.PULL_HELD, queue_id=0, offset=3)
+    story.add("broker-a", Point.PULL_SUSPENDED, queue_id=0, offset=3)
     assert lost(story.judge()) == set()
 
 
