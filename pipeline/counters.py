@@ -30,7 +30,7 @@ class Counters(NamedTuple):
 class CountingFiles:
     """ReadableFiles that count the bytes they read.
 
-    Implements only what a reader of stores needs. Pickles together with its count.
+    Implements only the methods that a reader of stores needs. A pickled copy has the count, too.
     """
 
     def __init__(self, files: ReadableFiles) -> None:

@@ -1,7 +1,7 @@
 """File access for drivers and workers: local disks, HDFS and object stores.
 
 Workers read ranges of log segments, which Spark's own readers do not offer. ``pyarrow.fs`` resolves the
-paths. All classes here pickle, because plans travel from the driver to workers.
+paths. Objects of all classes here can be pickled, because plans travel from the driver to workers.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def open_files(location: str | Path) -> tuple[Files, str]:
         return LocalFiles(), str(Path(parts.path if parts.scheme == "file" else text).absolute())
     if parts.password is not None:
         raise PipelineError(
-            f"the address of {parts.scheme}://...@{parts.hostname} holds a password, which outputs and"
-            " messages would repeat: pass it in the environment or in a configuration file of the file system"
+            f"the address of {parts.scheme}://...@{parts.hostname} contains a password, which outputs and"
+            " messages would repeat: pass it in the environment or in the file system's configuration instead"
         )
     import pyarrow as pa
     from pyarrow import fs

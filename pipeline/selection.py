@@ -33,11 +33,11 @@ class Range(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Conditions that a message must all meet; None and an unbounded range are no condition.
+    """Conditions that a message must all meet; None and an unbounded range set no condition.
 
     Attributes:
         topics: topic names, as stored.
-        keys: from each of these sets, the message has a key or its unique key.
+        keys: sets of keys; from each set, the message must have at least one as a key or as its unique key.
         unique_keys: the message's unique key is in this set.
         store_times: range of the store timestamp, ms.
     """

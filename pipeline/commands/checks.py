@@ -41,7 +41,7 @@ def require_topics(snapshots: Sequence[StoreSnapshot], topics: Iterable[str]) ->
     for snapshot in snapshots:
         known |= set(snapshot.config("topics.json").get("topicConfigTable", {}))
     for topic in topics:
-        # Without queues and configuration, only the log itself shows its topics.
+        # A store without queues and configuration does not list its topics: only reading the log finds them.
         if known and topic not in known:
             raise PipelineError(f"unknown topic {topic!r}; known: {', '.join(sorted(known))}")
 

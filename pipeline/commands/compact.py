@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tombstone-grace",
         default="0",
         metavar="DURATION",
-        help="keep a latest message without a body this long, as in 24h, 7d (default: 0)",
+        help="keep a tombstone (a key's latest message, without a body) until this old: 24h, 7d (default: 0)",
     )
     parser.add_argument(
         "--keyless",

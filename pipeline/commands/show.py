@@ -28,7 +28,7 @@ _TABLE_COLUMNS: Final[tuple[str, ...]] = (
 )  # fmt: skip
 # The column that --count reads: the shortest one of each view.
 _COUNTED_COLUMNS: Final[dict[str, tuple[str, ...]]] = {"messages": ("physicalOffset",)}
-# The data source's options that this command has too; "from" is not a Python name.
+# Options of the data source to attributes of the arguments; "from" is a Python keyword, so not an attribute.
 _FILTERS: Final = {"key": "key", "from": "begin", "to": "end", "index": "index"}
 # Number of rows that set the column widths of a table.
 _PAGE: Final = 1_000

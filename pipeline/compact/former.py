@@ -40,8 +40,8 @@ def load_files(files: Files, root: str) -> list[OutputFile]:
 def is_as_published(files: Files, root: str, file_bytes: int) -> bool:
     """Whether the log files of a generation are unchanged.
 
-    A broker that ran on them appended to or removed files. If the file system lets mtimes be set, the mtime
-    of each file, normally that of its newest message, shows this.
+    A broker that ran on them has appended to the files or removed some. On local disks the mtimes show it:
+    each must still be the one that the job set (``OutputFile.store_timestamp``).
     """
     if files.entry(offset_map_path(root)) is None:
         return False

@@ -191,8 +191,9 @@ class _Compaction:
             return afresh._replace(begin=before["end"], former=former, former_facts=facts)
         if snapshot.begin > before["begin"]:
             raise PipelineError(
-                f"{self.output.root} cannot be continued, {reason}; and the log of {snapshot.location} no"
-                " longer has the messages that it was made from; choose another output"
+                f"cannot continue {self.output.root}, {reason}; and cannot make it again, because the log"
+                f" of {snapshot.location} no longer has all messages that it was made from; choose another"
+                " output"
             )
         return afresh
 
@@ -207,7 +208,7 @@ class _Compaction:
             return "because the size of the source's segments changed"
         folder = self.output.published_folder() + self._folders[number]
         if not is_as_published(self.output.files, folder, shape.bytes):
-            return "because its files were changed, as by a broker that ran on them"
+            return "because its files have changed, for example by a broker that ran on them"
         return ""
 
     def _published_range(self, number: int) -> Mapping[str, Any]:

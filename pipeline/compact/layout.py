@@ -29,7 +29,7 @@ BATCH_ROWS: Final = 65_536
 _LAST_MS: Final = 253_402_300_799_999
 OFFSET_MAP: Final = "part-00000.parquet"
 
-# A generation's record of each of its messages; the next run continues from it.
+# The row that a generation keeps of each of its messages; the next run continues from these rows.
 OFFSET_MAP_SCHEMA: Final = pa.schema(
     [
         ("topic", pa.string()),
@@ -59,7 +59,7 @@ WHOLE_STORE: Final = Stream("", -1)
 
 
 def queue_folder(stream: Stream) -> str:
-    """Return the folder of a queue's log, below the output; the topic is a record's, and may be hostile.
+    """Return the folder of a queue's log, below the output; a record may state any text as its topic.
 
     Raises:
         PipelineError: topic or queue id would lead out of the output.
@@ -67,7 +67,7 @@ def queue_folder(stream: Stream) -> str:
     if not names_a_queue(stream.topic, stream.queue_id):
         raise PipelineError(
             f"the store has messages of queue {stream.queue_id} of topic {stream.topic!r}, which cannot be a"
-            " folder. Leave it out by naming the others with --topic (compaction format)"
+            " folder. Leave the topic out by naming the others with --topic (compaction format)"
         )
     return f"{stream.topic}/{stream.queue_id}"
 
@@ -78,7 +78,7 @@ class OutputFile(NamedTuple):
     Attributes:
         base: position of the file's first byte in its stream.
         first_row, rows: its messages, by their rows in the offset map.
-        end: position behind its last record.
+        end: position after its last record.
         store_timestamp: store time of its newest message, ms; also the mtime of the file.
         is_last: whether it is the last of its stream; the others end with a blank record.
         digest: digest of the messages and their places; equal digests mean equal bytes.

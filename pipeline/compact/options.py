@@ -87,7 +87,7 @@ class TopicCounts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Counts of one topic's messages; a run that continues an earlier one counts only what was new.
 
     Attributes:
-        read: records of the topic that were read, without those outside queues.
+        read: records of the topic that this run read and that belong to a queue.
         kept: messages in the output.
         superseded: messages with a newer message of the same key.
         tombstones_dropped, tombstones_kept: messages without a body that are the newest of their key.

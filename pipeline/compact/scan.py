@@ -1,7 +1,7 @@
 """The only pass over the log: a row for every message that may be kept or decides about others.
 
-The data source's views have no rows for half messages named by op records or for damage, and they cannot
-check CRCs without copying bodies. A compaction needs all of this in one read of the log.
+The data source's views do not have these rows: ``messages`` has none for damage and for half messages that op
+records name, and checks CRCs only by copying bodies. A compaction needs all of this in one read of the log.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SPLIT_BYTES: Final = 64 << 20
-# Value of "alone" for rows that share a group with others: they are only counted.
+# Value of "alone" for rows that are grouped by their other fields only.
 SHARED: Final = -1
 # Value of "origin" for a message whose bytes come from the source, not from the previous generation.
 FROM_SOURCE: Final = -1
 
 # "packed" is twice the record's size in bytes, plus one if the body is empty. "origin" is a position in the
-# previous generation. "alone" makes a row a group of its own.
+# previous generation. "alone" is one of the fields by which rows are grouped: a unique value keeps a row in a
+# group of its own.
 SCHEMA: Final = (
     "topic string, queueId int, kind int, key string, alone bigint, queueOffset bigint,"
     " physicalOffset bigint, packed bigint, storeTimestamp bigint, origin bigint"
@@ -236,7 +237,7 @@ def _damage_rows(damage: Sequence[Damage]) -> pa.RecordBatch:
 
 
 def _named_halves(ops: RecordBlock) -> pa.RecordBatch:
-    """Return rows for the named half messages: 4.x names one by queue offset, 5.x several with commas."""
+    """Return a row for each half message that op records name: one per record in 4.x, several in 5.x."""
     rows = []
     bodies = gather(ops.data, ops.body_at, ops.body_end).to_pylist()
     for body, queue_id in zip(bodies, ops.head["queue_id"].tolist(), strict=True):

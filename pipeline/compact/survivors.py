@@ -163,7 +163,7 @@ def _is_kept(options: CompactOptions, newest_store_timestamp: int) -> Column:
 def newest_of_queues(totals: Sequence[QueueTotals]) -> dict[tuple[str, int], int]:
     """Return the highest offset of a message with a key, for each compacted queue.
 
-    The compaction format keeps that message. Otherwise the queue's end would move back, behind groups that
+    The compaction format keeps that message. Otherwise the queue would end before the offsets of groups that
     have already consumed the message.
     """
     newest: dict[tuple[str, int], int] = {}

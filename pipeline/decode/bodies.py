@@ -25,7 +25,7 @@ _CODECS: Final = {COMPRESSION_LZ4: "lz4", COMPRESSION_ZSTD: "zstd"}
 
 
 def inflated_runs(bodies: pa.Array, sys_flags: npt.NDArray[np.int32]) -> Iterator[tuple[int, int, pa.Array]]:
-    """Yield stored bodies, decompressed, in runs: the first number, the one past the last, and the bodies.
+    """Yield decompressed bodies in runs: index of the first, index after the last, and the bodies.
 
     A run has at most about 32 MiB, or one body, because a few kilobytes may inflate to megabytes. A body is
     null if it does not inflate, or inflates to more than ``MAX_INFLATED_BODY_BYTES``.

@@ -103,7 +103,7 @@ def _transaction_state(columns: MessageColumns) -> pa.Array:
 
 def timestamps(values: Int64s) -> pa.Array:
     """Return times in ms as Spark's timestamps."""
-    # Python and Spark know no time after the year 9999: later clocks show its last moment.
+    # Python and Spark have no time after the year 9999: a later time becomes the last one that they have.
     return pa.array(np.clip(values, FIRST_MOMENT_MS, LAST_MOMENT_MS) * 1000).cast(_TIMESTAMP)
 
 

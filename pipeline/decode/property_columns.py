@@ -19,7 +19,8 @@ from rewindmq.pipeline.decode.record_block import Int64s
 
 _NAME_VALUE: Final = 1
 _PROPERTY: Final = 2
-# With codes below this, and under 2 to the 14th pairs in a text, sums of 1 << code fit into an int64.
+# 1 << code is summed over the pairs of a text. With codes below 48 and fewer than 2**14 pairs, the sum fits
+# into an int64.
 _CODE_LIMIT: Final = 48
 
 
@@ -48,7 +49,7 @@ class PropertyColumns:
     def __init__(self, data: Any, starts: Int64s, ends: Int64s) -> None:
         """Take text i from ``data[starts[i]:ends[i]]``; ``starts[i]`` is at least 1."""
         self._count = len(starts)
-        # The byte before each text is included and overwritten with the separator before its first piece.
+        # The byte before each text is overwritten with a separator, so that a separator precedes every piece.
         _, offsets, gathered = gather(data, starts - 1, ends).buffers()
         self._octets = np.empty(0, np.uint8)
         self._heads: npt.NDArray[np.int32] = np.empty(0, np.int32)
@@ -63,11 +64,11 @@ class PropertyColumns:
         octets = self._octets
         places = np.flatnonzero((octets == _NAME_VALUE) | (octets == _PROPERTY))
         begins = np.flatnonzero(octets[places] == _PROPERTY)
-        # The byte after the last piece ends it.
+        # The end of the data ends the last piece.
         places = np.append(places, len(octets))
         starts = places[begins] + 1
         ends = places[np.append(begins[1:], len(places) - 1)] if len(begins) else places[:0]
-        # The first separator of either kind after a piece's start; unless it is 0x01, the piece has no value.
+        # The first separator of either kind after a piece's start. If it is not 0x01, the piece has no value.
         middle = places[begins + 1]
         kept = (middle > starts) & (middle + 1 < ends)
         counts = np.concatenate(([0], np.cumsum(kept)))
@@ -111,7 +112,7 @@ class PropertyColumns:
         pairs = self._pairs
         found = self._named(name.encode())
         where = np.full(self._count, -1, np.int64)
-        # Of several values for one name, the last assignment stays.
+        # numpy keeps the last assignment to an index: the last of several values of one name.
         where[np.searchsorted(pairs.bounds, found, side="right") - 1] = np.arange(len(found))
         values = texts(gather(self._octets, pairs.middle[found] + 1, pairs.ends[found]))
         return values.take(pa.array(where, mask=where < 0))

@@ -184,7 +184,8 @@ class RecordBlock:
     def intact(self) -> Bools:
         """Whether each record states its own log position and lengths that add up; CRCs are not checked."""
         good: Bools = self.head["physical_offset"] == self.base + self.at
-        # A length is used only if the lengths before it are valid; else reading would leave the buffer.
+        # A length is used only if the lengths before it are valid; otherwise it would be read outside the
+        # buffer.
         good = good & (self.body_at <= self.end)
         body = self.tail_lengths(good)
         topic_at = self.body_at + body + np.where(self.head["magic"] == MAGIC_V2, 2, 1)

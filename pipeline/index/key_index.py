@@ -47,7 +47,7 @@ _LAST_MS: Final = 253_402_300_799_999
 
 
 class EntryRun(NamedTuple):
-    """Entries that the scan wrote to one file: ``entries`` of them, after the ``first`` that are skipped."""
+    """A part of a file of entries that the scan wrote: ``entries`` of them, from index ``first`` on."""
 
     path: str
     first: int
@@ -60,7 +60,7 @@ class IndexFilePlan(NamedTuple):
     Attributes:
         previous: path of the unfinished file that this one continues.
         end_before: endTimestamp of the file before, ms; 0 if there is none. A broker copies it to a new
-            file's header and counts the seconds of the first entry from it.
+            file's header, and computes the timeDiff of the first entry from it.
     """
 
     files: Files
@@ -247,7 +247,7 @@ class _FileWriter:
 
 
 def _seconds(times: npt.NDArray[np.int64], begin: int) -> npt.NDArray[np.int64]:
-    """As ``broker.store.layout.index.time_diff``."""
+    """Return the timeDiff of entries, as ``broker.store.layout.index.time_diff`` computes it."""
     if begin <= 0:
         return np.zeros(len(times), np.int64)
     seconds: npt.NDArray[np.int64] = np.clip((times.astype(np.int64) - begin) // 1000, 0, _INT32_MAX)

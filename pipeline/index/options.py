@@ -16,7 +16,7 @@ _INT32_MAX: Final = 0x7FFF_FFFF
 
 
 class IndexOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of an index; set them as the broker that will load the index is configured.
+    """Options of an index; they must match the configuration of the broker that will load the index.
 
     Attributes:
         max_hash_slot_num, max_index_num: slots and entries of an index file.
@@ -56,7 +56,7 @@ class QueueGap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A place where the queue offsets that a queue's records state are not consecutive.
 
     Attributes:
-        expected: the entry's number: a broker that rebuilds the queue gives it the same one.
+        expected: number of the entry, here and at a broker that rebuilds the queue.
         found: queue offset that the record states.
     """
 

@@ -31,7 +31,7 @@ class Gap(NamedTuple):
 
     Attributes:
         found: queue offset that the record states.
-        number: number of the entry; a broker that builds the queue from the log gives it the same one.
+        number: number of the entry, here and at a broker that builds the queue from the log.
     """
 
     topic: str
@@ -134,7 +134,7 @@ class QueueWriter:
         if not self._is_begun:
             self._start_at(offset)
         if offset == 0 < self.next_index:
-            # A record with queue offset 0 restarts the queue of a deleted topic; a broker numbers on from it.
+            # Offset 0 again: the topic was deleted and created again. A broker appends the entry at the end.
             self._report_gap(0, entries)
             self._append(entries[:1], times[:1])
             offset, entries, times = 1, entries[1:], times[1:]

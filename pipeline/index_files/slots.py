@@ -30,8 +30,8 @@ _ENTRIES_PER_SLOT: Final = 4
 # Slot counts, and so possible starts of the entries, that are checked at a time.
 _CHUNK_SLOTS: Final = 1 << 18
 _ENTRY_SLOTS: Final = ENTRY_BYTES // SLOT_BYTES
-# A chain of this many entries, each in one slot and before its successor, is no accident: a key may be on
-# every message.
+# Following a chain ends after this many entries, because a key may be on every message. So many entries of
+# one slot, each before its successor, are no accident.
 _ENOUGH_LINKS: Final = 64
 
 _Words = npt.NDArray[np.int32]
@@ -77,7 +77,7 @@ class _File:
         return position == self._header.begin_phy_offset and previous == 0
 
     def leads_to_first(self, slots: int) -> bool:
-        """Whether the possible first entry's slot leads to it, as far as the entries are followed."""
+        """Whether the slot's chain leads to the possible first entry; a long chain counts without its end."""
         hashed, *_ = self._entry(slots, FIRST_ENTRY)
         if hashed < 0:
             return False
@@ -102,7 +102,8 @@ class _File:
         """
         header = self._header
         most = (self._size - HEADER_BYTES - header.index_count * ENTRY_BYTES) // SLOT_BYTES
-        # The places of the entries end with the file.
+        # The file ends with the last entry's place. So its size gives the number of slots modulo the size of
+        # an entry.
         step = (self._size - HEADER_BYTES) // SLOT_BYTES % _ENTRY_SLOTS
         further = (header.index_count - 1) * _ENTRY_SLOTS
         for start in range(0, most + 1, _CHUNK_SLOTS):

@@ -28,7 +28,7 @@ class RecordIdentity(NamedTuple):
 
     @staticmethod
     def from_json(value: Any) -> RecordIdentity | None:
-        """Return the identity that a manifest holds; None if it holds none."""
+        """Return the identity recorded in a manifest; None if it records none."""
         return None if value is None else RecordIdentity(*value)
 
 

@@ -176,7 +176,8 @@ class JobOutput:
 
     def discard(self) -> None:
         """Discard an interrupted run; call ``begin`` next."""
-        # If this is killed halfway, its steps must not count, and its files must be recognised as its own.
+        # A kill may interrupt this. The next run must then ignore the old steps, and still recognise the
+        # folder as its own output by this file.
         self._write(_RUN, {"options": None, "generation": 0, "source": []})
         self.files.remove_tree(self.draft)
         self.files.remove_tree(self._staging)

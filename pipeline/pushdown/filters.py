@@ -78,16 +78,18 @@ def _compared(
 
 
 def _bounds(name: str, value: Any) -> Range | None:
-    """Return the whole numbers that stand for a column's value, as (high, low); None for other columns.
+    """Return the whole numbers to compare a column with; None for columns that cannot save reading.
 
-    Both are the value itself, or the milliseconds around a time between two milliseconds.
+    A value at or above the given one is at or above ``low``; a value at or below it is at or below ``high``.
+    Both are the value itself. For a time between two milliseconds, ``low`` is the later one and ``high`` the
+    earlier one.
     """
     if name in _NUMBERS and isinstance(value, int):
         return Range(value, value)
     if name == "storeTimestamp" and isinstance(value, datetime) and value.tzinfo is not None:
         microseconds = (value - _EPOCH) // _MICROSECOND
         low, high = -(-microseconds // 1_000), microseconds // 1_000
-        # Times outside Spark's range show as its first or last time.
+        # Columns show a time outside Spark's range as the first or last time of the range.
         bounds = Range(low, high)
         if low <= FIRST_MOMENT_MS:
             bounds = bounds._replace(low=Range().low)

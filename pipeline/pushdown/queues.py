@@ -35,7 +35,7 @@ def of_queues(
 
     Args:
         selection: must name topics.
-        source: store whose consume queues are used: the store itself, or ``snapshot`` with another root.
+        source: store whose consume queues are used: ``snapshot``, or the same with the root of an index.
 
     Returns:
         None if these consume queues cannot answer.
@@ -49,10 +49,10 @@ def of_queues(
     for topic in selection.topics:
         queue_ids = [queue_id for name, queue_id in views if name == topic]
         wanted = queue_ids if selection.queue_ids is None else selection.queue_ids
-        # A topic without consume queues may have had queues before.
+        # The log may have messages of a topic or queue whose consume queue was deleted.
         if not queue_ids or not set(wanted) <= set(queue_ids):
             return None
-        # A fresh view: a live broker may have added entries since, and the coverage includes them.
+        # View the queue again: entries that a live broker has added since may be part of the coverage.
         chosen += [QueueView(source, source.queue(topic, queue_id)) for queue_id in wanted]
     if source is not snapshot and not all(_belongs(snapshot, view) for view in chosen):
         return None
@@ -88,7 +88,7 @@ def _belongs(snapshot: StoreSnapshot, view: QueueView) -> bool:
 
 
 def _agrees(snapshot: StoreSnapshot, view: QueueView, index: int) -> bool:
-    """Whether the record of an entry states the entry's number.
+    """Whether the record of an entry states the same queue offset as the entry, and its queue id and size.
 
     After a gap a broker renumbers entries (docs/spec/store.md 4.6).
     """

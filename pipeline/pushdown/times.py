@@ -9,15 +9,15 @@ from rewindmq.pipeline.decode.segment_reader import SegmentReader
 from rewindmq.pipeline.selection import Range
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
-# Bytes that may be read in vain at each end.
+# The search by time stops at ranges of this size: so many bytes may be read in vain at each end.
 _GRAIN_BYTES: Final = 64 << 10
 
 
 def stored_within(snapshot: StoreSnapshot, times: Range, slack_ms: int) -> tuple[int, int]:
     """Return positions [start, stop) that include every message stored at these times.
 
-    Args:
-        slack_ms: how far the clock may have gone back: of two records, the later one's time is at most this
+    slack_ms: how far the clock may have gone back: a record's time is at most this much below the time of any
+        earlier record.
             much below the earlier one's.
     """
     probe = _Probe(snapshot)

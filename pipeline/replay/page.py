@@ -26,7 +26,7 @@ from rewindmq.pipeline.replay.words import (
 
 
 def render_html(plan: ReplayPlan) -> str:
-    """The page."""
+    """Return the page."""
     title = f"Replay plan: {plan.group} in {plan.topic}"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

@@ -42,7 +42,7 @@ class Load:
     Attributes:
         messages: number of messages whose records are in the log.
         size: bytes of their records, as stored.
-        distinct_keys: number of different KEYS texts, unsplit, as in a compaction.
+        distinct_keys: number of different KEYS properties; each counts as one key, as in a compaction.
         without_key: messages without a key.
         superseded: messages with a later message of the same key in the same queue.
         unreadable: offsets of the queue whose record is missing or damaged.

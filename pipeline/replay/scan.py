@@ -45,7 +45,7 @@ class QueueSpans(NamedTuple):
     Attributes:
         store: index of the store.
         low_position: log position of the first message to read.
-        max_offset: messages from this offset on arrived later, on a live store, and are ignored.
+        max_offset: messages from this offset on are ignored: a live store got them after the plan began.
     """
 
     store: int
@@ -158,7 +158,7 @@ def _spans(
 
 
 def _bin(bins: Bins) -> Column:
-    """Return a message's bin; a clock that went back may leave the range of the first and last message."""
+    """Return a message's bin. If the clock went back, a time may lie outside all bins: the nearest counts."""
     from pyspark.sql import functions as F  # noqa: N812
 
     number = F.floor((F.col("storeTimestampMs") - bins.start) / bins.width)

@@ -28,8 +28,8 @@ def parse_target(text: str) -> Target:
 
     Args:
         text: a time as for ``parse_moment``; ``offset:N``; or ``-1``, ``max`` or ``now`` for the end of
-            every queue. ``now`` means the end in 4.9.3 to 4.9.8 and, through the search, in 5.1.1 and later
-            (docs/spec/reset.md D.1); 4.2.0 to 4.9.2 replay one message of each queue.
+            every queue. ``now`` leads to the end in 4.9.3 to 4.9.8, in 5.0.0 and from 5.1.1 on. In 4.2.0 to
+            4.9.2 and in 5.1.0 it replays one message of each queue (docs/spec/reset.md D.1).
 
     Raises:
         PipelineError: the text has none of these forms.

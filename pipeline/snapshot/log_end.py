@@ -10,9 +10,9 @@ from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
 from rewindmq.pipeline.files import ReadableFiles
 from rewindmq.protocol.message.record import BLANK_BYTES
 
-# This many zero bytes after the last record mean that nothing follows: more than any record has.
+# This many zero bytes mean that no record follows: more than a record of the default maximum size.
 _EMPTY_BYTES: Final = 8 << 20
-# The first of them are all checked.
+# Of these zero bytes, all of the first are checked; of the others, samples.
 _NEAR_BYTES: Final = 256 << 10
 # The search for the log's end uses steps of this size, and probes a few bytes in each step first.
 _GRAIN_BYTES: Final = 64 << 10
@@ -57,9 +57,10 @@ def _is_empty(files: ReadableFiles, segment: Segment, position: int) -> bool:
 
 
 def _late_record(files: ReadableFiles, segment: Segment, reader: SegmentReader) -> int:
-    """Return a record near the segment's last one, or the segment's base, without reading what is before it.
+    """Return the position of a record near the segment's end, found without reading what is before it.
 
-    If a hole makes the result too early, the caller walks the records after it.
+    The segment's base if the search finds none. The caller walks all records after the result, so that a hole
+    in the log only makes the search less exact.
     """
     low, high = segment.base, segment.base + segment.size
     while high - low > _GRAIN_BYTES:
@@ -101,7 +102,7 @@ def _end_of(files: ReadableFiles, segment: Segment, start: int) -> tuple[int, Da
 def _record_behind(
     files: ReadableFiles, segment: Segment, reader: SegmentReader, position: int
 ) -> int | None:
-    """Return the next record after a place without one; None if only zeros follow."""
+    """Return the next record after a position without a record; None if only zeros follow."""
     limit = segment.base + segment.size
     while position < limit:
         behind = min(position + _EMPTY_BYTES, limit)

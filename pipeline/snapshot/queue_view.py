@@ -34,7 +34,7 @@ class QueueView:
 
     Attributes:
         files: the files that have entries.
-        first_offset: offset of the first entry that has a file.
+        first_offset: offset of the first entry whose file exists.
         min_offset: offset of the first message whose record is retained; max_offset if there is none.
         max_offset: one past the offset of the last message that lies before the snapshot's end.
     """

@@ -51,7 +51,7 @@ class QueueFiles(NamedTuple):
 
 
 class StoreSnapshot(NamedTuple):
-    """A store directory as it was when the job began; pickles.
+    """A store directory as it was when the job began; it can be pickled.
 
     Attributes:
         location: the path or URI as given, without a trailing slash.

@@ -34,7 +34,8 @@ class Proof(NamedTuple):
         source: the store, cut where the compaction ended.
         folder: path of the published files.
         uri: the same path, as a URI for Spark.
-        is_settled: whether the store was stopped cleanly, so that its configuration is the compaction's.
+        is_settled: whether the store has no file ``abort``: no broker runs on it, so its offsets are taken
+            to be those that the compaction read.
     """
 
     number: int

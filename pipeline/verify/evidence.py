@@ -77,11 +77,11 @@ def evidence(store: int, kind: Kind, **columns: Any) -> pa.RecordBatch:
 
 
 def tally_evidence(tally: Tally) -> pa.RecordBatch:
-    """Return the rows of what a task checked by itself."""
+    """Return the counts of a task's own checks as rows of kind TALLY."""
     notes = [json.dumps(row) for row in tally.rows()]
     return evidence(0, Kind.TALLY, position=np.full(len(notes), -1), note=pa.array(notes, pa.string()))
 
 
 def add_notes(tally: Tally, notes: Iterable[str]) -> None:
-    """Add the tallies of other tasks."""
+    """Add the counts that other tasks sent as rows of kind TALLY."""
     tally.add_rows(json.loads(note) for note in notes)

@@ -149,7 +149,7 @@ def _with_newest(rows: DataFrame, options: Options) -> DataFrame:
 
 
 def _with_done(rows: DataFrame, log: DataFrame) -> DataFrame:
-    """Add ``isDone``: half messages named by an op record; a 5.x record may name several."""
+    """Add ``isDone``: whether an op record names the half message; an op record of 5.x may name several."""
     from pyspark.sql import functions as F  # noqa: N812
 
     done = (
@@ -169,7 +169,11 @@ def _with_done(rows: DataFrame, log: DataFrame) -> DataFrame:
 
 
 def _is_kept_elsewhere(proof: Proof) -> Column:
-    """Whether a message of an uncompacted topic is kept: only in format store, unless it is done."""
+    """Whether a message of an uncompacted topic is kept.
+
+    Only format store keeps any: all except delivered delayed messages, half messages that an op record names,
+    and op records.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     if not proof.options.is_store:

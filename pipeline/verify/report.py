@@ -50,9 +50,9 @@ RULES: Final = MappingProxyType[str, _Rule](
         "not dispatched yet": _Rule(_N, "every record has a queue entry"),
         "queue entry within the log": _Rule(_N, "no entry points beyond the log's end"),
         "index file": _Rule(_E, "header and size of an index file match its entries"),
-        "index chain": _Rule(_E, "each entry and slot names the previous entry of its slot"),
+        "index chain": _Rule(_E, "each entry names the previous entry of its slot, each slot its newest"),
         "index entry has a record": _Rule(_E, "each index entry points to the start of a record"),
-        "index key": _Rule(_E, "an index entry's hash is one of its record's keys"),
+        "index key": _Rule(_E, "an index entry's hash is that of one of its record's keys"),
         "key has an index entry": _Rule(_W, "the keys of each record within the index have entries"),
         "consumer offset": _Rule(_E, "no stored offset is beyond its queue's end"),
         "consumer offset expired": _Rule(_W, "no stored offset is before its queue's first message"),
@@ -101,7 +101,7 @@ class Check:
 
     @property
     def severity(self) -> Severity:
-        """Severity if ``wrong`` is not 0; in a new index a missing key is an error: it must be complete."""
+        """Severity of a failed check; a missing key is an error in an index output: it must be complete."""
         name = self.name.removeprefix(OUTPUT)
         is_missing = name != self.name and name == "key has an index entry"
         return Severity.ERROR if is_missing else RULES[name].severity

@@ -37,7 +37,7 @@ class OffsetsReader(StoreReader):
 
 
 def _rows(snapshot: StoreSnapshot) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows. An entry without the form that brokers query (docs/spec/store.md 8.4) has no group."""
+    """Yield the rows; ``group`` is null if a key is not ``topic@group`` (docs/spec/store.md 8.4)."""
     bounds: dict[tuple[str, int], tuple[int, int] | None] = {}
     for key, queues in snapshot.config("consumerOffset.json").get("offsetTable", {}).items():
         pieces = key.split(_SEPARATOR)

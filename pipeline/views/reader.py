@@ -66,7 +66,7 @@ class StoreReader(DataSourceReader):
         self.snapshots = labelled(snapshots)
 
     def counted(self, files: CountingFiles) -> CountingFiles:
-        """Count also what is read from these files."""
+        """Include the bytes read from these files in the counters."""
         self._counting.append(files)
         return files
 
