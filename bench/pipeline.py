@@ -29,7 +29,7 @@ _MEMORY: Final = "2g"
 _SCANNED: Final = 4_000_000
 _COMPACTED: Final = 1_000_000
 _COMPACTED_IN_FULL: Final = 10_000_000
-# Share of the rate with a tenth of the messages.
+# The rate must be at least this share of the rate with a tenth of the messages.
 _LEAST_SHARE: Final = 0.5
 _CONSUMED: Final = 200_000
 # Messages of each key.

@@ -49,7 +49,7 @@ EXPLAINED: Final[dict[Place, Difference]] = {
 }
 
 
-# Client, feature and RocketMQ cluster of scenarios that cannot work there, to what the library lacks.
+# Scenarios that cannot work, by client, feature and RocketMQ cluster, to what the library lacks there.
 UNPLAYED: Final[dict[tuple[str, str, str], str]] = {
     (
         "java-550-json",

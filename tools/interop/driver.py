@@ -133,7 +133,7 @@ class Driver:
         return list(self.delivered[consumer])
 
     async def stop(self) -> int:
-        """End the driver in order, by ending its standard input; return the exit code."""
+        """End the driver cleanly, by ending its standard input; return the exit code."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:

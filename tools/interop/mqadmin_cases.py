@@ -39,7 +39,8 @@ _BOTH: Final = (V4, V5)
 _SYSTEM_TOPICS: Final = (
     r"\b(RMQ_SYS_TRANS_\w+|RMQ_SYS_ROCKSDB\w+|rmq_sys_\w+|CHECKPOINT_TOPIC|TRANS_CHECK_MAX_TIME_TOPIC)\b",
 )
-# RewindMQ does not have these (pools, a timer wheel), does not measure them, or writes both spellings.
+# Lines that are left out: RewindMQ has no such part (pools, a timer wheel) or does not measure the value, or
+# it writes both spellings of a name (getTransferedTps) where each release of RocketMQ writes one.
 _NOT_SHOWN: Final = (
     r"QueueCapacity|[pP]utLatency|putMessageDistributeTime|EntireTimeMax|putMessageFailedTimes|timer[A-Z]",
     r"commitLogDirCapacity|commitLogDiskRatio_|remainTransientStoreBufferNumbs",
@@ -57,7 +58,7 @@ class Case:
         line: the command as typed, with the names of ``State.names`` in braces.
         matches: the releases it is run with.
         then: a command that shows its effect.
-        ends_route: its effect is that a topic has no route.
+        ends_route: whether it removes a topic's route.
         only_shape, is_unordered, ignored: see ``comparable``.
     """
 
@@ -75,7 +76,7 @@ def chosen_at(place: int, matches: tuple[str, ...]) -> str:
 
     Args:
         place: the case's number in its list.
-        matches: the releases it can be run with; a second match of a release is left to the whole run.
+        matches: the releases it can be run with; CI never runs ``V5_CONSUMERS``.
     """
     releases = [match for match in matches if match != V5_CONSUMERS]
     return releases[place % len(releases)]

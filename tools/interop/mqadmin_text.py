@@ -1,7 +1,7 @@
 """Makes the output of mqadmin comparable between two clusters.
 
-A title line, which begins with ``#``, counts to the last blank. In other lines, a run of blanks counts as
-one, and a value that cannot be equal is replaced by its type: a time, an address, an id.
+A title line, which begins with ``#``, must be equal including its blanks. In other lines, a run of blanks
+equals one blank, and a value that cannot be equal is replaced by its type: a time, an address, an id.
 """
 
 from __future__ import annotations

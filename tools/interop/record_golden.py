@@ -1,8 +1,8 @@
 """Records the golden frames of ``tests/protocol/golden``; ``scripts/record_golden_frames`` runs it.
 
 For each release and serialization type it runs a RocketMQ name server, master and slave, the official client
-and mqadmin (``GoldenTraffic``), with relays between all of them. A rule that looks only at frames reduces the
-recorded frames, so that two recordings keep the same ones.
+and mqadmin (``GoldenTraffic``), with relays between all of them. ``record_golden_choice`` then keeps a part
+of the frames. Its rule looks only at frames, so two recordings keep the same ones.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ SESSIONS: Final = tuple(
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
-        "record_golden_frames", description="Record golden frames from real peers."
+        "record_golden_frames", description="Record golden frames from RocketMQ."
     )
     names = [session.name for session in SESSIONS]
     parser.add_argument("session", nargs="*", help=f"what to record: {', '.join(names)} (default: all)")

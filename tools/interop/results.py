@@ -71,7 +71,7 @@ class Recorder:
             tests[parameters] = shown
 
     def contradictions(self, committed: Results, arguments: Sequence[str]) -> list[str]:
-        """Return the differences between the run and ``committed``, also of tests if the run is whole.
+        """Return the differences from ``committed``; for a whole run, also the tests that the run lacks.
 
         Args:
             arguments: the paths that were given to pytest.

@@ -38,7 +38,7 @@ _START_TRIES: Final = 3
 # Java 17 needs these options for releases written for Java 8.
 JAVA_17: Final = (
     "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
-    # Without this 4.9.7 cannot unmap files: it does not stop in order and does not start after a crash.
+    # Without this 4.9.7 cannot unmap files: it does not stop cleanly and does not start after a crash.
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
@@ -95,7 +95,7 @@ class Server(Protocol):
     def store_path(self) -> Path: ...
 
     def stop_broker(self) -> None:
-        """Stop the broker in order, by SIGTERM."""
+        """Stop the broker cleanly, by SIGTERM."""
 
     def kill_broker(self) -> None:
         """Kill the broker by SIGKILL."""
@@ -264,7 +264,8 @@ class RocketMQNamesrv:
                 self.address = f"127.0.0.1:{port}"
                 return
             self.process.kill()
-        raise RuntimeError(f"the real name server did not start:\n{log.read_text(errors='replace')[-2000:]}")
+        end = log.read_text(errors="replace")[-2000:]
+        raise RuntimeError(f"RocketMQ's name server did not start:\n{end}")
 
     def stop(self) -> None:
         self.process.stop()
@@ -331,7 +332,7 @@ class RocketMQBroker:
                     raise
                 return
             self.process.kill()
-        raise RuntimeError(f"the real broker did not start:\n{log.read_text(errors='replace')[-2000:]}")
+        raise RuntimeError(f"RocketMQ's broker did not start:\n{log.read_text(errors='replace')[-2000:]}")
 
     def _wait_registered(self) -> None:
         # 5.x registers from another thread.
@@ -340,7 +341,7 @@ class RocketMQBroker:
             if isinstance(clusters, bytes) and self.address.encode() in clusters:
                 return
             time.sleep(_ASK_SECONDS)
-        raise TimeoutError(f"the real broker did not register in {START_SECONDS:g} s")
+        raise TimeoutError(f"RocketMQ's broker did not register in {START_SECONDS:g} s")
 
     def stop(self) -> None:
         self.process.stop()
@@ -403,7 +404,7 @@ class RocketMQServer:
         self.broker.start()
 
     def close(self) -> None:
-        """Kill both: no test reads what they leave, and a RocketMQ broker takes 10 s to stop in order."""
+        """Kill both: no test reads what they leave, and a RocketMQ broker takes 10 s to stop cleanly."""
         try:
             self.broker.kill()
         finally:

@@ -1,6 +1,6 @@
 """Opens one store with RocketMQ and RewindMQ brokers in turn; each adds messages of every kind.
 
-A broker either stops in order or is killed before the next one opens the store; a kill leaves ``abort``. Each
+A broker either stops cleanly or is killed before the next one opens the store; a kill leaves ``abort``. Each
 requested chain runs once in a session, all of them at the same time.
 """
 
@@ -62,7 +62,8 @@ class Link:
     def is_chosen(self) -> bool:
         """Whether CI runs it: one chain of each kind, each of another release.
 
-        Of the longer chain it is 5.x's, because only 5.x has what the pipeline adds to the store.
+        The chain that RocketMQ creates also feeds the pipeline's tests. It runs with 5.x, because only 5.x
+        reads all that the pipeline adds to the store.
         """
         return self in (Link(SERVER_5, "RocketMQ"), Link(SERVER_4, "RewindMQ"))
 
@@ -72,7 +73,7 @@ class HandOver:
     """A change of brokers: one ended, the next opened its store.
 
     Attributes:
-        before: what the first broker served in the end.
+        before: what the first broker served at its end.
         after: what the next broker served before messages were added.
         files_changed: the parts of the log and the queues that changed when the store was opened.
         config_before: the configuration files when the first broker had ended.
@@ -94,7 +95,7 @@ class Chain:
         hand_overs: by their title.
         labels: label to the number of batches sent with it, in order.
         last: what the last broker served.
-        real_view: what the RocketMQ broker served whose store, after it stopped in order, is ``real_store``.
+        real_view: what RocketMQ served before it stopped; ``real_store`` is a copy of its store after that.
     """
 
     release: str
@@ -243,7 +244,7 @@ def read_config(store: Path) -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> Any:
-    # A real broker overwrites the file in place, so it may be half written; its backup then is complete.
+    # A RocketMQ broker overwrites the file in place, so it may be half written; its backup then is complete.
     for candidate in (path, path.with_name(f"{path.name}.bak")):
         try:
             return fastjson.loads(candidate.read_bytes())

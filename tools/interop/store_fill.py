@@ -197,9 +197,9 @@ async def consume(
 
 
 async def _commit(consumer: PushConsumer, namesrv: str, topic: str, least: int) -> None:
-    """Persist the group's offsets, again and again until the broker has stored ``least`` messages' progress.
+    """Persist the group's offsets until they add up to ``least`` or more and the broker has stored them all.
 
-    A real broker may lose one of a new group's first commits if they arrive together: each creates the
+    A RocketMQ broker may lose one of a new group's first commits if they arrive together: each creates the
     group's table (ConsumerOffsetManager#commitOffset).
     """
     async with AdminClient(namesrv) as admin:

@@ -251,7 +251,7 @@ def consumed(addresses: Iterable[str], topic: str, group: str) -> int:
 
 def wait_dispatched(address: str) -> None:
     """Wait until queues and index contain every message of the log."""
-    # RewindMQ fills them with the log, and reports no such value.
+    # RewindMQ writes queues and index together with the log, so it always reports 0.
     wait_until("the log is dispatched", lambda: runtime_info(address).get("dispatchBehindBytes", "0") == "0")
 
 

@@ -1,6 +1,6 @@
-"""Turns of runs that start JVMs on one machine: several runs at once would only time out.
+"""Turns: limit how many runs on one machine start JVMs at the same time, because more would only time out.
 
-A turn belongs to the process that took it, and to the processes that it starts, until it ends.
+A process keeps its turn until it ends; the processes that it starts share the turn.
 """
 
 from __future__ import annotations

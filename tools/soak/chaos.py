@@ -77,7 +77,7 @@ class Chaos:
         self._protects_servers = True
 
     async def run_opening(self) -> None:
-        """End once the servers that are protected later, so that even the shortest soak includes this."""
+        """End the name server and the last broker, which are protected later: each soak must include this."""
         if "kills" not in self._options.without:
             for action in _OPENING:
                 await self._act(action)

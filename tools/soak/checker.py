@@ -19,7 +19,7 @@ from tools.soak.retries import Retries
 from tools.soak.rules import GroupRules, kind_of
 from tools.soak.verdict import Verdict, ViolationKind
 
-# How far the two clock readings around a delay may be rounded.
+# Tolerance for the rounding of the two clock readings between which a delay is measured.
 _DELAY_SLACK_US: Final = 5_000
 
 

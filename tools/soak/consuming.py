@@ -34,7 +34,7 @@ _UNKNOWN: Final = MessageId(-1, -1)
 _SLOW_SECONDS: Final = 0.2
 _SUSPEND_SHARE: Final = 0.01
 _LOOK_SECONDS: Final = 1.0
-# Until a puller pulls again from a queue that had no message, or whose broker refused the pull.
+# Seconds until a puller pulls again from a queue that had no message, or whose broker refused the pull.
 _EMPTY_SECONDS: Final = 0.25
 _FAILED_SECONDS: Final = 0.5
 

@@ -130,5 +130,5 @@ class SoakOptions:
 
     @property
     def quiet_seconds(self) -> float:
-        """After so long without a delivery none will follow: longer than any wait for a message."""
+        """Seconds without a delivery after which none will follow: longer than any wait for a message."""
         return 60 * self.time_scale + 6

@@ -4,9 +4,10 @@ RocketMQ promises the following for a queue that is consumed in order, during ki
 While one consumer owns the queue (one ProcessQueue, called a chain), its listener gets the offsets one after
 another without a gap. A message whose listener suspends the queue is delivered again before the next one.
 
-The next owner begins at the group's committed offset. This is at most the end of what was delivered. It is at
-least what the previous owner has committed: what that owner had received some seconds before the last message
-it accepted. Only a reset may set it further back.
+The next owner begins at the group's committed offset. This is at most the end of what was delivered, and at
+least what the previous owner has committed. An owner commits some seconds late. So the offset includes what
+the owner had received some seconds before the last message that it accepted. Only a reset may set it further
+back.
 
 RocketMQ promises nothing about two consumers that overlap after the broker has lost its locks, by a restart
 or by their expiry.
@@ -44,7 +45,8 @@ class QueueOrder:
         self._furthest = 0
         # When an owner last accepted a message: it may have lost the queue right after and could not commit.
         self._last_at = 0
-        # (since, offset): from that time on no owner may begin before the offset. The first entry holds now.
+        # (at, offset): messages before the offset were accepted by then, so they must be committed
+        # ``commit_us`` later. The first entry is committed.
         self._committed: deque[tuple[int, int]] = deque([(0, 0)])
         self._outages: deque[tuple[int, int]] = deque(maxlen=8)
 
@@ -85,7 +87,7 @@ class QueueOrder:
                 ViolationKind.WENT_BACK,
                 f"{self._name}: {owner} begins at {delivery.offset}, {floor} was committed",
             )
-        # The group's committed offset is here again; higher offsets are no longer committed.
+        # The chain begins at the group's committed offset, so entries above it no longer hold.
         while self._committed and self._committed[-1][1] > delivery.offset:
             self._committed.pop()
         if not self._committed:

@@ -54,7 +54,7 @@ class WorkerPool:
         self.workers[place] = worker
 
     async def end(self, place: str, *, kill: bool) -> None:
-        """End a worker, by SIGKILL or in order."""
+        """End a worker, by SIGKILL or cleanly."""
         worker = self.workers.pop(place)
         if kill:
             await worker.kill()
@@ -79,7 +79,7 @@ class WorkerPool:
         return {worker.pid: place for place, worker in self.workers.items() if worker.is_running}
 
     async def close(self) -> None:
-        """Stop all processes, in order if possible."""
+        """Stop all processes, cleanly if possible."""
         await asyncio.gather(*(self.end(place, kill=False) for place in list(self.workers)))
 
     def kill_all(self) -> None:
@@ -147,7 +147,7 @@ class Worker:
         await self._reading
 
     async def stop(self) -> None:
-        """Stop it in order; kill it if that takes too long."""
+        """Stop it cleanly; kill it if that takes too long."""
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
         try:

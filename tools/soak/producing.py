@@ -37,7 +37,8 @@ PRODUCER_GROUP: Final = "SoakProducer"
 _SHARES: Final = {CONCURRENT: 0.55, ORDERLY: 0.3, DELAYED: 0.07, TRANSACTION: 0.08}
 _BATCH: Final = 16
 _IN_FLIGHT: Final = 64
-# After a failed send in order, so that the broker cannot store the message after the next one.
+# Pause after a failed ordered send, s: if the broker still stores the message, it does so before the next
+# one.
 _FAILED_SECONDS: Final = 0.5
 
 _log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 It is a producer or a consumer. It journals what it does, and each second prints its counters as a line of
 JSON. ``stop`` on standard input ends a producer's sending. The end of standard input, or SIGTERM, ends the
-process in order.
+process cleanly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ROLES: Final[dict[str, Callable[[WorkerContext], Awaitable[None]]]] = {
     "lite": consume_lite,
 }
 
-# Between two lines of counters.
+# Seconds between two lines of counters.
 _REPORT_SECONDS: Final = 1.0
 
 

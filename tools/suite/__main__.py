@@ -4,7 +4,7 @@
     scripts/test --chosen        the chosen part of the long and interop groups, as CI runs it
     scripts/test --full          everything: default, long and interop, every seed and case; hours
     scripts/test --long          the long group with every seed and case
-    scripts/test --interop       the interop group: unmodified clients beside the real RocketMQ
+    scripts/test --interop       the interop group: unmodified clients with RewindMQ and RocketMQ
     scripts/test GROUP ARGS...   a group with more arguments for pytest: scripts/test --chosen -k races
     scripts/test ARGS...         pytest with these arguments, in one process: scripts/test tests/broker -x
 

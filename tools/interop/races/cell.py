@@ -12,9 +12,9 @@ from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from tools.interop.races.cluster import ClusterKind
 from tools.interop.races.race_driver import number
 
-# The claims for releases between those that profiles imitate.
+# Claims of the documentation for releases between those that profiles imitate.
 _CLAIMED: Final[dict[tuple[str, str], frozenset[Loss]]] = {
-    # Resets were not serialised, and shutdowns did not wait for them, before 4.9.0 and 4.9.1.
+    # Before 4.9.0, resets were not serialised. Before 4.9.1, shutdowns did not wait for them.
     ("R5", "4.8.0"): frozenset({Loss.L3}),
     ("R8", "4.8.0"): frozenset({Loss.L2}),
     # Since 5.0.0 only "not found" means that no offset is stored.
@@ -70,7 +70,7 @@ class Cell:
         """True if the observed losses agree with the claimed losses."""
         beside = _BESIDE.get(self.race, frozenset()) if self.claimed else frozenset()
         if self.cluster.mode is ResetMode.SERVER:
-            # S1 as long as the client ignores an answer: a timer's commit may come between.
+            # As in race S1: until the client applies the reset, its timer may commit the old offset.
             beside |= {Loss.L0}
         certain = self.claimed - beside or self.claimed
         return certain <= losses <= self.claimed | beside

@@ -45,7 +45,7 @@ _SERVER_AT: Final = (
     ClusterKind(True, "5.3.3", ResetMode.SERVER),
     ClusterKind(False, "v53", ResetMode.SERVER),
 )
-# Claims about releases between those, about classic resets by a 5.x broker, and about the newest release.
+# Releases between the ones above, classic resets at a 5.x broker, and the newest release.
 _BESIDE: Final = (
     *(Cell(race, client, at) for at in _CLASSIC_AT for client in ("4.9.0", "4.9.1") for race in ("R5", "R8")),
     *(Cell(race, "5.3.3", ClusterKind(True, "5.3.3", ResetMode.CLASSIC)) for race in ("R1", "R4", "R6")),
@@ -57,7 +57,7 @@ _BESIDE: Final = (
 
 
 def _cells(races: tuple[str, ...], clients: tuple[str, ...], at: tuple[ClusterKind, ...]) -> list[Cell]:
-    """Return the cells of which the documentation claims something."""
+    """Return the cells for which the documentation states an outcome."""
     found = [Cell(race, client, kind) for kind in at for client in clients for race in races]
     # Each race that kills the broker needs a cluster of its own, so one release is enough.
     return [

@@ -1,4 +1,4 @@
-"""Assigns each pull to its ProcessQueue, which neither frames nor the client's table name.
+"""Assigns each pull to its ProcessQueue: neither the frames nor the client's table of queues say which it is.
 
 Each ProcessQueue has one chain of pulls. The chain begins at the queue's first offset, and goes on at the
 offset that the last answer returned. So when a run is over, pulls are assigned to the ProcessQueues that the
@@ -27,7 +27,7 @@ STATUSES: Final[Mapping[int, str]] = MappingProxyType(
         ResponseCode.PULL_OFFSET_MOVED: "OFFSET_ILLEGAL",
     }
 )
-# A pull may be recorded before the look that finds its queue in the client's table.
+# A pull may be recorded so many seconds before the driver's watcher finds its queue in the client's table.
 _SEEN_LATE: Final = 1.0
 _READERS: Final = reader_process("")
 ONLY_CHAIN: Final = 1

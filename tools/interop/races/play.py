@@ -55,7 +55,7 @@ def play(
         if cell.cluster.is_real:
             server_jars(cell.cluster.release)
     if any(cell.cluster.is_real for cell in cells):
-        # Here and not in the first of several threads that needs it.
+        # Otherwise the first of several threads that start a JVM would take the turn.
         take_turn()
     return asyncio.run(_play_all(cells, directory, report))
 

@@ -259,8 +259,8 @@ class JavaStage(BaseStage):
     def _hearer(self, process: str) -> Callable[[str, float, dict[str, Any]], None]:
         def hear(kind: str, at: float, details: dict[str, Any]) -> None:
             if kind == Point.QUEUE_ADDED:
-                # The look may come after the queue has moved on; it began at the offset that the broker
-                # answered.
+                # The watcher may see the queue after its offset has moved on; the queue began at the offset
+                # that the broker returned.
                 place = (process, details["queue_id"])
                 details["offset"] = self._answers.pop(place, details["offset"])
             # An event of a message whose ProcessQueue is unknown has no chain.
@@ -356,7 +356,7 @@ def _may_store(event: Event) -> bool:
 
 
 def _seen_of_client(event: Event) -> list[Event]:
-    """Return the points that a frame shows of a client's pulls and commits, for waits."""
+    """Return a client's points (pulls, commits) that a frame implies; the stage waits for such points."""
     details, fields = event.details, event.details["fields"]
     name, is_answer = details["name"], details["form"] == "response"
     if name in PULLS and event.kind is Lab.FRAME_SENT and not is_answer:

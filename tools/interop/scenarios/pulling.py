@@ -54,7 +54,7 @@ async def lite_pull(stage: Stage) -> Outcome:
     messages = await _poll(stage, consumer, len(first))
     assert sorted(m["body"] for m in messages) == sorted(first)
     await stage.driver.do("lite.commit", consumer=consumer)
-    # A real broker may lose one of a new group's first commits if they arrive together: each creates the
+    # A RocketMQ broker may lose one of a new group's first commits if they arrive together: each creates the
     # group's table (ConsumerOffsetManager#commitOffset). The client's next persist repairs it.
     await stage.committed(topic, group, len(first))
     await stage.stop(consumer)

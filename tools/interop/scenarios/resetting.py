@@ -48,7 +48,7 @@ async def _rewound(stage: Stage, op: str) -> Outcome:
     await _reset_applied(stage, topic, consumer, targets)
     # New messages end the pulls that the broker suspended. If the broker kept them suspended, their answers
     # would put back the old offsets after the wait (race R1). A client that then waits for the locks of its
-    # queues would go on there.
+    # queues would continue at the old offsets.
     after = texts(len(targets), "after")
     sent = await stage.send(producer, to_send(topic, after))
     assert {result["queue"] for result in sent} == {*targets}
@@ -116,11 +116,11 @@ async def reset_rewind_orderly(stage: Stage) -> Outcome:
     "reset",
 )
 async def reset_skip(stage: Stage) -> Outcome:
-    """A listener blocks in the first message: the reset skips the stored ones, later ones are delivered."""
+    """The reset skips the stored messages while a listener blocks on the first; later ones are delivered."""
     topic = await stage.topic(queues=1)
     producer = await stage.producer()
     await stage.send(producer, to_send(topic, _BODIES))
-    # A real broker resets to the end of the queue, which it fills after its log.
+    # A RocketMQ broker resets to the end of the queue, which it fills after its log.
     await stage.stored(topic, len(_BODIES))
     consumer = await stage.consumer(topic, op="consume.orderly", hold=True)
     assert await stage.bodies(consumer, 1) == _BODIES[:1]
@@ -136,7 +136,7 @@ async def reset_skip(stage: Stage) -> Outcome:
 
 
 async def _left(stage: Stage, group: str) -> None:
-    """Wait until the broker knows no consumer of the group; else only the consumer would be reset."""
+    """Wait until the broker knows no consumer of the group; otherwise it would send the reset to that one."""
 
     async def has_left() -> bool:
         try:
@@ -197,7 +197,7 @@ async def reset_stopped(stage: Stage) -> Outcome:
     result = await stage.admin.reset_or_write(topic, group, _BEGINNING)
     assert result.is_success, result.failure
     again = await stage.consumer(topic, "again", group=group)
-    # By the new consumer, or by the consumer that has left.
+    # The new consumer commits; with Go, the commit of the consumer that has left may come first.
     await stage.committed(topic, group, len(_BODIES))
     # The driver answers after every delivery.
     await stage.stop(again)

@@ -61,7 +61,7 @@ async def _dead(stage: Stage, op: str) -> Outcome:
     letters = f"%DLQ%{consumer}"
     await stage.wait_route(letters)
     reader = await stage.reader(letters)
-    # There are two if the library has sent it again.
+    # The queue has two letters if the library sent the letter twice.
     found = await stage.read(reader, letters, 1)
     assert {letter["body"] for letter in found} == {"lost"}
     # Go delivers an orderly message once more than other clients, so read all deliveries only now.

@@ -78,7 +78,7 @@ class Stage:
         await self.driver.do(f"{kind}.stop", **fields)
 
     async def close(self) -> None:
-        """Stop all clients that still run: an idle client costs two cores more than a working one."""
+        """Stop all clients that still run: an idle client takes processor time from the other scenarios."""
         for name in reversed([*self._running]):
             await self.stop(name)
 
@@ -103,7 +103,7 @@ class Stage:
         await self.reached(is_known, lambda: f"no route of {topic}")
 
     async def stored(self, topic: str, count: int) -> None:
-        """Wait until a topic's queues hold ``count`` messages: a real broker fills them after its log."""
+        """Wait until a topic's queues hold ``count`` messages: RocketMQ fills them after its log."""
         total = 0
 
         async def are_there() -> bool:

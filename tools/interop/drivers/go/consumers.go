@@ -58,7 +58,7 @@ func (consumers *consumers) start(request *request, orderly bool) (fields, error
 	if err := made.library.Subscribe(request.Topic, request.selector(), made.consume); err != nil {
 		return nil, err
 	}
-	// Before the start: a first message may block and be released while the consumer still starts.
+	// Registered before the start: a first message may block, and be released, while Start still runs.
 	consumers.started.add(request.Name, made)
 	return fields{}, made.library.Start()
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // A pulling is one pull consumer of the suite. A pull consumer of the library has one topic and one expression,
-// both set before it starts. So a pulling has one of the library's for each requested pair. These also pull by
-// themselves. Their offsets have nothing to do with PullFrom, so the driver has no operations on offsets.
+// both set before it starts. So a pulling has one library consumer for each requested pair. Library consumers
+// also pull by themselves. Their offsets are not those of PullFrom, so the driver has no operations on offsets.
 type pulling struct {
 	start   *request
 	admin   admin.Admin

@@ -112,7 +112,7 @@ class Consumers:
 
     async def _start(self, fields: Fields, consumer: PushConsumer, listener: _Listener) -> Fields:
         consumer.subscribe(fields["topic"], make_expression(fields))
-        # Before the start: a first message may block and be released while the consumer still starts.
+        # Registered before the start: a first message may block, and be released, while ``start`` still runs.
         self._consumers[fields["name"]] = consumer, listener
         await consumer.start()
         return {}

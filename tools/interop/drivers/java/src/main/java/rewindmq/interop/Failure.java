@@ -6,7 +6,7 @@ import org.apache.rocketmq.client.exception.MQClientException;
 
 /** Describes an error of the library. */
 final class Failure {
-    // The code of both exceptions if none was set.
+    // The response code that both exceptions have if none was set.
     private static final int NONE = -1;
 
     private Failure() {

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 /**
  * Has the official client and mqadmin send every request they can, through relays that record the frames.
  *
- * <p>{@code ../../../../../../../../record_golden_frames.py} starts the servers and the relays. Arguments:
+ * <p>{@code tools/interop/record_golden.py} starts the servers and the relays. Arguments:
  * what to do ({@code all} or {@code long-names}), then the addresses of the name server and the broker, once for
  * clients and once for tools. A step that fails is reported on standard output, and the next step follows: servers
  * must refuse some steps, and no release supports all of them.

@@ -32,7 +32,7 @@ public final class Main {
         } finally {
             remove(home);
         }
-        // The library leaves threads running that are no daemons.
+        // The library leaves non-daemon threads running.
         System.exit(0);
     }
 

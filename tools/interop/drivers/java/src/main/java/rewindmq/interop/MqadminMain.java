@@ -44,7 +44,7 @@ public final class MqadminMain {
             answer.add("ok", run(request.getAsJsonArray("args")));
             say(answer);
         }
-        // The library leaves threads running that are no daemons.
+        // The library leaves non-daemon threads running.
         System.exit(0);
     }
 
@@ -89,7 +89,7 @@ public final class MqadminMain {
     private static void wakeExecutors(Thread commands) {
         Thread[] threads = new Thread[THREADS];
         while (true) {
-            // Listed before the command's state is checked, so that no thread of a later command is among them.
+            // List threads before checking the command's state, so that no thread of a later command is listed.
             int found = Thread.enumerate(threads);
             int count = has(commands, "ServiceThread", "shutdown") ? found : 0;
             for (int number = 0; number < count; number++) {
@@ -115,7 +115,7 @@ public final class MqadminMain {
         return false;
     }
 
-    /** Drops the commands, because each keeps a client that starts only once. Their list has another name by release. */
+    /** Drops the commands, because each keeps a client that starts only once. Releases name their list differently. */
     private static void forgetCommands() throws IllegalAccessException {
         for (Field field : MQAdminStartup.class.getDeclaredFields()) {
             if (List.class.isAssignableFrom(field.getType())) {

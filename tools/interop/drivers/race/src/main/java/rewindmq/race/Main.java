@@ -31,7 +31,7 @@ public final class Main {
         // Libraries print to standard output, which is for lines only.
         System.setOut(System.err);
         new Main(new Told(out)).run();
-        // Some threads of the library are no daemons.
+        // The library leaves non-daemon threads running.
         System.exit(0);
     }
 
