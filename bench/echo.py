@@ -1,8 +1,8 @@
 """A raw uvloop echo of length-prefixed frames: the upper limit of what a protocol on top can reach.
 
 Two clients use the same server. ``streamed`` answers each read with one write and keeps no state for a frame.
-``awaited`` keeps a future and a coroutine for each frame in flight, as a client must if its caller awaits each
-response.
+``awaited`` keeps a future and a coroutine for each frame in flight, as a client must if its caller awaits
+each response.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class _Compaction:
         return (
             ends == [snapshot.end for snapshot in self._snapshots]
             and digests == [translate.digest_of(configuration) for configuration in self._configurations]
-            and not any(self._why_afresh(number) for number in range(len(ends)))
+            and not any(self._why_not_continued(number) for number in range(len(ends)))
         )
 
     def _begin(self) -> list[StoreTask]:
@@ -181,23 +181,23 @@ class _Compaction:
         configuration = self._configurations[number]
         rules = self._rules(configuration)
         shape = shape_of(self._options, snapshot.segment_bytes)
-        afresh = StoreTask(number, folder, snapshot, configuration, snapshot.begin, rules, shape, "", {})
+        from_start = StoreTask(number, folder, snapshot, configuration, snapshot.begin, rules, shape, "", {})
         if facts is None:
-            return afresh
+            return from_start
         before = self._published_range(number)
-        reason = self._why_afresh(number)
+        reason = self._why_not_continued(number)
         if not reason:
             former = self.output.published_folder() + folder
-            return afresh._replace(begin=before["end"], former=former, former_facts=facts)
+            return from_start._replace(begin=before["end"], former=former, former_facts=facts)
         if snapshot.begin > before["begin"]:
             raise PipelineError(
                 f"cannot continue {self.output.root}, {reason}; and cannot make it again, because the log"
                 f" of {snapshot.location} no longer has all messages that it was made from; choose another"
                 " output"
             )
-        return afresh
+        return from_start
 
-    def _why_afresh(self, number: int) -> str:
+    def _why_not_continued(self, number: int) -> str:
         """Return why the published output cannot be continued; "" if it can."""
         facts = self._facts[number]
         assert facts is not None

@@ -64,19 +64,19 @@ class GroupState:
         return max(count for count in counts if isinstance(count, int))
 
 
-def _table(document: Mapping[str, Any], member: str) -> Mapping[str, Any]:
-    table = document.get(member)
+def _table(document: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    table = document.get(field)
     return table if isinstance(table, Mapping) else {}
 
 
-def _tables(document: Mapping[str, Any], member: str) -> dict[str, dict[int, int]]:
+def _tables(document: Mapping[str, Any], field: str) -> dict[str, dict[int, int]]:
     try:
         return {
             key: {int(queue): int(number) for queue, number in queues.items()}
-            for key, queues in _table(document, member).items()
+            for key, queues in _table(document, field).items()
         }
     except (AttributeError, TypeError, ValueError):
-        raise PipelineError(f"{OFFSETS_FILE}: {member} is not a table of queues and numbers") from None
+        raise PipelineError(f"{OFFSETS_FILE}: {field} is not a table of queues and numbers") from None
 
 
 def check_names(stores: Sequence[GroupState], group: str, topic: str) -> None:

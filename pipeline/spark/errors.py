@@ -10,7 +10,7 @@ from typing import Final
 from rewindmq.pipeline.errors import PipelineError
 
 # The last line of a Python worker's traceback, anywhere in Spark's message.
-_OURS: Final = re.compile(r"^rewindmq\.pipeline\.errors\.PipelineError: (.*)$", re.MULTILINE)
+_PIPELINE_ERROR: Final = re.compile(r"^rewindmq\.pipeline\.errors\.PipelineError: (.*)$", re.MULTILINE)
 _WORKER: Final = re.compile(r"^([A-Za-z_.]+(?:Error|Exception)): (.*)$", re.MULTILINE)
 _NO_MEMORY: Final = ("OutOfMemoryError", "Cannot allocate memory", "MemoryError")
 
@@ -36,9 +36,9 @@ def in_one_line() -> Iterator[None]:
 
 def described(text: str) -> PipelineError:
     """Return the error for the text of a Spark exception."""
-    ours = _OURS.findall(text)
-    if ours:
-        return PipelineError(str(ours[-1]).strip())
+    reported = _PIPELINE_ERROR.findall(text)
+    if reported:
+        return PipelineError(str(reported[-1]).strip())
     if any(name in text for name in _NO_MEMORY):
         return SparkError("Spark ran out of memory: give it more with --memory, as in --memory 4g")
     raised = _WORKER.findall(text)

@@ -144,11 +144,11 @@ def _variables(master: str, settings: Mapping[str, str], java_home: Path) -> dic
     """Return the environment for Spark's processes."""
     is_local = master.startswith("local")
     is_here = is_local or urlsplit(master).hostname in ("localhost", _LOOPBACK)
-    theirs = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+    configured = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
     variables = {
         "JAVA_HOME": str(java_home),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYSPARK_PYTHON": sys.executable if is_local or not theirs else theirs,
+        "PYSPARK_PYTHON": sys.executable if is_local or not configured else configured,
     }
     if is_here:
         # The name of this machine need not resolve to an address.

@@ -15,7 +15,7 @@ from tools.interop.record_golden_relay import BROKER, SLAVE, Captured
 _MOST_VARIANTS: Final = 2
 # The fullest body is the best example, up to this size.
 _FULL_BYTES: Final = 4 << 10
-_FIRST_MEMBER: Final = re.compile(rb'\{"[^"]*":([\[{]*)')
+_FIRST_FIELD: Final = re.compile(rb'\{"[^"]*":([\[{]*)')
 # How much is kept of the log's stream: enough for a few records.
 _REPLICATION_BYTES: Final = {BROKER: 8 << 10, SLAVE: 64}
 
@@ -51,8 +51,8 @@ def _outline(frame: Captured) -> str:
     body = frame.command.body
     if not isinstance(body, bytes):
         return ""
-    member = _FIRST_MEMBER.match(body)
-    return member[1].decode() if member else "bytes"
+    field = _FIRST_FIELD.match(body)
+    return field[1].decode() if field else "bytes"
 
 
 def _fullness(frame: Captured) -> int:

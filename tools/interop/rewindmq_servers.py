@@ -20,22 +20,22 @@ class RewindMQNamesrv:
 
     def __init__(self, profile: Profile, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._member = ServerProcess("namesrv", directory / "namesrv.log", directory)
+        self._process = ServerProcess("namesrv", directory / "namesrv.log", directory)
         arguments = ["namesrv", "-p", "0", "--host", "127.0.0.1", "--root", str(directory)]
-        self._member.launch([*arguments, "--profile", profile.value])
+        self._process.launch([*arguments, "--profile", profile.value])
         try:
-            self._member.wait_ready(_START_SECONDS)
+            self._process.wait_ready(_START_SECONDS)
         except BaseException:
-            self._member.kill()
+            self._process.kill()
             raise
 
     @property
     def address(self) -> str:
-        return self._member.address
+        return self._process.address
 
     def stop(self) -> None:
-        self._member.begin_stop()
-        self._member.finish_stop()
+        self._process.begin_stop()
+        self._process.finish_stop()
 
 
 class RewindMQBroker:
@@ -60,34 +60,34 @@ class RewindMQBroker:
         self._namesrv = namesrv
         self._file = directory / "rewindmq.conf"
         self._config = {**COMMON_CONFIG, "profile": profile.value, **config}
-        self._member = ServerProcess(
+        self._process = ServerProcess(
             str(config.get("brokerName", BROKER)), directory / "rewindmq.log", directory
         )
         self.start()
 
     @property
     def address(self) -> str:
-        return self._member.address
+        return self._process.address
 
     @property
     def log(self) -> str:
-        return self._member.log_path.read_text(errors="replace")
+        return self._process.log_path.read_text(errors="replace")
 
     def start(self) -> None:
         """Start (again) with the existing store, at the port of the first start."""
         port = parse_address(self.address)[1] if self.address else 0
         keys = {"listenPort": port, **self._config, "storePathRootDir": self.store_path}
         self._file.write_text(format_properties_file(keys))
-        self._member.launch(["broker", "-n", self._namesrv, "-c", str(self._file)])
+        self._process.launch(["broker", "-n", self._namesrv, "-c", str(self._file)])
         try:
-            self._member.wait_ready(_START_SECONDS)
+            self._process.wait_ready(_START_SECONDS)
         except BaseException:
-            self._member.kill()
+            self._process.kill()
             raise
 
     def stop(self) -> None:
-        self._member.begin_stop()
-        self._member.finish_stop()
+        self._process.begin_stop()
+        self._process.finish_stop()
 
     def kill(self) -> None:
-        self._member.kill()
+        self._process.kill()

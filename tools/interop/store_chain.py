@@ -260,10 +260,10 @@ def lost_members(before: Any, after: Any, path: str = "") -> list[str]:
     if not isinstance(after, dict):
         return [path]
     lost = []
-    for name, member in before.items():
+    for name, value in before.items():
         inner = f"{path}/{name}"
         if name in after:
-            lost += lost_members(member, after[name], inner)
-        elif member != {}:
+            lost += lost_members(value, after[name], inner)
+        elif value != {}:
             lost.append(inner)
     return lost

@@ -125,7 +125,9 @@ def _parse() -> argparse.Namespace:
 def _features(text: str) -> frozenset[str]:
     features = frozenset(filter(None, text.split(",")))
     if unknown := features - set(FEATURES):
-        raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(unknown))}")
+        raise argparse.ArgumentTypeError(
+            f"unknown feature {', '.join(sorted(unknown))}; known: {', '.join(FEATURES)}"
+        )
     return features
 
 

@@ -147,7 +147,7 @@ class Chaos:
             self.counts[f"{group.reset_mode} reset"] += 1
         return done
 
-    # Members and producers.
+    # Consumers and producers.
 
     async def _end_consumer(self, *, kill: bool) -> str:
         """End a consumer: a killed one is started again soon, a stopped one stays away for a while."""

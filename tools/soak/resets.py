@@ -55,13 +55,13 @@ class Rewinder:
             targets[queue] = await self._admin.search_offset(queue, timestamp)
             if targets[queue] > offset:
                 return (
-                    f"{group.name} is not rewound {seconds:.1f} s in {letter}:"
+                    f"{group.name} is not rewound by {seconds:.1f} s in {TOPICS[letter]}:"
                     " the group has not consumed that far yet"
                 )
         asked = self._note(now_us(), group, TRIED, targets)
         result = await self._admin.reset_offset_by_timestamp(TOPICS[letter], group.name, timestamp, mode=mode)
         self._note(asked, group, mode, result.offset_table)
-        return f"{group.name} was rewound {seconds:.1f} s in {letter} ({mode})"
+        return f"{group.name} was rewound by {seconds:.1f} s in {TOPICS[letter]} ({mode})"
 
     async def _one_queue(
         self,
@@ -73,7 +73,7 @@ class Rewinder:
     ) -> str:
         candidates = sorted(queue for queue, offset in stored.items() if offset > 0)
         if not candidates:
-            return f"{group.name} is not rewound in {letter}: its committed offsets are 0"
+            return f"{group.name} is not rewound in {TOPICS[letter]}: its committed offsets are 0"
         queue = self._chance.choice(candidates)
         count = min(stored[queue], self._chance.randint(1, _MOST_MESSAGES))
         target = stored[queue] - count
@@ -87,7 +87,8 @@ class Rewinder:
             mode=mode,
         )
         self._note(asked, group, mode, result.offset_table)
-        return f"{group.name} was rewound {count} messages in {letter} {queue.broker_name} {queue.queue_id}"
+        where = f"{TOPICS[letter]} {queue.broker_name} {queue.queue_id}"
+        return f"{group.name} was rewound by {count} messages in {where}"
 
     def _note(self, asked: int, group: Group, mode: str, targets: Mapping[MessageQueue, int]) -> int:
         tokens = {

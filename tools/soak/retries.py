@@ -34,7 +34,7 @@ class Retries:
         if not is_doomed(message, self._limit):
             self._verdict.add(
                 ViolationKind.DEAD_LETTER,
-                f"{self._group}: {message} is a dead letter: its listener accepts it",
+                f"{self._group}: {message} is a dead letter, but its listener would have accepted it",
             )
 
     def finish(self) -> None:

@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument(
         "--default",
         action="store_true",
-        help="run only the default cells, which include each race",
+        help="run only the cells that CI runs",
     )
     parser.add_argument("--histories", type=Path, help="directory for one file of events per cell")
     parser.add_argument(

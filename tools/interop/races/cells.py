@@ -72,7 +72,7 @@ ALL: Final = [
     *_cells(SERVER, _SERVER_CLIENTS, _SERVER_AT),
     *_BESIDE,
 ]
-# Each race once, in a documented release, at both brokers; all run at the same time.
+# Each of these races once, in a documented release, at both brokers; all run at the same time.
 _ONCE: Final = {
     ("4.9.4", ResetMode.CLASSIC): "SEED R1 R2 R3a R4 R6 R8-KILL R11 ORDERLY PULL",
     ("4.8.0", ResetMode.CLASSIC): "R5 R8",

@@ -37,13 +37,13 @@ async def _answer(op: Op | None, request: Fields) -> None:
 
 async def _drive(options: dict[str, Any], offsets: Path) -> None:
     """Carry out requests until standard input ends; then shut down consumers before producers."""
-    members = (
+    clients = (
         Consumers(options, offsets),
         LiteConsumers(options),
         PullConsumers(options),
         Producers(options),
     )
-    ops: dict[str, Op] = {name: op for member in members for name, op in member.ops.items()}
+    ops: dict[str, Op] = {name: op for client in clients for name, op in client.ops.items()}
     say({"ready": {"client": "rewindmq", "version": version("rewindmq"), "ops": sorted(ops)}})
     requests = asyncio.StreamReader(limit=_LINE_BYTES)
     loop = asyncio.get_running_loop()
@@ -52,8 +52,8 @@ async def _drive(options: dict[str, Any], offsets: Path) -> None:
         async for line in requests:
             request = json.loads(line)
             tasks.create_task(_answer(ops.get(request["op"]), request))
-    for member in members:
-        await member.shutdown()
+    for client in clients:
+        await client.shutdown()
 
 
 def main() -> None:

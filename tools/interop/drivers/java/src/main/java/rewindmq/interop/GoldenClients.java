@@ -145,7 +145,7 @@ final class GoldenClients {
                 ConsumeConcurrentlyStatus.CONSUME_SUCCESS);
             broadcasting.start();
         });
-        GoldenTraffic.step("a member joins", () -> {
+        GoldenTraffic.step("a consumer joins", () -> {
             DefaultMQPushConsumer second = push(GoldenTraffic.GROUP);
             second.subscribe(GoldenTraffic.TOPIC, "TagA || TagB");
             second.registerMessageListener((List<MessageExt> messages, ConsumeConcurrentlyContext context) ->
