@@ -17,7 +17,7 @@ _LABELS: Final = {
     "gapCount": "gaps in queues",
     "repeated": "repeated offsets",
     "passedOver": "records without a queue",
-    "logBehind": "log after that",
+    "logBehind": "log not indexed",
 }
 
 

@@ -150,7 +150,7 @@ async def push_broadcasting(stage: Stage) -> Outcome:
 
 @scenario("push-from", "where a new group begins", "producer.start", "send.sync", "consume.concurrent")
 async def push_from(stage: Stage) -> Outcome:
-    """From the first message on, and what "from the last on" means for a young queue."""
+    """Starting at the first message delivers all; the outcome shows what starting at the last delivers."""
     topic = await stage.topic(queues=1)
     producer = await stage.producer()
     before = texts(4, "before")

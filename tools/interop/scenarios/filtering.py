@@ -50,7 +50,7 @@ async def filter_sql(stage: Stage) -> Outcome:
 @scenario("filter-sql92-wrong", "SQL92 with a syntax error", "consume.concurrent", "sql92")
 async def filter_sql_wrong(stage: Stage) -> Outcome:
     topic = await stage.topic()
-    # This library asks no broker before it starts.
+    # The outcome of a library that starts without a broker's check of the expression.
     outcome: Outcome = {"started": True}
     try:
         await stage.consumer(topic, expression="number > > 3", expression_type="SQL92")

@@ -133,7 +133,7 @@ async def pull(stage: Stage) -> Outcome:
 
 
 async def _below(attempt: Any) -> dict[str, Any]:
-    # The Java client itself refuses it.
+    # The Java client itself refuses to pull below offset 0.
     try:
         answer: dict[str, Any] = await attempt
     except DriverError as error:
