@@ -39,7 +39,9 @@ def check_files(
 def _check_log_folder(store: int, snapshot: StoreSnapshot, tally: Tally) -> None:
     names = [entry.name for entry in snapshot.files.list(f"{snapshot.root}/commitlog")]
     strange = [name for name in names if not _POSITION_NAME.fullmatch(name)]
-    examples = [(0, f"commitlog/{name}: a 4.9.4 broker refuses to start") for name in strange]
+    examples = [
+        (0, f"commitlog/{name} is not a segment: a 4.9.4 broker refuses to start") for name in strange
+    ]
     tally.add(store, "log files", len(names), len(strange), examples)
     torn = snapshot.torn
     tally.add(
@@ -78,7 +80,7 @@ def _sequence_faults(label: str, queue: QueueFiles) -> Iterator[str]:
         elif file.size % CQ_ENTRY_BYTES or not file.size:
             yield f"{name} has {file.size} bytes, which is not a multiple of the entry size"
         elif file.base % size:
-            yield f"{name} is not a multiple of the file size {size}"
+            yield f"{name}: the position in its name is not a multiple of the file size {size}"
         elif file.base != expected:
             yield f"{name} is out of order: expected {expected:020d}"
         expected = file.base + size

@@ -114,7 +114,7 @@ class _LogScan:
         examples = [
             (
                 int(steps[number]),
-                f"record at {positions[number + 1]}: {-steps[number]} ms earlier",
+                f"record at {positions[number + 1]}: {-steps[number]} ms earlier than the record before",
             )
             for number in furthest.tolist()
         ]

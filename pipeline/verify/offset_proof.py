@@ -56,5 +56,6 @@ def check_offsets(proof: Proof, ranks: Mapping[tuple[str, int, int], int], tally
             # On a live store, groups have consumed since the compaction.
             is_right = found == expected if proof.is_settled else found <= expected
             if not is_right:
-                wrong.append((0, f"{name} queue {queue_id}: {found} instead of {expected} for {offset}"))
+                text = f"{found} instead of {expected} for offset {offset} of the store"
+                wrong.append((0, f"{name} queue {queue_id}: {text}"))
     tally.add(proof.number, "offset translated", checked, len(wrong), wrong)

@@ -120,7 +120,7 @@ class ProofTask(NamedTuple):
             & (entries["code"] == columns.column("tagsCode").to_numpy())
             & (entries["batch"] == 1)
         )
-        text = f"{self.queue_file} has another entry"
+        text = f"{self.queue_file} has an entry that differs from its message"
         return pc.if_else(pa.array(right), pa.scalar(None, pa.string()), pa.scalar(text, pa.string()))
 
     def _entry_count(self) -> int:

@@ -100,7 +100,10 @@ class QueueTask(NamedTuple):
             position, number = np.append(before, position), np.append(number[0] - 1, number)
         wrong = np.flatnonzero(np.diff(position) <= 0) + 1
         examples = [
-            (int(number[at]), f"{self.label} entry {number[at]}: {position[at]} after {position[at - 1]}")
+            (
+                int(number[at]),
+                f"{self.label} entry {number[at]}: position {position[at]} follows {position[at - 1]}",
+            )
             for at in wrong[:MAX_EXAMPLES]
         ]
         tally.add(self.store, "queue entry order", len(position), len(wrong), examples)
