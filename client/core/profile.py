@@ -50,8 +50,8 @@ class ClientProfile:
         clears_dropped_queue: a reset empties the queues it drops.
         checks_dropped_on_empty_pull: an empty pull moves the offset only if its queue is not dropped (remedy
             F1 of docs/spec/races.md E.18). No release checks it.
-        drops_on_apply: a reset's apply pass, after the 10 s wait, also marks each queue as dropped when it removes
-            the queue from the table (F2).
+        drops_on_apply: a reset's apply pass, after the 10 s wait, also marks each queue as dropped when it
+            removes the queue from the table (F2).
         send_back_skips_removed: a failed message that is no longer cached is not sent back.
         cancels_pulls: the outstanding pull of a dropped queue is cancelled, and its answer ignored (F3).
         offset_cell_per_queue_object: an offset changes only if its ProcessQueue is the registered one (F8).

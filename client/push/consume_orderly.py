@@ -66,7 +66,8 @@ class ConsumeOrderlyService:
     """Calls the listener of one push consumer with the messages of each queue in order.
 
     Args:
-        limit: queues that are in the listener, or wait for their monitor, at the same time.
+        limit: maximum number of queues whose task calls the listener, or waits for the queue's monitor, at
+            the same time.
     """
 
     is_orderly: Final = True
@@ -252,7 +253,7 @@ class ConsumeOrderlyService:
         try:
             offset = process_queue.commit()
         except ClientError:
-            _log.info("the queue was emptied without process consume result. messageQueue=%s", queue)
+            _log.info("queue cleared during the listener call, so the result is discarded. %s", queue)
             self._points.emit(Point.RESULT_DISCARDED, batch)
             return False
         if process_queue.dropped and self._checks_dropped:
