@@ -9,7 +9,8 @@ An application imports every name from this module::
             await producer.send(Message("TopicTest", b"Hello"))
 
 Clients, for RewindMQ's or RocketMQ's clusters:
-    ``Producer`` sends messages; ``TransactionProducer`` sends messages that consumers get only if a local transaction commits.
+    ``Producer`` sends messages. ``TransactionProducer`` sends messages that consumers get only if a local
+    transaction commits.
     ``PushConsumer`` calls a listener; ``LitePullConsumer`` is polled; ``PullConsumer`` pulls on request.
     ``AdminClient`` examines and changes a cluster, for example resets a group's offsets.
 Clusters:

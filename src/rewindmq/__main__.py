@@ -43,9 +43,7 @@ COMMANDS: Final = MappingProxyType(
         ),
         "produce": Command("rewindmq.client.cli.produce_cli", "send messages to a topic"),
         "consume": Command("rewindmq.client.cli.consume_cli", "print or count the messages of a topic"),
-        "demo": Command(
-            "rewindmq.cluster.demo.cli", "send, consume, reset, consume again, and verify what arrived"
-        ),
+        "demo": Command("rewindmq.cluster.demo.cli", "send, consume, reset, consume again, and verify it"),
         "race": Command("rewindmq.race.cli", "lose a reset on purpose, see why, and prove a fix"),
         "pipeline": Command(
             "rewindmq.pipeline.cli", "read, compact, index and check a broker's store with Spark"
