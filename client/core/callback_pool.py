@@ -3,9 +3,9 @@
 Specification: docs/spec/client.md C.4.
 
 RewindMQ starts no threads for them; it counts slots instead. A callback that does not wait takes no slot.
-A reset holds a slot for its whole duration. While all slots are held, callbacks wait in order of arrival:
-if resets hold all slots, pull responses that arrive meanwhile are handled only after one of these resets
-(docs/spec/races.md E.5). Source: 4.9.4 ``NettyRemotingClient``.
+A reset holds a slot for its whole duration. While all slots are held, callbacks wait in order of arrival.
+If resets hold all slots, pull responses that arrive meanwhile are handled only after one of these resets has
+ended (docs/spec/races.md E.5). Source: 4.9.4 ``NettyRemotingClient``.
 """
 
 from __future__ import annotations

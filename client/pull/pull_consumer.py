@@ -125,7 +125,8 @@ class PullConsumer(QueueReader):
     def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
         """Set the group's offset in memory.
 
-        ``persist_consume_offset`` stores it; for registered topics, the 5 s timer does, too.
+        ``persist_consume_offset`` stores it. Every 5 s, a timer stores the offsets of the queues that this
+        consumer owns (see ``register_topic``). In clustering mode it removes all other offsets from memory.
         """
         self._require_running()
         self.offset_store.update(queue, offset, increase_only=False)

@@ -192,7 +192,7 @@ class ConsumeOrderlyService:
                 await next_turn()
 
     async def _consume(self, batch: _Batch) -> bool:
-        """Consume one batch; False if the queue's consumption stops here for now."""
+        """Consume one batch; return False if the task must end, for example because the queue must pause."""
         process_queue = batch.process_queue
         if batch.queue.topic == self._retry_topic:
             restore_topics(batch.messages)
