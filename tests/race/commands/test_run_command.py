@@ -48,7 +48,7 @@ def test_the_list_is_a_line_per_race_and_fits(
     assert rows["R4"].split()[-12:-8] == ["23", "23", "23", "·"]
     assert rows["S1"].split()[-12:-8] == ["-"] * 4
     assert ("releases" in lines[1]) is (width >= 120)
-    assert ("4.2.0, 4.9.4, 5.3.3 classic" in rows["R1"]) is (width >= 120)
+    assert ("4.2.0, 4.9.4, 5.3.3 (classic)" in rows["R1"]) is (width >= 120)
 
 
 def test_a_list_for_a_pipe_is_complete(
