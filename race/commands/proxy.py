@@ -29,7 +29,7 @@ per frame.
 
 A pattern is CODE [request|oneway|response] [answer=CODE] [NAME=VALUE ...] [skip=N] [count=N|all] [blocks]:
   CODE             number or RocketMQ's name of the request code; for a response, that of its request
-  answer=CODE      match only responses with this response code
+  answer=CODE      match only responses, with this response code
   NAME=VALUE       match only this value of an ext field; for a response, of a field of its request
   skip=N           pass on the first N matching frames
   count=N|all      catch N matching frames (default: 1) or all of them

@@ -235,11 +235,12 @@ def _summary(plan: Plan, outcomes: Sequence[Outcome]) -> list[str]:
     documented = f"{good} of {len(outcomes)} as documented ({outcome_text(plan.documented)})"
     times = f"{seconds:.3f} s each, the slowest {slowest:.3f} s"
     lines = [f"{plan.scenario_id}, {_setting(plan)}: {documented}, {times}"]
+    kind = "seeds" if plan.staging == "simulated" else "runs"
     others = Counter(_result(outcome) for outcome in outcomes if not outcome.is_documented)
     for result, count in others.most_common():
         numbers = [str(outcome.number) for outcome in outcomes if _result(outcome) == result]
         which = " ".join(numbers[:_SHOWN_NUMBERS]) + (" ..." if len(numbers) > _SHOWN_NUMBERS else "")
-        lines.append(f"  {count} times {result}: {which}")
+        lines.append(f"  {count} times {result}: {kind} {which}")
     return lines
 
 

@@ -155,7 +155,7 @@ def test_an_undocumented_outcome_is_exit_code_1(
     code, out, _ = race(capsys, "run", "R1", "--repeat", "3")
     assert code == 1
     assert "0 of 3 as documented (kept)" in out
-    assert "3 times L1, but kept is documented: 1 2 3" in out
+    assert "3 times L1, but kept is documented: seeds 1 2 3" in out
 
 
 def test_a_race_that_cannot_be_played_to_its_end_is_exit_code_1(
