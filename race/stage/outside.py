@@ -201,7 +201,7 @@ class OutsideStage(ProcessStage):
                 raise
         else:
             raise RaceError(
-                f"{self._namesrv} already has the topic {topic}; a race needs a cluster without it,"
+                f"{self._namesrv} already has the topic {topic}; a race needs a cluster without one,"
                 " because offsets stay when a topic is deleted"
             )
 
