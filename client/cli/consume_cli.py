@@ -1,7 +1,7 @@
 """``rewindmq consume``: a push consumer that counts or prints the messages it receives.
 
 With ``--json``, standard output gets one JSON object per line: ``ready``, ``progress`` every second, and
-``summary`` at the end. ``--events`` adds a line for each internal event of the consumer, such as
+``summary`` at the end. ``--events`` adds a line for each trace point that the consumer passes, such as
 ``client.suspended``, and ``consumed`` with the new messages of each queue.
 """
 
@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--print", action="store_true", dest="prints", help="print the body of each message")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     parser.add_argument(
-        "--events", action="store_true", help="with --json: add internal events, such as client.suspended"
+        "--events", action="store_true", help="with --json: add trace points passed, such as client.suspended"
     )
     add_process_arguments(parser)
     parser.set_defaults(log_level="warning")
