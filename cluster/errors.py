@@ -6,7 +6,7 @@ from rewindmq.protocol.errors import RewindMQError
 
 
 class ClusterError(RewindMQError):
-    """A process did not start or does not exist; the text is one line.
+    """A local cluster cannot do what was asked, or one of its processes failed; the text is one line.
 
     Attributes:
         log_tail: the last log lines of a process that failed; tracebacks show them as a note.

@@ -1,8 +1,8 @@
 """Remedy 2 of docs/remedies.md: reset the group's offsets to the time at which the outage began.
 
-The repair needs nothing but that time. All later messages are delivered again, successful ones too: unless
-the application checks what it has sent, people get texts twice. A classic reset also stops the group for 10
-s; a fenced reset does not.
+The repair needs nothing but that time. All later messages are delivered again, even if their texts were sent:
+unless the application checks what it has sent, people get texts twice. A classic reset also stops the group
+for 10 s; a fenced reset does not.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Ways:
         return result.offset_table[self._queue]
 
     async def classic_without_force(self, group: Group) -> int:
-        """Reset to the end without force, which only moves offsets back: the offset stays the same."""
+        """Reset to the end without force. Such a reset only moves offsets back, so the offset stays."""
         result = await self._admin.reset_offset_by_timestamp(TOPIC, group.name, TO_THE_END, force=False)
         return result.offset_table[self._queue]
 

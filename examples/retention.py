@@ -1,7 +1,7 @@
-"""Retention: a broker deletes old messages, file by file; a reset to a deleted time goes to the oldest left.
+"""Retention: a broker deletes old messages, file by file. A reset reaches only the messages that are left.
 
-By default a broker keeps messages for 72 hours, and deletes files at four in the morning. This one deletes
-all files but the newest when the administrator tells it to.
+By default a broker keeps messages for 72 hours, and deletes files at four in the morning. The broker of this
+program deletes all files except the newest when the administrator tells it to.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from rewindmq.race.errors import RaceError
 class Lab(StrEnum):
     """Events that the laboratory adds to the named points of the code (``protocol/points.py``)."""
 
-    # Frames that pass a proxy; ``race/proxy`` describes the details.
+    # Frames that pass a proxy; ``race/proxy/frame.py`` describes their details.
     FRAME_SENT = "frame.sent"
     FRAME_ARRIVED = "frame.arrived"
     FRAME_HELD = "frame.held"

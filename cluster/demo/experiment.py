@@ -12,8 +12,8 @@ from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 
-# The first phase sends in three parts. In the pauses between them no queue stores a message, so a timestamp
-# from a pause lies between two messages of every queue.
+# The first phase sends in three parts; these are the shares of the first two. In the pauses between the parts
+# no queue stores a message, so a timestamp from a pause lies between two messages of every queue.
 _PARTS: Final = (0.4, 0.3)
 _PAUSE_SECONDS: Final = 0.3
 _SECONDS_TO_CONSUME: Final = 30.0

@@ -13,5 +13,5 @@ BROKERS: Final = 2
 QUEUES_PER_BROKER: Final = 4
 QUEUES: Final = BROKERS * QUEUES_PER_BROKER
 RESET_WAIT_SECONDS: Final = 10.0
-# Each message has one of so many keys, which compaction and key look-ups work with.
+# Number of different message keys, so that keys repeat: message i has the key ``order-(i mod ORDERS)``.
 ORDERS: Final = 800

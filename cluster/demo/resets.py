@@ -160,8 +160,8 @@ async def _suspend(stage: Stage) -> None:
 
     A suspended consumer does not cancel its pulls: each queue's suspended pull still returns the next
     message. One message to every queue completes them, so that the backlog sent afterwards stays at the
-    brokers. If a pull had already returned, its consumer does not send it again, and the message stays
-    undelivered. The consumers then resume, and all is repeated.
+    brokers. If a pull has returned before the suspension, its consumer does not send the next pull, and the
+    message stays undelivered. In that case the consumers resume, and the function tries again.
 
     Raises:
         ClusterError: too many attempts failed.

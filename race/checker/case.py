@@ -29,10 +29,10 @@ class _Offence:
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """An offset stored after the reset started and before it is judged.
+    """An offset stored after the reset started, but before the laws apply to it.
 
     Attributes:
-        follows_new_chain: a chain has begun since the reset started; shows where consumption continued.
+        follows_new_chain: True if a new chain of pulls began between the start of the reset and this store.
     """
 
     index: int
@@ -47,7 +47,7 @@ class Case:
 
     A reset takes effect on a queue when its target is first stored after the start, or when a consumer first
     pulls from the target. With ``JudgeFrom.ACKNOWLEDGED`` it takes effect at the acknowledgement at the
-    latest. Pulls sent since then are fresh, and so are the messages that they return.
+    latest. Pulls sent from then on, and the messages that they return, are *fresh*; earlier ones are *stale*.
 
     Args:
         broker_name, queue_id: which queue it is.
@@ -98,7 +98,7 @@ class Case:
         self.target = target
         self.stored: int | None = None
         self.chains: list[Chain] = []
-        # End of the messages that are fresh and finished without a gap from the target.
+        # End of the unbroken run of fresh, finished messages that begins at the target.
         self.finished_until = target
         self.is_restarted = False
         self.effect_at = 0.0
@@ -112,7 +112,7 @@ class Case:
         self._has_started = self._is_effective = self._is_judged = False
         self._turns = 0
         self._writer = ""
-        # The reset's start, then its acknowledgement.
+        # Index and time of the reset's start; once it is acknowledged, of its acknowledgement.
         self._reset_step = (0, 0.0)
         self._chains_before = 0
         self._unjudged: list[_Store] = []
@@ -149,7 +149,10 @@ class Case:
             self._check(index, at)
 
     def store(self, index: int, at: float, offset: int, writer: str) -> None:
-        """Note that the stored offset is ``offset``; ``writer`` is what stored it, "" if only observed."""
+        """Note that the stored offset is ``offset``.
+
+        ``writer`` names what stored it ("a commit", "a pull", "a reset"); "" if the offset was only observed.
+        """
         self.stored = offset
         self._writer = writer
         if self._has_started and writer and offset == self.target:
@@ -220,7 +223,7 @@ class Case:
             if self.finished_until in done:
                 self._advance()
         elif self._judge_from is JudgeFrom.APPLIED:
-            # Counts only if the reset never takes effect.
+            # Counts only if the reset never takes effect; ``_take_effect`` clears the set.
             done.update(offset for offset in offsets if offset in self._called)
 
     # The verdict.
@@ -286,7 +289,10 @@ class Case:
             offence.latest = offset
 
     def _find_decisive_store(self) -> None:
-        """Find the step that shows that the target was never stored: the first store consumption used."""
+        """Report a reset that was never applied, at the first unlawful store after a new chain began.
+
+        Without such a store, report it at the first unlawful store, otherwise at the reset itself.
+        """
         stored = self.stored
         if stored is None or self._is_lawful(stored):
             return
@@ -300,7 +306,7 @@ class Case:
 
     def _stored_violation(self, offence: _Offence) -> Violation:
         if offence.is_healed or not self.chains:
-            # Without chains no consumer that handles resets pulls the queue.
+            # No chain means that no consumer that handles resets pulled the queue.
             loss = Loss.L0
         else:
             loss = Loss.L1 if self.is_restarted and offence.offset > self.target else Loss.L2
@@ -322,7 +328,7 @@ class Case:
         return Violation(Law.STORED, loss, *self._queue, offence.index, offence.at, f"{what}, {why}{healed}")
 
     def _redelivery_violation(self, index: int, at: float, is_at_rest: bool) -> Violation | None:
-        """Report messages that will never be delivered; at rest also those that are not delivered yet."""
+        """Report messages that will never be delivered; at rest, also messages that are not delivered yet."""
         stored = self.stored if self.stored is not None else self.target
         living = [chain for chain in self.chains if chain.is_alive]
         missing = [offset for offset in range(self.target, self.end) if self._is_missing(offset)]

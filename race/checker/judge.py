@@ -38,9 +38,10 @@ def judge(
         judge_from: None takes the reset's mode: classic is judged from ``APPLIED``, others from
             ``ACKNOWLEDGED``.
         reset: index of the reset among the acknowledged ones, in the order of their start; -1 is the last.
-            A later reset may replace what an earlier one asked for; that is no loss.
+            If a later reset replaces an earlier one's target, judging the earlier one can report a loss.
         is_at_rest: True if nothing more would ever happen, so every message must be delivered.
-        handover_seconds: protocol seconds two processes may both pull a queue that moves between them.
+        handover_seconds: how long two processes may both pull a queue that moves between them, in protocol
+            seconds.
 
     Raises:
         RaceError: the history has no such reset, or an event lacks required details.

@@ -46,10 +46,12 @@ class Reading:
         self._acknowledged = acknowledged
         self._chains: dict[tuple[str, object], Chain] = {}
         self._events: Sequence[Event] = ()
-        self._speaking: frozenset[str] | None = None
-        # Brokers that record commits; of these, the brokers that have restarted and recorded nothing since.
-        self._telling: set[str] = set()
-        self._unsure: set[str] = set()
+        # Processes that record points; None until it is computed.
+        self._recording: frozenset[str] | None = None
+        # Brokers that record commits.
+        self._recording_brokers: set[str] = set()
+        # Of these, the brokers that have restarted, until their next point or observed offset.
+        self._restarted_brokers: set[str] = set()
         self._inferred = 0
         self._handlers: dict[Kind, Callable[[int, Event], None]] = {
             Point.PULL_SENT: self._pull_sent,
@@ -140,9 +142,9 @@ class Reading:
     def _record(self, event: Event) -> Case | None:
         """Return the case of a broker's own event; from now on the broker's points count."""
         details, process = event.details, event.process
-        self._telling.add(process)
-        if self._unsure:
-            self._unsure.discard(process)
+        self._recording_brokers.add(process)
+        if self._restarted_brokers:
+            self._restarted_brokers.discard(process)
         return self._cases.get((details["group"], process, details["topic"], details["queue_id"]))
 
     def _commit_received(self, index: int, event: Event) -> None:
@@ -168,11 +170,12 @@ class Reading:
 
     def _stored_offset(self, index: int, event: Event) -> None:
         broker = event.details["broker_name"]
-        # Otherwise the broker's own points are newer than this answer.
-        if broker not in self._telling or broker in self._unsure:
+        # The answer counts only if the broker records no points, or none since its restart. Otherwise its
+        # points are newer.
+        if broker not in self._recording_brokers or broker in self._restarted_brokers:
             case = self._case(event.details)
             if case is not None:
-                self._unsure.discard(broker)
+                self._restarted_brokers.discard(broker)
                 case.store(index, event.at, event.details["offset"], _OBSERVED)
 
     def _message_sent(self, index: int, event: Event) -> None:
@@ -184,8 +187,8 @@ class Reading:
     def _process_ended(self, index: int, event: Event) -> None:
         """End the chains of a process that ended or restarted: chain numbers start again with it."""
         process = event.process
-        if process in self._telling:
-            self._unsure.add(process)
+        if process in self._recording_brokers:
+            self._restarted_brokers.add(process)
         for key in [key for key in self._chains if key[0] == process]:
             self._chains.pop(key).is_alive = False
         for place, case in self._cases.items():
@@ -206,17 +209,17 @@ class Reading:
 
     # Frames of processes that record no points.
 
-    def _is_silent(self, process: str) -> bool:
-        if self._speaking is None:
-            self._speaking = frozenset(
+    def _records_no_points(self, process: str) -> bool:
+        if self._recording is None:
+            self._recording = frozenset(
                 event.process for event in self._events if isinstance(event.kind, Point)
             )
-        return process not in self._speaking
+        return process not in self._recording
 
     def _frame_sent(self, index: int, event: Event) -> None:
         details = event.details
         source, code = details["source"], details["code"]
-        if not self._is_silent(source):
+        if not self._records_no_points(source):
             return
         if details["form"] == "response":
             if (
@@ -236,20 +239,20 @@ class Reading:
         details = event.details
         code, source, target = details["code"], details["source"], details["target"]
         if code == RequestCode.PULL_MESSAGE and details["form"] == "response":
-            if self._is_silent(target):
+            if self._records_no_points(target):
                 self._frame_answers(event, target, source)
-        elif code in _ON_REQUEST and self._is_silent(target):
+        elif code in _ON_REQUEST and self._records_no_points(target):
             is_pull = code == RequestCode.PULL_MESSAGE
             if details["fields"]["sysFlag"] & _COMMIT_FLAG if is_pull else details["form"] == "oneway":
                 self._frame_stores(index, event, target, "commitOffset", _ON_REQUEST[code])
 
     def _frame_dropped(self, index: int, event: Event) -> None:
-        """Note a lost pull or answer, after which the consumer pulls again."""
+        """Note a lost pull or a lost answer: the consumer pulls again."""
         details = event.details
         source, target = details["source"], details["target"]
         is_answer = details["form"] == "response"
         client, broker = (target, source) if is_answer else (source, target)
-        if details["code"] != RequestCode.PULL_MESSAGE or not self._is_silent(client):
+        if details["code"] != RequestCode.PULL_MESSAGE or not self._records_no_points(client):
             return
         case = self._frame_case(details, broker)
         for chain in reversed(case.chains) if case is not None else ():

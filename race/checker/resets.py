@@ -17,8 +17,9 @@ class Issued:
         started, acknowledged: indexes of events; ``acknowledged`` is None until the acknowledgement.
         is_refused: the broker refused the reset.
         is_given_up: the connection was lost; no answer will come, and the reset's effect is unknown.
-        targets: ``[broker_name, queue_id, offset]`` each.
-        until: index of the start of a later reset without an answer, whose effect is unknown.
+        targets: one ``[broker_name, queue_id, offset]`` for each queue.
+        until: index of the start of the next reset that got no answer; None if there is none. The judge stops
+            there, because the effect of that reset is unknown.
     """
 
     started: int

@@ -24,9 +24,9 @@ class JudgeFrom(StrEnum):
 class Law(StrEnum):
     """The laws that a reset must keep.
 
-    ``stored``: the stored offset is the target, or every message from the target to it was delivered by a
-    pull sent after the reset took effect, and finished. ``redelivered``: every message from the target on is
-    delivered at least once. ``one chain``: no queue has two live chains of pulls.
+    ``stored``: the stored offset is the target or a later offset, and every message between them was finished
+    after a pull sent since the reset took effect had returned it. ``redelivered``: every message from the
+    target on is delivered at least once. ``one chain``: no queue has two live chains of pulls.
     """
 
     STORED = "stored"

@@ -32,7 +32,7 @@ examples:
   rewindmq race explore crash-broker --mode fenced --fault flush
 
 exit codes: 0 the result is as expected (classic and server modes break a law, fenced mode does not, a --fault
-is found), or docs/race/explore.md promises nothing; 1 another result or an error; 2 wrong usage;
+is found), or docs/race/explore.md names no expected result; 1 another result or an error; 2 wrong usage;
 130 interrupted
 """
 

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def outcome_text(losses: Iterable[Loss]) -> str:
-    """``L1 L3``, or ``kept``."""
+    """Return an outcome as text: ``L1 L3``, or ``kept``."""
     return " ".join(sorted(losses)) or "kept"
 
 
@@ -80,7 +80,10 @@ def _paragraph(text: str, margin: str) -> str:
 
 
 def _outcomes(scenario: Scenario) -> list[str]:
-    """``classic: L1 with v42 v49 v53, kept with epoch``, by mode - profiles only where they differ."""
+    """Return a line per mode, such as ``classic: L1 with v42 v49 v53, kept with epoch``.
+
+    A line names profiles only if their outcomes differ.
+    """
     from rewindmq.protocol.reset_mode import ResetMode
 
     texts = []
@@ -107,7 +110,7 @@ def _remedies(race: Scenario) -> str:
 
 
 def _remedy_rows(race: Scenario) -> list[dict[str, Any]]:
-    """A row for each single remedy that the race can be played with."""
+    """Return a row for each single remedy that the race can be played with."""
     from rewindmq.race.scenario.choose import remedy_cases
 
     return [

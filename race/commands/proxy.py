@@ -25,8 +25,16 @@ _READ_BYTES: Final = 4_096
 
 EPILOG: Final = """\
 Configure the client with the proxy's address instead of the name server's. The proxy prints one line of JSON
-per frame. A pattern is CODE [request|oneway|response] [answer=CODE] [NAME=VALUE ...] [skip=N] [count=N|all]
-[blocks]. NAME is an ext field; for a response, it is a field of its request.
+per frame.
+
+A pattern is CODE [request|oneway|response] [answer=CODE] [NAME=VALUE ...] [skip=N] [count=N|all] [blocks]:
+  CODE             number or RocketMQ's name of the request code; for a response, that of its request
+  answer=CODE      match only responses, with this response code
+  NAME=VALUE       match only this value of an ext field; for a response, of a field of its request
+  skip=N           pass on the first N matching frames
+  count=N|all      catch N matching frames (default: 1) or all of them
+  blocks           later frames of the same connection and direction wait behind a held frame
+Without request, oneway or response, a pattern matches requests and oneway requests, but no responses.
 
 commands on standard input:
   hold PATTERN     catch further frames; holds are numbered from 1

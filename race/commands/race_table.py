@@ -22,11 +22,11 @@ Details of a race: rewindmq race list ID"""
 
 _COLUMNS: Final = (*RELEASES, Profile.EPOCH)
 _GAP: Final = "  "
-# Width of an outcome; its column has the last two characters of a profile's name as head.
+# Width of an outcome; the head of its column is a profile's name without "v", cut to this width.
 _CELL: Final = 2
 _GROUP: Final = len(_COLUMNS) * (_CELL + 1) - 1
 _OUTCOMES: Final = len(ResetMode) * _GROUP + (len(ResetMode) - 1) * len(_GAP)
-# Least width of a title; shorter ones cannot be understood.
+# Least width of a title; a shorter title cannot be understood.
 _MIN_TITLE: Final = 20
 # If titles would be narrower than this, the releases are left out.
 _GOOD_TITLE: Final = 36
@@ -61,7 +61,7 @@ def render_table(width: int | None) -> list[str]:
 
 
 def _head() -> str:
-    """``42 49 53 ep``."""
+    """Return the heads of the columns of one mode: ``42 49 53 ep``."""
     return " ".join(profile.removeprefix("v")[:_CELL] for profile in _COLUMNS)
 
 
@@ -96,7 +96,7 @@ def _cell(losses: Iterable[Loss] | None) -> str:
 
 
 def _others() -> list[str]:
-    """``SEED with unguarded: classic 1, server 01, fenced 1``."""
+    """Return a line per race and profile without a column: ``SEED with unguarded: classic 1, fenced 1``."""
     lines = []
     for scenario in SCENARIOS.values():
         for profile in Profile:

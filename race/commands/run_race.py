@@ -73,13 +73,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " frames are held as with --held, but the program's own waits are not shortened",
     )
     outside.add_argument(
-        "--namesrv", metavar="ADDR", help="name server of a running cluster, which must be fresh"
+        "--namesrv", metavar="ADDR", help="name server of a running cluster on which no race was played yet"
     )
     parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE",
-        help="write the (first undocumented) run as HTML, or only its picture if FILE ends in .svg",
+        help="write the run as HTML (of several, the first with an undocumented outcome), or only its picture"
+        " if FILE ends in .svg",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
@@ -88,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Play the race, judge it and print the outcome; returns the exit code.
 
     Raises:
-        RaceError: there is no such race, or not for this profile and mode; or the report cannot be written.
+        RaceError: no such race exists, or not for this profile and mode; or the report cannot be written.
     """
     from rewindmq.race.play.run import play_simulated
     from rewindmq.race.play.run_many import default_jobs, play_many
@@ -234,11 +235,12 @@ def _summary(plan: Plan, outcomes: Sequence[Outcome]) -> list[str]:
     documented = f"{good} of {len(outcomes)} as documented ({outcome_text(plan.documented)})"
     times = f"{seconds:.3f} s each, the slowest {slowest:.3f} s"
     lines = [f"{plan.scenario_id}, {_setting(plan)}: {documented}, {times}"]
+    kind = "seeds" if plan.staging == "simulated" else "runs"
     others = Counter(_result(outcome) for outcome in outcomes if not outcome.is_documented)
     for result, count in others.most_common():
         numbers = [str(outcome.number) for outcome in outcomes if _result(outcome) == result]
         which = " ".join(numbers[:_SHOWN_NUMBERS]) + (" ..." if len(numbers) > _SHOWN_NUMBERS else "")
-        lines.append(f"  {count} times {result}: {which}")
+        lines.append(f"  {count} times {result}: {kind} {which}")
     return lines
 
 

@@ -85,7 +85,7 @@ class Reproduction:
 
     Attributes:
         history: the whole history, including the epilogue.
-        verdict: on the time before the consumer was killed.
+        verdict: the verdict on the events before the consumer was killed.
         target: the offset that the reset asked for.
         old: the stored offset before the reset.
         restarted_at: the offset at which the second consumer started.
@@ -102,7 +102,7 @@ class Reproduction:
 
     @property
     def is_documented(self) -> bool:
-        """True if both the verdict and the second consumer's start are as documented."""
+        """True if the verdict is as documented, and messages are lost exactly if a loss is documented."""
         is_lost = bool(self.script.documented)
         return self.verdict.losses == self.script.documented and bool(self.lost) == is_lost
 
@@ -157,7 +157,10 @@ async def _reproduce(script: Script, time_scale: float, on_step: OnStep) -> Repr
 
 
 async def _epilogue(stage: ProcessStage) -> float:
-    """Kill the consumer when the reset is lost or the deadline passes; start another; return the time."""
+    """Kill the consumer when the reset is lost or the deadline passes; start another.
+
+    Return the time of the kill.
+    """
     deadline = _reset_at(stage.history) + _EPILOGUE_AFTER
     # The judge counts a reset that is not applied yet as lost.
     while stage.now < deadline and not (_applied_at(stage.history) and judge(stage.history).losses):

@@ -26,7 +26,7 @@ from rewindmq.race.stage.settle import settle
 from rewindmq.race.stage.simulated import SimulatedStage
 from rewindmq.race.stage.stage import Stage
 
-# Short waits, but long enough that a pause of the machine does not count as seconds.
+# A hundredth of every wait. With much less, a short pause of the machine would count as many seconds.
 HELD_TIME_SCALE: Final = 0.01
 
 

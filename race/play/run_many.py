@@ -49,7 +49,7 @@ def default_jobs(plan: Plan, count: int) -> int:
 def play_many(plan: Plan, numbers: range, jobs: int, on_done: OnDone) -> list[Outcome]:
     """Play each seed (or number); return the outcomes in this order.
 
-    Outcomes of simulated runs in other processes have no history: their seed plays them again.
+    The outcome of a simulated run in another process has no history; to get it, play the seed again.
 
     Args:
         on_done: called after each run, in the order in which runs end.

@@ -51,17 +51,17 @@ class Hold(Protocol):
         """Number of frames (or threads) caught so far."""
 
     async def wait(self, count: int = 1, *, seconds: float = 60.0) -> None:
-        """Wait until ``count`` are caught.
+        """Wait until ``count`` frames or threads are caught.
 
         Raises:
             RaceError: that takes longer than ``seconds`` (never scaled), or the hold ends.
         """
 
     def release(self) -> None:
-        """Pass on what is held, in order, and end the hold."""
+        """Pass on the held frames in order, or let the stalled thread continue, and end the hold."""
 
     def drop(self) -> None:
-        """Drop what is held, and end the hold."""
+        """Drop the held frames, and end the hold. A stalled thread cannot be dropped: raise RaceError."""
 
     def refuse(self, code: int, remark: str) -> None:
         """Pass on the held responses as refusals with this response code, and end the hold.

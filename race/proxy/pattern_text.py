@@ -25,7 +25,7 @@ def parse_pattern(text: str) -> FramePattern:
     """Parse a pattern in the form of ``PATTERN_HELP``. Codes are numbers or RocketMQ's names.
 
     Raises:
-        RaceError: the text is not a pattern; names the wrong word.
+        RaceError: the text is not a pattern; the error names the wrong word.
     """
     code_text, *words = text.split() or [""]
     form: Form | None = None

@@ -41,7 +41,7 @@ class TimeAxis:
         self._places = [weight * scale for weight in weights]
 
     def place(self, at: float) -> float:
-        """Return the pixels from the left; a time outside the axis is moved to its end."""
+        """Return the pixels from the left; a time outside the axis is moved to the nearer end."""
         times, places = self._times, self._places
         position = bisect_right(times, at)
         if position == 0:

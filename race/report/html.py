@@ -130,7 +130,7 @@ _LEGEND: Final = "".join(
     (
         '<ul class="legend">',
         _legend_line("stored", "M1 9H16V3H33", "stored offset"),
-        _legend_line("progress", "M1 9H16V3H33", "redelivered and finished up to"),
+        _legend_line("progress", "M1 9H16V3H33", "redelivered and finished up to this offset"),
         _legend_line("target", "M1 6H33", "target of the reset"),
         _legend_line("arrow reset", "M1 6H33", "reset request (222), reset notification (220)"),
         _legend_line("arrow commit", "M1 6H33", "commit of an offset; pull commit: carried by a pull"),

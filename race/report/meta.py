@@ -40,5 +40,5 @@ def headline(verdict: Verdict) -> str:
     if not verdict.losses:
         return "The reset was kept"
     if verdict.losses == {Loss.L0}:
-        return "L0: the reset was delayed"
+        return "L0: the reset had no effect for a while, or by design"
     return f"The reset was lost: {', '.join(sorted(verdict.losses))}"

@@ -80,8 +80,8 @@ class Scene:
     Attributes:
         lanes: names of processes, from top to bottom.
         moments: changes of the stored offset and of the redelivery.
-        offences: steps of this queue that broke a law, in order. Messages that were not redelivered have no
-            step, except when they are the first violation.
+        offences: steps of this queue that broke a law, in order. No single step leaves messages undelivered,
+            so such a violation is shown, at the end, only if it is the first.
     """
 
     lanes: list[str] = field(default_factory=list)
@@ -151,7 +151,7 @@ def _offences(verdict: Verdict) -> list[Offence]:
 
 
 class _SceneBuilder:
-    """Fills a scene in one pass over a history; matches what was sent with its arrival."""
+    """Fills a scene in one pass over a history; matches sent commits, responses and resets with arrivals."""
 
     def __init__(self, scene: Scene, events: Sequence[Event], topic: str | None) -> None:
         self._scene = scene

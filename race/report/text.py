@@ -1,4 +1,4 @@
-"""A run as text for a terminal: a column per process, time downwards, the stored offset on the right."""
+"""A run as text for a terminal: a column per process, and on the right the stored offset and the replay."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Table:
 
     def lines(self) -> list[str]:
         names = "".join(f"{name:^{self._lane_columns}.{self._lane_columns}}" for name in self._scene.lanes)
-        lines = [f"{'s':>{_TIME_COLUMNS - 2}}  {names[: self._room]:{self._room}}  stored  redone"]
+        lines = [f"{'s':>{_TIME_COLUMNS - 2}}  {names[: self._room]:{self._room}}  stored  replay"]
         previous: float | None = None
         shown: tuple[int | None, int | None] | None = None
         for line in self._ordered():

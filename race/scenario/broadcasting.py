@@ -27,7 +27,7 @@ async def play(stage: Stage) -> None:
         try:
             await _replay(stage)
         finally:
-            # It must not write to the directory while that is deleted.
+            # The consumer must not write to its file while the directory is deleted.
             await b.kill()
 
 

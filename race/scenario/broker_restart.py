@@ -35,8 +35,8 @@ SCENARIO: Final = Scenario(
     id="R11",
     title="the broker restarts at the end of the wait",
     section="docs/spec/races.md E.14",
-    versions="all classic",
-    closed_by="storing the targets before the reset is acknowledged; an acknowledged commit shows the loss",
+    versions="all (classic)",
+    closed_by="storing the targets on disk before the reset is acknowledged, as fenced mode does",
     cases=cases(
         classic=all_releases(lost(Loss.L2), Profile.EPOCH),
         # No pull has consumed the mark by then: S3.

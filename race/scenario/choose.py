@@ -10,7 +10,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.scenario.scenario import Case, Scenario
 
-# By mode, the profiles in the order to try. The release that introduced the mode comes first.
+# By mode, the profiles in the order to try.
 _PREFERRED: Final = {
     ResetMode.CLASSIC: (Profile.V49, Profile.V42, Profile.V53, Profile.UNGUARDED, Profile.EPOCH),
     ResetMode.SERVER: (Profile.V53, Profile.V49, Profile.V42, Profile.UNGUARDED, Profile.EPOCH),
@@ -23,7 +23,8 @@ def choose_case(
 ) -> Case:
     """Return the profile and mode to play a race with; ``None`` leaves the choice to this function.
 
-    A remedy is shown with the client of a release, and remedy F12 in fenced mode, which it needs.
+    With a remedy, this function never chooses an epoch-aware client, which has most remedies already. It
+    chooses fenced mode for remedy F12, whose epochs take effect only there.
 
     Raises:
         RaceError: the race does not exist for this profile and mode; the text names the cases it has.

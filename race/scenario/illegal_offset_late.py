@@ -55,9 +55,10 @@ SCENARIO: Final = Scenario(
     play=play,
     remedies={
         Remedy.F3: cases(classic=all_releases(KEPT)),
-        # 5.3.3 corrects during the wait, and the apply pass misses the queue. F8 sees no late update.
+        # 5.3.3 corrects during the wait, and the apply pass misses the queue. There is no late update for F8.
         Remedy.F8: cases(classic={Profile.V42: KEPT, Profile.V49: KEPT}),
-        # 5.3.3 corrects for the queue object that is registered by then: the new one, with the new epoch.
+        # The correction of 5.3.3 applies to the queue object that is registered when it runs: the new one,
+        # which has the new epoch.
         Remedy.F12: cases(fenced={Profile.V53: lost(Loss.L1, Loss.L2)}),
     },
 )

@@ -25,7 +25,7 @@ async def play(stage: Stage) -> None:
     await stage.reset(0)
     await wait_begun(stage, name="A")
     await wait_begun(stage, name="B")
-    # 3. A reader joins and leaves whose name sorts before A. Both times the broker announces a change of the
+    # 3. A reader whose name sorts before A joins and leaves. Both times the broker announces a change of the
     # group, which asks A and B to rebalance.
     reader = await stage.reader("0")
     await reader.stop()

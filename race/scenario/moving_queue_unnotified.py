@@ -30,7 +30,8 @@ async def play(stage: Stage) -> None:
     reader = await stage.reader("0")
     await stage.until(Point.QUEUE_ADDED, process=consumer_process("A"), topic=TOPIC, queue_id=1, count=2)
     await stage.until(Point.QUEUE_DROPPED, process=consumer_process("B"), topic=TOPIC, queue_id=1)
-    # A's change is announced and causes one more rebalance. If the reset met that rebalance it would be R4.
+    # A has a new queue, so it sends a heartbeat with a newer subscription. The broker then asks the group to
+    # rebalance once more. A reset during that rebalance would be R4.
     await stage.sleep(_REBALANCED_SECONDS)
     # 2. The reset notification reaches only A.
     await stage.reset(0)
@@ -51,7 +52,7 @@ SCENARIO: Final = Scenario(
     id="R7b",
     title="a queue moves to a consumer that got no reset notification",
     section="docs/spec/races.md E.10",
-    versions="all classic",
+    versions="all (classic)",
     closed_by="storing and fencing the targets at once",
     cases=cases(
         classic=all_releases(lost(Loss.L2), Profile.EPOCH),

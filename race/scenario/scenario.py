@@ -38,13 +38,13 @@ class Scenario:
     """One race.
 
     Attributes:
-        id: ``R1``.
+        id: name of the race, such as ``R1``.
         title: one line, as in ``race list``.
         section: of the specification: ``docs/spec/races.md E.4``.
         versions: the releases of RocketMQ that have it, in words.
-        closed_by: what closes it, in words.
+        closed_by: what prevents the race, in words.
         cases: documented outcome by profile and mode; other combinations have no such race.
-        remedies: documented outcome by single remedy, if the remedy changes it.
+        remedies: documented outcome by single remedy and case, where the remedy changes it.
         play: the script. The judge finds the outcome in the history.
     """
 

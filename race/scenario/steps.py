@@ -35,7 +35,8 @@ async def caught_up(
 ) -> Consumer:
     """Start a consumer and wait until it has consumed ``count`` messages of each queue and committed.
 
-    The last message is sent after the others; the pull that follows it carries the offset before it.
+    It sends the last message after the others are consumed. So the pull after that message carries a commit
+    offset: the one before the last message.
     """
     for queue in range(queues):
         await stage.send(count - 1, queue=queue, tag=tag)
@@ -73,7 +74,7 @@ async def committed(stage: Stage, offset: int, *, queue: int = 0) -> Event:
 
 
 async def since_reset(stage: Stage, kind: Kind, *, seconds: float = 60.0, **wanted: Any) -> Event:
-    """Wait for the first such event after the latest reset was started."""
+    """Wait for the first matching event after the start of the latest reset."""
     started = stage.history.of(Lab.RESET_STARTED)[-1].at
     before = sum(event.at < started for event in stage.history.of(kind, **wanted))
     return await stage.until(kind, seconds=seconds, count=before + 1, **wanted)
@@ -104,7 +105,8 @@ async def replay_begun(stage: Stage, *, name: str = "A") -> None:
 async def begun_again(stage: Stage, consumer: Consumer, *, queue: int = 0) -> None:
     """Wait until a consumer has dropped the queue it was consuming and started it again.
 
-    If only the next rebalance would do that, up to 20 s later, the application causes a rebalance.
+    Outside classic mode, the consumer would start it again only at its next rebalance, up to 20 s later. So
+    this function calls ``resume``, which causes a rebalance.
     """
     place: dict[str, Any] = {"process": consumer_process(consumer.name), "topic": TOPIC, "queue_id": queue}
     if is_restarted_in_place(stage):
@@ -123,7 +125,7 @@ def is_restarted_in_place(stage: Stage) -> bool:
 
 
 def pull(offset: int, *, form: Form, response_code: int | None = None) -> FramePattern:
-    """Match a pull of queue 0 at this offset, or its answer; with ``response_code`` only answers with it."""
+    """Match a pull of queue 0 at this offset, or its response (only with ``response_code``, if given)."""
     fields = {"topic": TOPIC, "queueId": 0, "queueOffset": offset}
     return FramePattern(RequestCode.PULL_MESSAGE, form, response_code, fields)
 

@@ -18,7 +18,7 @@ async def play(stage: Stage) -> None:
     """Play UNASSIGNED of E.15: no consumer applies the reset to the queue, but the reset reports success."""
     await stage.open(queues=2)
     await caught_up(stage, _OLD, queues=2)
-    # 1. A pull consumer joins whose name sorts first. It is assigned queue 0 but does not pull it.
+    # 1. A pull consumer whose name sorts first joins. It is assigned queue 0 but does not pull it.
     reader = await stage.reader("0")
     await stage.until(Point.QUEUE_DROPPED, process=consumer_process("A"), topic=TOPIC, queue_id=0)
     # 2. The reset. A applies it to queue 1.
@@ -34,7 +34,7 @@ SCENARIO: Final = Scenario(
     id="UNASSIGNED",
     title="no consumer pulls a queue during the reset",
     section="docs/spec/races.md E.15",
-    versions="all classic",
+    versions="all (classic)",
     closed_by="storing the targets at once: server-side and fenced resets",
     cases=cases(
         classic=all_releases(lost(Loss.L2), Profile.EPOCH),

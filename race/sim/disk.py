@@ -21,7 +21,7 @@ class _File:
     """One file.
 
     Attributes:
-        data: the content; a mapped file's mapping.
+        data: the content; for a mapped file, its mapping.
         synced: the content that survives a power failure; None if the file was never synced.
     """
 

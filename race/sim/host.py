@@ -1,4 +1,4 @@
-"""Hosts: which host's code is running; the code of a killed host never runs again."""
+"""Marks tasks and callbacks with the host that they belong to, so that a killed host runs none."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Incarnation:
     def close_tasks(self) -> None:
         """Close the unfinished coroutines of a killed host, after the loop has stopped.
 
-        Their ``finally`` blocks run, but nothing that these blocks start.
+        Their ``finally`` blocks run, but no task or timer that these blocks start.
         """
         for task in self.tasks:
             if not task.done():

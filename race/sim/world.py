@@ -29,8 +29,8 @@ class World:
     iterate over sets: objects hash by address and strings by a seed of the interpreter, so the order differs
     between two runs.
 
-    Start the code of a host that may be killed with ``spawn``, so that everything it starts belongs to that
-    host.
+    If a host may be killed, start its code with ``spawn``. Then everything that the code starts belongs to
+    that host.
 
     Args:
         seed: seed of the network's latencies and of every runtime's ``random``.

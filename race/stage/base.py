@@ -23,7 +23,7 @@ from rewindmq.race.stage.stage import BROKER, Consumer, consumer_process
 
 
 class BaseStage:
-    """The half of ``Stage`` that does not depend on how processes are run.
+    """The part of ``Stage`` that does not depend on how processes are run.
 
     Args:
         lab: the laboratory's own runtime; its clock is that of the history.

@@ -47,7 +47,7 @@ class FramePoints:
         self._stored: dict[_Queue, int] = {}
         # The next offset of each consumer's chain of pulls of a queue.
         self._next: dict[tuple[str, _Queue], int] = {}
-        # How many chains it has begun; each event is counted for the newest one.
+        # How many chains each consumer has begun on a queue; a point gets the number of the newest chain.
         self._chains: Counter[tuple[str, _Queue]] = Counter()
         self._suspended: set[str] = set()
         self._readers: dict[tuple[str, Kind, str], Callable[[Event], Iterator[Event]]] = {

@@ -37,7 +37,7 @@ class PlannedListener:
         return ConsumeOrderlyStatus.SUCCESS
 
     def release(self, offset: int) -> None:
-        """Let the call that blocks on this queue offset return; without one, the next such call."""
+        """Let the call that blocks on this queue offset return; without one, the next does not block."""
         self._release_of(offset).set()
 
     async def _take_time(self, message: MessageExt) -> None:

@@ -85,7 +85,7 @@ class OutsideStage(ProcessStage):
             return
         if broker_config:
             keys = ", ".join(f"{key}={value}" for key, value in broker_config.items())
-            self._journal.note("lab", Lab.NOTE, text=f"the race wants {keys}; the cluster is not configured")
+            self._journal.note("lab", Lab.NOTE, text=f"the race wants {keys}; this cluster stays as it is")
         self._spares = [await self._launch() for _ in range(own_consumers)]
         self._namesrv = self._outside.namesrv
         self._exits.push_async_callback(self._close_proxies)
@@ -174,7 +174,7 @@ class OutsideStage(ProcessStage):
 
     def _require_own_cluster(self) -> None:
         if self._outside.namesrv is not None:
-            raise RaceError("this race kills a broker, which it does not do at a cluster it has not started")
+            raise RaceError("this race kills a broker; the laboratory kills only brokers that it has started")
 
     async def _find_brokers(self, count: int) -> list[str]:
         """Return the addresses of the cluster's first masters, which stand for ``broker-a``, ..."""

@@ -46,9 +46,9 @@ class _ProcessConsumer:
         self._journal = journal
         self._stalls = stalls
 
-    async def start(self, orders: Mapping[str, Any]) -> None:
-        self._journal.note(self._process, Lab.PROCESS_STARTED, profile=orders["profile"])
-        await self.worker.begin(orders, self._hear)
+    async def start(self, settings: Mapping[str, Any]) -> None:
+        self._journal.note(self._process, Lab.PROCESS_STARTED, profile=settings["profile"])
+        await self.worker.begin(settings, self._hear)
 
     async def stop(self) -> None:
         await self.worker.order("stop")
@@ -169,7 +169,7 @@ class ProcessStage(BaseStage):
         worker = self._spares.pop() if self._spares else await self._launch()
         consumer = _ProcessConsumer(name, worker, self._journal, self._stall_holds)
         self.consumers[name] = self._consumers[name] = consumer
-        orders = {
+        settings = {
             "namesrv": await self._entrance(name),
             "profile": self.profile,
             "remedy": self.remedy,
@@ -184,7 +184,7 @@ class ProcessStage(BaseStage):
             "options": dict(options),
             "stalls": self._stalls.get(name, []),
         }
-        await consumer.start(orders)
+        await consumer.start(settings)
         return consumer
 
     async def kill_broker(self, name: str = BROKER) -> None:

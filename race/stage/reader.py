@@ -34,7 +34,7 @@ class PullingReader:
             profile=profile,
             instance_name=name,
         )
-        # Without it, the heartbeat would replace the group's subscriptions with none.
+        # Without this, the consumer's heartbeat would replace the group's subscriptions by an empty set.
         self._consumer.register_topic(TOPIC)
 
     async def start(self) -> None:

@@ -13,7 +13,7 @@ from rewindmq.race.history import Kind
 
 
 class StallRule:
-    """In the consumer's process: stops the first step with matching details until it is released.
+    """Stops the first step with matching details until ``release``; lives in the consumer's process.
 
     Args:
         on_caught: called when the step is stopped.
@@ -47,7 +47,7 @@ class StallRule:
 
 
 class StallGate:
-    """In the consumer's process: all its rules; the process's ``Runtime.failpoint``."""
+    """The ``Runtime.failpoint`` of a consumer's process: applies the first rule that matches."""
 
     def __init__(self) -> None:
         self.rules: list[StallRule] = []
@@ -60,7 +60,7 @@ class StallGate:
 
 
 class StallHold:
-    """In the laboratory: one stalled step; implements ``Hold``.
+    """Implements ``Hold`` for one stalled step; lives in the laboratory's process.
 
     Args:
         release: lets the step continue.

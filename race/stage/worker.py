@@ -41,8 +41,8 @@ def write_line(**value: Any) -> None:
 class _Worker:
     """Executes the orders of the stage."""
 
-    def __init__(self, runtime: Runtime, gate: StallGate, orders: dict[str, Any]) -> None:
-        plan = orders["listener"]
+    def __init__(self, runtime: Runtime, gate: StallGate, settings: dict[str, Any]) -> None:
+        plan = settings["listener"]
         slow = {int(offset): seconds for offset, seconds in plan["slow"].items()}
         self._gate = gate
         self._rules: dict[int, StallRule] = {}
@@ -51,15 +51,15 @@ class _Worker:
         )
         self._consumer: PushConsumer = make_consumer(
             runtime,
-            orders["namesrv"],
-            profile=Profile(orders["profile"]),
-            remedy=None if orders["remedy"] is None else Remedy(orders["remedy"]),
-            instance_name=orders["instance_name"],
+            settings["namesrv"],
+            profile=Profile(settings["profile"]),
+            remedy=None if settings["remedy"] is None else Remedy(settings["remedy"]),
+            instance_name=settings["instance_name"],
             listener=self._listener,
-            tags=orders["tags"],
-            options=orders["options"],
+            tags=settings["tags"],
+            options=settings["options"],
         )
-        for stall in orders["stalls"]:
+        for stall in settings["stalls"]:
             self.stall(**stall)
 
     async def start(self) -> None:
@@ -97,10 +97,10 @@ async def _work(time_scale: float) -> None:
     runtime = replace(system_runtime(time_scale=time_scale, probe=probe), failpoint=gate)
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-    orders = await lines.readline()
+    settings = await lines.readline()
     try:
-        if orders:
-            worker = _Worker(runtime, gate, json.loads(orders))
+        if settings:
+            worker = _Worker(runtime, gate, json.loads(settings))
             await worker.start()
             await _execute_orders(worker, lines)
     except RewindMQError as error:

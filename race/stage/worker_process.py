@@ -19,11 +19,7 @@ _EXIT_SECONDS: Final = 5.0
 
 
 class WorkerProcess:
-    """Launches a process of ``worker``, sends it settings and orders, and ends it.
-
-    Args:
-        on_line: called with every line of the process that is a point or a stall.
-    """
+    """Launches a process of ``worker``, sends it settings and orders, and ends it."""
 
     def __init__(self, log_path: Path) -> None:
         self._log_path = log_path
@@ -49,14 +45,17 @@ class WorkerProcess:
             )
         self._reading = asyncio.create_task(self._read(self._process))
 
-    async def begin(self, orders: Mapping[str, Any], on_line: Callable[[dict[str, Any]], None]) -> None:
+    async def begin(self, settings: Mapping[str, Any], on_line: Callable[[dict[str, Any]], None]) -> None:
         """Send the consumer's settings and wait until it has started.
 
+        Args:
+            on_line: called with every line of the process that is a point or a stall.
+
         Raises:
-            RaceError: the consumer cannot start; the text is the process's.
+            RaceError: the consumer cannot start; the text is the one that the process has sent.
         """
         self._on_line = on_line
-        self._write(orders)
+        self._write(settings)
         await self._ready
 
     async def order(self, do: str, **how: Any) -> None:
@@ -137,7 +136,7 @@ class WorkerProcess:
 def _fail(waiter: asyncio.Future[None], error: RaceError) -> None:
     if not waiter.done():
         waiter.set_exception(error)
-        # asyncio would log the error if no task waits for it any more.
+        # Marks the error as retrieved: asyncio would log it if no task waits for it any more.
         waiter.exception()
 
 

@@ -68,7 +68,7 @@ def _picture(folder: str) -> str:
 
 def _table(package: str) -> Iterator[str]:
     graph = child_graph(package)
-    yield f"| package of `{package.replace('.', '/')}/` | holds | imports, of the same folder |"
+    yield f"| package of `{package.replace('.', '/')}/` | holds | imports from the same folder |"
     yield "|---|---|---|"
     for child in sorted(graph.keys() & packages() - {package}):
         imported = ", ".join(_label(package, name) for name in sorted(graph[child]))

@@ -241,7 +241,7 @@ _FAULTS: Final = (
     ),
     Fault(
         "joined",
-        "the broker takes any pull without an epoch for a pull after the reset",
+        "the broker treats every pull without an epoch as sent after the reset",
         "one-reset",
         _joined_by_any_pull,
         profile=Profile.V49,

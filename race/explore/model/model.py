@@ -33,12 +33,12 @@ class Model:
         sends: messages that the schedule may send to queue 0 during the window, one at a time.
         blocked: messages (queue id, offset) whose first listener call returns when the schedule says.
         again_seconds: how long a listener takes for a redelivered message.
-        phases: seconds from the moment the cluster is at rest to the opening of the window. The choice among
-            them is the schedule's first. It decides how much longer the broker suspends the pulls.
+        phases: possible delays (seconds) between the cluster's coming to rest and the opening of the window.
+            A schedule's first choice is one of them. It decides how much longer the pulls stay suspended.
         window: length of the window, seconds.
         budget: default limit of late messages in a schedule.
-        late_to_break: late messages that a mode needs to break a law. A mode without an entry breaks none
-            within a limit that allows an exhaustive search.
+        late_to_break: by mode, the smallest limit of late messages with which a schedule breaks a law. A mode
+            without an entry breaks no law with any limit small enough for an exhaustive search.
     """
 
     name: str

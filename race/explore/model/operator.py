@@ -77,7 +77,10 @@ class ExploredOperator:
         self._recorder.note(PRODUCER, Lab.MESSAGE_SENT, **place, offset=result.queue_offset, tag="")
 
     async def reset(self, offset: int, queue: MessageQueue) -> None:
-        """Reset the group to the store time of the message at ``offset``; -1 means the end of the queue."""
+        """Reset the group to the store time of the message at ``offset``.
+
+        An offset past the last message resets to the end of the queue.
+        """
         known = self._stored_at[queue]
         timestamp = known[offset] if offset < len(known) else _END
         note, what = self._recorder.note, {"topic": TOPIC, "group": GROUP, "mode": str(self._mode)}

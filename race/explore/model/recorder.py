@@ -10,7 +10,7 @@ from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.history import Event, Kind
 from rewindmq.race.stage.journal import Journal
 
-# Points that change no state: a step that is possible after one was possible before it as well.
+# Points at which no state changes: every step that is possible afterwards was possible before.
 _IDLE: Final = frozenset({Point.PERSIST_TICK, Point.REBALANCED})
 
 

@@ -40,7 +40,7 @@ _NAMESRV_HOST: Final = "10.0.0.2"
 _BROKER_HOST: Final = "10.0.1.1"
 _NAMESRV: Final = f"{_NAMESRV_HOST}:9876"
 _BROKER_PORT: Final = 10_911
-# Consumers start apart, so that only a common cause makes two of them act at the same moment.
+# Consumers start at different times, so that only a common cause makes two of them act at the same moment.
 _STAGGER_SECONDS: Final = 0.37
 # Two threads: while one is blocked, the other continues.
 _THREADS: Final = 2
@@ -153,7 +153,7 @@ class SimulatedCluster:
                 await self.sleep(_STAGGER_SECONDS)
         if not model.sends:
             operator.end_producer()
-        # The pulls that were suspended first return, and are suspended once more.
+        # Wait until the broker has answered every suspended pull and has suspended the next one.
         pulls = self._suspended_count()
         while self._suspended_count() < pulls + model.queues:
             await self.sleep(_STAGGER_SECONDS)

@@ -5,7 +5,7 @@ chosen message arrives, an action happens, or the recorder calls ``note``. The p
 
 * the first message of a lane (a direction of a connection) arrives;
 * due timers fire, all of one host together, before or after messages arrive there;
-* an action of the model happens, if a notable event happened since the last state that offered it;
+* an action of the model happens, if it is new or a notable event happened on its host since time last passed;
 * time passes to the next timer that causes a notable event, or to a moment with timers of several hosts.
 
 Messages that are in flight when time passes become late. At most ``budget`` lanes may become late in a
@@ -30,10 +30,10 @@ class Chooser(Protocol):
     """Picks the next step."""
 
     def end(self, touched: set[str]) -> None:
-        """Note the end of the window; see ``choose``."""
+        """Note the end of the window; for ``touched`` see ``choose``."""
 
     def choose(self, steps: list[Step], touched: set[str]) -> Step:
-        """Return one of ``steps``, whose first is what a fast network and prompt hosts would do.
+        """Return one of ``steps``; the first is what a fast network and prompt hosts would do.
 
         Args:
             steps: possible steps, in a fixed order.
@@ -55,7 +55,8 @@ class Scheduler:
         taken: time and name of each step since the window began.
         late_count: number of messages that became late.
         on_calm: called while calm, before time passes, when nothing is ready or in flight.
-        is_over: called when no step but the passing of time is possible; True closes the window early.
+        is_over: called when only time can pass, apart from actions that may be left out; True closes the
+            window early.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Scheduler:
         self._until = 0.0
         # Offered actions, with the number of the step that offered each.
         self._actions: dict[str, tuple[Action, int]] = {}
-        # Hosts with a notable event after which free steps have not been offered yet.
+        # Hosts with a notable event or a new action since time last passed; free steps need such a host.
         self._fresh: set[str] = set()
         self._touched: set[str] = set()
         self._is_noted = False

@@ -53,7 +53,7 @@ class Action:
     """An action of a model, such as a crash; it happens at most once, between two steps of the code.
 
     Attributes:
-        name: for example ``crash broker-a``.
+        name: for example ``broker-a is killed``.
         host: where it takes place; ``EVERYWHERE`` if it touches several hosts.
         run: takes the action.
         is_forced: True if the action happens at the end of the window if it has not happened before.

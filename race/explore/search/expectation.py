@@ -19,9 +19,9 @@ class Expectation(StrEnum):
 def expected(setting: Setting, fault: str | None) -> Expectation | None:
     """Return what a search should find; None if nothing is promised.
 
-    Classic and server resets are lost in models whose ``late_to_break`` names the late messages this takes.
-    Epoch-aware consumers never lose a fenced reset. From other consumers, the broker accepts an old result
-    whose offset lies within the messages that it has redelivered to them.
+    A model's ``late_to_break`` says how many late messages lose a classic or server reset. Epoch-aware
+    consumers never lose a fenced reset. Nothing is promised for other consumers: the broker accepts an old
+    result of theirs if its offset lies within the messages that it has redelivered to them.
     """
     if fault is not None:
         return Expectation.BROKEN

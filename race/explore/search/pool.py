@@ -188,7 +188,7 @@ def _serve(setting: Setting, jobs: int, results: int) -> None:
     try:
         os.setpgid(0, 0)
         for number in stop_signals():
-            # A terminal sends them to every process; the parent ends this one.
+            # A terminal sends these signals to every process; the parent ends this one.
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         logging.disable(logging.CRITICAL)

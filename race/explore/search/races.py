@@ -1,4 +1,4 @@
-"""Finds races: pairs of dependent steps whose order could be reversed, and the states to try that at."""
+"""Finds races: pairs of dependent steps whose order could be reversed, and the options that reverse it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def depend(one: Hosts, other: Hosts) -> bool:
 
 
 def find_races(events: Sequence[Event], budget: int) -> dict[int, list[tuple[int, ...]]]:
-    """Return, by event number, groups of options; one of each group must be tried instead of the event."""
+    """Return groups of options by event number.
+
+    Of each group, the search must try one option in place of that event.
+    """
     wanted: dict[int, list[tuple[int, ...]]] = {}
     first = late = 0
     for number, event in enumerate(events):
@@ -45,7 +48,7 @@ def find_races(events: Sequence[Event], budget: int) -> dict[int, list[tuple[int
 
 
 class _Segment:
-    """Steps up to one that depends on all others; no steps are reordered across it."""
+    """Steps up to and including a step that depends on all others; no step is reordered across that step."""
 
     def __init__(self, events: Sequence[Event], first: int, end: int, budget: int) -> None:
         self._events = events

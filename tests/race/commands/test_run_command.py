@@ -48,7 +48,7 @@ def test_the_list_is_a_line_per_race_and_fits(
     assert rows["R4"].split()[-12:-8] == ["23", "23", "23", "·"]
     assert rows["S1"].split()[-12:-8] == ["-"] * 4
     assert ("releases" in lines[1]) is (width >= 120)
-    assert ("4.2.0, 4.9.4, 5.3.3 classic" in rows["R1"]) is (width >= 120)
+    assert ("4.2.0, 4.9.4, 5.3.3 (classic)" in rows["R1"]) is (width >= 120)
 
 
 def test_a_list_for_a_pipe_is_complete(
@@ -155,7 +155,7 @@ def test_an_undocumented_outcome_is_exit_code_1(
     code, out, _ = race(capsys, "run", "R1", "--repeat", "3")
     assert code == 1
     assert "0 of 3 as documented (kept)" in out
-    assert "3 times L1, but kept is documented: 1 2 3" in out
+    assert "3 times L1, but kept is documented: seeds 1 2 3" in out
 
 
 def test_a_race_that_cannot_be_played_to_its_end_is_exit_code_1(
