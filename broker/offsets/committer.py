@@ -109,8 +109,7 @@ class OffsetCommitter:
         return None
 
     def ignore(self, commit: Commit) -> None:
-        """Ignore a commit, because the queue has the mark of a server-side reset; only report it to the
-        probe.
+        """Ignore a commit because the queue has the mark of a server-side reset; report it to the probe.
 
         Specification: docs/spec/reset.md D.9.
         """

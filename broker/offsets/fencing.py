@@ -1,7 +1,7 @@
 """Decides which pulls and commits belong to a queue's epoch (docs/spec/races.md E.18, F12).
 
 A fenced reset raises the epoch of a queue. An epoch-aware client sends the epoch of its deliveries with every
-pull and commit. The broker admits the request if that is the queue's present epoch.
+pull and commit. The broker admits the request if that is the queue's current epoch.
 
 Other clients send no epoch. For a queue whose epoch is above 0, the broker therefore remembers what it has
 delivered to each connection since the reset. A connection has one of three states for the queue:

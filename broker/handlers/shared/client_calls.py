@@ -84,9 +84,9 @@ def _translated(
 ) -> bytes | RemotingBody:
     """Return the response's body in the form that the sender of ``request`` reads.
 
-    If request and response use the same kind of body, the bytes stay unchanged. Otherwise a table that only
-    the client's own tools read (pyrocketmq's ``mqTable``), and fields that RewindMQ does not know, would be
-    lost.
+    If request and response use the same kind of body, the bytes stay unchanged. A translation would lose
+    fields that RewindMQ does not know, and tables in a form that only the client's own tools read
+    (pyrocketmq's ``mqTable``).
     """
     if _speaks_msgpack(answer) or _speaks_msgpack(request):
         return decode_body(answer, body_type)
