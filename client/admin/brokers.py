@@ -1,4 +1,4 @@
-"""Brokers: their figures, configuration, write permission and clean-up."""
+"""Brokers: their runtime statistics, configuration, write permission and clean-up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BrokerAdmin(AdminBase):
         return await self._remote.cluster_info()
 
     async def fetch_broker_runtime_stats(self, address: str) -> dict[str, str]:
-        """Return a broker's figures: GET_BROKER_RUNTIME_INFO (28), docs/spec/protocol.md 5.9."""
+        """Return a broker's runtime statistics: GET_BROKER_RUNTIME_INFO (28), docs/spec/protocol.md 5.9."""
         command = self._remote.command(RequestCode.GET_BROKER_RUNTIME_INFO)
         return decode_body(await self._remote.ask_broker(address, command), KVTable).table
 
@@ -54,7 +54,7 @@ class BrokerAdmin(AdminBase):
     async def wipe_write_perm_of_broker(self, namesrv_address: str, broker_name: str) -> int:
         """Remove a broker's write permission at one name server: WIPE_WRITE_PERM_OF_BROKER (205).
 
-        Producers leave the broker when they next ask for a route.
+        Producers stop sending to the broker when they next ask for a route.
 
         Returns:
             The number of the broker's topics, 0 for an unknown broker.

@@ -69,8 +69,8 @@ class ConsumerAdmin(AdminBase):
             Client id to queue to offset in memory. Consumers that did not answer within 5 s are missing.
 
         Raises:
-            ResponseError: TOPIC_NOT_EXIST (17); SYSTEM_ERROR (1) if no consumer is connected, or one is too
-                old; CONSUME_MSG_TIMEOUT (207) if no consumer answered.
+            ResponseError: TOPIC_NOT_EXIST (17); SYSTEM_ERROR (1) if no consumer is connected, or the release
+                of a consumer is too old; CONSUME_MSG_TIMEOUT (207) if no consumer answered.
         """
         header = GetConsumerStatusRequestHeader(topic, group, client)
         refusal = not_online(f"no consumer of group {group} is connected")

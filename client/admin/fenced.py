@@ -1,4 +1,4 @@
-"""Reads the brokers' lists of fenced commits: commits that came too late for a fenced reset."""
+"""Reads the brokers' lists of fenced commits: refused commits of deliveries from before a fenced reset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewindmq.protocol.header.admin import ListFencedCommitsRequestHeader
 
 
 class FencedAdmin(AdminBase):
-    """Reads the commits that brokers did not store because they came too late for a fenced reset."""
+    """Reads the commits that brokers refused because they are of deliveries from before a fenced reset."""
 
     async def fenced_commits(
         self, group: str | None = None, topic: str | None = None, address: str | None = None

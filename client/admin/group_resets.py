@@ -64,9 +64,9 @@ class GroupResetAdmin(ResetAdmin):
     ) -> list[GroupReset]:
         """Reset one group after the other. If one group fails, the others are still reset.
 
-        A classic broker that knows no consumer of a group returns CONSUMER_NOT_ONLINE (206). The client then
-        writes the group's stored offsets. RocketMQ's dashboard always writes them with force; this method
-        applies ``force`` there, too.
+        A broker in classic mode that knows no consumer of a group returns CONSUMER_NOT_ONLINE (206). The
+        client then writes the group's stored offsets. RocketMQ's dashboard always writes them with force;
+        this method applies ``force`` there, too.
 
         Args:
             groups: in the order of their resets; a group that is named twice is reset once.
@@ -89,7 +89,7 @@ class GroupResetAdmin(ResetAdmin):
         is_cpp: bool = False,
         mode: ResetMode | str | None = None,
     ) -> GroupReset:
-        """Reset a group, or write its stored offsets if a classic broker knows no consumer of it.
+        """Reset a group; if a broker in classic mode knows no consumer of it, write its stored offsets.
 
         Only CONSUMER_NOT_ONLINE (206) leads to the write (docs/spec/reset.md D.1). Any other error, also a
         timeout, is raised.

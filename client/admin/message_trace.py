@@ -20,7 +20,7 @@ from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message import MessageExt
 
 _UNFINISHED = "failed"
-# The only possible order of steps with the same timestamp.
+# Order of steps with the same timestamp: a send precedes the end of its transaction, and then the delivery.
 _ORDER = ("Pub", "EndTransaction", "Sub")
 
 

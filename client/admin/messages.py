@@ -19,8 +19,8 @@ from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.subscription import SUB_ALL, build_subscription_data
 
-# DefaultMQAdminExt: the most messages that a broker returns, the end of an open interval, and the timeout in
-# seconds.
+# Values of DefaultMQAdminExt: the most messages that a broker returns, the end of an interval without an
+# end, and the timeout in seconds.
 MAX_COUNT: Final = 64
 END_OF_TIME: Final = 0x7FFF_FFFF_FFFF_FFFF
 _QUERY_TIMEOUT: Final = 15.0

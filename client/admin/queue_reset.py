@@ -20,7 +20,7 @@ class QueueReset:
 
     Attributes:
         target: the offset that was given, or found for the timestamp.
-        result: the broker's response; None if the target is 0, so that no reset was sent.
+        result: the broker's response; None if no reset was sent, because the target is 0 or negative.
     """
 
     target: int
@@ -42,11 +42,11 @@ class QueueResetAdmin(AdminBase):
         """Reset the group in one queue with the requests of RocketMQ 5's tool.
 
         These are SEARCH_OFFSET_BY_TIMESTAMP (29) unless ``offset`` is given, UPDATE_CONSUMER_OFFSET (15), and
-        INVOKE_BROKER_TO_RESET_OFFSET (222) without force. For a target of 0 the last two are not sent: that
-        tool takes 0 for "nothing found".
+        INVOKE_BROKER_TO_RESET_OFFSET (222) without force. If the target is 0 or negative, the last two are
+        not sent: RocketMQ 5's tool takes 0 for "nothing found".
 
-        RocketMQ's broker in classic mode would rewind the whole topic, and the tool does not know the mode.
-        ``require_reset_modes`` therefore checks the broker first.
+        RocketMQ's broker in classic mode would reset the whole topic. ``require_reset_modes`` therefore
+        checks the broker first.
 
         Args:
             address: of the broker.
@@ -71,6 +71,6 @@ class QueueResetAdmin(AdminBase):
         try:
             table, mode = await reset_at(self._remote, address, address, header)
         except RewindMQError as error:
-            error.add_note(f"offset {target} was committed before, as RocketMQ 5's tool does")
+            error.add_note(f"offset {target} was already committed, as RocketMQ 5's tool does first")
             raise
         return QueueReset(target, ResetResult(topic, group, 0, False, table, {address: mode}))

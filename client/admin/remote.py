@@ -126,7 +126,7 @@ class AdminRemote:
         return sorted((name, address) for name, address in pairs if address is not None)
 
     async def address_of(self, queue: MessageQueue) -> str:
-        """Return the address of the queue's broker, after a look at the topic's route if it is not known yet.
+        """Return the address of the queue's broker, query the topic's route if it is not known yet.
 
         Raises:
             ClientError: the topic's route does not name that broker.

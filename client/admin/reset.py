@@ -33,7 +33,7 @@ class ResetResult:
 
     Attributes:
         offset_table: target offset of each queue, sorted by queue.
-        modes: broker name to the mode that its response names; None if it names no mode, as RocketMQ's.
+        modes: broker name to the mode in its response; None for RocketMQ's brokers, which name no mode.
     """
 
     topic: str
@@ -120,7 +120,7 @@ class ResetAdmin(AdminBase):
     ) -> ResetResult:
         """Reset the group in one queue of a RewindMQ broker, in mode ``server`` or ``fenced``.
 
-        The broker gets INVOKE_BROKER_TO_RESET_OFFSET (222), whatever the offset. RocketMQ 5's tool first
+        The broker gets INVOKE_BROKER_TO_RESET_OFFSET (222), for offset 0, too. RocketMQ 5's tool first
         commits the offset with UPDATE_CONSUMER_OFFSET (15), and sends nothing for offset 0.
 
         RocketMQ's broker in classic mode would reset the whole topic. ``require_reset_modes`` therefore

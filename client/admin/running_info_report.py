@@ -48,11 +48,11 @@ def format_running_info(info: ConsumerRunningInfo) -> list[str]:
 
 
 def have_same_subscriptions(infos: Mapping[str, ConsumerRunningInfo], now_ms: int) -> bool:
-    """Return whether all consumers of a group have the same subscriptions.
+    """Return whether all consumers of a group have the same subscriptions, as mqadmin does.
 
-    Pull consumers count as agreeing. So does every group until two minutes after the start of its first
-    consumer, because an application may still be changing its subscriptions.
-
+    Only the consumer with the lowest client id decides whether to compare. The result is True if it is a pull
+    consumer, or started less than two minutes ago, because it may still change its subscriptions. Consumers
+    without any subscription never agree.
     Args:
         infos: running info by client id; at least one.
     """
@@ -70,8 +70,9 @@ def have_same_subscriptions(infos: Mapping[str, ConsumerRunningInfo], now_ms: in
 def find_trouble(client_id: str, info: ConsumerRunningInfo, now_ms: int) -> list[str]:
     """Return a line for each queue of a push consumer that makes no progress.
 
-    A queue of an orderly consumer makes no progress if it is not locked. Any other queue makes none if it has
-    cached messages, and the listener got none of them for a minute.
+    A queue of an orderly consumer makes no progress if it is not locked, or if it was dropped and could not
+    be unlocked. Any other queue makes none if it has cached messages, and the listener has finished none of
+    them for a minute.
     """
     if not _is_push(info):
         return []
@@ -101,7 +102,7 @@ def _is_push(info: ConsumerRunningInfo) -> bool:
 
 
 def _number(text: str | None) -> int:
-    # Foreign clients may leave it out, or mean something else by it.
+    # Clients in other languages may omit the property, or send text that is not a number.
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 

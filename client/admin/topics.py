@@ -84,7 +84,7 @@ class TopicAdmin(AdminBase):
         return pairs
 
     async def examine_topic_stats(self, topic: str) -> TopicStatsTable:
-        """Return minimum, maximum and last store time of each queue of a topic: GET_TOPIC_STATS_INFO (202).
+        """Return offsets and last store time of each queue of a topic: GET_TOPIC_STATS_INFO (202).
 
         Raises:
             ResponseError: TOPIC_NOT_EXIST (17).

@@ -1,8 +1,8 @@
 """``rewindmq consume``: a push consumer that counts or prints the messages it receives.
 
 With ``--json``, standard output gets one JSON object per line: ``ready``, ``progress`` every second, and
-``summary`` at the end. ``--events`` adds a line for every named point that the consumer passes
-(``client.suspended``, ...), and ``consumed`` with the new messages of each queue.
+``summary`` at the end. ``--events`` adds a line for each trace point that the consumer passes, such as
+``client.suspended``, and ``consumed`` with the new messages of each queue.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--instance",
         default="DEFAULT",
         metavar="NAME",
-        help="instance name in the client id (default: DEFAULT, made unique without --broadcast)",
+        help="instance name in the client id (default: DEFAULT; a unique name unless broadcasting)",
     )
     parser.add_argument(
         "--profile",
@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--print", action="store_true", dest="prints", help="print the body of each message")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     parser.add_argument(
-        "--events", action="store_true", help="with --json: also print every named point the consumer passes"
+        "--events", action="store_true", help="with --json: add trace points passed, such as client.suspended"
     )
     add_process_arguments(parser)
     parser.set_defaults(log_level="warning")
@@ -252,7 +252,7 @@ def _make_consumer(arguments: argparse.Namespace, runtime: Runtime) -> PushConsu
 
 
 def _report_missing_route(consumer: PushConsumer, topic: str) -> None:
-    """Print a warning if the topic does not exist: the consumer goes on, because it may be created later.
+    """Print a warning if the topic does not exist: the consumer waits for its creation.
 
     Raises:
         RemotingError: no name server answered.

@@ -36,7 +36,7 @@ def chosen_serialize_type(arguments: argparse.Namespace) -> SerializeType | None
 
 
 class _RefuseOldName(argparse.Action):
-    """Ends the command with an error that names the option's present name."""
+    """Ends the command with an error that gives the option's new name."""
 
     def __call__(
         self,

@@ -36,7 +36,7 @@ class AllocateStrategy(Protocol):
 
 
 class AllocateAveragely:
-    """Gives each client a block of adjacent queues; the first clients get one more of the remainder."""
+    """Gives each client a block of adjacent queues; the first clients share the remainder, one queue each."""
 
     name: Final = "AVG"
 
@@ -79,10 +79,10 @@ class AllocateByConfig:
 
 
 class AllocateByMachineRoom:
-    """Divides only queues of brokers in the given rooms: a broker's room is its name before ``@``.
+    """Divides only queues of brokers in the given machine rooms.
 
-    Unlike ``AllocateAveragely``, the remainder comes from the end of the list, one queue for each of the
-    first clients.
+    A broker's room is its name before ``@``. If the queues cannot be divided evenly, each of the first
+    clients also gets one queue from the end of the list, unlike with ``AllocateAveragely``.
     """
 
     name: Final = "MACHINE_ROOM"

@@ -22,7 +22,7 @@ class EpochConsumer(Consumer):
             self.rebalancer.begin_again(queue, process_queue, offset, epoch)
 
     def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
-        """See ``ConsumerInner``. A response may have announced this reset, or a later one, before."""
+        """See ``ConsumerInner``. Do nothing if a response has already announced this reset or a later one."""
         owner = self.process_queues.get(queue)
         if owner is not None and owner.epoch is not None and owner.epoch < epoch:
             self.begin_again(queue, owner, offset, epoch)
@@ -30,7 +30,7 @@ class EpochConsumer(Consumer):
     def _commit_fenced(self, queue: MessageQueue, epoch: int, stored: OffsetFencedResponseHeader) -> None:
         """Handle a commit that the broker refused because of its epoch.
 
-        A pull of the queue may have announced the new epoch before.
+        Do nothing if a pull response has already announced the new epoch.
         """
         owner = self.process_queues.get(queue)
         if owner is not None and owner.epoch == epoch != stored.epoch:

@@ -67,11 +67,10 @@ async def pull_once(
     timeout: float,
     broker_id: int = 0,
 ) -> PullResult:
-    """Send a pull, and keep the epoch of the response.
+    """Send a pull, and store the epoch of the response.
 
-    If the first response has another epoch, the queue was reset before this consumer used it. The pull is
-    then repeated with that epoch.
-
+    If this is the first response for the queue, and its epoch is not the request's, the queue was reset
+    before this consumer used it. The pull is then repeated with the epoch of the response.
     Args:
         timeout: seconds.
         broker_id: the broker to ask among those with the queue's broker name; 0 is the master.
@@ -98,8 +97,8 @@ async def _ask(
     timeout: float,
     broker_id: int,
 ) -> PullResult:
-    is_own_request = header.sys_flag & _LITE and instance.profile.lite_pull_request
-    code = RequestCode.LITE_PULL_MESSAGE if is_own_request else RequestCode.PULL_MESSAGE
+    has_own_code = header.sys_flag & _LITE and instance.profile.lite_pull_request
+    code = RequestCode.LITE_PULL_MESSAGE if has_own_code else RequestCode.PULL_MESSAGE
     address = await instance.routes.subscribe_address(queue.topic, queue.broker_name, broker_id)
     response = await instance.remoting.invoke(address, instance.api.command(code, header), timeout)
     return decode_pull_response(response, queue, header.queue_offset, subscription)

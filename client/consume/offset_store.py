@@ -48,7 +48,7 @@ class OffsetMemory:
         self._instance = instance
         self._group = group
         self._owners = owners
-        self._cells_have_owners = instance.profile.offset_cell_per_queue_object
+        self._requires_registered_owner = instance.profile.offset_cell_per_queue_object
         self._table: dict[MessageQueue, int] = {}
         # The epochs of the broker's last responses. They stay when an offset is removed and read again.
         self._epochs: dict[MessageQueue, int] = {}
@@ -61,13 +61,13 @@ class OffsetMemory:
 
         Args:
             owner: the ProcessQueue whose progress this is. With the profile's
-                ``offset_cell_per_queue_object``, only the registered ProcessQueue has an effect. A value of
-                another epoch than the owner's is replaced.
+                ``offset_cell_per_queue_object``, only the registered ProcessQueue has an effect. If its
+                epoch is not that of the stored offset, the stored offset is replaced in any case.
         """
         table = self._table
         known = table.get(queue)
         if owner is not None:
-            if self._cells_have_owners and self._owners.get(queue) is not owner:
+            if self._requires_registered_owner and self._owners.get(queue) is not owner:
                 return
             if owner.epoch is not None and owner.epoch != self._epochs.get(queue, 0):
                 self._epochs[queue] = owner.epoch
@@ -80,7 +80,7 @@ class OffsetMemory:
             probe(Point.OFFSET_UPDATED, self.details(queue, offset, owner))
 
     def epoch(self, queue: MessageQueue) -> int | None:
-        """Return the queue's epoch from the last response, 0 before; None if the client uses no epochs."""
+        """Return the epoch of the queue's last response, or 0; None if the client uses no epochs."""
         return self._epochs.get(queue, 0) if self._instance.profile.knows_epochs else None
 
     def has_epoch(self, queue: MessageQueue) -> bool:
@@ -92,7 +92,7 @@ class OffsetMemory:
         self._epochs[queue] = epoch
 
     def begin_again(self, queue: MessageQueue, offset: int, epoch: int) -> None:
-        """Replace the queue's progress by the broker's offset and epoch."""
+        """Replace the queue's progress with the broker's offset and epoch."""
         self.learn_epoch(queue, epoch)
         self._frozen.discard(queue)
         self._table[queue] = offset
@@ -124,7 +124,7 @@ class RemoteOffsetStore(OffsetMemory):
     """Offsets of a clustering group, stored at the brokers.
 
     Commits are oneway, so the client does not notice a lost commit, as in RocketMQ. A commit with an epoch
-    has a response; the client does not wait for it, so that a dead broker cannot block it.
+    has a response; the client does not wait for it, so a dead broker cannot block the client.
 
     Args:
         on_fenced: see ``OnFenced``. If None, a refused offset is removed from memory, unless memory already

@@ -16,7 +16,7 @@ _LAST_MILLISECOND: Final = 2**63 - 1
 
 
 class ConsumeOptions(Protocol):
-    """The options that both kinds of consumer have.
+    """The options that push and lite pull consumers have.
 
     Attributes:
         consume_timestamp: where CONSUME_FROM_TIMESTAMP starts, ``yyyyMMddHHmmss`` in UTC, or ms since the
@@ -41,7 +41,7 @@ STARTS: Final = MappingProxyType(
 def choose_start(
     consume_from: ConsumeFromWhere | str | None, consume_from_where: ConsumeFromWhere | str | None
 ) -> ConsumeFromWhere:
-    """Return where a new group starts, from the two names of the option.
+    """Return where a new group starts; the two arguments are two names of the same option.
 
     Raises:
         ClientError: both names were given, or the value is unknown.

@@ -58,7 +58,7 @@ class OrderlyProcessQueue(ProcessQueue):
         return now - self.last_lock > LOCK_EXPIRED_SECONDS
 
     def lock_granted(self, now: float) -> None:
-        """Note that the broker has just locked the queue for this client."""
+        """Record that the broker has just locked the queue for this client."""
         self.locked = True
         self.last_lock = now
 
@@ -68,7 +68,7 @@ class OrderlyProcessQueue(ProcessQueue):
             self.locked, self.last_lock = before.locked, before.last_lock
 
     def begin_consuming(self) -> bool:
-        """Claim consumption: True if messages wait and no task consumes them. The caller must start one."""
+        """Return True if messages wait and no task consumes them; the caller must then start that task."""
         if self.is_consuming or not self._messages:
             return False
         self.is_consuming = True

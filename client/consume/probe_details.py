@@ -15,7 +15,7 @@ def queue_details(
     offset: int,
     process_queue: ProcessQueue | None = None,
 ) -> dict[str, Any]:
-    """Return the details of a point; ``process_queue`` adds its ``chain`` and, if known, its ``epoch``."""
+    """Return the details of a trace point; ``process_queue`` adds its ``chain`` and ``epoch``, if known."""
     details = {
         "client_id": client_id,
         "group": group,

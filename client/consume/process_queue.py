@@ -87,7 +87,7 @@ class ProcessQueue:
 
     def __init__(self, now: float, chain: int = 0, epoch: int | None = None) -> None:
         self._messages: dict[int, MessageExt] = {}
-        # Offsets in ascending order; both ends are cached, others may be removed already.
+        # Offsets in ascending order. The first and the last are cached; messages between them may be removed.
         self._offsets: deque[int] = deque()
         self.cached_bytes = 0
         self.highest_offset = 0

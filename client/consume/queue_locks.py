@@ -2,7 +2,7 @@
 
 Specification: docs/spec/broker.md B.15, docs/spec/client.md C.5, C.11.
 
-Source: ``RebalanceImpl`` and ``RebalancePushImpl`` of 4.9.4 and 5.3.3; ``lock_profile`` has what differs.
+Source: ``RebalanceImpl`` and ``RebalancePushImpl`` of 4.9.4 and 5.3.3; ``lock_profile`` has the differences.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ class QueueLocks:
         return queue in granted
 
     async def lock_all(self) -> None:
-        """Refresh the locks of all queues, broker by broker. Locks stay unchanged if a broker is silent."""
+        """Refresh the locks of all queues, broker by broker.
+
+        If a broker does not respond, its queues keep their lock state.
+        """
         for broker_name, queues in self._by_broker(dropped=self._profile.refreshes_dropped).items():
             try:
                 granted = await self._ask(broker_name, queues)

@@ -52,8 +52,8 @@ class Rebalance:
 
     Args:
         process_queues: the owned queues, shared with the offset store.
-        start_offset: returns the first pull offset of a new queue; RewindMQError skips the queue until the
-            next rebalance.
+        start_offset: returns the first pull offset of a new queue. If it raises RewindMQError, the queue is
+            skipped until the next rebalance.
         dispatch: called with the newly assigned queues of one topic, to start pulling them.
         on_drop: called for each queue when it is dropped.
         on_change: called with the topic after its owned queues changed.
@@ -171,10 +171,10 @@ class Rebalance:
         return changed
 
     async def _take_over(self, mine: Sequence[MessageQueue]) -> bool:
-        """Assign the queues of ``mine`` that are not owned yet; as in RocketMQ, all pulls start at the end.
+        """Assign the queues of ``mine`` that are not owned yet; as in RocketMQ, start all pulls at the end.
 
-        They also start if this fails or is cancelled. Otherwise a queue in the table would not be pulled for
-        120 s.
+        Start them even if a later assignment fails or is cancelled. A queue in the table that is not pulled
+        would be replaced only after 120 s.
         """
         targets: list[PullTarget] = []
         try:
@@ -189,7 +189,10 @@ class Rebalance:
         return bool(targets)
 
     async def _take_over_one(self, queue: MessageQueue) -> PullTarget | None:
-        """Assign one queue; None skips it until the next rebalance. No await follows the table's change."""
+        """Assign one queue; return None to skip it until the next rebalance.
+
+        No await follows the change of the table, so a cancellation cannot leave a queue there without pulls.
+        """
         if self._locks is not None and not await self._locks.lock_new(queue):
             _log.warning("doRebalance, %s, add a new mq failed, %s, because lock failed", self._group, queue)
             return None
@@ -270,7 +273,7 @@ class Rebalance:
             await self.remove_unnecessary(queue, process_queue)
 
     def drop_all(self) -> None:
-        """Drop all queues and assign no more, without a request to the broker; ends a shutdown."""
+        """Drop all queues, and assign no more; send no request. This is the last step of a shutdown."""
         self._is_over = True
         for queue, process_queue in self.process_queues.items():
             self.drop(queue, process_queue)

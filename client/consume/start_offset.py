@@ -1,6 +1,6 @@
 """start_offset: chooses the first pull offset of a newly assigned queue (docs/spec/client.md C.9).
 
-After a reset, consumption restarts at the stored offset because of this step.
+This step is the reason that consumption restarts at the stored offset after a reset.
 Source: RocketMQ 4.9.4 ``RebalancePushImpl#computePullFromWhereWithException``.
 """
 

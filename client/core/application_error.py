@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-_ENDS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
+_ALWAYS_RAISED: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 def must_reach_caller(error: BaseException) -> bool:
     """Return True if the caller must raise this exception again.
 
-    That holds for ends of the process, and for a cancellation of the task that waits for the function. A
-    function that cancelled something of its own has only failed, as with any other exception (Java catches
-    Throwable).
+    These are KeyboardInterrupt, SystemExit, GeneratorExit, and a CancelledError while the current task itself
+    is being cancelled. Any other CancelledError, for example of a task that the function awaited, counts as a
+    failure of the function, as every Throwable does in Java.
     """
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
-    return isinstance(error, _ENDS)
+    return isinstance(error, _ALWAYS_RAISED)

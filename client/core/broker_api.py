@@ -163,7 +163,7 @@ class BrokerApi:
     async def update_consumer_offset_sync(
         self, address: str, group: str, queue: MessageQueue, offset: int
     ) -> None:
-        """Send UPDATE_CONSUMER_OFFSET (15) and wait for the answer, as administrators do."""
+        """Send UPDATE_CONSUMER_OFFSET (15) and wait for the answer, as the admin client does."""
         command = self._commit_command(group, queue, offset)
         (await self.remoting.invoke(address, command, OFFSET_TIMEOUT)).require_success()
 

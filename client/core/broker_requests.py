@@ -1,4 +1,4 @@
-"""Handle the requests that brokers send to a client, of their own or for an administrator.
+"""Handlers of the requests that brokers send to a client, some of them on behalf of an administrator.
 
 Brokers send CHECK_TRANSACTION_STATE (39), NOTIFY_CONSUMER_IDS_CHANGED (40), RESET_CONSUMER_CLIENT_OFFSET
 (220) and RewindMQ's NOTIFY_QUEUE_RESET oneway. ``consumer_requests`` handles the administrators' requests.
@@ -61,7 +61,7 @@ class RequestHost(ConsumerHost, Protocol):
 
 
 class BrokerRequests:
-    """Handlers of the brokers' requests to one instance; each handler takes a slot of the callback pool."""
+    """Handlers of the brokers' requests to one instance; each runs when the callback pool has a free slot."""
 
     def __init__(self, instance: RequestHost) -> None:
         self._instance = instance
@@ -99,7 +99,8 @@ class BrokerRequests:
     def _on_reset_offset(self, connection: Connection, request: RemotingCommand) -> None:
         """Handle RESET_CONSUMER_CLIENT_OFFSET (220).
 
-        An unreadable body (the C++ form) raises here, before the consumer suspends a queue.
+        A body in the form for C++ clients cannot be decoded. The error is raised here, before the consumer
+        suspends a queue.
 
         The reset holds a slot of the callback pool from its beginning to its end, also while it waits for
         the instance's monitor.

@@ -4,8 +4,8 @@ Specification: docs/spec/client.md C.4.
 
 RewindMQ starts no threads for them; it counts slots instead. A callback that does not wait takes no slot.
 A reset holds a slot for its whole duration. While all slots are held, callbacks wait in order of arrival.
-So pulls that are answered during a reset are handled after it (docs/spec/races.md E.5). Source: 4.9.4
-``NettyRemotingClient``.
+If resets hold all slots, pull responses that arrive meanwhile are handled only after one of these resets has
+ended (docs/spec/races.md E.5). Source: 4.9.4 ``NettyRemotingClient``.
 """
 
 from __future__ import annotations

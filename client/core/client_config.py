@@ -15,7 +15,7 @@ from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.runtime import Runtime
 
 DEFAULT_INSTANCE_NAME = "DEFAULT"
-# RocketMQ's value if the option is not positive; its default is the number of processors.
+# RocketMQ uses this value if the option is not positive. RocketMQ's default is the number of processors.
 DEFAULT_CALLBACK_THREADS = 4
 DEFAULT_API_TIMEOUT_MS = 3_000
 NO_NAME_SERVER = "No name server address, please set it."
@@ -84,10 +84,11 @@ def make_config(
     Args:
         namesrv_addr: ``host:port`` of one or more name servers, separated by ``;``; None takes the
             environment's ``NAMESRV_ADDR``.
-        profile: a release's name, or a ``ClientProfile`` for a single difference.
+        profile: a release's name, or a ``ClientProfile`` of your own, for example with one attribute changed.
 
     Raises:
-        ClientError: no name server, an option out of range, or an unknown name.
+        ClientError: no name server, an invalid address, an option out of range, or an unknown profile or
+            serialization type.
     """
     text = os.environ.get("NAMESRV_ADDR", "") if namesrv_addr is None else namesrv_addr
     addresses = tuple(address.strip() for address in text.split(";") if address.strip())

@@ -1,4 +1,4 @@
-"""Answer the requests that administrators send to a consumer through a broker.
+"""Handlers of the requests that administrators send to a consumer through a broker.
 
 Source: RocketMQ 4.9.4 ``ClientRemotingProcessor``. RocketMQ runs them on the few threads that also run
 resets. Here each request holds a slot of the callback pool until its answer is ready.

@@ -25,7 +25,7 @@ class ClientInner(Protocol):
         """Return the topics whose routes this client uses."""
 
     def route_changed(self, topic: str, route: TopicRouteData) -> None:
-        """Take a route that the name server returned for ``topic``."""
+        """Update this client from a route that the name server returned for ``topic``."""
 
 
 class ConsumerInner(ClientInner, Protocol):
@@ -34,7 +34,7 @@ class ConsumerInner(ClientInner, Protocol):
     def heartbeat_data(self) -> ConsumerData: ...
 
     async def rebalance(self) -> bool:
-        """Take over and give up queues; return True if nothing is left to be done."""
+        """Rebalance the topics of this consumer; return False to be called again soon (5.3)."""
 
     async def persist_offsets(self) -> None:
         """Commit the offsets of the owned queues."""

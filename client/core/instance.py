@@ -45,7 +45,7 @@ class ClientInstance:
     """Connections, routes and timers of one client id; ``instance_registry`` creates and shares it.
 
     Attributes:
-        config: the configuration of the client that it was created for.
+        config: the configuration of the first client; it applies to all clients of the instance.
         callbacks: runs pull callbacks and requests from brokers.
         monitor: Java's lock on the instance object. Resets hold it in profiles that serialise resets;
             consumers that start or stop wait for it.
@@ -204,8 +204,8 @@ class ClientInstance:
         if scale not in (None, own) and address not in self._differently_scaled:
             self._differently_scaled.add(address)
             _log.warning(
-                "%s at %s runs at time scale %s, client %s at %s, so their waits do not match;"
-                " give the client time_scale=%s",
+                "broker %s at %s uses time scale %s, but client %s uses %s, so their timers do not match;"
+                " give the client the option time_scale=%s",
                 broker_name,
                 address,
                 scale,

@@ -65,7 +65,7 @@ class Client:
 
     @property
     def is_running(self) -> bool:
-        """True from the end of the start to the shutdown."""
+        """True while the state is RUNNING: from the registration with the instance to the shutdown."""
         return self._state is ServiceState.RUNNING
 
     @property

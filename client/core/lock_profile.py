@@ -17,9 +17,9 @@ class LockProfile:
             these locks, so the consumer never pulls the queues.
         refreshes_dropped: the refresh includes dropped queues that are still in the table.
         listener_wait: how long a consumer that gives up a queue waits for the queue's listener to end.
-        forces_unlock: 20 s after the last refresh, the consumer unlocks the queue even if the listener still
-            runs, and commits the offset once more; else a queue with messages left keeps its lock for 20 s
-            more.
+        forces_unlock: True: a queue that the consumer gives up is unlocked 20 s after the last refresh, even
+            if its listener still runs; the offset is committed again before. False: the queue is unlocked
+            after the listener has ended, or 20 s later if messages are left.
         sent_back_again: added to the RECONSUME_TIME of a message that is sent to the retry topic.
     """
 

@@ -30,8 +30,8 @@ class ClientProfile:
         illegal_offset_delay: from PULL_OFFSET_MOVED (21) to the correction of the offset; 0 corrects at once.
         freeze_illegal_offset: the corrected offset cannot be changed until the queue is given up.
         illegal_offset_rebalances: the correction wakes the rebalance service.
-        serialised_reset: a reset holds the client instance's monitor, so resets run one after another and
-            a consumer that stops waits for them (4.9.0 and 4.9.1; RocketMQ 4.2.0 has no such lock).
+        serialised_reset: a reset holds the client instance's monitor. Resets run one after another (since
+            4.9.0), and a consumer that stops waits for them (since 4.9.1). 4.2.0 to 4.8.0 have no such lock.
         any_error_means_no_offset: any error code of QUERY_CONSUMER_OFFSET (14) counts as "no offset stored",
             not only QUERY_NOT_FOUND (22).
         dispatch_delay: from a rebalance to the first pull of a queue that it added.
@@ -40,8 +40,8 @@ class ClientProfile:
         retry_on_busy: a producer also tries another broker after SYSTEM_BUSY (2) and GO_AWAY (1500).
         compressed_flag: sysFlag bits of a compressed body.
         local_store_keeps_single: the local-file offset store implements persist and remove of one queue.
-        offsets_from_any_broker: offset queries (14) and commits (15) go to the first known broker id, not to
-            the master.
+        offsets_from_any_broker: if the master is unknown, offset queries (14) and commits (15) go to a slave
+            at once; otherwise only if the master is still unknown after a refresh of the route.
         consume_thread_max: default of the option with this name.
         lite_pull_request: a lite pull consumer sends LITE_PULL_MESSAGE (361) instead of PULL_MESSAGE (11), as
             since 5.0.0.
@@ -50,10 +50,11 @@ class ClientProfile:
         clears_dropped_queue: a reset empties the queues it drops.
         checks_dropped_on_empty_pull: an empty pull moves the offset only if its queue is not dropped (remedy
             F1 of docs/spec/races.md E.18). No release checks it.
-        drops_on_apply: the apply pass also marks a queue as dropped when the queue leaves the table (F2).
+        drops_on_apply: a reset's apply pass, after the 10 s wait, also marks each queue as dropped when it
+            removes the queue from the table (F2).
         send_back_skips_removed: a failed message that is no longer cached is not sent back.
         cancels_pulls: the outstanding pull of a dropped queue is cancelled, and its answer ignored (F3).
-        offset_cell_per_queue_object: progress counts only if its ProcessQueue is the registered one (F8).
+        offset_cell_per_queue_object: an offset changes only if its ProcessQueue is the registered one (F8).
         end_transaction_names_topic: END_TRANSACTION (37) names the topic (5.x).
         knows_epochs: pulls and commits carry the epoch of their deliveries, brokers answer commits, and a
             queue restarts at once after a fenced reset (F12).

@@ -15,9 +15,9 @@ class Remedy(StrEnum):
     """A single change to a client against lost resets.
 
     ``F1``: an empty pull moves the offset only if its queue is not dropped.
-    ``F2``: the apply pass drops the queues it removes.
+    ``F2``: a reset's apply pass also drops the queues that it removes from the table.
     ``F3``: a dropped queue's pull is cancelled.
-    ``F8``: each queue object has an offset of its own.
+    ``F8``: an offset changes only if its ProcessQueue is the registered one.
     ``F12``: pulls and commits carry an epoch; needs brokers that reset in fenced mode.
     """
 

@@ -118,7 +118,7 @@ class RouteTable:
         return address
 
     async def subscribe_address(self, topic: str, broker_name: str, broker_id: int = MASTER_ID) -> str:
-        """Return the address to pull from: that of ``broker_id``, else of any known id.
+        """Return the address to pull from: that of ``broker_id``, else of the lowest known id.
 
         If no id is known, refresh the route first.
 
@@ -132,7 +132,9 @@ class RouteTable:
         return address
 
     async def offset_address(self, topic: str, broker_name: str, *, any_id: bool) -> str:
-        """Return the address for offset queries and commits: the master's, or with ``any_id`` any known id's.
+        """Return the address for offset queries and commits: the master's, else that of the lowest known id.
+
+        If the master is unknown, refresh the route first; with ``any_id``, only if no id is known.
 
         Raises:
             ClientError: the broker is in no route.

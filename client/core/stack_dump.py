@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Final
 
-# A reader needs no more, although a frame could hold more.
+# A remoting frame could hold more, but a reader of the dump does not need more.
 _MAX_STACK_CHARACTERS: Final = 1 << 20
 _FRAMES_PER_TASK: Final = 20
 

@@ -49,7 +49,7 @@ class LiteAssignment:
                 return
 
     def replace(self, wanted: Sequence[MessageQueue], owned: dict[MessageQueue, ProcessQueue]) -> None:
-        """Own and pull ``wanted`` and nothing else; do not disturb queues that stay."""
+        """Own and pull exactly the queues ``wanted``; queues that stay keep their cache and pulls."""
         consumer, runtime = self._consumer, self._consumer.runtime
         for queue in [queue for queue in owned if queue not in wanted]:
             consumer.rebalancer.drop(queue, owned.pop(queue))

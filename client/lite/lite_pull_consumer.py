@@ -71,7 +71,7 @@ class LitePullConsumer(LitePositions):
                     ...
 
     A message counts as consumed once it was polled. The consumer ignores classic resets (220);
-    docs/lite-pull.md says what the other modes do.
+    docs/lite-pull.md describes the other reset modes.
 
     Args:
         group: the consumer group.
@@ -83,11 +83,11 @@ class LitePullConsumer(LitePositions):
             int; None (default): half an hour before the consumer was constructed.
         message_model: "clustering" (default): the group's consumers share the messages; "broadcasting": each
             consumer gets every message.
-        auto_commit: ``poll`` notes the progress of earlier polls; default True.
-        auto_commit_interval_millis: how often ``poll`` does so, ms, at least 1; default 5,000.
+        auto_commit: ``poll`` also calls ``commit_sync`` for the messages of earlier polls; default True.
+        auto_commit_interval_millis: least time between these calls, ms, at least 1; default 5,000.
         pull_batch_size: most messages per pull, and so per ``poll``, at least 1; default 10.
-        pull_threshold_for_all: if the batches that wait for ``poll``, times ``pull_batch_size``, exceed this,
-            no queue is pulled; at least 1; default 10,000.
+        pull_threshold_for_all: no queue is pulled while the number of batches that wait for ``poll``, times
+            ``pull_batch_size``, is larger; at least 1; default 10,000.
         pull_threshold_for_queue: cached messages of a queue above which it is not pulled, at least 1;
             default 1,000.
         pull_threshold_size_for_queue: the same in whole MiB, at least 1; default 100.
@@ -110,8 +110,8 @@ class LitePullConsumer(LitePositions):
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
             ``time_scale`` and ``seed``.
-        instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
-            replaced by a unique name.
+        instance_name: clients of one process with equal names share connections and timers. "DEFAULT" (the
+            default) becomes a unique name, in v42 the process id. A broadcasting consumer keeps "DEFAULT".
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
         client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
@@ -215,7 +215,7 @@ class LitePullConsumer(LitePositions):
             self.instance.spawn(self._announce())
 
     def unsubscribe(self, topic: str) -> None:
-        """Stop pulling a topic; discard messages that were pulled and not polled, and commit nothing."""
+        """Stop pulling a topic; discard its messages that wait for ``poll``, and commit nothing."""
         self.subscriptions.pop(topic, None)
         for queue in [queue for queue in self._owned if queue.topic == topic]:
             self.rebalancer.drop(queue, self._owned.pop(queue))
@@ -259,7 +259,7 @@ class LitePullConsumer(LitePositions):
     async def poll(self, timeout: int | None = None) -> list[MessageExt]:
         """Return the next batch of one queue, at most ``pull_batch_size`` messages; [] after the timeout.
 
-        With ``auto_commit``, this call notes the progress of earlier polls every 5 s.
+        With ``auto_commit``, call ``commit_sync`` first, once every ``auto_commit_interval_millis``.
 
         Args:
             timeout: ms, at least 0; None takes ``poll_timeout_millis``.
@@ -357,7 +357,7 @@ class LitePullConsumer(LitePositions):
     # Called by its queues.
 
     def begin_again(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int, epoch: int) -> None:
-        """See ``EpochConsumer``; a pause stays in force, a seek that no pull has used yet does not."""
+        """See ``EpochConsumer``. A paused queue stays paused; a seek not yet used by a pull is discarded."""
         before = self._assigned.find(queue)
         super().begin_again(queue, process_queue, offset, epoch)
         after = self._assigned.find(queue)
@@ -366,7 +366,7 @@ class LitePullConsumer(LitePositions):
             after.consume_offset = offset
 
     def subscription_of(self, topic: str) -> SubscriptionData:
-        """Return the subscription of a topic; assigned queues deliver everything."""
+        """Return the subscription of a topic; that of queues set with ``assign`` is ``*``."""
         return self.subscriptions.get(topic) or make_subscription(topic, "*", 0)
 
     async def start_offset(self, queue: MessageQueue) -> int:
@@ -395,7 +395,7 @@ class LitePullConsumer(LitePositions):
         )
 
     async def rebalance(self) -> bool:
-        """Rebalance now; return True if nothing is left to be done."""
+        """Rebalance now; return True if the consumer owns all its queues."""
         if self.subscription_type is not SubscriptionType.SUBSCRIBE:
             return True
         return await self.rebalancer.run(self.subscriptions)

@@ -22,11 +22,11 @@ class LitePositions(EpochConsumer, QueueReader):
     _assigned: LiteAssignment
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Stop pulling these queues; ``poll`` still returns what was pulled before."""
+        """Stop pulling these queues; ``poll`` still returns the messages pulled before."""
         self._set_paused(queues, is_paused=True)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Undo ``pause``; the pulls go on within a second."""
+        """Undo ``pause``; pulling continues within a second."""
         self._set_paused(queues, is_paused=False)
 
     def _set_paused(self, queues: Iterable[MessageQueue], *, is_paused: bool) -> None:
@@ -38,7 +38,7 @@ class LitePositions(EpochConsumer, QueueReader):
     # Offsets.
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Continue at an offset; discard messages that were pulled and not polled.
+        """Continue at an offset; discard messages that wait for ``poll``.
 
         Raises:
             ClientError: the queue is not assigned, or the offset is out of its range.
@@ -77,7 +77,7 @@ class LitePositions(EpochConsumer, QueueReader):
         return await self.fetch_subscribe_message_queues(topic)
 
     def commit_sync(self) -> None:
-        """Note the polled messages of every queue as consumed.
+        """Record the polled messages of every queue as consumed.
 
         As in RocketMQ, this only changes memory. The offsets are stored within 5 s, or when the consumer
         stops; ``commit`` with ``persist`` stores them at once.
@@ -86,23 +86,23 @@ class LitePositions(EpochConsumer, QueueReader):
             ClientError: the consumer is not running.
         """
         self._require_running()
-        self._note_consumed(self._assigned)
+        self._record_consumed(self._assigned)
 
     async def commit(self, queues: Collection[MessageQueue], *, persist: bool) -> None:
-        """Do ``commit_sync`` for some queues, and with ``persist`` store their offsets at once.
+        """Do ``commit_sync`` for these queues; with ``persist``, also store their offsets at once.
 
-        As in RocketMQ, storing some offsets removes the noted offsets of all other queues. The broker keeps
-        their old offsets until you commit them again.
+        As in RocketMQ, storing these offsets removes the recorded offsets of all other queues from memory.
+        The broker keeps its old offsets of them until you commit again.
 
         Raises:
             ClientError: the consumer is not running.
         """
         self._require_running()
-        self._note_consumed(assigned for assigned in self._assigned if assigned.queue in queues)
+        self._record_consumed(assigned for assigned in self._assigned if assigned.queue in queues)
         if persist and queues:
             await self.offset_store.persist_all(queues)
 
-    def _note_consumed(self, queues: Iterable[AssignedQueue]) -> None:
+    def _record_consumed(self, queues: Iterable[AssignedQueue]) -> None:
         for assigned in queues:
             if assigned.consume_offset != NO_OFFSET:
                 self.offset_store.update(
@@ -113,7 +113,7 @@ class LitePositions(EpochConsumer, QueueReader):
                 )
 
     async def committed(self, queue: MessageQueue) -> int:
-        """Return the group's offset as noted in memory, else as stored; -1 if there is none.
+        """Return the group's offset from memory, else from the offset store; -1 if there is none.
 
         Raises:
             ClientError: the consumer is not running.

@@ -1,9 +1,8 @@
 """The pulls of one queue of a lite pull consumer (docs/spec/client.md C.14).
 
-Source: RocketMQ 4.9.4 ``DefaultLitePullConsumerImpl.PullTaskImpl``, which pulls synchronously on a thread;
-    here
-a task does it. No listener is called and no offset is corrected, so it shares little with the push consumer's
-``PullLoop``.
+Source: RocketMQ 4.9.4 ``DefaultLitePullConsumerImpl.PullTaskImpl``, which pulls synchronously on a thread.
+Here each queue has an asyncio task. It calls no listener and corrects no offset, so it shares little with
+the push consumer's ``PullLoop``.
 """
 
 from __future__ import annotations
@@ -132,7 +131,7 @@ class LitePullTask:
     def _accept(self, result: PullResult) -> None:
         assigned = self._assigned
         if result.status is PullStatus.OFFSET_ILLEGAL:
-            # Only the pulls move; the committed offset stays until the application polls (S6 of
+            # Only the pull offset changes; the committed offset stays until the application polls (S6 of
             # docs/spec/races.md E.16).
             _log.warning("The pull request offset illegal, %s %s", assigned.queue, result.next_begin_offset)
         if result.messages:

@@ -1,7 +1,7 @@
 """Sends trace records in the background (RocketMQ 4.9.4 ``AsyncTraceDispatcher``).
 
-The application neither waits for it nor sees its failures. Records that find no room, or whose send fails,
-are counted and discarded.
+The application neither waits for it nor sees its failures. Records that do not fit into the buffer, or whose
+send fails, are counted and discarded.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ WAIT_SECONDS: Final = 0.5
 SEND_TIMEOUT: Final = 5.0
 # Time to send all remaining records at shutdown; Java allows 0.5 s.
 FLUSH_SECONDS: Final = 3.0
-# Java limits a trace message to 128,000 characters and keeps 10,000 of them for its keys. Here a character
-# of the keys may take four bytes, and all properties together at most 32,767 bytes.
+# Java limits a trace message to 128,000 characters, 10,000 of them for its keys. Here the keys get fewer: all
+# properties together may have 32,767 bytes, and a character may take four.
 _MAX_CHARACTERS: Final = 118_000
 _MAX_KEYS_CHARACTERS: Final = 8_000
 
@@ -53,7 +53,7 @@ class TraceDispatcher:
         topic: the trace topic.
 
     Attributes:
-        discarded: number of records that found no room, or whose send failed.
+        discarded: number of records that did not fit into the buffer, or whose send failed.
     """
 
     def __init__(self, runtime: Runtime, producer: TraceSender, topic: str) -> None:
@@ -104,7 +104,7 @@ class TraceDispatcher:
             self._discard(len(records), "the client has stopped")
             return
         if len(self._waiting) + len(records) > MAX_WAITING:
-            self._discard(len(records), "too many wait")
+            self._discard(len(records), "the buffer is full")
             return
         self._waiting.extend(records)
         if self._flush is None and (self._worker is None or self._worker.done()):

@@ -46,7 +46,7 @@ from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 
 SEND_TIMEOUT: Final = 3.0
 
-# Error codes that another broker may not return (``DefaultMQProducer#retryResponseCodes``).
+# After these error codes, the producer tries another broker (``DefaultMQProducer#retryResponseCodes``).
 _RETRY_CODES: Final = frozenset(
     int(code)
     for code in (
@@ -63,7 +63,7 @@ _BUSY_CODES: Final = frozenset((int(ResponseCode.SYSTEM_BUSY), int(ResponseCode.
 # Picks a queue of a topic: called as selector(queues, message, argument).
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
 
-# Groups of the producers that send trace records. A traced group's name is cut to keep the result valid.
+# Prefix of the groups of trace producers. The traced group's name is truncated, so that the name stays valid.
 _TRACE_GROUP_PREFIX: Final = "_INNER_TRACE_PRODUCER"
 _TRACE_GROUP_CHARACTERS: Final = 80
 _TRACE_INSTANCE_NAME: Final = "PID_CLIENT_INNER_TRACE_PRODUCER"
@@ -101,8 +101,8 @@ class Producer(Client):
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
             ``time_scale`` and ``seed``.
-        instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
-            replaced by a unique name.
+        instance_name: clients of one process with equal names share connections and timers. "DEFAULT" (the
+            default) becomes a unique name, in v42 the process id.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
         client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
@@ -164,7 +164,8 @@ class Producer(Client):
         self._retry_codes = _RETRY_CODES
         if self.config.profile.retry_on_busy:
             self._retry_codes |= _BUSY_CODES
-        # Topics in the order of their first send. The template topic's route brings the first brokers.
+        # Topics in the order of their first send. The auto-create template comes first: its route makes
+        # brokers known before the first send.
         self._topics: dict[str, None] = {DEFAULT_TOPIC: None}
         self._publish: dict[str, PublishInfo] = {}
         self._requests: SendRequests
@@ -183,7 +184,7 @@ class Producer(Client):
         """Send one message and wait until it is stored.
 
         Args:
-            message: its property UNIQ_KEY is set here unless it has one.
+            message: the producer sets its property UNIQ_KEY unless it is set.
             timeout: seconds for each try; a try that times out is not repeated.
             queue: the queue to send to, without retries; None takes the next queue in turn.
 
@@ -310,7 +311,7 @@ class Producer(Client):
         """Return the topic's queues; an unknown topic gets those of the auto-create template.
 
         Raises:
-            ClientError: no route; the text names the cause unless the topic is just unknown.
+            ClientError: no route; the text includes the cause if no name server answered.
         """
         routes = self.instance.routes
         info = self._publish.get(topic)
@@ -357,7 +358,7 @@ class Producer(Client):
     # Called by the instance (``ClientInner``).
 
     def topics(self) -> Collection[str]:
-        """Return the topics that were sent to."""
+        """Return the topics that were sent to, and the auto-create template."""
         return self._topics
 
     def route_changed(self, topic: str, route: TopicRouteData) -> None:

@@ -30,7 +30,7 @@ _EMPTY_BODY: Final = "the message body length is zero"
 
 
 class Outgoing:
-    """One message or batch, ready to be sent: what stays the same when another queue is tried."""
+    """One message or batch, ready to be sent: the parts of its request that are the same for every queue."""
 
     __slots__ = ("body", "code", "flag", "is_batch", "msg_id", "properties", "sys_flag")
 
@@ -79,7 +79,8 @@ class SendRequests:
         self._now_ms = instance.runtime.clock.now_ms
         self._version = instance.profile.announced_version
         self._compressed_flag = instance.profile.compressed_flag
-        # Topics that passed the check. Only topics that are sent to get in, so the set stays small.
+        # Topics that passed the check. Only topics that the application sends to are added, so the set stays
+        # small.
         self._checked_topics: set[str] = set()
 
     def prepare(self, message: Message) -> Outgoing:

@@ -50,7 +50,7 @@ class TransactionListener(Protocol):
     def check_local_transaction(
         self, message: MessageExt
     ) -> TransactionAnswer | Awaitable[TransactionAnswer]:
-        """Return the outcome of a message's transaction; brokers may ask each producer of the group often."""
+        """Return the outcome of a transaction; brokers may ask any producer of the group, repeatedly."""
 
 
 class TransactionSendResult(NamedTuple):

@@ -83,8 +83,8 @@ class TransactionProducer(Producer):
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
             ``time_scale`` and ``seed``.
-        instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
-            replaced by a unique name.
+        instance_name: clients of one process with equal names share connections and timers. "DEFAULT" (the
+            default) becomes a unique name, in v42 the process id.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
         client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
@@ -152,12 +152,13 @@ class TransactionProducer(Producer):
     ) -> TransactionSendResult:
         """Send a half message, run the local transaction, and report its state to the broker.
 
-        The report is oneway; if it is lost, the broker asks later with CHECK_TRANSACTION_STATE (39). A half
-        message that is stored less safely than configured is rolled back, and its local transaction does not
-        run.
+        The report is oneway; if it is lost, the broker asks later with CHECK_TRANSACTION_STATE (39). If the
+        half message's status is not SEND_OK, because it was not flushed or replicated in time, it is rolled
+        back, and the local transaction does not run.
 
         Args:
-            message: gets the properties of a half message, which it keeps, and loses its delay level.
+            message: the producer adds the properties of a half message to this object, and removes its delay
+                level.
             arg: passed on to the listener.
             timeout: seconds for each try of the send.
 
@@ -223,7 +224,7 @@ class TransactionProducer(Producer):
     async def _call_listener(
         self, function: Callable[..., Any], message: MessageT, *args: Any
     ) -> tuple[LocalTransactionState, BaseException | None]:
-        """Return what the listener says, or UNKNOW and the error if it raises."""
+        """Return the state that the listener returns, or UNKNOW and the error if it raises."""
         try:
             answer = (
                 function(message, *args)

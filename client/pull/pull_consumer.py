@@ -45,7 +45,7 @@ PULL_TIMEOUT: Final = 10.0
 class PullConsumer(QueueReader):
     """Pulls messages when the application asks; the application keeps the offsets.
 
-    A reset (220) does not reach this consumer.
+    A classic reset (RESET_CONSUMER_CLIENT_OFFSET, 220) has no effect on this consumer.
 
     Args:
         group: the consumer group.
@@ -64,8 +64,8 @@ class PullConsumer(QueueReader):
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
             ``time_scale`` and ``seed``.
-        instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
-            replaced by a unique name.
+        instance_name: clients of one process with equal names share connections and timers. "DEFAULT" (the
+            default) becomes a unique name, in v42 the process id. A broadcasting consumer keeps "DEFAULT".
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
         client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
@@ -123,9 +123,10 @@ class PullConsumer(QueueReader):
     # Offsets.
 
     def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
-        """Note progress in memory.
+        """Set the group's offset in memory.
 
-        ``persist_consume_offset`` stores it; for registered topics, the 5 s timer does, too.
+        ``persist_consume_offset`` stores it. Every 5 s, a timer stores the offsets of the queues that this
+        consumer owns (see ``register_topic``). In clustering mode it removes all other offsets from memory.
         """
         self._require_running()
         self.offset_store.update(queue, offset, increase_only=False)
@@ -253,7 +254,7 @@ class PullConsumer(QueueReader):
         )
 
     async def rebalance(self) -> bool:
-        """Rebalance now; return True if nothing is left to be done."""
+        """Rebalance now; return True if the consumer owns all its queues."""
         return await self.rebalancer.run(self.subscriptions)
 
     def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:

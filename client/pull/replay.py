@@ -1,4 +1,4 @@
-"""Replays what was stored between two times, without changing an offset (docs/spec/client.md C.13)."""
+"""Replays the messages stored between two times; no stored offset changes (docs/spec/client.md C.13)."""
 
 from __future__ import annotations
 
@@ -38,11 +38,13 @@ async def replay(
 ) -> AsyncIterator[MessageExt]:
     """Iterate over a topic's messages with ``begin_ms <= store time <= end_ms``, queue after queue.
 
-    The broker's search returns only an offset near the interval. A 4.x broker returns the nearest neighbour,
-    any of several messages with equal times, and the last message for a later time. So a loop up to the
-    offset of ``end_ms`` misses messages at both ends. Here the search only gives the place to start. From
-    there the replay goes back while store times are not before ``begin_ms``, and then forward until one is
-    after ``end_ms``. Store times never decrease along a queue of one broker, except after clock steps.
+    The broker's search returns only an offset near the wanted time. A 4.x broker returns the nearer of two
+    neighbours, any of several messages with equal times, and the last message for a later time. A loop
+    between the offsets found for ``begin_ms`` and ``end_ms`` would therefore miss messages at both ends.
+
+    So the replay uses the search only as a starting point. From there it steps back until a message is older
+    than ``begin_ms``, and then reads forward until a message is newer than ``end_ms``. Store times never
+    decrease along a queue of one broker, except after clock steps.
 
     Raises:
         ClientError: the topic has no route.
@@ -75,7 +77,7 @@ async def _replay_queue(
 
 
 async def _first_offset(consumer: Puller, queue: MessageQueue, begin_ms: int) -> int:
-    """Return an offset that is not after the first message of ``begin_ms`` or later."""
+    """Return an offset at or before the first message that was stored at ``begin_ms`` or later."""
     low = await consumer.min_offset(queue)
     offset = await consumer.search_offset(queue, begin_ms)
     step = 1

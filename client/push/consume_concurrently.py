@@ -54,7 +54,7 @@ class ConsumeConcurrentlyService:
     """Calls the listener of one push consumer, with several batches at a time.
 
     Args:
-        limit: batches in listeners at the same time.
+        limit: maximum number of listener calls at the same time.
     """
 
     is_orderly: Final = False
@@ -252,7 +252,7 @@ class ConsumeConcurrentlyService:
         """Send failed messages back to the broker. If that fails, the client retries them itself after 5 s.
 
         Returns:
-            The messages that need no further work here. A broadcasting consumer drops failed messages.
+            The messages to remove from the ProcessQueue: consumed, sent back, or dropped (broadcasting).
         """
         messages, queue, process_queue = batch
         consumed = min(max(verdict.consumed, 0), len(messages))

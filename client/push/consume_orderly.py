@@ -66,7 +66,8 @@ class ConsumeOrderlyService:
     """Calls the listener of one push consumer with the messages of each queue in order.
 
     Args:
-        limit: queues that are in the listener, or wait for their monitor, at the same time.
+        limit: maximum number of queues whose task calls the listener, or waits for the queue's monitor, at
+            the same time.
     """
 
     is_orderly: Final = True
@@ -191,7 +192,7 @@ class ConsumeOrderlyService:
                 await next_turn()
 
     async def _consume(self, batch: _Batch) -> bool:
-        """Consume one batch; False if the queue's consumption stops here for now."""
+        """Consume one batch; return False if the task must end, for example because the queue must pause."""
         process_queue = batch.process_queue
         if batch.queue.topic == self._retry_topic:
             restore_topics(batch.messages)
@@ -252,7 +253,7 @@ class ConsumeOrderlyService:
         try:
             offset = process_queue.commit()
         except ClientError:
-            _log.info("the queue was emptied without process consume result. messageQueue=%s", queue)
+            _log.info("queue cleared during the listener call, so the result is discarded. %s", queue)
             self._points.emit(Point.RESULT_DISCARDED, batch)
             return False
         if process_queue.dropped and self._checks_dropped:

@@ -1,8 +1,8 @@
 """Sends back messages whose listener runs for too long, so that their queue can progress.
 
 Source: RocketMQ 4.9.4 ``ProcessQueue#cleanExpiredMsg`` (docs/spec/client.md C.6). Only the first messages of
-a queue are checked, because they block its progress. As in RocketMQ, that progress is committed with the
-next message that is consumed.
+a queue are checked, because they block its progress. As in RocketMQ, sending them back does not update the
+offset; the next consumed message does.
 """
 
 from __future__ import annotations

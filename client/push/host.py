@@ -26,7 +26,7 @@ class ConsumeService(Protocol):
 
     Attributes:
         is_orderly: True if the batches of a queue are consumed one after the other.
-        limit: batches in listeners at the same time.
+        limit: maximum number of listener calls at the same time.
     """
 
     @property

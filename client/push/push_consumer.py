@@ -79,7 +79,7 @@ class PushConsumer(EpochConsumer):
 
     Applications call ``subscribe``, ``unsubscribe``, ``register_message_listener`` or
     ``register_orderly_listener``, ``start``, ``shutdown``, ``suspend``, ``resume``,
-    ``reset_offset_by_timestamp`` and ``running_info``. Parts of the client call the other methods.
+    ``reset_offset_by_timestamp`` and ``running_info``. The other methods are internal.
 
     Args:
         group: the consumer group.
@@ -91,8 +91,8 @@ class PushConsumer(EpochConsumer):
             int; None (default): half an hour before the consumer was constructed.
         message_model: "clustering" (default): the consumers of the group share the messages;
             "broadcasting": each consumer gets every message.
-        consume_thread_max: batches in listeners at the same time, 1 to 1,000; None (default): the profile's,
-            20, or 64 in v42. Listeners that are not async also share the runtime's 20 threads.
+        consume_thread_max: maximum number of listener calls at the same time, 1 to 1,000; None (default): 20,
+            or 64 with profile v42. Listeners that are not async also share the runtime's 20 threads.
         consume_message_batch_max_size: messages per call of the listener, 1 to 1,024; default 1.
         pull_batch_size: messages per pull, 1 to 1,024; default 32.
         pull_interval: ms between a response with messages and the next pull of the queue, 0 to 65,535;
@@ -121,8 +121,8 @@ class PushConsumer(EpochConsumer):
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
             ``time_scale`` and ``seed``.
-        instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
-            replaced by a unique name.
+        instance_name: clients of one process with equal names share connections and timers. "DEFAULT" (the
+            default) becomes a unique name, in v42 the process id. A broadcasting consumer keeps "DEFAULT".
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
         client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
@@ -382,7 +382,7 @@ class PushConsumer(EpochConsumer):
         )
 
     async def rebalance(self) -> bool:
-        """Rebalance now; return True if nothing is left to be done."""
+        """Rebalance now; return True if the consumer owns all its queues."""
         if self.is_suspended or not self.is_running:
             return False
         return await self.rebalancer.run(self.subscriptions)

@@ -92,7 +92,7 @@ class _Reset:
                 {"client_id": consumer.client_id, "group": consumer.group, "topic": self._topic, **details},
             )
 
-    def _concerned(self) -> list[MessageQueue]:
+    def _owned_targets(self) -> list[MessageQueue]:
         """Return the queues of the reset that the consumer owns now."""
         return [
             queue
@@ -104,7 +104,7 @@ class _Reset:
         consumer = self.consumer
         consumer.suspend()
         self._emit(Point.SUSPENDED)
-        for queue in self._concerned():
+        for queue in self._owned_targets():
             process_queue = consumer.process_queues[queue]
             consumer.drop_queue(queue, process_queue)
             if consumer.profile.clears_dropped_queue:
@@ -115,7 +115,7 @@ class _Reset:
         self._emit(Point.WAIT_OVER)
 
     async def apply(self) -> None:
-        for queue in self._concerned():
+        for queue in self._owned_targets():
             try:
                 await self._apply_to(queue, self._targets[queue])
             except RewindMQError as error:
@@ -137,7 +137,7 @@ class _Reset:
     def forget_dropped(self) -> None:
         """Remove dropped queues, so that the next rebalance assigns them with the stored offset."""
         owned = self.consumer.process_queues
-        for queue in self._concerned():
+        for queue in self._owned_targets():
             if owned[queue].dropped:
                 del owned[queue]
 

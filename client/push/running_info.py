@@ -39,7 +39,7 @@ def _queue_info(consumer: PushHost, process_queue: ProcessQueue) -> ProcessQueue
     now, now_ms = clock.monotonic(), clock.now_ms()
 
     def wall(moment: float) -> int:
-        """Return ms since the epoch. Its age equals the age in protocol time, which may run faster."""
+        """Return a protocol time as ms since the epoch: now, minus its age in protocol time."""
         return now_ms - round(1_000 * (now - moment))
 
     first, last = process_queue.cached_offsets

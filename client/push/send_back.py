@@ -17,7 +17,7 @@ from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 
-# ``DefaultMQPushConsumer#maxReconsumeTimes`` -1.
+# RocketMQ's limit if ``DefaultMQPushConsumer#maxReconsumeTimes`` has its default, -1.
 DEFAULT_MAX_RECONSUME_TIMES: Final = 16
 
 _log = logging.getLogger(__name__)

@@ -8,8 +8,9 @@ An application imports every name from this module::
         async with cluster.producer("my_producer") as producer:
             await producer.send(Message("TopicTest", b"Hello"))
 
-Clients, for this cluster or RocketMQ's:
-    ``Producer`` sends messages; ``TransactionProducer`` ties them to a local transaction.
+Clients, for RewindMQ's or RocketMQ's clusters:
+    ``Producer`` sends messages. ``TransactionProducer`` sends messages that consumers get only if a local
+    transaction commits.
     ``PushConsumer`` calls a listener; ``LitePullConsumer`` is polled; ``PullConsumer`` pulls on request.
     ``AdminClient`` examines and changes a cluster, for example resets a group's offsets.
 Clusters:

@@ -43,7 +43,7 @@ COMMANDS: Final = MappingProxyType(
         ),
         "produce": Command("rewindmq.client.cli.produce_cli", "send messages to a topic"),
         "consume": Command("rewindmq.client.cli.consume_cli", "print or count the messages of a topic"),
-        "demo": Command("rewindmq.cluster.demo.cli", "send, consume, rewind and consume again, verified"),
+        "demo": Command("rewindmq.cluster.demo.cli", "send, consume, reset, consume again, and verify it"),
         "race": Command("rewindmq.race.cli", "lose a reset on purpose, see why, and prove a fix"),
         "pipeline": Command(
             "rewindmq.pipeline.cli", "read, compact, index and check a broker's store with Spark"
@@ -55,7 +55,7 @@ COMMANDS: Final = MappingProxyType(
 _EPILOG: Final = """\
 examples:
   rewindmq up --brokers 2                       a name server and two brokers, until Ctrl-C
-  export NAMESRV_ADDR=127.0.0.1:9876            where every other command finds them
+  export NAMESRV_ADDR=127.0.0.1:9876            the name server, for all other commands
   rewindmq produce -t TopicTest 'Hello'
   rewindmq consume -t TopicTest -g demo
   rewindmq admin resetOffsetByTime -t TopicTest -g demo -s 0
@@ -106,7 +106,7 @@ def _guard(arguments: list[str]) -> int:
 
 
 def build_parser(name: str) -> argparse.ArgumentParser:
-    """Return the parser of one command; what it parses has the command's function as ``_run``."""
+    """Return the parser of one command; its result has the command's function as ``_run``."""
     if name == "completion":
         add_arguments, run, epilog = _add_completion_arguments, _complete, _COMPLETION_EPILOG
     else:

@@ -150,9 +150,9 @@ async def test_a_client_with_another_time_scale_logs_one_warning(cluster: LocalC
             [text] = warnings.texts
             client = producer.client_id
             assert text.startswith(
-                f"broker-a at {broker} runs at time scale 0.05, client {client} at 1.0, so"
+                f"broker broker-a at {broker} uses time scale 0.05, but client {client} uses 1.0, so"
             )
-            assert text.endswith("give the client time_scale=0.05")
+            assert text.endswith("give the client the option time_scale=0.05")
     finally:
         log.removeHandler(warnings)
 

@@ -23,7 +23,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "-m",
         "--moreStats",
         action="store_true",
-        help="show the messages in and out of yesterday and today instead",
+        help="show instead how many messages came in and went out yesterday and today",
     )
     parser.add_argument(
         "-i", "--interval", type=positive_int, metavar="SECONDS", help="repeat until interrupted"
@@ -67,7 +67,7 @@ async def _list(admin: AdminClient, more_stats: bool) -> Printed:
 
 
 async def _stats(admin: AdminClient, address: str) -> Mapping[str, str]:
-    """Return the broker's figures; none if it does not answer, so that the other brokers are still listed."""
+    """Return the broker's runtime statistics, or {} without an answer, so that the list goes on."""
     try:
         return await admin.fetch_broker_runtime_stats(address)
     except RewindMQError as error:

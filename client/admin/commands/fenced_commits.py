@@ -1,4 +1,4 @@
-"""fencedCommits: list the commits that came too late for a fenced reset."""
+"""fencedCommits: list refused commits of deliveries from before a fenced reset."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _fields(commit: FencedCommit) -> dict[str, Any]:
 
 COMMAND: Final = Command(
     "fencedCommits",
-    "List the commits that brokers did not store because they came too late for a fenced reset.",
+    "List the commits that brokers refused because they are of deliveries from before a fenced reset.",
     "-g my_group -t TopicTest",
     _add_arguments,
     _execute,

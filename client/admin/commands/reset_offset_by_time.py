@@ -170,7 +170,7 @@ async def _reset_queue_as_5x(
     lines = [heading, f"reset consumer offset to {reset.target}"]
     if reset.result is None:
         lines.append(
-            "nothing was sent: RocketMQ 5's tool does not apply offset 0; use --mode server or --mode fenced"
+            "nothing was sent: RocketMQ 5's tool cannot reset to offset 0; use --mode server or --mode fenced"
         )
     data = {
         "group": group,

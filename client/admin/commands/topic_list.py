@@ -43,7 +43,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 
 async def _describe(admin: AdminClient, info: ClusterInfo, topic: str) -> tuple[str, list[str]]:
-    """Return cluster and groups of a topic; after an error what is missing stays empty, as in mqadmin."""
+    """Return a topic's cluster and groups; after an error, values not yet fetched are empty (mqadmin)."""
     cluster = ""
     try:
         route = await admin.examine_topic_route_info(topic)

@@ -49,7 +49,7 @@ async def _at_each_namesrv(
 
 WIPE_COMMAND: Final = Command(
     "wipeWritePerm",
-    "Remove the write permission of a broker's topics at every name server, so that producers leave it.",
+    "Remove the write permission of a broker's topics at every name server. Producers stop sending to it.",
     "-b broker-a",
     _add_arguments,
     _execute_wipe,

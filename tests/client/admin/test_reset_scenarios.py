@@ -238,7 +238,7 @@ def test_the_tool_of_5x_at_a_classic_broker_is_refused_after_its_commit(play: Ru
             context.offsets.commit(GROUP, TOPIC, queue.queue_id, 3)
         with pytest.raises(ResponseError, match="resets whole topics") as refused:
             await stage.run(f"{TOOL} -s now -b {stage.brokers['broker-a'].address} -q 0 -o 2")
-        assert refused.value.__notes__ == ["offset 2 was committed before, as RocketMQ 5's tool does"]
+        assert refused.value.__notes__ == ["offset 2 was already committed, as RocketMQ 5's tool does first"]
         assert [stage.stored_offset(Q0, GROUP), stage.stored_offset(Q1, GROUP)] == [2, 3]
 
     play(scenario, profile=Profile.V53)
