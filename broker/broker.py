@@ -47,7 +47,8 @@ class Broker:
         self._runtime = runtime
         self._config = config
         self._disk = disk if disk is not None else OsDisk()
-        # Requests that arrive before ``start`` has ended get a remark that says so, instead of code 3.
+        # Until ``start`` has built the services, every request fails with a remark that says so, not with
+        # REQUEST_CODE_NOT_SUPPORTED (3).
         self._handlers: dict[int, Handler] = dict.fromkeys(HANDLERS, _refuse_early)
         self._server = self._new_server()
         self._vip_server = self._new_server()
@@ -137,7 +138,7 @@ class Broker:
                 last.callback(store.close)
                 if services is not None:
                     context = services.context
-                    # Each, even if the disk refuses another one.
+                    # Save every table, even if saving another fails.
                     for table in (context.topics, context.groups, context.offsets):
                         last.callback(table.persist)
 
@@ -195,7 +196,7 @@ class Broker:
     def _flush_tables(self) -> None:
         context = self.context
         context.offset_flush.flush()
-        # Where the disk has refused them.
+        # Retry the topics and groups if their last write failed.
         context.table_flush.begin()
 
     def _scan_channels(self) -> None:
@@ -233,10 +234,9 @@ class Broker:
 
 
 def _greet_name_server() -> RemotingCommand:
-    """Return a small request that makes a name server show its serialization type.
+    """Return a small request whose response shows a name server's serialization type.
 
-    The client greets before a oneway request, which has no response. Only name servers get oneway requests
-    from it.
+    The broker's remoting client sends oneway requests only to name servers; see ``RemotingClient``.
     """
     return RemotingCommand(RequestCode.GET_NAMESRV_CONFIG)
 

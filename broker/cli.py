@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--events",
         type=Path,
         metavar="FILE",
-        help="append every named point that the broker passes (a commit received, a pull answered, ...) to a"
-        " file or named pipe, one line of JSON each",
+        help="append one line of JSON to a file or named pipe for each trace point (a commit received, a pull"
+        " answered, ...)",
     )
     add_process_arguments(parser)
 

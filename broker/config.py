@@ -43,10 +43,10 @@ class BrokerRole(StrEnum):
 
 
 class EmulatedBusy(StrEnum):
-    """The error with which the broker refuses sends that it could store: RocketMQ's signs of a busy broker.
+    """The error with which the broker refuses every send, to imitate a busy RocketMQ broker; NONE: no error.
 
-    REJECTREQUEST and PC_SYNCHRONIZED come from a full page cache, the others from requests that waited too
-    long.
+    In RocketMQ, TIMEOUT_CLEAN_QUEUE means that the request waited too long in its queue. The others mean that
+    the page cache is busy.
     """
 
     NONE = "NONE"
@@ -62,14 +62,14 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     Keys in the file are the attributes in camelCase. Times are ms and sizes bytes unless noted.
 
     Attributes:
-        namesrv_addr: ``host:port;host:port``; None runs without a name server.
+        namesrv_addr: ``host:port;host:port``; with None the broker runs without a name server.
         listen_port: 0 takes any free port.
         bind_address: the interface to listen on (5.x key); the default serves this machine only.
         broker_ip1: the host to register and to write into message ids; None means the bound host.
         ha_listen_port: where slaves connect; None means the port after ``listen_port``, or any.
         ha_master_address: the HA address of a slave's master; None takes it from the name server.
         slave_timeout: how long a send waits for a slave under SYNC_MASTER.
-        file_reserved_time: hours that a file of the log is kept after its last message.
+        file_reserved_time: hours for which a log file is retained after its last message.
         delete_when: hours of the day, local time, in which older files are deleted: ``04`` or ``04;16``.
         disk_max_used_space_ratio: percent of the disk in use above which older files are deleted at any hour.
         disk_space_clean_forcibly_ratio: percent above which files of any age are deleted.
@@ -78,8 +78,8 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         profile: the release to imitate (RewindMQ's own key).
         reset_mode: the default mode of resets (RewindMQ's own key).
         emulated_busy: RewindMQ's own key; it can be changed while the broker runs, see ``live_config``.
-        clone_group_offset_of_all_topics: CLONE_GROUP_OFFSET (314) without a topic copies all
-            (RewindMQ's own key).
+        clone_group_offset_of_all_topics: CLONE_GROUP_OFFSET (314) without a topic copies the offsets of all
+            topics (RewindMQ's own key).
         store: RocketMQ's ``MessageStoreConfig``; its keys are in the same file.
     """
 

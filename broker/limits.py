@@ -9,12 +9,14 @@ from rewindmq.protocol.errors import RequestError
 
 # Keeps loops over a topic's queues short (GET_TOPIC_STATS_INFO, INVOKE_BROKER_TO_RESET_OFFSET).
 MAX_QUEUE_NUMS: Final = 65_535
-# Each new topic or group rewrites its table's file; each consumer group has a retry topic.
+# Each new topic or group rewrites its table's file. MAX_TOPICS is larger because each group has a retry
+# topic.
 MAX_TOPICS: Final = 25_000
 MAX_GROUPS: Final = 10_000
-# As many as an administrator can read; the total still counts all.
+# Refused commits that the broker lists, as many as an administrator can read; their total counts all.
 MAX_FENCED_COMMITS: Final = 1_000
-# Queues per connection whose deliveries the broker remembers; beyond that it redirects the client once more.
+# Queues for which the broker remembers the deliveries to one connection. If it has to forget a queue, it
+# redirects the client's next pull from that queue once more.
 MAX_DELIVERIES: Final = 65_536
 # About 100 bytes each in the response to QUERY_CONSUME_QUEUE (321).
 MAX_CONSUME_QUEUE_ENTRIES: Final = 10_000
@@ -22,7 +24,7 @@ MAX_CONSUME_QUEUE_ENTRIES: Final = 10_000
 MAX_PROGRESS_QUEUES: Final = 70_000
 # Locks of orderly consumers; a lock takes some 300 bytes.
 MAX_QUEUE_LOCKS: Final = 100_000
-# The longest stored client id.
+# Characters of a client id or broker name that the broker stores with a lock.
 MAX_CLIENT_ID_LENGTH: Final = 1_024
 
 
@@ -33,7 +35,7 @@ def check_room(what: str, count: int, limit: int) -> None:
         what: the entries, for the remark.
 
     Raises:
-        RequestError: 1 if the table is full.
+        RequestError: SYSTEM_ERROR (1), the table is full.
     """
     if count >= limit:
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"there are {count} {what} already")

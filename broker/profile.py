@@ -28,43 +28,48 @@ class BrokerProfile:
         search_mode: how a search by time finds the offset (B.10).
         commit_is_checked: UPDATE_CONSUMER_OFFSET (15) requires a known group and topic (B.8).
         absent_entry_is_cached: QUERY_CONSUMER_OFFSET (14) returns 0 for a queue that was never written (B.9).
-        set_zero_if_not_found: QUERY_CONSUMER_OFFSET (14) knows that request field (B.9).
-        stores_offset_moved: each pull that fails with 21 leaves a message in OFFSET_MOVED_EVENT (B.5).
+        set_zero_if_not_found: QUERY_CONSUMER_OFFSET (14) supports the field ``setZeroIfNotFound`` (B.9).
+        stores_offset_moved: each pull that fails with PULL_OFFSET_MOVED (21) because its offset is out of
+            range stores a message in OFFSET_MOVED_EVENT (B.5).
         reset_unknown_topic_code: code of a reset in an unknown topic (D.10).
         notifies_broadcast_on_close: the broker announces a closed connection to broadcast groups, too (B.3).
         stores_topic_order: UPDATE_AND_CREATE_TOPIC (17) stores ``order``.
-        slave_rejects_pulls: a slave without ``slaveReadEnable`` fails pulls with 2; in 4.x it serves them
-            (B.16).
-        slave_commits_pulls: a slave stores the commit of a pull (B.7).
-        slave_sends_back: a slave sends consumers that keep up to its master (5.3.3 PullMessageProcessor).
+        slave_rejects_pulls: a slave without ``slaveReadEnable`` refuses pulls with SYSTEM_BUSY (2); in 4.x it
+            serves them (B.16).
+        slave_commits_pulls: a slave stores the offset that a pull commits (B.7).
+        slave_sends_back: a slave directs the next pull of a consumer that is not far behind to the master
+            (5.3.3 PullMessageProcessor).
         slave_wakes_pulls: at a slave, arriving messages wake suspended pulls; otherwise only the 5 s loop
             does.
-        exhausted_queue_ends: the minimum of a queue without any retained message is its maximum (B.11).
+        exhausted_queue_ends: the minimum offset of a queue whose messages have all expired becomes its
+            maximum (B.11).
         dead_letter_perm: permission of a new dead-letter topic (B.1).
-        dead_letter_keeps_delay: a dead letter keeps the delay of its last retry after CONSUMER_SEND_MSG_BACK
-            (B.13).
-        retry_send_keeps_delay: so does a send to a retry topic that ends in the dead-letter topic.
-        retry_send_limit_is_exceeded: such a send becomes a dead letter above the limit, not at the limit.
-        retry_send_of_locked_ends: such a send becomes a dead letter at once if consumers of the group hold
-            locks (5.x): it comes from an orderly listener that has given up a message.
+        dead_letter_keeps_delay: a dead letter that CONSUMER_SEND_MSG_BACK (36) stores keeps the delay of its
+            last retry (B.13).
+        retry_send_keeps_delay: a dead letter that a send to a retry topic stores keeps its delay.
+        retry_send_limit_is_exceeded: a send to a retry topic becomes a dead letter when its reconsumeTimes
+            exceed the limit; otherwise already when they reach it.
+        retry_send_of_locked_ends: a send to a retry topic becomes a dead letter at once if a consumer of the
+            group holds a queue lock. 5.x assumes that an orderly consumer has given up the message.
         knows_timers: the release has timer messages, which this broker refuses.
         delivery_pause: seconds until the next try to store a delayed message (B.12).
         filters_texts: SQL92 knows CONTAINS, STARTSWITH and ENDSWITH.
         faq_url: the link in remarks about missing topics and groups (docs/spec/nameserver.md A.4).
-        half_topic: half messages wait in a topic of their own, and the broker checks their transactions.
-            4.2.0 stores them, hidden, in their own topic and never checks (B.14).
-        transaction_check_interval: default of that key, ms (B.14).
-        half_names_transaction: half messages get their UNIQ_KEY as transaction id.
+        half_topic: half messages wait in RMQ_SYS_TRANS_HALF_TOPIC, and the broker checks their transactions.
+            4.2.0 stores them under their real topic, but in no queue, and never checks them (B.14).
+        transaction_check_interval: default of the key ``transactionCheckInterval``, ms (B.14).
+        half_names_transaction: a half message gets its UNIQ_KEY as transaction id.
         op_separator: text after each offset in an op record; 5.x puts several offsets into one record.
         reports_pull_offset: GET_CONSUME_STATS (208) and GET_BROKER_CONSUME_STATS (317) return a pull offset.
-            Without it the tools of 5.x show a negative number in flight.
+            Without it, 5.x tools show a negative number of messages in flight.
         stores_region: messages are stored with MSG_REGION and TRACE_ON.
         stores_wait: messages are stored with their producer's WAIT property.
-        adds_unique_key: a single message without UNIQ_KEY gets one. The response to a send has the message's
-            or the batch's key.
+        adds_unique_key: a single message without UNIQ_KEY gets one. The response to a send has the UNIQ_KEY
+            of the message or of the batch.
         reports_active: GET_BROKER_RUNTIME_INFO (28) has ``brokerActive``, which clusterList shows.
-        runtime_queues: queues that GET_BROKER_RUNTIME_INFO lists only in that release.
-        late_end_is_refused: END_TRANSACTION (37) after the message's own immunity time fails with 604.
+        runtime_queues: thread-pool queues that GET_BROKER_RUNTIME_INFO (28) lists only in this release.
+        late_end_is_refused: END_TRANSACTION (37) after the message's own immunity time fails with
+            ILLEGAL_OPERATION (604).
     """
 
     bad_queue_code: ResponseCode = ResponseCode.SYSTEM_ERROR

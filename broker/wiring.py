@@ -103,7 +103,7 @@ def wire(
 
     Args:
         address: ``host:port`` as registered and written into message ids.
-        notify: notifies a group's consumers of a change.
+        notify: sends NOTIFY_CONSUMER_IDS_CHANGED (40) to a group's consumers.
         ha_master: the slaves' server; at a master its port is bound already.
 
     Raises:
@@ -189,7 +189,7 @@ def wire(
         save_seconds=config.flush_delay_offset_interval / 1_000,
     )
     delays = DelayHook(delay_levels, delay_service.expect)
-    # RocketMQ's order: a half message is stored as such before its delay counts.
+    # RocketMQ's order: a delayed half message goes to the half topic, not to the schedule topic.
     half_messages = HalfMessages(config, profile, topics, host)
     timers = (refuse_timers,) if profile.knows_timers else ()
     hooks = PutMessageHooks([half_messages.before_put, refuse_inner_batch, *timers, delays.before_put])
@@ -276,7 +276,7 @@ def _wake(long_polling: LongPolling) -> Callable[[Sequence[Arrival]], None]:
 
 
 def _ignore_arrivals(arrivals: Sequence[Arrival]) -> None:
-    """Do nothing: suspended pulls are tried again every 5 s."""
+    """Do nothing: the 5 s loop of ``LongPolling`` runs the suspended pulls again."""
 
 
 def _registration(

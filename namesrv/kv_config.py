@@ -1,4 +1,4 @@
-"""Key-value configuration by namespace (PUT_KV_CONFIG, 100, and alike): all that a name server keeps on disk.
+"""The KV configuration, by namespace: the only data that a name server stores on disk (PUT_KV_CONFIG, 100).
 
 File: ``kvConfig.json``, ``{"configTable": {namespace: {key: value}}}`` (docs/spec/store.md 8.7).
 """
@@ -23,8 +23,8 @@ ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 MAX_ENTRIES: Final = 10_000
 MAX_NAME_LENGTH: Final = 255
 MAX_VALUE_LENGTH: Final = 32_767
-# Bytes of all names and values. Every answer to a broker's registration carries ORDER_TOPIC_CONFIG, and must
-# stay below a frame's 16 MiB.
+# Bytes of all names and values. Every response to REGISTER_BROKER (103) contains the namespace
+# ORDER_TOPIC_CONFIG, and must fit into a frame of 16 MiB.
 MAX_TABLE_BYTES: Final = 4 << 20
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
@@ -38,10 +38,10 @@ class KVConfigManager:
     """The key-value table; every change is written to its file at once.
 
     Args:
-        path: the file, whose directory is made when needed; None keeps the table in memory only.
+        path: the file; the first write creates its directory. None keeps the table in memory only.
 
     Raises:
-        ConfigError: the file exists but cannot be read: the next put would overwrite it.
+        ConfigError: the file exists but cannot be read; starting with an empty table would overwrite it.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -59,7 +59,8 @@ class KVConfigManager:
         """Set a value.
 
         Raises:
-            RequestError: 1 if a bound is exceeded or the file cannot be written; nothing changes.
+            RequestError: SYSTEM_ERROR (1), a limit is exceeded or the file cannot be written; nothing
+                changes.
         """
         if not (0 < len(namespace) <= MAX_NAME_LENGTH and 0 < len(key) <= MAX_NAME_LENGTH):
             raise _refusal(f"namespace and key must have 1 to {MAX_NAME_LENGTH} characters")
@@ -80,7 +81,7 @@ class KVConfigManager:
         """Remove a value if it exists; the namespace stays.
 
         Raises:
-            RequestError: 1 if the file cannot be written; nothing changes.
+            RequestError: SYSTEM_ERROR (1), the file cannot be written; nothing changes.
         """
         if self.get(namespace, key) is None:
             return

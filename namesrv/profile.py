@@ -20,15 +20,16 @@ class NamesrvProfile:
     """The behaviour of one release's name server, where releases differ.
 
     Attributes:
-        first_scan_seconds: from the start to the first scan for brokers that stopped registering.
-        scan_seconds: between two scans.
+        first_scan_seconds: time from the start to the first scan for brokers that stopped registering.
+        scan_seconds: time between two scans.
         checks_body_crc: the name server refuses a registration whose body does not match its ``bodyCrc32``.
         one_id_per_address: a registration removes its address from every other id of the broker.
         refuses_single_topic: the name server refuses a first registration with exactly one topic. Brokers of
             5.x register further topics one by one, so the whole table must come first.
-        adds_unknown_topics: a registration under a known data version still adds topics of which the broker
-            had no queues. Two new topics of a 5.x broker may arrive under the version of the second.
-        announced_expiry: the broker's own ``heartbeatTimeoutMillis`` replaces the 120 s.
+        adds_unknown_topics: a registration with an unchanged data version still adds topics that the name
+            server did not know at that broker. A 5.x broker registers two new topics in two requests, and
+            both may carry the data version after the second topic.
+        announced_expiry: the broker's own ``heartbeatTimeoutMillis`` replaces the expiry of 120 s.
         writes_old_routes: the response to GET_ROUTEINFO_BY_TOPIC (105) is always fastjson's legacy JSON. It
             has ``topicSynFlag``, the name of the queues' flag before 4.9.0.
         faq_url: the link in the remark about an unknown topic.

@@ -49,7 +49,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class RegisterResult:
-    """The master's addresses, for a slave that registers; both empty for a master."""
+    """The master's addresses, returned to a slave that registers; both are empty for a master."""
 
     master_address: str = ""
     ha_address: str = ""
@@ -80,13 +80,13 @@ class RouteInfoManager:
     def register(self, registration: Registration, now: float) -> RegisterResult | None:
         """Store a broker's registration (docs/spec/nameserver.md A.2, steps 1 to 7).
 
-        Topics that are missing in the body keep their routes.
+        The broker's earlier topics keep their routes, even if the body does not list them.
 
         Returns:
             None if the release refuses the registration; then nothing has changed.
 
         Raises:
-            RequestError: 1 if a table is full; nothing has changed.
+            RequestError: SYSTEM_ERROR (1), a table is full; nothing has changed.
         """
         address = registration.address
         broker = self._brokers.get(registration.broker_name)
@@ -166,7 +166,7 @@ class RouteInfoManager:
         return live.data_version
 
     def set_write_permission(self, broker_name: str, writable: bool) -> int:
-        """Set or clear the write bit of a broker's topics; return how many topics it has."""
+        """Make a broker's topics readable and writable, or clear their write bit; return how many it has."""
         count = 0
         for queues in self._topic_queues.values():
             queue_data = queues.get(broker_name)

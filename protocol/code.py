@@ -244,9 +244,10 @@ class ResponseCode(IntEnum):
     CONTROLLER_BROKER_LIVE_INFO_NOT_EXISTS = 2016
     USER_NOT_EXIST = 3001
     POLICY_NOT_EXIST = 3002
-    # RewindMQ's own: a fenced reset has overtaken the commit; the broker stored nothing.
+    # RewindMQ's own: the commit is from before a fenced reset; the broker stored nothing.
     OFFSET_FENCED = 190_001
-    # RocketMQ 4.9.4 used 209 to 211 for the failures of its ACL commands; the peer's version tells which.
+    # RocketMQ 4.9.4 returns 209 to 211 when its ACL commands fail; 5.x uses the same numbers for the codes
+    # above. Only the peer's version says which meaning applies.
     UPDATE_AND_CREATE_ACL_CONFIG_FAILED = 209
     DELETE_ACL_CONFIG_FAILED = 210
     UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED = 211

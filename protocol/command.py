@@ -37,10 +37,11 @@ class CommandHeader(msgspec.Struct, omit_defaults=True, rename="camel", gc=False
     """
 
 
-# Errors that msgspec raises on bytes or values that do not fit, or are nested beyond the interpreter's depth.
+# The errors that msgspec raises for malformed bytes, for a value of another type, and for nesting beyond the
+# interpreter's recursion limit.
 DECODE_FAILURES: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-# An enum's own look-up costs as much as a dict's.
+# Bound once: each access to a member through its enum class costs as much as a look-up in a dict.
 _JSON: Final = SerializeType.JSON
 
 HeaderT = TypeVar("HeaderT", bound=CommandHeader)
@@ -77,8 +78,8 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
         opaque: int32 chosen by the requester, copied into the response.
         flag: bit 0 response, bit 1 oneway.
         ext_fields: ext fields beside the typed header; read them through ``ext``.
-        raw_ext: the received ext fields in msgpack or JSON, as ``serialize_type`` says, until ``ext`` decodes
-            them. JSON text is known to be a map of plain values.
+        raw_ext: the received ext fields, still encoded in msgpack or JSON (see ``serialize_type``), until
+            ``ext`` decodes them. The header codec has checked that JSON text contains no nested values.
         serialize_type: the serialization type of a received command; the connection sets it when sending.
     """
 
@@ -139,7 +140,8 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
                     decode = _DECODE_JSON.get(header_type) or _json_decoder(header_type)
                     return decode(raw)  # type: ignore[no-any-return]
                 except DECODE_FAILURES:
-                    # Nulls are absent, and a number becomes text where the header declares text.
+                    # ``ext`` drops nulls and converts numbers to text; ``convert`` parses text for number
+                    # fields.
                     return msgspec.convert(self.ext, header_type, strict=False)
             if raw is not None:
                 decode = _DECODE_MSGPACK.get(header_type) or _msgpack_decoder(header_type)

@@ -40,8 +40,8 @@ def encode_frame(
     """Return the whole frame of ``command`` in the given serialization type.
 
     Args:
-        standard_json: write structured JSON bodies without fastjson's bare and object keys where the body
-            type allows it (docs/spec/protocol.md 5.1); no effect on msgpack.
+        standard_json: write a structured JSON body as strict JSON, not with fastjson's bare and object keys,
+            if its type allows that (docs/spec/protocol.md 5.1); no effect on msgpack.
 
     Raises:
         FrameError: the frame or its header exceeds the peers' limit, or the serialization type cannot hold
@@ -87,7 +87,7 @@ class FrameDecoder:
         if self._chunks:
             self._chunks.append(data)
             self._have += len(data)
-            # Joining the pieces only once keeps a large frame in small pieces linear.
+            # Join the pieces only once: the cost of a large frame in many small pieces stays linear.
             if self._have < self._need:
                 return []
             data = b"".join(self._chunks)
@@ -127,7 +127,8 @@ class FrameDecoder:
                 commands.append(command)
                 position = frame_end
             else:
-                # An incomplete prefix; RocketMQ 4.9.7 does not wait for the rest of an invalid one.
+                # The prefix is incomplete. Its length is checked at once, as in RocketMQ 4.9.7: after an
+                # invalid length there is nothing to wait for.
                 if end - position >= _LENGTH_BYTES:
                     (length,) = _LENGTH.unpack_from(data, position)
                     if not _LENGTH_BYTES <= length <= max_length:

@@ -1,4 +1,4 @@
-"""Integer types with Java's ranges, for typed headers and bodies; decoding refuses larger values."""
+"""Integer types with Java's ranges, for typed headers and bodies; decoding refuses values out of range."""
 
 from __future__ import annotations
 

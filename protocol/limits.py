@@ -1,11 +1,11 @@
 """Limits on the frames and values that a peer may send (RocketMQ 4.9.4 unless said otherwise)."""
 
-# NettySystemConfig.com.rocketmq.remoting.frameMaxLength: the length word included.
+# NettySystemConfig.com.rocketmq.remoting.frameMaxLength; includes the 4-byte length field.
 MAX_FRAME_BYTES = 16_777_216
-# Properties (32 767 bytes) may hold control characters, six bytes each once JSON-escaped.
+# Properties have up to 32 767 bytes; JSON escapes a control character in six bytes.
 MAX_HEADER_BYTES = 262_144
 MAX_EXT_FIELDS = 512
-# Nesting of a structured body; RocketMQ's deepest (103) has seven levels.
+# Nesting of a structured body; RocketMQ's deepest, that of REGISTER_BROKER (103), has seven levels.
 MAX_BODY_DEPTH = 32
 # MessageStoreConfig.maxMessageSize.
 MAX_MESSAGE_BODY_BYTES = 4_194_304

@@ -18,8 +18,8 @@ class Point(StrEnum):
     gives up a queue: by a reset, a rebalance, PULL_OFFSET_MOVED (21), a fenced commit or a shutdown.
     ``QUEUE_REMOVED`` is emitted when a reset removes a ProcessQueue from the table. ``QUEUE_RESTARTED`` is
     emitted when another ProcessQueue replaces it at once; its details are ``chain``, ``epoch`` and
-    ``offset``. ``RESULT_ACCEPTED`` comes between the last check of ``dropped`` and ``OFFSET_UPDATED``;
-    ``OFFSET_UPDATED`` is omitted if the consumer did not take the value.
+    ``offset``. ``RESULT_ACCEPTED`` comes between the last check of ``dropped`` and ``OFFSET_UPDATED``.
+    ``OFFSET_UPDATED`` is omitted if the consumer does not store the offset.
     """
 
     # Administrator.
@@ -47,7 +47,7 @@ class Point(StrEnum):
     COMMIT_SENT = "client.commit_sent"
     QUEUE_REMOVED = "client.queue_removed"
     RESUMED = "client.resumed"
-    # Consumer, around it.
+    # Consumer, outside the reset procedure.
     REBALANCED = "client.rebalanced"
     QUEUE_ADDED = "client.queue_added"
     PULL_SENT = "client.pull_sent"
@@ -64,5 +64,5 @@ class Point(StrEnum):
 
 # Called as probe(point, details); the details are plain values (topic, group, queue, offset, ...).
 Probe = Callable[[Point, dict[str, Any]], None]
-# Called as failpoint(point, details), and awaited, where another thread may overtake this one.
+# Awaited as failpoint(point, details) where, in RocketMQ, another thread may run between two steps.
 Failpoint = Callable[[Point, dict[str, Any]], Awaitable[None]]

@@ -10,7 +10,7 @@ class Profile(StrEnum):
     """The behaviour of one release; broker, name server and client each have a table of the differences.
 
     ``unguarded`` is 4.9.4 without its checks of ``dropped`` (docs/spec/races.md E.3). ``epoch`` is 4.9.4 with
-    an epoch-aware client, for which ``fenced`` resets are made.
+    an epoch-aware client: its pulls and commits carry the queue's epoch, for ``fenced`` resets.
     """
 
     V42 = "v42"

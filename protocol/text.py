@@ -13,7 +13,7 @@ def java_hash(text: str) -> int:
 
 
 def extend_hash(value: int, text: str) -> int:
-    """Return the unsigned hash of a text plus ``text``; ``value`` is the first text's hash, 0 if empty."""
+    """Return the unsigned hash of ``prefix + text``, given the unsigned hash of ``prefix`` (0 for "")."""
     if text.isascii():
         units: bytes | tuple[int, ...] = text.encode()
     else:

@@ -30,7 +30,8 @@ class MQVersion(IntEnum):
     HIGHER_VERSION = 612
 
 
-# The version that RewindMQ announces. 401 is the first version whose route replies are strict JSON.
+# The version that RewindMQ announces. RocketMQ's name server sends routes in strict JSON from this version
+# on.
 CURRENT_VERSION: Final = int(MQVersion.V4_9_4)
 
 _OLDEST: Final = (
@@ -65,7 +66,7 @@ def version_name(ordinal: int) -> str:
 
 
 class LanguageCode(IntEnum):
-    """The sender's language. 4.x peers do not know 13; RewindMQ never sends it to them."""
+    """The sender's language. 4.x peers do not know NODE_JS (13); RewindMQ never sends it to them."""
 
     JAVA = 0
     CPP = 1

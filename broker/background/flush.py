@@ -19,8 +19,8 @@ class BackgroundFlush:
     """Runs flushes on a worker thread, each kind at most once at a time.
 
     Changed from 4.9.4: this broker flushes the log if any byte is unflushed; 4.9.4 waits for four pages. It
-    flushes ConsumeQueues only together with the checkpoint; 4.9.4 also does so every second from two pages
-    on. After a crash of the machine, recovery rebuilds their entries from the log.
+    flushes ConsumeQueues only together with the checkpoint; 4.9.4 also flushes, every second, each queue with
+    at least two unflushed pages. After a crash of the machine, recovery rebuilds lost entries from the log.
     """
 
     def __init__(self, workers: Workers, store: MessageStore) -> None:

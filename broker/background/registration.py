@@ -3,7 +3,7 @@
 The broker sends REGISTER_BROKER (103) at its start, on a schedule and when a topic changes, and
 UNREGISTER_BROKER (104) when it stops. Source: RocketMQ 4.9.4 ``BrokerOuterAPI`` and
 ``BrokerController#registerBrokerAll``.
-Kept: all name servers in parallel, the full table each time (``forceRegister``).
+Kept: the broker registers at all name servers in parallel, with the full table each time (``forceRegister``).
 Changed: the broker sends no QUERY_DATA_VERSION (322), which only saves traffic; the body is not compressed.
 """
 
@@ -100,7 +100,7 @@ class Registration:
         self.on_master: Callable[[str | None, str | None], None] = _ignore_master
         self._timer: Cancellable | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        # Whether a topic has changed since an announcement was begun, and whether one runs.
+        # Whether a topic has changed since the running announcement began, and whether one is running.
         self._is_unannounced = False
         self._is_announcing = False
 
@@ -111,7 +111,7 @@ class Registration:
 
     async def start(self) -> None:
         """Register once and wait for the responses; repeat later at name servers that failed."""
-        # The timer first, so that ``announce`` registers topics that are created during the wait.
+        # Start the timer first: topics may be created during the wait, and ``announce`` must register them.
         self._timer = self._timers.call_later(FIRST_DELAY_SECONDS, self._tick)
         await self.register()
 
@@ -143,7 +143,7 @@ class Registration:
     def announce(self) -> None:
         """Register at every name server now, oneway, because a topic changed.
 
-        Changes during one announcement share the next one: each announcement has every topic.
+        All changes during one announcement share the next one, because each announcement has every topic.
         """
         self._is_unannounced = True
         if self._timer is not None and self._addresses and not self._is_announcing:

@@ -2,8 +2,8 @@
 
 Specification: docs/spec/broker.md B.11, docs/spec/store.md 11. Source: RocketMQ 4.9.4 ``DefaultMessageStore``
 with its ``CleanCommitLogService`` and ``CleanConsumeQueueService``.
-Changed: a file in use needs no second attempt, because reads copy. Log and queues share a disk, so there is
-one ratio.
+Changed: a file in use is deleted at the first attempt, because reads copy its data. Log and queues are on the
+same disk, so there is only one disk ratio.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Retention:
         except OSError as error:
             _log.error("can not read the disk usage: %s", error.strerror)
             return None
-        # Between the two limits the last decision stays, as in 4.9.4.
+        # Between the two limits the previous decision applies, as in 4.9.4.
         if ratio > self._full and not self._store.is_disk_full:
             _log.error("disk used %.2f, the broker refuses messages", ratio)
             self._store.is_disk_full = True

@@ -24,7 +24,7 @@ class _Waiter:
 
 
 class SyncFlush:
-    """Group commit: all sends that arrive during one flush share the next.
+    """Group commit: all sends that arrive during one flush share the next flush.
 
     Args:
         flush: flushes the log and returns the flushed position; runs on a worker thread.
@@ -73,7 +73,7 @@ class SyncFlush:
             return
         error = flushing.exception()
         if error is not None:
-            # The waiting sends time out; a retry at once would only spin on a broken disk.
+            # Let the waiting sends time out: retrying at once on a broken disk would loop without pause.
             _log.error("flush failed: %s", error)
             return
         durable = flushing.result()

@@ -1,6 +1,7 @@
 """Online consumer groups: their connections and subscriptions (docs/spec/broker.md B.3).
 
-Source: RocketMQ 4.9.4 ``ConsumerManager`` and ``ConsumerGroupInfo``. The key is the connection.
+Source: RocketMQ 4.9.4 ``ConsumerManager`` and ``ConsumerGroupInfo``. A consumer is identified by its
+connection.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class ConsumerGroup:
     """A group with at least one channel.
 
     Attributes:
-        consume_type, message_model, consume_from_where: from the latest heartbeat of any consumer. Consumers
-            that disagree therefore change the whole group with every heartbeat.
+        consume_type, message_model, consume_from_where: from the latest heartbeat of any consumer. If
+            consumers disagree, each heartbeat changes the whole group.
         subscriptions: topic to subscription, merged over the consumers.
         channels: in order of registration.
     """
@@ -69,8 +70,8 @@ class ConsumerManager:
 
     Args:
         on_change: called with a group whose consumers must be notified (NOTIFY_CONSUMER_IDS_CHANGED, 40).
-        tell_broadcast_on_close: False if a closed connection is not announced to a broadcast group, as in
-            5.x.
+        tell_broadcast_on_close: whether the other consumers of a broadcasting group are notified when a
+            connection closes; False in 5.x.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class ConsumerManager:
             True if the channel is new, or a topic was added or removed.
 
         Raises:
-            RequestError: 1 if the group is new and there are ``MAX_GROUPS``.
+            RequestError: SYSTEM_ERROR (1), the group is new and there are ``MAX_GROUPS``.
         """
         info = self._groups.get(data.group_name)
         if info is None:

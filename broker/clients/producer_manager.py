@@ -24,7 +24,7 @@ class ProducerManager:
         """Add a channel to a group, or replace the connection's old one.
 
         Raises:
-            RequestError: 1 if the group is new and there are ``MAX_GROUPS``.
+            RequestError: SYSTEM_ERROR (1), the group is new and there are ``MAX_GROUPS``.
         """
         channels = self._groups.get(group)
         if channels is None:

@@ -1,7 +1,7 @@
 """Locks of orderly consumers on queues (docs/spec/broker.md B.15).
 
-Source: RocketMQ 4.9.4 ``RebalanceLockManager``. The locks are in memory only: a restart removes all. The
-broker serves pulls and commits without a lock; only the clients look at it.
+Source: RocketMQ 4.9.4 ``RebalanceLockManager``. The locks are in memory only: a restart removes all. Only the
+clients obey them: the broker serves pulls and commits of a client that holds no lock.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class QueueLocks:
     """The locks: group to queue to holder.
 
     As in RocketMQ, the broker does not check that topic and queue exist, or that the client belongs to the
-    group. RocketMQ's table grows for ever. This one holds at most ``MAX_QUEUE_LOCKS`` and removes expired
-    locks; for a client, an expired lock is the same as none.
+    group. RocketMQ's table grows for ever. This table holds at most ``MAX_QUEUE_LOCKS`` and removes expired
+    locks. Clients see no difference, because any client can take an expired lock.
 
     Args:
         now: returns protocol seconds.

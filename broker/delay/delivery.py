@@ -1,10 +1,11 @@
 """Delivers delayed messages: stores them in their real topic when due (docs/spec/broker.md B.12).
 
-Source: RocketMQ 4.9.4 ``ScheduleMessageService``. As there, the service reads every level 1 s after the start
-and then every 100 ms; it skips levels without messages, and waits for a level's first message.
+Source: RocketMQ 4.9.4 ``ScheduleMessageService``. As there, the service reads every level 1 s after the
+start, and later on ticks of 100 ms. Unlike 4.9.4, it skips the ticks at which a level is empty or its first
+message is not due, because nothing would be delivered.
 Changed: the service logs and skips a message that can never be delivered; 4.9.4 retries it for ever and
-delivers nothing behind it. The service saves progress only when the log is durable up to it, so that not even
-a power failure loses a message.
+delivers no later message of the level. The service saves its progress only after the delivered messages are
+durable, so that not even a power failure loses a message.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ LOOK_SECONDS: Final = 0.1
 FIRST_SAVE_SECONDS: Final = 10.0
 # The pause after an unexpected error.
 _ERROR_SECONDS: Final = 10.0
-# The wall clock may change meanwhile, so no wait for a message is longer.
+# The longest wait for a message, because the wall clock may be changed during the wait.
 _LONGEST_WAIT_SECONDS: Final = 10.0
 # Messages delivered in one turn of the event loop.
 _MESSAGES_PER_TURN: Final = 128
@@ -141,7 +142,7 @@ class DelayService:
                 return None
             position, _, due = entry
             left = due - self._clock.now_ms()
-            # A wait longer than the delay means that the wall clock was set back: the message counts as due.
+            # A wait longer than the level's delay means that the wall clock was set back: deliver now.
             if 0 < left <= self._levels.delay_ms(level):
                 return min(left / 1_000 / self._levels.scale, _LONGEST_WAIT_SECONDS)
             if not self._deliver(level, position):
@@ -157,7 +158,8 @@ class DelayService:
         last = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
         corrected = min(max(offset, first), last)
         while corrected < last and self._store.entry(SCHEDULE_TOPIC, level - 1, corrected) is None:
-            # Its file is deleted, but 4.x does not raise the minimum of a queue without messages.
+            # The message's file is deleted, but 4.x does not raise the minimum offset of a queue without
+            # messages.
             found = self._store.get_message(SCHEDULE_TOPIC, level - 1, corrected, 1, None)
             corrected = min(found.next_begin_offset, last)
         if corrected == offset:
@@ -206,7 +208,11 @@ class DelayService:
         topic = delayed.properties.get(REAL_TOPIC)
         queue_id = delayed.properties.get(REAL_QID, "")
         if not topic or not (queue_id.isascii() and queue_id.isdigit()) or topic == TRANS_HALF_TOPIC:
-            _log.error("delayed message at log position %d discarded: its real topic is %r", position, topic)
+            _log.error(
+                "delayed message at log position %d dropped: its real topic or queue is invalid, topic %r",
+                position,
+                topic,
+            )
             return None
         return _delivered(delayed, topic, int(queue_id))
 

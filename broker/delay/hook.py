@@ -1,9 +1,10 @@
 """Put-message hook for delay levels: redirects a delayed message to the schedule topic.
 
 Source: RocketMQ 4.9.4 ``CommitLog#asyncPutMessage``; 5.3.3 ``HookUtils#transformDelayLevelMessage``.
-Changed: a level that is not a number is refused with 13; RocketMQ returns 1 and an exception's name. A topic
-whose name is too long to be stored later is refused with 13; in RocketMQ it blocks the level for ever. The
-hook ignores the level of a half message; RocketMQ discards such a message when it is due.
+Changed: a level that is not a number is refused with MESSAGE_ILLEGAL (13); RocketMQ returns SYSTEM_ERROR (1)
+and an exception's name. A topic whose name would be too long for the delivery is refused with MESSAGE_ILLEGAL
+(13); in RocketMQ, such a message blocks its level for ever. The hook ignores the level of a half message;
+RocketMQ discards a delayed half message when it is due.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class DelayHook:
         """Return the message rewritten for the schedule topic, or unchanged if it has no delay.
 
         Raises:
-            RequestError: 13 if the level is not a number, or the message could not be delivered later.
+            RequestError: MESSAGE_ILLEGAL (13), the level is not a number, or the message could not be
+                delivered later.
         """
         value = find_property(text, DELAY)
         level = 0 if value is None else _level_of(value)
@@ -76,7 +78,7 @@ class DelayHook:
 
 
 def readable_properties(text: bytes) -> dict[str, str]:
-    """Return the properties that can be written again; the others are lost, as in Java."""
+    """Return the properties without those whose value contains a separator: Java loses these, too."""
     properties = parse_properties(text.decode("utf-8", "replace"))
     return {name: value for name, value in properties.items() if NAME_VALUE_SEPARATOR not in value}
 

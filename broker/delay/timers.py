@@ -1,8 +1,8 @@
 """Put-message hook that refuses 5.x's timer messages, which ask for delivery at any moment.
 
-RocketMQ 5.3.3 keeps them in a timer wheel (``TimerMessageStore``), which this broker does not have. It
-behaves like a 5.3.3 broker with ``timerWheelEnable=false``, except that it returns 13 instead of 1. A delay
-level takes precedence.
+RocketMQ 5.3.3 stores them in a timer wheel (``TimerMessageStore``), which this broker does not have. It
+behaves like a 5.3.3 broker with ``timerWheelEnable=false``, except that it returns MESSAGE_ILLEGAL (13)
+instead of SYSTEM_ERROR (1). A message that also has a delay level is stored: the level takes precedence.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def refuse_timers(message: StoredMessage, text: str) -> StoredMessage:
     """Return the message unchanged, or refuse it if it has a timer property.
 
     Raises:
-        RequestError: 13, because the message would be delivered at once.
+        RequestError: MESSAGE_ILLEGAL (13), because the message would be delivered at once.
     """
     if (find_property(text, DELAY) or "0").startswith(("0", "-")):
         for name in _TIMERS:

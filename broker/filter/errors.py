@@ -1,4 +1,4 @@
-"""Errors of filter expressions, in their text and in their evaluation."""
+"""Errors of filter expressions: in parsing and in evaluation."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Property(Expression):
 
 
 class Truth(Expression):
-    """A property used as a truth value: false, because it is a text; unknown without it."""
+    """A property used as a truth value: False, because properties are texts; unknown if it is missing."""
 
     __slots__ = ()
 
@@ -120,7 +120,7 @@ class Not(Expression):
 
 
 class And(Expression):
-    """False as soon as one operand is, then unknown if one is."""
+    """False if any operand is False, else unknown if any is unknown, else True."""
 
     __slots__ = ()
 
@@ -139,7 +139,7 @@ class And(Expression):
 
 
 class Or(Expression):
-    """True as soon as one operand is, then unknown if one is."""
+    """True if any operand is True, else unknown if any is unknown, else False."""
 
     __slots__ = ()
 
@@ -158,9 +158,9 @@ class Or(Expression):
 
 
 class Equal(Expression):
-    """``=``, and IS NULL with the constant NULL on the right.
+    """``=``; IS NULL is an ``=`` with the constant NULL on the right.
 
-    An unknown left side makes it unknown, an unknown right side false; both, true.
+    The result is unknown if only the left side is unknown, False if only the right side is, True if both are.
     """
 
     __slots__ = ()
@@ -189,7 +189,7 @@ _ORDERS: Final[Mapping[str, Callable[[int], bool]]] = MappingProxyType(
 
 
 class Ordered(Expression):
-    """``<``, ``<=``, ``>`` and ``>=``, of numbers only: two texts have to be numbers."""
+    """``<``, ``<=``, ``>`` and ``>=``, which compare numbers only: two texts are compared as doubles."""
 
     __slots__ = ("_decide", "symbol")
 
@@ -214,7 +214,7 @@ class Ordered(Expression):
 
 
 class In(Expression):
-    """True if a property is one of the texts (or none, if negated); unknown without the property."""
+    """IN and NOT IN: whether a property equals one of the texts; unknown if the property is missing."""
 
     __slots__ = ("is_negated", "texts")
 
@@ -241,7 +241,10 @@ _TEXT_TESTS: Final[Mapping[str, Callable[[str, str], bool]]] = MappingProxyType(
 
 
 class TextTest(Expression):
-    """CONTAINS, STARTSWITH, ENDSWITH (5.3.3); false, also negated, for a non-text and an empty part."""
+    """CONTAINS, STARTSWITH and ENDSWITH (5.3.3).
+
+    If the value is not a text, or the part is empty, the test is False, and so is its negation.
+    """
 
     __slots__ = ("_holds", "is_negated", "part", "word")
 

@@ -18,10 +18,11 @@ RESERVED_WORDS: Final = frozenset(("NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", 
 # 5.x, after 5.1.0.
 TEXT_TESTS: Final = frozenset(("CONTAINS", "STARTSWITH", "ENDSWITH"))
 
-# Longest match first, as JavaCC takes it. A line comment counts only with the end of its line.
+# Blanks and comments. A line comment must end with a line break; otherwise its ``--`` is two minus signs.
 _SKIPPED: Final = re.compile(
     r"(?:[ \t\n\r\f]|--[^\n\r]*(?:\r\n|\n|\r)|/\*[^*]*\*(?:\*|[^*/][^*]*\*)*/)*+",
 )
+# The alternatives are in the order that gives JavaCC's longest match.
 _TOKEN: Final = re.compile(
     r"""
       (?P<float> [0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)? | \.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ )
@@ -36,10 +37,12 @@ _KINDS: Final = {"float": FLOAT, "integer": INTEGER, "string": STRING}
 
 
 class Token(NamedTuple):
-    """Attributes:
-    kind: one of the kinds above, or the reserved word in capitals, or the symbol.
-    text: as written; of a string, without its quotes.
-    at: its place in the expression, from 0.
+    """One token of an expression.
+
+    Attributes:
+        kind: one of the kinds above, the reserved word in capitals, or the symbol.
+        text: the token as written; for a string, its value without the quotes.
+        at: the token's position in the expression, from 0.
     """
 
     kind: str

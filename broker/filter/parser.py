@@ -1,10 +1,11 @@
 """Parses the text of a filter (RocketMQ 4.9.4 ``SelectorParser.jj``).
 
 Kept, because expressions in use rely on it: NOT binds closer than any comparison (``NOT a = 1`` compares the
-truth value ``NOT a`` with 1). The size of a number decides its type, and 0.0 is refused. BETWEEN requires its
-bounds in order. IN accepts only texts, and only a property. The expression ends where the grammar does; the
-parser ignores the text that follows, except for one token.
-Changed: nesting and length are limited; Java's stack limits them there.
+truth value ``NOT a`` with 1). A number is an Integer if it fits, else a Long; 0.0 is refused. BETWEEN
+requires its bounds in order. IN takes only a property on its left and texts in its list. Where no further
+token fits the grammar, the expression ends; the parser ignores the rest, but the first token of the rest must
+be valid.
+Changed: nesting and length are limited; in RocketMQ, only Java's stack limits them.
 """
 
 from __future__ import annotations
@@ -40,8 +41,10 @@ _ORDERS: Final = ("<", "<=", ">", ">=")
 
 
 class Parsed(NamedTuple):
-    """Attributes:
-    rest: the ignored text after the expression, usually empty.
+    """The result of parsing.
+
+    Attributes:
+        rest: the ignored text after the expression, usually empty.
     """
 
     expression: Expression
@@ -65,7 +68,7 @@ def parse(text: str, *, text_tests: bool) -> Parsed:
 
 
 class _Parser:
-    """A method for each rule of the grammar; each may raise FilterError."""
+    """Recursive-descent parser with one method for each rule of the grammar; each may raise FilterError."""
 
     def __init__(self, text: str, *, text_tests: bool) -> None:
         self._lexer = Lexer(text, text_tests=text_tests)
@@ -257,7 +260,7 @@ def _integer(token: Token) -> int:
 
 def _float(token: Token) -> float:
     value = float(token.text)
-    # Java's test against the smallest number above 0, which also meets 0 itself.
+    # Java refuses a value below Double.MIN_VALUE, and so refuses 0.0, too.
     if value == 0 or math.isinf(value):
         raise FilterError(f"character {token.at + 1}: {token.text[:24]} is out of a double's range")
     return value

@@ -18,15 +18,15 @@ _log = logging.getLogger(__name__)
 
 # Size of the cache: many expressions of usual length, or few long ones.
 _SHORT: Final = 1_024
-# What one read may cost, in evaluated parts of an expression: some 20 ms. A record costs as much as a few
-# parts, and more the longer it is.
+# Limit of one read's cost, about 20 ms. The unit is one evaluated node of an expression. Each record costs
+# the nodes of the expression, ``_RECORD_COST`` for decoding, and one unit for each ``_BYTES_PER_UNIT`` bytes.
 _SCAN_BUDGET: Final = 40_000
 _RECORD_COST: Final = 20
 _BYTES_PER_UNIT: Final = 1_024
 
 
 class PropertyFilter:
-    """Decides by its properties whether a message passes."""
+    """Decides whether a message passes, by the message's properties."""
 
     __slots__ = ("expression",)
 
@@ -76,7 +76,8 @@ def compile_filter(text: str, *, text_tests: bool) -> PropertyFilter:
         text_tests: CONTAINS, STARTSWITH and ENDSWITH are known (5.x).
 
     Raises:
-        RequestError: 23 if the text is not a filter expression; the remark says why.
+        RequestError: SUBSCRIPTION_PARSE_FAILED (23), the text is not a filter expression; the remark says
+            why.
     """
     compiled = _compile_short if len(text) <= _SHORT else _compile_long
     return compiled(text, text_tests)

@@ -1,7 +1,8 @@
 """Values of a filter expression, compared as Java compares them.
 
-RocketMQ 4.9.4 ``ComparisonExpression#__compare``: of two types one is converted to the other, a property's
-text to the type of the number. A text that is not such a number is an error: the message does not match.
+RocketMQ 4.9.4 ``ComparisonExpression#__compare``: if two values have different types, one is converted. A
+property's text is converted to the type of the number. If it is not a number of that type, the comparison
+fails and the message does not match.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from rewindmq.broker.filter.errors import EvaluationError
 _INT32: Final = range(-(2**31), 2**31)
 _INT64: Final = range(-(2**63), 2**63)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
-# The pattern matches without backtracking: a text of 32,767 digits and a letter would take a minute with it.
+# Possessive quantifiers prevent backtracking, with which a text of 32,767 digits and a letter takes a minute.
 _DECIMAL: Final = re.compile(
     r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?=[fFdD]?\Z)|[+-]?(?:NaN|Infinity)\Z"
 )
 _HEXADECIMAL: Final = re.compile(
     r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+(?=[fFdD]?\Z)"
 )
-# Java's String#trim removes every character up to the space.
+# The characters that Java's String#trim removes: all up to and including the space.
 _TRIMMED: Final = "".join(map(chr, range(0x21)))
-# Most digits of a number in Java's integers, without leading zeros.
+# Longer texts are refused as integers. Java would accept more leading zeros.
 _MAX_NUMBER_LENGTH: Final = 1_000
-# An expression may ask for the same property thousands of times: longer texts are read once, 64 at a time.
+# An expression may read one property thousands of times: the values of longer texts are cached.
 _SHORT: Final = 64
 
 
 class Long(int):
-    """A Java ``Long``; a plain int is an ``Integer``. Which it is decides how a text is read."""
+    """A Java ``Long``; a plain int is an ``Integer``. The type decides how a compared text is parsed."""
 
     __slots__ = ()
 
@@ -58,10 +59,11 @@ def negate(value: Value) -> Value:
 
 
 def compare(left: Value, right: Value) -> int:
-    """Return a number below 0, 0, or above 0, as ``compareTo``; -1 for types that cannot be compared.
+    """Return a negative number, 0 or a positive number, as ``compareTo``; -1 for incomparable types.
 
     Raises:
-        EvaluationError: if a text is not the required number, or Java fails for another reason.
+        EvaluationError: if a text is not a number of the other value's type, or the left value is a truth
+            value and the right one a text, where Java's cast fails.
     """
     if type(left) is not type(right):
         if type(left) is str:

@@ -33,7 +33,7 @@ class ReplicationMaster(Protocol):
     config: BrokerConfig
 
     def admit(self, slave: SlaveConnection) -> MessageStore | None:
-        """Return the store to send the log of; None when the connection must be closed."""
+        """Return the store whose log to send; None if the connection must be closed."""
 
     def note(self, position: int) -> None:
         """Record that a slave has the log up to this position."""
@@ -91,8 +91,8 @@ class SlaveConnection(asyncio.Protocol):
             return
         if position > self._store.max_commit_log_offset:
             self.close(
-                f"its log goes to {position}, this one only to {self._store.max_commit_log_offset}: what it"
-                " has beyond is lost here, and its store cannot follow this one any more"
+                f"its log ends at {position}, the master's already at {self._store.max_commit_log_offset}:"
+                " the master has lost the later messages, and the slave's store cannot follow it any more"
             )
         elif self.is_following:
             self._master.note(position)
@@ -120,8 +120,8 @@ class SlaveConnection(asyncio.Protocol):
             return
         if self._next < store.min_commit_log_offset:
             self.close(
-                f"it lacks the log from {self._next} on, and what is kept here begins at"
-                f" {store.min_commit_log_offset}: it has to begin with an empty store"
+                f"it needs the log from {self._next} on, but the master's log begins at"
+                f" {store.min_commit_log_offset}: start the slave with an empty store"
             )
             return
         for _ in range(_TRANSFERS_PER_TURN):
@@ -158,7 +158,7 @@ class SlaveConnection(asyncio.Protocol):
         self._timer = None
         transport, now = self._transport, self._runtime.clock.monotonic()
         if now - self._read_at > self._config.ha_housekeeping_interval / 1_000:
-            self.close(f"nothing heard for {now - self._read_at:.0f} s")
+            self.close(f"no report for {now - self._read_at:.0f} s")
             return
         self.pump()
         if self._store is None or transport is None:

@@ -115,7 +115,7 @@ class Follower(asyncio.Protocol):
     def _tick(self) -> None:
         silence = self._runtime.clock.monotonic() - self._heard_at
         if silence > self._silence_seconds:
-            self.close(f"the master has said nothing for {silence:.0f} s")
+            self.close(f"the master has sent nothing for {silence:.0f} s")
             return
         self._report()
         self._timer = self._runtime.timers.call_later(self._heartbeat_seconds, self._tick)

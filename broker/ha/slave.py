@@ -51,7 +51,7 @@ class Slave:
         self._ha_address = config.ha_master_address or ""
         self._known = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
-        # Follows one address until a new address or the task above cancels it.
+        # Follows one address; cancelled by a new address or by the task above.
         self._following_one: asyncio.Task[None] | None = None
         self._copying: asyncio.Task[None] | None = None
         # The last logged reason, so that a retry every 5 s does not fill the log.
@@ -60,7 +60,8 @@ class Slave:
     def on_master(self, address: str | None, ha_address: str | None) -> None:
         """Handle the master's addresses from a name server; both are None if it knows no master.
 
-        Then the slave keeps the log's address, because the master may still be there (as in 4.9.4).
+        If the name server knows no master, the slave keeps the last log address, because the master may still
+        be running (as in 4.9.4).
         """
         self._synchronize.master_address = address
         if ha_address and not self._config.ha_master_address and ha_address != self._ha_address:
@@ -128,7 +129,7 @@ class Slave:
             self._logged = ""
             return await follower.ended
         finally:
-            follower.close("the broker stops, or the master is elsewhere")
+            follower.close("the broker stops, or the master's address has changed")
 
     def _new_follower(self) -> Follower:
         return Follower(self._runtime, self._config, self._store, self._on_arrivals)
@@ -139,7 +140,7 @@ class Slave:
         master_end = await self._synchronize.master_log_end()
         if master_end is not None and end > master_end:
             raise RewindMQError(
-                f"this broker's log ends at {end}, the master's ends before: it has lost messages that"
-                " are still here. Nothing is copied and nothing is cut. Start this broker as the master,"
-                " or remove its store to begin again"
+                f"this broker's log ends at {end}, beyond the end of the master's log: the master has lost"
+                " messages that are still here. This broker copies nothing and removes nothing. Start it as"
+                " the master, or remove its store so that it begins again"
             )

@@ -10,7 +10,7 @@ from rewindmq.broker.ha.master import HaMaster
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers
 
-# None if a slave has the message, else the code for the sender.
+# Called with None if a slave has the message, else with the response code for the sender.
 Replicated = Callable[[ResponseCode | None], None]
 
 

@@ -1,6 +1,7 @@
 """Request handlers, one module per request code.
 
-Each module's docstring says which behaviour of RocketMQ its ``handle`` keeps, changes or refuses.
+Each module's docstring says which behaviour of RocketMQ its ``handle`` keeps, changes or refuses. A bare
+number in it is a response code; 1 is SYSTEM_ERROR.
 """
 
 from __future__ import annotations
@@ -21,5 +22,5 @@ HANDLERS: Final[Mapping[RequestCode, BrokerHandler]] = load_handlers(__name__, _
 
 
 def bind_handlers(context: BrokerContext) -> dict[int, Handler]:
-    """Return the server's dispatch table; the server answers a code outside it with 3."""
+    """Return the server's dispatch table; a server answers other codes with code 3."""
     return {code: partial(handler, context) for code, handler in HANDLERS.items()}

@@ -1,9 +1,9 @@
 """CHECK_CLIENT_CONFIG (46): check that the broker can filter by a subscription's expression.
 
 Kept from 4.9.4 ``ClientManageProcessor#checkClientConfig``: tags always pass. SQL92 fails with 1 unless
-enablePropertyFilter is on, and with 23 if the expression does not parse.
-Changed: the remark of 23 says what is wrong. An unknown expression type fails with 1; RocketMQ returns 23
-without a remark.
+enablePropertyFilter is on, and with SUBSCRIPTION_PARSE_FAILED (23) if the expression does not parse.
+Changed: the remark says what is wrong with the expression. An unknown expression type fails with 1; RocketMQ
+returns SUBSCRIPTION_PARSE_FAILED (23) without a remark.
 Refused: nothing else.
 """
 

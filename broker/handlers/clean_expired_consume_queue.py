@@ -2,8 +2,8 @@
 
 Kept from 4.9.4 ``DefaultMessageStore#cleanExpiredConsumerQueue``: the next message of a removed queue gets
 offset 0, whatever offsets its groups have stored. The queues of delayed messages stay.
-Changed: the queues of half messages and of op records stay, too. RocketMQ removes them; later half messages
-then lie before the stored progress of the check, so the broker never checks their transactions.
+Changed: the queues of half messages and of op records stay, too. RocketMQ removes them. Later half messages
+then get offsets below the stored progress of the check, and the broker never checks their transactions.
 Refused with 1: a request during which the disk fails.
 """
 

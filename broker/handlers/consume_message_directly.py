@@ -2,10 +2,11 @@
 
 Kept from 4.9.4 ``AdminBrokerProcessor#consumeMessageDirectly``: the broker forwards the record that the
 offset id names, with the broker's name, to the client. The group's offsets stay as they are. The request
-fails with 1 if the client is not connected or older than 3.1.8, and with 207 after 10 s, although the
-listener may go on.
-Changed: an id that names no record fails with 1 (RocketMQ: a null pointer, also 1). The broker uses the
-client's newest connection. It translates a response whose serialization type differs from the request's.
+fails with 1 if the client is not connected or older than 3.1.8. It fails with CONSUME_MSG_TIMEOUT (207) after
+10 s, although the listener may still be running.
+Changed: an id that names no record fails with 1 and a remark that says so; RocketMQ's remark is that of a
+null pointer. The broker uses the client's newest connection. It translates a response whose serialization
+type differs from the request's.
 Refused with 1: a response of the client that does not decode.
 """
 

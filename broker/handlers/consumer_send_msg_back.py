@@ -8,12 +8,14 @@ Kept from 4.9.4 ``SendMessageProcessor#asyncConsumerSendMsgBack``:
 - The copy goes to ``%DLQ%<group>`` after the last retry, or if the level is negative.
 - The broker creates and registers both topics.
 - If the group has no retry queues, the request succeeds and the broker stores nothing.
-- Errors: 26, 16, and 1 ``look message by offset failed, <n>``.
+- The request fails with SUBSCRIPTION_GROUP_NOT_EXIST (26), NO_PERMISSION (16), or, if there is no message at
+  the position, with 1 and ``look message by offset failed, <n>``.
 
 By release: in 4.2.0 a dead letter keeps the delay of its last retry.
-Changed: a missing ``maxReconsumeTimes`` means the group's limit in 4.2.0, too; RocketMQ fails there. A
+Changed: a missing ``maxReconsumeTimes`` means the group's limit under v42, too; RocketMQ 4.2.0 fails. A
 position inside a record fails like a position without a message; RocketMQ parses the bytes there as a record.
-Refused as not found: the position of a half message, because no consumer ever received it.
+Refused with 1, as if there were no message: the position of a half message, because no consumer ever received
+it.
 """
 
 from __future__ import annotations
@@ -133,7 +135,7 @@ def _put(
     """Store the copy, delayed if its properties ask for it.
 
     Raises:
-        RequestError: 1 if the copy was not stored.
+        RequestError: SYSTEM_ERROR (1), the copy was not stored.
     """
     text = format_properties(properties)
     copy = StoredMessage(

@@ -1,7 +1,7 @@
-"""DELETE_EXPIRED_COMMITLOG (329): delete files older than fileReservedTime before the hour of deleteWhen.
+"""DELETE_EXPIRED_COMMITLOG (329): delete files older than fileReservedTime without waiting for deleteWhen.
 
-Kept from 4.9.4 ``DefaultMessageStore#executeDeleteFilesManually``: the next 20 runs of the clean task, 10 s
-apart, delete the files.
+Kept from 4.9.4 ``DefaultMessageStore#executeDeleteFilesManually``: each of the next 20 runs of the
+cleaning task, every 10 s, deletes files at any hour.
 Changed and refused: nothing.
 """
 

@@ -3,8 +3,8 @@
 Kept from 4.9.7 ``AdminBrokerProcessor#getBrokerRuntimeInfo``: the keys that the tools read
 (docs/spec/protocol.md 5.9), with both spellings of getTransferedTps.
 Changed: this broker has no thread pools, so queue sizes and waiting times are 0 and capacities are missing.
-It does not measure latencies, so they are missing, too. It reports the earliest message's time at once; 4.x
-does from 8 MiB on.
+It does not measure latencies, so they are missing, too. It always reports the earliest message's time; 4.x
+reports it only if the log has more than 8 MiB.
 Refused: nothing.
 """
 

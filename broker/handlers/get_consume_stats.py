@@ -37,6 +37,6 @@ def _topics(context: BrokerContext, header: GetConsumeStatsRequestHeader) -> lis
     if header.topic:
         return [header.topic]
     if header.topic_list:
-        # A topic that is named twice is listed once.
+        # List each topic once, even if the request names it twice.
         return list(dict.fromkeys(name for name in header.topic_list.split(";") if name))
     return context.offsets.topics_of(header.consumer_group)

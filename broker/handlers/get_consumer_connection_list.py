@@ -1,6 +1,7 @@
 """GET_CONSUMER_CONNECTION_LIST (203): return the consumers and the subscriptions of a group.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getConsumerConnectionList``: 206 for a group without consumers.
+Kept from 4.9.4 ``AdminBrokerProcessor#getConsumerConnectionList``: a group without consumers fails with
+CONSUMER_NOT_ONLINE (206).
 Changed and refused: nothing.
 """
 

@@ -1,6 +1,6 @@
 """GET_CONSUMER_LIST_BY_GROUP (38): return the client ids of a group's consumers.
 
-Kept from 4.9.4 ``ConsumerManageProcessor#getConsumerListByGroup``: 1 for a group without consumers.
+Kept from 4.9.4 ``ConsumerManageProcessor#getConsumerListByGroup``: a group without consumers fails with 1.
 Changed and refused: nothing.
 """
 

@@ -2,7 +2,7 @@
 
 Kept from 4.9.4 ``AdminBrokerProcessor#getConsumerRunningInfo``: the broker forwards the request to the
 client, and the client's response to the sender, both unchanged. The request fails with 1 if the client is not
-connected or older than 3.1.8, and with 207 after 10 s.
+connected or older than 3.1.8, and with CONSUME_MSG_TIMEOUT (207) after 10 s.
 Changed: the broker uses the client's newest connection. It translates a response whose serialization type
 differs from the request's.
 Refused with 1: a response of the client that does not decode.

@@ -1,6 +1,6 @@
 """GET_PRODUCER_CONNECTION_LIST (204): return the producers of a group.
 
-Kept from 4.9.7 ``AdminBrokerProcessor#getProducerConnectionList``: 1 for a group without producers.
+Kept from 4.9.7 ``AdminBrokerProcessor#getProducerConnectionList``: a group without producers fails with 1.
 Changed and refused: nothing.
 """
 

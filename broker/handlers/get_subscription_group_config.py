@@ -1,7 +1,7 @@
 """GET_SUBSCRIPTIONGROUP_CONFIG (352): return the settings of one consumer group.
 
 Kept from 5.5.0 ``AdminBrokerProcessor#getSubscriptionGroup``: the broker creates an unknown group if it may
-create groups. Otherwise the request fails with 26.
+create groups. Otherwise the request fails with SUBSCRIPTION_GROUP_NOT_EXIST (26).
 Changed: every profile serves the request; 4.x returns 3.
 Refused: nothing.
 """

@@ -1,7 +1,8 @@
 """GET_TOPIC_CONFIG (351): return the settings of one topic.
 
-Kept from 5.5.0 ``AdminBrokerProcessor#getTopicConfig``: 17 for an unknown topic. The tools of 5.5.0 send this
-request in topicStatus and consumerProgress; its Dashboard sends one before every message.
+Kept from 5.5.0 ``AdminBrokerProcessor#getTopicConfig``: an unknown topic fails with TOPIC_NOT_EXIST (17). The
+commands topicStatus and consumerProgress of 5.5.0 send this request; the Dashboard sends it before every
+message.
 Changed: every profile serves the request; 4.x returns 3. ``lo`` has no effect, because there are no logical
 queues.
 Refused: nothing.

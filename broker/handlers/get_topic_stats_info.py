@@ -1,7 +1,7 @@
 """GET_TOPIC_STATS_INFO (202): return the bounds and the last store time of each write queue of a topic.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getTopicStatsInfo``: 17 for an unknown topic, time 0 for an empty
-queue.
+Kept from 4.9.4 ``AdminBrokerProcessor#getTopicStatsInfo``: an unknown topic fails with TOPIC_NOT_EXIST (17);
+an empty queue has time 0.
 Changed and refused: nothing.
 """
 

@@ -6,7 +6,7 @@ each consumer, which has 5 s to respond. The result omits consumers that do not 
 Changed: the broker asks all consumers at the same time, so one that hangs does not delay the response.
 ``clientAddr``, which RocketMQ compares with client ids only, may also be a client's address.
 Refused, where RocketMQ returns an empty table: a ``clientAddr`` that matches no consumer (1), and a request
-to which no consumer responds (1, or 207 after 5 s).
+to which no consumer responds (1, or CONSUME_MSG_TIMEOUT (207) after 5 s).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""INVOKE_BROKER_TO_RESET_OFFSET (222): move a group to another offset in a topic, back or forth.
+"""INVOKE_BROKER_TO_RESET_OFFSET (222): move a group to other offsets in a topic, back or forward.
 
 Kept from 4.9.4 ``Broker2Client#resetOffset`` in mode ``classic`` (docs/spec/reset.md D.2, D.3):
 
@@ -8,9 +8,9 @@ Kept from 4.9.4 ``Broker2Client#resetOffset`` in mode ``classic`` (docs/spec/res
   too old, the request fails, but the consumers before it have received their notification.
 - The broker's stored offsets stay as they are.
 
-Kept from 5.3.3 in mode ``server``: D.9, as a whole.
-Changed: the mode is the broker's ``resetMode`` or the request's own, and the response names it. Under v53 an
-unknown topic fails with 17. Mode ``fenced`` is RewindMQ's own.
+Kept from 5.3.3 in mode ``server``: all of docs/spec/reset.md D.9.
+Changed: the mode is the request's own, else the broker's ``resetMode``, and the response names it. Under v53
+an unknown topic fails with TOPIC_NOT_EXIST (17). Mode ``fenced`` is RewindMQ's own.
 Refused with 1: every mode except ``classic`` at a slave; an unknown mode; ``queueId`` >= 0 in classic mode,
 which 4.9.4 would take for a reset of the whole topic; ``classic`` and ``server`` for a group that was reset
 in fenced mode.

@@ -1,7 +1,8 @@
 """LIST_FENCED_COMMITS (190001): return the commits that the broker refused because of a fenced reset.
 
-RewindMQ's own request; its number is far from RocketMQ's. Kept in memory: the newest 1,000 commits, and their
-total since the broker started. Refused: nothing.
+RewindMQ's own request; its number is far from RocketMQ's.
+Kept, in memory: the newest 1,000 refused commits, and their total since the broker started.
+Refused: nothing.
 """
 
 from __future__ import annotations

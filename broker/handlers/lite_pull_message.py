@@ -1,7 +1,7 @@
 """LITE_PULL_MESSAGE (361): the pull request of 5.x's lite pull consumers.
 
-Kept from 5.3.3 ``PullMessageProcessor``: handled as PULL_MESSAGE (11), see ``pull_message``. It fails with 16
-if ``litePullMessageEnable`` is false.
+Kept from 5.3.3 ``PullMessageProcessor``: the broker handles it as PULL_MESSAGE (11), see ``pull_message``. It
+fails with NO_PERMISSION (16) if ``litePullMessageEnable`` is false.
 Changed: every profile serves the request; brokers before 5.0.0 return 3.
 Refused: what PULL_MESSAGE refuses.
 """

@@ -1,7 +1,7 @@
 """QUERY_CONSUME_QUEUE (321): return the stored entries of a ConsumeQueue.
 
-Kept from 4.9.7 ``AdminBrokerProcessor#queryConsumeQueue``: 1 for a queue that never had a message; the remark
-of a success; the subscription of the named group and its filter.
+Kept from 4.9.7 ``AdminBrokerProcessor#queryConsumeQueue``: a queue that never had a message fails with 1. A
+success has RocketMQ's remark, and the subscription of the named group with its filter.
 Changed: an index outside the queue fails with 1; RocketMQ succeeds without a body, which breaks its own tool.
 A response has at most ``MAX_CONSUME_QUEUE_ENTRIES`` entries.
 Refused: nothing; there are no extended entries to evaluate.
@@ -58,7 +58,7 @@ def _add_subscription(
 
 
 def _filter_of(group: str, subscription: SubscriptionData) -> dict[str, object] | None:
-    # RocketMQ keeps no filter data for tags.
+    # RocketMQ has no filter data for subscriptions by tag.
     if subscription.expression_type in (None, EXPRESSION_TAG):
         return None
     return {

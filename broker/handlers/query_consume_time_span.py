@@ -1,7 +1,8 @@
 """QUERY_CONSUME_TIME_SPAN (303): return the store times that a topic's queues span, and a group's position.
 
-Kept from 4.9.7 ``AdminBrokerProcessor#queryConsumeTimeSpan``: every write queue; 17 for an unknown topic; -1
-for an empty queue. The delay counts from the next message to consume.
+Kept from 4.9.7 ``AdminBrokerProcessor#queryConsumeTimeSpan``: the response lists every write queue, with -1
+for an empty queue. An unknown topic fails with TOPIC_NOT_EXIST (17). The delay counts from the next message
+to consume.
 Changed: for a group without an offset the delay counts from the queue's first message; RocketMQ counts from
 1970.
 Refused: nothing.

@@ -1,11 +1,12 @@
 """QUERY_CONSUMER_OFFSET (14): return a group's stored offset in a queue.
 
 Kept (docs/spec/broker.md B.9; ``ConsumerManageProcessor`` of the profile's release): without a stored offset
-the response is 0 if the queue's first message is retained and still in memory, otherwise 22. Until a pull
-consumes the mark of a server-side reset, the response is the mark's offset (docs/spec/reset.md D.9).
+the response is 0 if the queue's first message is retained and still in memory; otherwise the request fails
+with QUERY_NOT_FOUND (22). Until a pull consumes the mark of a server-side reset, the response is the mark's
+offset (docs/spec/reset.md D.9).
 Changed: after a fenced reset the response has the queue's epoch, and the connection may commit in it. If the
-disk fails, the broker closes the connection: clients of 4.x take any error for "no offset" and may start at
-the end.
+disk fails, the broker closes the connection: 4.x clients treat any error response as "no offset", and might
+start at the end of the queue.
 Refused: nothing.
 """
 
@@ -46,7 +47,7 @@ def handle(
             offset = _offset_of_new_group(context, header)
         except OSError as error:
             _log.error("can not read the offset of group %s: %s", header.consumer_group, error)
-            connection.close("its request failed on the disk")
+            connection.close("the broker could not read the offset from its disk")
             return None
     if context.runtime.probe is not None:
         details = {

@@ -1,7 +1,8 @@
 """QUERY_MESSAGE (12): return messages by key and store time.
 
 Kept from 4.9.4 ``QueryMessageProcessor#queryMessage``: at most 64 records, or 32 with the unique-key flag.
-Records of other keys with the same hash are included. 22 means that there are none.
+Records of other keys with the same hash are included. Without any record, the request fails with
+QUERY_NOT_FOUND (22).
 Changed: the broker writes the index when a query needs it (``index.service``). The first query after many
 messages therefore takes long, but in small steps, between which the broker serves other requests. The
 response has a record once even if it is indexed twice, and omits records that do not fit into a frame.

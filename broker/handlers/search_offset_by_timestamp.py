@@ -1,7 +1,7 @@
 """SEARCH_OFFSET_BY_TIMESTAMP (29): return the offset of the message stored at a time.
 
-Kept (docs/spec/broker.md B.10): the nearest message up to 5.1.0, ``boundaryType`` LOWER or UPPER under v53; 0
-for an empty or unknown queue.
+Kept (docs/spec/broker.md B.10): v42 and v49 find the nearest message, as RocketMQ does up to 5.1.0; v53 obeys
+``boundaryType`` (LOWER or UPPER). An empty or unknown queue gives 0.
 Changed and refused: nothing.
 """
 

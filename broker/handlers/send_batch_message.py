@@ -1,11 +1,11 @@
 """SEND_BATCH_MESSAGE (320): store several messages of one topic, all or none.
 
-Kept from 4.9.4 ``SendMessageProcessor#asyncSendBatchMessage``: a record and an id for each message; 13 for
-retry topics.
+Kept from 4.9.4 ``SendMessageProcessor#asyncSendBatchMessage``: each message gets its own record and id. A
+batch to a retry topic fails with MESSAGE_ILLEGAL (13).
 Changed: a message's own property wins over the batch's property of the same name. The request is a batch even
 without the header's flag.
-Refused with 13: half messages, DELAY levels, inner batches (5.x), a body whose lengths do not add up, an
-empty batch.
+Refused with MESSAGE_ILLEGAL (13): half messages, DELAY levels, inner batches (5.x), a body whose lengths do
+not add up, an empty batch.
 """
 
 from __future__ import annotations

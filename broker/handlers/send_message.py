@@ -1,12 +1,12 @@
 """SEND_MESSAGE (10): store one message; the header has long field names.
 
-Kept from 4.9.4 ``SendMessageProcessor``: the order of the checks; auto-creation from TBW102; WAIT is removed
-and CLUSTER added; 10 if the disk is late; ``batch`` = true makes the request a SEND_BATCH_MESSAGE (320). Kept
-from 5.3.3: WAIT stays. The broker adds MSG_REGION and TRACE_ON, and a UNIQ_KEY if there is none, which the
-response names.
+Kept from 4.9.4 ``SendMessageProcessor``: the order of the checks; the creation of topics from TBW102; the
+broker removes the property WAIT and adds CLUSTER; a late flush gives FLUSH_DISK_TIMEOUT (10); ``batch`` =
+true makes the request a SEND_BATCH_MESSAGE (320). Kept from 5.3.3 under v53: WAIT stays. The broker adds
+MSG_REGION, TRACE_ON and, if it is missing, UNIQ_KEY; the response has the UNIQ_KEY.
 Changed: the message is in the ConsumeQueue before the response. The broker stores a message without body;
-5.3.3 fails. Half messages and delays: ``transaction.half``, ``delay.hook``.
-Refused with 13: inner batches (5.x); transaction bits without TRAN_MSG=true (v49, v53).
+5.3.3 fails. For half and delayed messages, see ``transaction.half`` and ``delay.hook``.
+Refused with MESSAGE_ILLEGAL (13): inner batches (5.x); transaction bits without TRAN_MSG=true (v49, v53).
 """
 
 from __future__ import annotations

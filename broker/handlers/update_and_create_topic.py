@@ -5,8 +5,8 @@ topics.json and registers with the name servers before it responds. Only v53 sto
 Changed: the broker registers all topics, not only the new one. Every profile accepts attributes (5.x), but
 only ``cleanup.policy``.
 Refused with 1: a request to a slave, as in 4.9.4.
-Refused with 1 (29 under v53): numbers out of range; an unknown filter type, which 4.9.4 accepts; other
-attributes; a ``cleanup.policy`` that differs from the topic's.
+Refused with 1 (under v53 with INVALID_PARAMETER, 29): numbers out of range; an unknown filter type, which
+4.9.4 accepts; other attributes; a ``cleanup.policy`` that differs from the topic's.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """UPDATE_CONSUMER_OFFSET (15): store a consumer's progress.
 
 Kept (docs/spec/broker.md B.8): the broker stores any offset, also a smaller one; mqadmin relies on it to roll
-back. Up to 5.0 the broker does not check that group and topic exist; v53 fails with 26 and 17. Until a pull
-consumes the mark of a server-side reset, the request succeeds and stores nothing (docs/spec/reset.md D.9).
+back. Up to 5.0 the broker does not check that group and topic exist; under v53 the request fails with
+SUBSCRIPTION_GROUP_NOT_EXIST (26) or TOPIC_NOT_EXIST (17). Until a pull consumes the mark of a server-side
+reset, the request succeeds and stores nothing (docs/spec/reset.md D.9).
 Changed: a commit from before a fenced reset fails with OFFSET_FENCED, and the response has the stored offset.
-Refused with 1 (29 under v53), because consumerOffset.json would store them: names outside RocketMQ's
-character table, and negative numbers.
+Refused with 1 (under v53 with INVALID_PARAMETER, 29), because the broker would store them: names outside
+RocketMQ's character table, and negative numbers.
 Refused with 1: more offsets than fit into that file.
 """
 

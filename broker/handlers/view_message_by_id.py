@@ -1,8 +1,9 @@
 """VIEW_MESSAGE_BY_ID (33): return the record at a commit-log position.
 
-Kept from 4.9.4 ``QueryMessageProcessor#viewMessageById``: the raw record, or 1.
-Changed: a position inside a record also fails with 1; RocketMQ reads a length there and sends the bytes that
-follow.
+Kept from 4.9.4 ``QueryMessageProcessor#viewMessageById``: the response is the raw record. A position without
+a record fails with 1.
+Changed: a position inside a record also fails with 1; RocketMQ reads the bytes there as a length, and sends
+as many bytes.
 Refused: nothing.
 """
 

@@ -1,4 +1,7 @@
-"""Stores commits, from either of the two requests that carry them (docs/spec/broker.md B.7, B.8)."""
+"""Stores commits of consumer offsets: UPDATE_CONSUMER_OFFSET (15), or part of a PULL_MESSAGE (11).
+
+Specification: docs/spec/broker.md B.7, B.8.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +54,8 @@ class Commit(NamedTuple):
 class OffsetCommitter:
     """Stores a commit unless it is fenced (RocketMQ 4.9.4 ``ConsumerOffsetManager#commitOffset``).
 
-    As in RocketMQ, a commit may move the offset back. A commit of deliveries from before a fenced reset is
-    listed instead of stored.
+    As in RocketMQ, a commit may move the offset back. The broker does not store a commit from before a fenced
+    reset; it adds the commit to the list of refused commits (LIST_FENCED_COMMITS).
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class OffsetCommitter:
             None if the commit is stored; the stored record if the commit is fenced.
 
         Raises:
-            RequestError: 1 if the table is full.
+            RequestError: SYSTEM_ERROR (1), the table is full.
         """
         connection, group, topic, queue_id, offset, epoch, _ = commit
         if epoch is not None or self._offsets.epoch(group, topic, queue_id):
@@ -106,7 +109,7 @@ class OffsetCommitter:
         return None
 
     def ignore(self, commit: Commit) -> None:
-        """Ignore a commit because the queue has a mark of a server-side reset: neither store nor list it.
+        """Ignore a commit because the queue has the mark of a server-side reset; report it to the probe.
 
         Specification: docs/spec/reset.md D.9.
         """

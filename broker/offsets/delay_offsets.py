@@ -19,7 +19,7 @@ class DelayOffsets:
     def __init__(self, file: ConfigFile) -> None:
         self._file = file
         self._saved: dict[int, int] = {}
-        # 5.x writes it; kept for a store that returns to 5.x.
+        # Written by 5.x; preserved because the store may be opened by a 5.x broker again.
         self._version: Any = None
         self.table: dict[int, int] = {}
 

@@ -1,19 +1,24 @@
 """Decides which pulls and commits belong to a queue's epoch (docs/spec/races.md E.18, F12).
 
 A fenced reset raises the epoch of a queue. An epoch-aware client sends the epoch of its deliveries with every
-pull and commit; it must be the queue's epoch. For every other client, on a queue whose epoch is above 0, the
-broker remembers what it delivered on that connection since the reset:
+pull and commit. The broker admits the request if that is the queue's current epoch.
 
-| state | entered by | next | |---|---|---| | unknown | the reset; a new connection; the broker's start | a
-pull is redirected (21) to the stored offset -> told | | told | that response | a pull at exactly that offset
--> joined; any other pull is redirected again | | joined | that pull, or the response to an offset query |
-pulls continue within the deliveries; others -> told |
+Other clients send no epoch. For a queue whose epoch is above 0, the broker therefore remembers what it has
+delivered to each connection since the reset. A connection has one of three states for the queue:
 
-The broker accepts a commit in the state *joined*, between the offset where the connection joined and the end
-of its deliveries. A late result of a delivery from before the reset is therefore accepted if its offset lies
-in that range: nothing tells the two apart.
+- *unknown*: after the reset, for a new connection, and after the broker's start. A pull is redirected to the
+  stored offset with PULL_OFFSET_MOVED (21); then the state is *told*.
+- *told*: a pull at exactly the offset of that response makes the connection *joined*. Any other pull is
+  redirected again.
+- *joined*: also entered by the response to QUERY_CONSUMER_OFFSET (14). Pulls within the range of deliveries
+  are admitted. Any other pull is redirected, as in *told*; the range stays valid until the connection joins
+  again.
 
-``FencedCommits`` lists every refused commit; none disappears silently.
+The broker accepts a connection's commits within this range: from the offset at which the connection joined to
+the end of the deliveries since. It therefore also accepts a late result of a delivery from before the reset
+if the offset lies in the range, because nothing distinguishes the two.
+
+``FencedCommits`` lists the refused commits.
 """
 
 from __future__ import annotations
@@ -35,8 +40,9 @@ class _Delivery:
     """The broker's deliveries to one connection from one queue, under one epoch.
 
     Attributes:
-        told: the offset to which a 21 redirected the connection; ``_NOWHERE`` if none did, or it has joined
-        since. start, end: the delivered range; ``_NOWHERE`` until the connection has joined.
+        told: the offset to which PULL_OFFSET_MOVED (21) redirected the connection; ``_NOWHERE`` without such
+            a response, or if the connection has joined since.
+        start, end: the range of deliveries; ``_NOWHERE`` until the connection joins.
     """
 
     epoch: int
@@ -68,14 +74,14 @@ class Fencing:
             queue: group, topic and queue id.
         """
         delivery = self._delivery(connection, queue, record.epoch)
-        # A client may query while it consumes; then its deliveries stay valid.
+        # If the client queries while it consumes, its deliveries stay valid.
         if not delivery.covers(record.offset):
             delivery.join(record.offset)
 
     def admits_pull(
         self, connection: Connection, queue: _Queue, offset: int, epoch: int | None, record: OffsetRecord
     ) -> bool:
-        """Return True if a pull belongs to the queue's epoch; if not, redirect it (21) to the stored offset.
+        """Return True if a pull belongs to the queue's epoch; if False, redirect it to the stored offset.
 
         Args:
             epoch: from the request; None from a client that is not epoch-aware.

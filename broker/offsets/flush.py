@@ -96,7 +96,7 @@ class OffsetFlush:
     def _written(self, then: Callable[[BaseException | None], None], writing: asyncio.Future[None]) -> None:
         self._writing = None
         if not writing.cancelled():
-            # First, because the next copy must include what is written now.
+            # Before ``_next``: the next copy of the table must include the reset that was written now.
             then(writing.exception())
         self._next()
 

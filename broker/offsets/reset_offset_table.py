@@ -12,7 +12,7 @@ _Key = tuple[str, str, int]
 
 
 class ResetOffsetTable:
-    """Group, topic and queue to the offset to which the next pull is redirected."""
+    """The marks: for a group, topic and queue, the offset to which the broker redirects the next pull."""
 
     def __init__(self) -> None:
         self._targets: dict[_Key, int] = {}

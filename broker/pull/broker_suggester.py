@@ -18,7 +18,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 
 _MASTER: Final = 0
-# For these the next offset is where the scan ended, not a correction.
+# With these statuses the next offset is the end of the scan, not a correction of the client's offset.
 _SCANNED: Final = frozenset(
     (GetMessageStatus.FOUND, GetMessageStatus.NO_MATCHED_MESSAGE, GetMessageStatus.MESSAGE_WAS_REMOVING)
 )
@@ -80,7 +80,7 @@ class BrokerSuggester:
         return Placement(broker_id, next_offset, code)
 
     def _is_slow(self, header: PullMessageRequestHeader, result: GetResult) -> bool:
-        """Return True if the last read message is so far behind the log's end that it counts as on disk."""
+        """Return True if the last message read is so far behind the log's end that it counts as on disk."""
         if result.status not in _SCANNED:
             return False
         return self._store.is_cold(header.topic, header.queue_id, result.next_begin_offset - 1)

@@ -97,7 +97,7 @@ class LongPolling:
 
         Args:
             max_offset: the queue's new maximum.
-            tag_codes: of the new message, or of each message of a batch.
+            tag_codes: the tagsCode of the new message, or of each message of a batch.
             properties: the properties texts of the same messages.
         """
         pulls = self._suspended.get((topic, queue_id)) if self._suspended else None
@@ -132,7 +132,8 @@ class LongPolling:
         for key in list(self._suspended):
             # Answering one pull may store a message (OFFSET_MOVED_EVENT) that wakes others.
             pulls = self._suspended.get(key, [])
-            # The loop ignores filters: a message that arrived without a wake-up is a reason to read again.
+            # The loop ignores filters: if a message arrived without waking the pull, the pull must read
+            # again.
             for pull in self._take_due(key, pulls, self._max_offset(*key), None):
                 self._answer(pull)
 

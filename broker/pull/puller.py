@@ -38,10 +38,9 @@ _COMMIT_OFFSET: Final = int(PullSysFlag.COMMIT_OFFSET)
 _NOT_FOUND: Final = ResponseCode.PULL_NOT_FOUND
 _MOVED: Final = ResponseCode.PULL_OFFSET_MOVED
 _MASTER: Final = 0
-# The remark of 5.x, a GetMessageStatus.
+# The remark of a redirected pull: the name of 5.x's GetMessageStatus for it.
 _RESET: Final = "OFFSET_RESET"
 
-# A pull from an empty queue fails with 21 instead if its offset is not 0 (docs/spec/broker.md B.5).
 _CODES: Final = MappingProxyType(
     {
         GetMessageStatus.FOUND: ResponseCode.SUCCESS,
@@ -55,6 +54,8 @@ _CODES: Final = MappingProxyType(
         GetMessageStatus.NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_NOT_FOUND,
     }
 )
+# With these statuses, a pull whose offset is not 0 gets PULL_OFFSET_MOVED (21) instead (docs/spec/broker.md
+# B.5).
 _EMPTY: Final = (GetMessageStatus.NO_MATCHED_LOGIC_QUEUE, GetMessageStatus.NO_MESSAGE_IN_QUEUE)
 
 
@@ -62,8 +63,9 @@ class MessagePuller:
     """Runs pulls, suspends those that may wait, and runs the suspended pulls again.
 
     Args:
-        offset_moved: stores a message for each 21; None for releases that only log it.
-        suggester: None if the response is always the master's own.
+        offset_moved: stores a message for each pull whose offset is out of range; None in releases that only
+            log the event.
+        suggester: chooses the broker for the next pull; None if that is always the master.
         accepts_commits: False if the broker ignores the commit in a pull.
     """
 
@@ -104,7 +106,8 @@ class MessagePuller:
         """Return the response, or None if the pull is suspended.
 
         Raises:
-            RequestError: 16, 17, 23 to 26, 1 or 29 if a check fails; 1 if the commit is refused.
+            RequestError: see ``PullValidator.admit``; SYSTEM_ERROR (1), the commit does not fit into the
+                table.
         """
         wanted = self._admit(header, connection.remote_address)
         epoch = self._redirector.epoch(header)
@@ -114,7 +117,8 @@ class MessagePuller:
         else:
             response, code = self._redirected(connection, header, redirect), _MOVED
         flags = header.sys_flag
-        # The commit counts whatever the read gave, but only on the first pass. A negative offset is none.
+        # Store the commit whatever the read's result is, but not again when a suspended pull wakes. A
+        # negative offset means that the pull has no commit.
         if flags & self._commit_flag and header.commit_offset >= 0:
             self._commit(
                 Commit(
@@ -127,11 +131,12 @@ class MessagePuller:
                     RequestCode.PULL_MESSAGE,
                 )
             )
-        # A oneway pull has no response to wait for, and nothing would limit how many are suspended.
+        # Never suspend a oneway pull: it gets no response, and oneway requests are not counted against a
+        # limit.
         if code is _NOT_FOUND and flags & _SUSPEND and not request.is_oneway:
             self._suspend(connection, request, header, wanted)
             return None
-        # After the commit, which cannot cover the messages of this response.
+        # Record the delivery after the commit: the commit cannot include the messages of this response.
         if epoch and redirect is None:
             self._note_delivery(connection, header, epoch, response)
         self._probe_answered(connection, header, response)
@@ -163,7 +168,7 @@ class MessagePuller:
     def _redirected(
         self, connection: Connection, header: PullMessageRequestHeader, redirect: Redirect
     ) -> RemotingCommand:
-        """Return 21 without a read, with the offset of a reset."""
+        """Return PULL_OFFSET_MOVED (21) with the offset of a reset; read nothing."""
         if redirect.is_mark and self._probe is not None:
             self._probe(Point.MARK_COLLECTED, {**_details(connection, header), "offset": redirect.offset})
         topic, queue_id = header.topic, header.queue_id

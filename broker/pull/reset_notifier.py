@@ -1,10 +1,10 @@
-"""Notifies clients of a fenced reset that have no suspended pull (NOTIFY_QUEUE_RESET, 190002).
+"""Notifies clients without a suspended pull of a fenced reset (NOTIFY_QUEUE_RESET, 190002).
 
-The broker answers a suspended pull at once. A client whose queue is suspended or over its flow-control limits
-has no pull at the broker; it would learn of the reset only with its next commit, up to 5 s later. So the
-broker remembers, for each queue, the connection of the last pull by an epoch-aware client, and notifies it
-oneway. Correctness does not depend on the notification: a client that misses it learns of the reset with its
-next pull or commit.
+A fenced reset answers suspended pulls at once, so their clients know of it. A client that has paused a queue,
+or has reached its flow-control limits, has no pull at the broker. It would learn of the reset only with its
+next commit, up to 5 s later. So the broker remembers, for each queue, the connection of the last pull by an
+epoch-aware client, and notifies that client oneway. Correctness does not depend on the notification: a client
+that misses it learns of the reset with its next pull or commit.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Redirect(NamedTuple):
 
 
 class ResetRedirector:
-    """Decides for every pull, on its first pass and when it wakes up."""
+    """Decides whether to redirect a pull, when the pull arrives and again when it wakes."""
 
     def __init__(
         self,

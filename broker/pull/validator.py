@@ -2,8 +2,9 @@
 
 Source: RocketMQ 4.9.4 ``PullMessageProcessor#processRequest``. Without ``enablePropertyFilter``, which is the
 default, the broker refuses SQL92 with RocketMQ's remark. It compiles a group's filter from the subscription
-itself, so the filter is never outdated and code 28 does not occur. A pull that brings a bad SQL92 expression
-fails with 23; RocketMQ, which checks it by a disabled assertion, returns every message.
+itself, so the filter is never outdated and FILTER_DATA_NOT_LATEST (28) does not occur. A pull with a bad
+SQL92 expression of its own fails with SUBSCRIPTION_PARSE_FAILED (23). RocketMQ checks such an expression only
+by a Java assertion, which is disabled, and returns every message.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ class PullValidator:
             client: the pulling client, ``host:port``, for the remark.
 
         Raises:
-            RequestError: 2, 16, 26, 17, 1 (5.x: 29), 23, 24, 25 or 27.
+            RequestError: SYSTEM_BUSY (2), NO_PERMISSION (16), SUBSCRIPTION_GROUP_NOT_EXIST (26),
+                TOPIC_NOT_EXIST (17), a bad queue id (``BrokerProfile.bad_queue_code``), SYSTEM_ERROR (1) for
+                a filter that the broker does not support, or one of the subscription's codes 23 to 25 and 27.
         """
         config = self._config
         if self._rejects:
@@ -178,7 +181,7 @@ class PullValidator:
 
 
 def check_property_filter(config: BrokerConfig, subscription: SubscriptionData) -> None:
-    """Raise RequestError 1 unless this broker filters by expressions of that type."""
+    """Raise RequestError with SYSTEM_ERROR (1) unless this broker filters by expressions of that type."""
     if not config.enable_property_filter or subscription.expression_type != EXPRESSION_SQL92:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,

@@ -34,9 +34,9 @@ def reset(
         The offsets sent; the broker's stored offsets stay as they are.
 
     Raises:
-        RequestError: 1 (v53: 17) for an unknown topic; 1 for a queue without a stored offset, a single queue,
-            a group that was reset in fenced mode, or a consumer older than 3.0.7; 206 if no consumer is
-            online.
+        RequestError: ``BrokerProfile.reset_unknown_topic_code``, the topic is unknown; SYSTEM_ERROR (1), a
+            queue has no stored offset, the request names a single queue, the group was reset in fenced mode,
+            or a consumer is older than 3.0.7; CONSUMER_NOT_ONLINE (206), no consumer is online.
     """
     if header.queue_id >= 0:
         raise RequestError(
@@ -54,7 +54,7 @@ def reset(
             f"Consumer not online, so can not reset offset, Group: {header.group} Topic: {header.topic}"
             f" Timestamp: {header.timestamp}",
         )
-    # Marks would redirect the consumers away from the offsets that they are about to receive.
+    # Remove the marks of earlier resets: they would redirect the consumers away from the new offsets.
     context.reset_offsets.remove(header.group, header.topic, [queue.queue_id for queue in table])
     _notify(context, header, group, ResetOffsetBody(table), for_c=request.language == LanguageCode.CPP)
     return table
@@ -90,7 +90,8 @@ def _notify(
     """Send the reset notification to each consumer.
 
     Raises:
-        RequestError: 1 if a consumer is older than 3.0.7; the consumers before it have been notified.
+        RequestError: SYSTEM_ERROR (1), a consumer is older than 3.0.7; the consumers before it have been
+            notified.
     """
     notice = ResetOffsetRequestHeader(header.topic, header.group, header.timestamp, False)
     told = ResetOffsetBodyForC.of(body) if for_c else body

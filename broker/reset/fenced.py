@@ -1,9 +1,9 @@
-"""The fenced reset, which raises epochs so that late commits are refused (docs/spec/races.md E.18, F12).
+"""The fenced reset: raises epochs, so that the broker can refuse late commits (docs/spec/races.md E.18, F12).
 
 Each queue's epoch goes up by one as its offset becomes the target. Both are on disk before they take effect.
 Then the broker answers the suspended pulls of the queues, notifies the other clients that pull from them, and
-responds to the administrator. From then on it refuses commits of older epochs, so no consumer must be stopped
-or waited for. An offline group is reset in the same way.
+responds to the administrator. From then on it refuses commits of older epochs, so there is no need to stop
+consumers or to wait for them. An offline group is reset in the same way.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ async def reset(
     """Raise the epochs and move the offsets, durably.
 
     Returns:
-        The offset of each queue after the reset: the target, or without force the stored offset if that is
-        smaller. Without force a queue without a stored offset is left out. A single queue goes to an
-        ``offset`` with and without force.
+        The offset of each queue after the reset. With force that is the target. Without force it is the
+        smaller one of target and stored offset; a queue without a stored offset is left out. If the request
+        names an ``offset`` for a single queue, the queue moves there with and without force.
 
     Raises:
-        RequestError: 17 for an unknown topic; 26 for an unknown group; 1 for a broadcasting group, a queue or
-            offset out of range, no queue, too many offsets, or if the disk fails. Then nothing is reset.
+        RequestError: TOPIC_NOT_EXIST (17); SUBSCRIPTION_GROUP_NOT_EXIST (26); SYSTEM_ERROR (1), the group is
+            broadcasting, a queue or offset is out of range, there is no queue, there are too many offsets, or
+            the disk fails. Then nothing is reset.
     """
     targets = _targets(context, header)
     table: dict[MessageQueue, int] = {}

@@ -1,4 +1,4 @@
-"""The server-side reset of RocketMQ 5, with its holes S1 to S7.
+"""The server-side reset of RocketMQ 5, with its known flaws S1 to S7.
 
 Specification: docs/spec/reset.md D.9; docs/spec/races.md E.16.
 
@@ -39,8 +39,9 @@ def reset(
         The targets.
 
     Raises:
-        RequestError: 17 for an unknown topic; 26 for an unknown group; 1 for an offset out of range, no
-        queue, too many offsets, or a group that was reset in fenced mode.
+        RequestError: TOPIC_NOT_EXIST (17); SUBSCRIPTION_GROUP_NOT_EXIST (26); SYSTEM_ERROR (1), an offset is
+            out of range, there is no queue, there are too many offsets, or the group was reset in fenced
+            mode.
     """
     topic = known_topic(context, header)
     if context.groups.get(header.group) is None:

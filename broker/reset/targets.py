@@ -21,7 +21,7 @@ def known_topic(context: BrokerContext, header: ResetOffsetRequestHeader) -> Top
     """Return the topic's settings.
 
     Raises:
-        RequestError: 17 for an unknown topic, with the remark of 5.3.3.
+        RequestError: TOPIC_NOT_EXIST (17), with the remark of 5.3.3.
     """
     topic = context.topics.find(header.topic)
     if topic is None:
@@ -30,12 +30,12 @@ def known_topic(context: BrokerContext, header: ResetOffsetRequestHeader) -> Top
 
 
 def unknown_group(header: ResetOffsetRequestHeader) -> RequestError:
-    """Return error 26, with the remark of 5.3.3."""
+    """Return the error SUBSCRIPTION_GROUP_NOT_EXIST (26), with the remark of 5.3.3."""
     return RequestError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.group} does not exist")
 
 
 def no_queues() -> RequestError:
-    """Return error 1, with the remark of 5.3.3."""
+    """Return the error SYSTEM_ERROR (1), with the remark of 5.3.3."""
     return RequestError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
 
 
@@ -57,7 +57,7 @@ def queue_target(context: BrokerContext, header: ResetOffsetRequestHeader, *, sl
         slack: how far beyond the queue's end the offset may lie.
 
     Raises:
-        RequestError: 1 if the offset is out of range, with the remark of 5.3.3.
+        RequestError: SYSTEM_ERROR (1), the offset is out of range, with the remark of 5.3.3.
     """
     queue_id, offset = header.queue_id, header.offset
     if offset is None or not names_offset(header):
@@ -78,10 +78,10 @@ def names_offset(header: ResetOffsetRequestHeader) -> bool:
 
 
 def refuse_fenced(context: BrokerContext, header: ResetOffsetRequestHeader) -> None:
-    """Refuse the other modes for queues with an epoch.
+    """Refuse a reset in another mode if the group was reset in fenced mode in the topic.
 
     Raises:
-        RequestError: 1, because the fencing would refuse the commits after such a reset.
+        RequestError: SYSTEM_ERROR (1); after such a reset, the broker would refuse the consumers' commits.
     """
     if context.offsets.has_epochs(header.group, header.topic):
         raise RequestError(
@@ -114,8 +114,8 @@ def probe_reset(
     """Report ``OFFSET_RESET`` to the probe.
 
     Args:
-        stored: the offset before.
-        epoch: the new one.
+        stored: the offset before the reset.
+        epoch: the epoch after the reset.
     """
     if context.runtime.probe is not None:
         details = {

@@ -10,8 +10,8 @@ from rewindmq.protocol.message.properties import CLUSTER, MSG_REGION, TRACE_ON
 def added_properties(config: BrokerConfig, profile: BrokerProfile) -> dict[str, str]:
     """Return the properties by name, in the order in which they are stored.
 
-    Since 5.0 a message has its region and whether it is traced: ``AbstractSendMessageProcessor``. Java's
-    consumers of 5.x trace no message without a region.
+    Since 5.0 a stored message has MSG_REGION and TRACE_ON (``AbstractSendMessageProcessor``). Java consumers
+    of 5.x do not trace a message without a region.
     """
     added = {CLUSTER: config.broker_cluster_name}
     if profile.stores_region:

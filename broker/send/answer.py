@@ -18,7 +18,9 @@ _OFFSET_BYTES: Final = 8
 
 
 class SendAnswers:
-    """Builds the responses of one broker; Java's client reads region and trace switch of an error, too.
+    """Builds one broker's responses to sends.
+
+    Every response has the region and the trace switch, because Java clients read them even from errors.
 
     Args:
         store_host: packed as in records; every message id begins with it.

@@ -16,7 +16,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.remoting.connection import Connection
 
-# RocketMQ 4.9.4 SendMessageProcessor#handlePutMessageResult; with each of these nothing is stored.
+# RocketMQ 4.9.4 SendMessageProcessor#handlePutMessageResult: results that mean that nothing is stored.
 _REFUSALS: Final = MappingProxyType(
     {
         PutStatus.MESSAGE_ILLEGAL: (
@@ -33,7 +33,7 @@ _LATE: Final = MappingProxyType(
     {
         ResponseCode.FLUSH_DISK_TIMEOUT: "stored, but the disk did not confirm it in time",
         ResponseCode.FLUSH_SLAVE_TIMEOUT: "stored, but no slave confirmed it in time",
-        ResponseCode.SLAVE_NOT_AVAILABLE: "stored, but no slave is there or near enough",
+        ResponseCode.SLAVE_NOT_AVAILABLE: "stored, but no slave is connected and near the log's end",
     }
 )
 _PUT_OK: Final = PutStatus.PUT_OK
@@ -98,7 +98,8 @@ class MessageAppender:
         """Store one message.
 
         Raises:
-            RequestError: 13, 14 or 1; nothing is stored.
+            RequestError: MESSAGE_ILLEGAL (13), SERVICE_NOT_AVAILABLE (14) or SYSTEM_ERROR (1); nothing is
+                stored.
         """
         result = self._put_message(message)
         if result.status is not _PUT_OK:
@@ -118,7 +119,8 @@ class MessageAppender:
         """Store all entries, or none.
 
         Raises:
-            RequestError: 13, 14 or 1; nothing is stored.
+            RequestError: MESSAGE_ILLEGAL (13), SERVICE_NOT_AVAILABLE (14) or SYSTEM_ERROR (1); nothing is
+                stored.
         """
         result = self._put_batch(message, entries)
         if result.status is not _PUT_OK:

@@ -117,17 +117,18 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> BatchEntries:
     Specification: docs/spec/protocol.md 6.6.
 
     Raises:
-        RequestError: 13 if the batch does not decode, or has a delayed or transaction message.
+        RequestError: MESSAGE_ILLEGAL (13), the batch does not decode, or has a delayed or transaction
+            message.
     """
     messages = decode_batch(batch)
-    # A name that is nowhere in the batch need not be searched in each message. Searching is much faster in
-    # str.
+    # A name that occurs nowhere in the batch is not searched in each message. Decode once: a search is much
+    # faster in str than in bytes.
     everything = _SEPARATOR.join([properties for _, properties, _ in messages]).decode("utf-8", "replace")
     additions = _Additions(shared, everything)
     may_be_refused = _DELAY_MARK in everything or _TRAN_MARK in everything
     has_tags = _TAGS_MARK in everything
-    # Messages of a batch mostly differ only in their id, which comes first. So this caches the result by the
-    # text after it.
+    # The properties of a batch's messages mostly differ only in their UNIQ_KEY, which comes first. So cache
+    # the result by the text after it.
     known: dict[bytes, tuple[bytes, int]] = {}
     id_mark = _ID_MARK if UNIQ_KEY not in shared else None
     entries: list[tuple[bytes, bytes, int, int]] = []

@@ -1,4 +1,4 @@
-"""Rewrites messages that a system topic stores first: half messages and delayed ones.
+"""Rewrites half and delayed messages, which are stored in a system topic first.
 
 RocketMQ 5.3.3 ``PutMessageHook``; 4.9.4 ``SendMessageProcessor#asyncSendMessage`` and
 ``CommitLog#asyncPutMessage``. The message keeps its own topic and queue as properties.

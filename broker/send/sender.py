@@ -53,7 +53,8 @@ class MessageSender:
     Args:
         added: properties that every message gets, see ``added_properties``.
         stores_wait: messages keep their WAIT property; if False, only those of internal topics do.
-        unique_ids: makes the UNIQ_KEY of messages without one (5.3.3 ``SendMessageProcessor#sendMessage``).
+        unique_ids: generates the UNIQ_KEY of a message that has none (5.3.3
+            ``SendMessageProcessor#sendMessage``).
     """
 
     def __init__(
@@ -170,7 +171,7 @@ def refuse_inner_batch(message: StoredMessage, text: str) -> StoredMessage:
     """Hook that refuses 5.x's inner batches, whose records this broker would store as single messages.
 
     Raises:
-        RequestError: 13.
+        RequestError: MESSAGE_ILLEGAL (13), the message is an inner batch.
     """
     if message.sys_flag & INNER_BATCH_FLAGS:
         raise RequestError(
@@ -184,7 +185,7 @@ def require_keys(text: str) -> None:
     """Refuse a message without KEYS, which a compaction topic needs (5.3.3).
 
     Raises:
-        RequestError: 13 if the properties text has no KEYS.
+        RequestError: MESSAGE_ILLEGAL (13), the properties text has no KEYS.
     """
     if not (find_property(text, KEYS) or "").strip():
         raise RequestError(ResponseCode.MESSAGE_ILLEGAL, "Required message key is missing")

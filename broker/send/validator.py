@@ -57,8 +57,8 @@ class SendTarget(NamedTuple):
         extra_sys_flag: bits that every message of the topic gets.
         is_retry: a group's retry topic; its messages may end in the dead-letter topic.
         needs_keys: a compaction topic, whose messages need KEYS.
-        drops_delay: a dead letter that loses its delay (5.x).
-        planned: a topic to create once the message is stored, so that a refused send creates nothing.
+        drops_delay: a dead-letter topic whose messages lose their delay (5.x).
+        planned: a topic to create after the message is stored, so that a refused send creates no topic.
         is_unsaved: True if the topic's settings are not on disk yet; the response waits until they are.
     """
 
@@ -111,7 +111,7 @@ class SendValidator:
         """Return the topic and queue for a message; a topic to be created is only planned.
 
         Raises:
-            RequestError: 16, 1 (v53: 29), 17, 26 as listed in docs/spec/broker.md B.2.
+            RequestError: one of the codes in docs/spec/broker.md B.2.
         """
         if self._topics.data_version is not self._version:
             self._targets.clear()
@@ -175,7 +175,7 @@ class SendValidator:
         """Create the planned topic of a stored message, and announce it.
 
         Raises:
-            RequestError: 1 if there are too many topics.
+            RequestError: SYSTEM_ERROR (1), there are too many topics.
         """
         self._topics.update(planned)
 

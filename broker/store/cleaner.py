@@ -20,7 +20,8 @@ from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_H
 
 _log: Final = logging.getLogger(__name__)
 _KEPT: Final = (SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC)
-# If these queues started over at 0, new messages would lie before the broker's stored progress.
+# The broker stores its progress in these queues. If they started over at offset 0, it would skip new
+# messages.
 _NEVER_OVER: Final = (SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC)
 
 
@@ -32,15 +33,15 @@ class StoreCleaner:
         self._queues = queues
         self._index = index
         self._disk = disk
-        # Queues hold nothing of the log before this position.
+        # Start of the log when ``expire_queues`` last ran: it has nothing to do until the log starts later.
         self._expired_to = -1
 
     def drop_segment(self, modified_before: int | None) -> bool:
         """Delete the log's first segment if it is expired and durable; never delete the last segment.
 
         Args:
-            modified_before: expired means last written at this time, ms, or earlier; None: any age is
-                expired.
+            modified_before: ms; a segment is expired if it was last written at this time or earlier. None
+                means that a segment of any age is expired.
 
         Returns:
             True if the segment was deleted.
@@ -67,7 +68,7 @@ class StoreCleaner:
         return self._disk.mtime_ms(first.path)
 
     def expire_queues(self, *, ends_idle: bool) -> None:
-        """Delete the files of queues and key index without remaining messages, if the log was shortened.
+        """Delete files of queues and key index that refer only to deleted messages, if the log was shortened.
 
         Args:
             ends_idle: see ``ConsumeQueue.expire``.

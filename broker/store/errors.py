@@ -6,4 +6,4 @@ from rewindmq.protocol.errors import RewindMQError
 
 
 class StoreError(RewindMQError):
-    """The store cannot be opened, or cannot write: one line with the file and the cause."""
+    """The store cannot be opened or written; the text is one line that names the file and the cause."""

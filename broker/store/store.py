@@ -206,7 +206,7 @@ class MessageStore:
         return self._writer.put_batch(message, entries)
 
     def _put_compacted(self, message: StoredMessage, put: Callable[[], PutResult]) -> PutResult:
-        """Append a message after all earlier offsets of its queue, and copy it to the compaction log."""
+        """Append a message behind the compacted queue's end, and copy it to the compaction log."""
         try:
             self._compaction.prepare_put(message.topic, message.queue_id, self._now_ms())
         except OSError:
@@ -227,9 +227,9 @@ class MessageStore:
         """Return messages from ``offset`` on (docs/spec/broker.md B.5).
 
         Args:
-            max_count: upper limit; the transfer limits may give fewer. The first is returned whatever its
-                size.
-            tag_codes: only messages with one of these tagsCodes; None takes all.
+            max_count: upper limit; the transfer limits may give fewer. The first message is returned whatever
+                its size.
+            tag_codes: return only messages with one of these tagsCodes; None returns all.
             scan: further filter for each record. Compaction topics ignore it and ``tag_codes``, because
                 RocketMQ does not filter them.
         """

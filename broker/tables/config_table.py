@@ -39,7 +39,7 @@ class ConfigTable(Generic[Entry]):
     Attributes:
         data_version: a new object after each change.
         is_changed: True if something has changed since the last ``take``.
-        on_unsaved: called after each change, to have it written.
+        on_unsaved: called after each change; starts a write.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ConfigTable(Generic[Entry]):
         self._entries.update(entries)
 
     def take(self) -> TableContent[Entry] | None:
-        """Return what ``save`` has to write, None if nothing has changed since this was last asked."""
+        """Return a snapshot for ``save``; None if nothing has changed since the last call."""
         if not self.is_changed:
             return None
         self.is_changed = False
@@ -106,7 +106,7 @@ class ConfigTable(Generic[Entry]):
         self._file.save(content.unknown.added_to(document))
 
     def settle(self, content: TableContent[Entry], *, is_written: bool) -> None:
-        """Record the outcome of ``save``; the table counts as changed again if the disk failed."""
+        """Record the outcome of ``save``; if the disk failed, mark the table as changed again."""
         if not is_written:
             self.is_changed = True
             return

@@ -32,7 +32,7 @@ class TableFlush:
         self._workers = workers
         self._tables = tuple(tables)
         self._writing: asyncio.Future[dict[ConfigTable[Any], StoreError]] | None = None
-        # The running write, and the next write for later changes.
+        # Callers of ``saved``: those that wait for the running write, and those that wait for the next one.
         self._waiting: list[asyncio.Future[None]] = []
         self._later: list[asyncio.Future[None]] = []
         for table in self._tables:
@@ -48,7 +48,7 @@ class TableFlush:
         return any(table.is_changed for table in self._tables)
 
     def begin(self) -> None:
-        """Write what has changed, unless a write runs; then another one follows."""
+        """Write the changed tables; if a write is running, another write follows it."""
         if self._writing is not None or not self._is_changed:
             return
         taken = [(table, content) for table in self._tables if (content := table.take()) is not None]
@@ -66,10 +66,10 @@ class TableFlush:
     ) -> RemotingCommand | Coroutine[Any, Any, RemotingCommand]:
         """Return the response to a request: at once if it changed nothing, else when its change is on disk.
 
-        A request that changes nothing is not held up by a disk that fails.
+        A failing disk therefore does not delay a request that changes nothing.
 
         If the disk fails, the response code becomes SYSTEM_ERROR (1). The change still takes effect, as in
-        RocketMQ, and is written as soon as the disk permits.
+        RocketMQ; it is written when the disk works again.
 
         Args:
             before: ``versions`` before the request was served.
@@ -133,7 +133,7 @@ def _save(taken: _Taken) -> dict[ConfigTable[Any], StoreError]:
         except StoreError as error:
             refusals[table] = error
         except Exception as error:
-            # Not the disk's doing. Those who wait are told, and the next change can be saved.
+            # A bug, not a disk error. Fail the waiting requests too, and let the next write try again.
             _log.exception("a table cannot be written")
             refusals[table] = StoreError(f"cannot save the table: {error}")
     return refusals

@@ -45,7 +45,7 @@ class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
             None for an unknown group if creation is off, and for an invalid name.
 
         Raises:
-            RequestError: 1 if the group is new and there are too many.
+            RequestError: SYSTEM_ERROR (1), the group is new and there are too many.
         """
         found = self._entries.get(group)
         if found is not None or not self.may_create(group):
@@ -63,7 +63,7 @@ class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
         """Create or replace a group.
 
         Raises:
-            RequestError: 1 if the group is new and there are too many; nothing has changed.
+            RequestError: SYSTEM_ERROR (1), the group is new and there are too many; nothing has changed.
         """
         self._update(group.group_name, group)
 
@@ -75,7 +75,7 @@ class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
         """Replace all groups by the master's, if its data version differs.
 
         Raises:
-            RequestError: 1 if there are too many; nothing has changed.
+            RequestError: SYSTEM_ERROR (1), there are too many; nothing has changed.
         """
         self._take_over(wrapper.subscription_group_table, wrapper.data_version)
 

@@ -23,8 +23,8 @@ def altered_attributes(known: TopicConfig | None, text: str | None) -> dict[str,
         text: the request's attributes, ``+name=value`` and ``-name`` separated by commas.
 
     Raises:
-        RequestError: 1 for an attribute that this broker does not have, a value that is not allowed, or a
-            change of an unchangeable attribute.
+        RequestError: SYSTEM_ERROR (1), the broker does not support the attribute or the value, or the
+            attribute cannot be changed.
     """
     attributes = dict((known.attributes if known is not None else None) or {})
     for change, value in parse_attributes(text or "").items():

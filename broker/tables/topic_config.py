@@ -76,13 +76,13 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
     def plan_for_send(
         self, topic: str, default_topic: str, default_queue_nums: int, topic_sys_flag: int
     ) -> TopicConfig | None:
-        """Return a new topic copied from the template that a producer names; None if it may not be copied.
+        """Return a new topic copied from the template that the producer names; None if that is not allowed.
 
         The topic has min(the requested number, the template's write queues) queues, at least 0, and the
         template's permission without INHERIT. Nothing is stored before ``update``.
 
         Raises:
-            RequestError: 1 if there are too many topics.
+            RequestError: SYSTEM_ERROR (1), there are too many topics.
         """
         template = self._entries.get(default_topic)
         # The file may still contain the default topic from an earlier start.
@@ -107,7 +107,7 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         """Return a new retry or dead-letter topic; nothing is stored before ``update``.
 
         Raises:
-            RequestError: 1 if there are too many topics.
+            RequestError: SYSTEM_ERROR (1), there are too many topics.
         """
         self._check_room(len(self._entries))
         return TopicConfig(
@@ -133,7 +133,7 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
             announce: False if the caller registers at the name servers.
 
         Raises:
-            RequestError: 1 if the topic is new and there are too many; nothing has changed.
+            RequestError: SYSTEM_ERROR (1), the topic is new and there are too many; nothing has changed.
         """
         self._update(topic.topic_name, topic)
         if announce:
@@ -148,7 +148,7 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         """Replace all topics by the master's, if its data version differs.
 
         Raises:
-            RequestError: 1 if there are too many; nothing has changed.
+            RequestError: SYSTEM_ERROR (1), there are too many; nothing has changed.
         """
         self._take_over(wrapper.topic_config_table, wrapper.data_version)
 
@@ -167,7 +167,7 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
             )
 
     def wrapper(self) -> TopicConfigSerializeWrapper:
-        """Return all topics for registration; a broker without full permission gives each its own."""
+        """Return all topics for registration; a limited permission of the broker replaces the topics' own."""
         permission = self._config.broker_permission
         topics = self._entries
         if permission & PERM_READ_WRITE != PERM_READ_WRITE:

@@ -1,6 +1,7 @@
 """Keeps the fields of a configuration file that RewindMQ does not know, for the next save.
 
-RocketMQ 5 writes such fields (docs/spec/store.md 8.2, 8.3); they are still in a store that returns to it.
+RocketMQ 5 writes such fields (docs/spec/store.md 8.2, 8.3). A RocketMQ 5 broker that opens the store again
+finds them unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class UnknownFields:
         self._of_entries: dict[str, _Fields] = {}
 
     def copy(self) -> UnknownFields:
-        """Return the same unknown members, which later changes of this object leave as they are."""
+        """Return a copy, which later changes of this object do not affect."""
         twin = copy(self)
         twin._of_entries = dict(self._of_entries)
         return twin

@@ -2,11 +2,12 @@
 
 Source: RocketMQ 4.9.4 ``TransactionalMessageServiceImpl#check``. Changed:
 
-- All op records count before the broker asks a producer, also those of a message that was stored again
-  because of its immunity. RocketMQ may ask about such a message again, and commit it a second time.
+- The broker reads all op records before it asks a producer about a message, including the op records of a
+  message that was stored again because of its immunity. RocketMQ may ask about such a message although it is
+  done, and commit it a second time.
 - Storing a message again because of its immunity does not count as a check. In RocketMQ a message whose
   immunity lasts 15 intervals ends in TRANS_CHECK_MAX_TIME_TOPIC without any check.
-- If the disk fails, the run ends and the next one continues; RocketMQ may lose a message.
+- If the disk fails, the run ends, and the next run continues at the same message; RocketMQ may lose it.
 - Progress is saved only when the log is durable, so that not even a power failure loses a half message.
 """
 
@@ -113,8 +114,9 @@ class CheckRun:
         return offset if offset >= 0 else self._store.min_offset(topic, HALF_QUEUE)
 
     async def _keep_progress(self) -> None:
-        # A run that ends early has not reached the messages stored again, whose originals may be done: the
-        # next run reads the same op records again.
+        # ``_ops_done`` only advances if the run reached the end. A run that ends early has not reached the
+        # copies at the end of the topic, and an op record of an original also ends its copy. So the next run
+        # must read the same op records again.
         done, ops_done = self._offset, self._ops_done
         try:
             # A message stored again must be durable before the progress passes its original.
@@ -137,7 +139,7 @@ class CheckRun:
             return True
         found = self._store.get_message(TRANS_HALF_TOPIC, HALF_QUEUE, self._offset, 1, None)
         if found.status is not GetMessageStatus.FOUND:
-            # At the end, or where messages are missing.
+            # The topic ends here, or messages are missing and ``next_begin_offset`` is after the gap.
             is_elsewhere = found.next_begin_offset != self._offset
             self._offset = found.next_begin_offset
             return is_elsewhere
@@ -147,7 +149,7 @@ class CheckRun:
             _log.error("half message %d does not decode: %s", self._offset, error)
             self._offset = found.next_begin_offset
             return True
-        # The offset is later than requested if messages before it are missing.
+        # The message found may have a later offset than requested, if messages are missing.
         self._offset = half.queue_offset
         if not self._ops.take(self._offset) and not self._settle(half):
             return False
@@ -155,7 +157,7 @@ class CheckRun:
         return True
 
     def _settle(self, half: MessageExt) -> bool:
-        """Ask, postpone or discard a message without op record; return False if it is too young."""
+        """Handle a message without op record: ask, store again or discard; False if it is too young."""
         checks = _number(half.properties.get(TRANSACTION_CHECK_TIMES)) or 0
         wall_age = self._clock.now_ms() - half.born_timestamp
         age = wall_age / self._clock.scale

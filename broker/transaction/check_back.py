@@ -65,7 +65,8 @@ class CheckBacks:
         record = encode_record(
             topic=topic,
             stored_body=bytes(copy.body),
-            # The copy waits for no slave, and RocketMQ sends the message with that mark.
+            # RocketMQ stores the copy with WAIT=false, because no send waits for it; producers get that
+            # property.
             properties=with_property(copy.properties.decode(), WAIT, "false").encode(),
             queue_id=queue_id,
             queue_offset=stored.queue_offset,

@@ -20,7 +20,7 @@ class TransactionCheckService:
     """The background service that checks half messages.
 
     Args:
-        interval: protocol seconds before the first run and between two runs; None: no runs.
+        interval: protocol seconds before the first run and between two runs; None means no checks.
     """
 
     def __init__(self, parts: CheckParts, interval: float | None) -> None:

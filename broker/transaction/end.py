@@ -42,7 +42,7 @@ class TransactionEnds:
         appender: MessageAppender,
         clock: Clock,
     ) -> None:
-        # At a slave of 4.2.0 the store refuses instead.
+        # 4.2.0 has no such check; there, a slave's store refuses the record.
         self._is_refused = config.is_slave and profile.half_topic
         self._timeout_ms = config.transaction_time_out
         self._profile = profile
@@ -54,15 +54,16 @@ class TransactionEnds:
         """Commit or roll back one message.
 
         Returns:
-            False if the producer does not know yet; then there is no response.
+            False if the producer does not know the state yet; then the request gets no response.
 
         Raises:
-            RequestError: 11 at a slave; 1 for an invalid state, and for a position without the half message
-                that the request describes; 604 (v53) after the message's own immunity; 13, 14 or 1 if the
-                store refuses.
+            RequestError: SLAVE_NOT_AVAILABLE (11), this broker is a slave; SYSTEM_ERROR (1), the state is
+                invalid, or the position does not have the half message that the request describes;
+                ILLEGAL_OPERATION (604, v53), the message's own immunity is over; or see
+                ``MessageAppender.put``.
         """
         if self._is_refused:
-            raise RequestError(ResponseCode.SLAVE_NOT_AVAILABLE, "a slave ends no transactions")
+            raise RequestError(ResponseCode.SLAVE_NOT_AVAILABLE, "a slave cannot end transactions")
         verdict = header.commit_or_rollback
         if verdict == _UNKNOWN:
             return False
@@ -96,7 +97,8 @@ class TransactionEnds:
         try:
             self._put(record)
         except RequestError as error:
-            # As in RocketMQ the result stands, and the broker asks the producer once more.
+            # As in RocketMQ, the commit or rollback succeeds without its op record. The broker will ask the
+            # producer once more.
             _log.error(
                 "can not store the op record of the half message at %d: %s",
                 half.commit_log_offset,
@@ -104,7 +106,7 @@ class TransactionEnds:
             )
 
     def _end_prepared(self, half: MessageExt, verdict: int) -> None:
-        """Store 4.2.0's second record in the same topic, which consumers see after a commit."""
+        """Store 4.2.0's second record in the same topic; consumers receive it if it is a commit."""
         body = b"" if verdict == _ROLLBACK else None
         self._put(
             copied(

@@ -1,8 +1,8 @@
 """Put-message hook for half messages: redirects them to the half topic, which no consumer reads.
 
 Source: RocketMQ 4.9.4 ``TransactionalMessageBridge#parseHalfMessageInner`` and ``SendMessageProcessor``.
-4.2.0 has no such topic: there the bits of the sysFlag decide, and a prepared record is in the log under its
-own topic, but in no queue.
+4.2.0 has no half topic: the sysFlag bits mark a half message, and its record is in the log under its real
+topic, but in no queue.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.names import TRANS_HALF_TOPIC
 
 HALF_QUEUE: Final = 0
-# Records with these bits are not in their queue.
+# Records with these bits have no entry in the ConsumeQueue.
 _UNSEEN: Final = frozenset(
     (int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK))
 )
@@ -59,8 +59,9 @@ class HalfMessages:
         """Return the half message to store instead, or the message itself if it is not one.
 
         Raises:
-            RequestError: 16 because of ``rejectTransactionMessage``; 13 for transaction bits without the
-                property that makes a half message; 1 if the half topic cannot be created.
+            RequestError: NO_PERMISSION (16), ``rejectTransactionMessage`` is set; MESSAGE_ILLEGAL (13), the
+                message has transaction bits without TRAN_MSG=true; SYSTEM_ERROR (1), the half topic cannot be
+                created.
         """
         mark = find_property(text, TRAN_MSG)
         if not self._has_half_topic:
@@ -75,7 +76,7 @@ class HalfMessages:
                 )
             return message
         if message.reconsume_times > 0 and (find_property(text, DELAY) or "0") != "0":
-            # A client before 4.6.1 sends a committed message again for a retry.
+            # Clients before 4.6.1 keep TRAN_MSG when they send a committed message to its retry topic.
             return msgspec.structs.replace(message, sys_flag=message.sys_flag & _NO_TRANSACTION)
         if self._is_rejected:
             raise self._rejected()

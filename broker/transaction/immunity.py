@@ -5,12 +5,14 @@ from __future__ import annotations
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.properties import CHECK_IMMUNITY_TIME_IN_SECONDS
 
-# A half message of this age is older than any log.
+# Upper limit of an immunity, about 32 years: no log is that old.
 _MAX_SECONDS = 10**9
 
 
 def own_immunity_ms(half: MessageExt, default_ms: int) -> int | None:
-    """Return the message's own immunity, ms; None without one, the default if it is not a number.
+    """Return the message's own immunity, ms.
+
+    None if the message does not set it; ``default_ms`` if the value is not a number.
 
     RocketMQ 4.9.4 ``TransactionalMessageServiceImpl#getImmunityTime``.
     """
@@ -22,7 +24,9 @@ def own_immunity_ms(half: MessageExt, default_ms: int) -> int | None:
 
 
 def ended_too_late(half: MessageExt, age_ms: float, default_ms: int) -> bool:
-    """Return True if a message's own immunity is over at its end (5.3.3 ``rejectCommitOrRollback``).
+    """Return True if a commit or rollback now is after the message's own immunity.
+
+    Source: 5.3.3 ``rejectCommitOrRollback``.
 
     Args:
         age_ms: age since the born timestamp, protocol milliseconds.

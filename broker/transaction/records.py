@@ -25,7 +25,7 @@ def real_queue(half: MessageExt) -> tuple[str, int]:
     """Return the topic and queue to which a half message was sent.
 
     Raises:
-        RequestError: 1 if its properties lack them.
+        RequestError: SYSTEM_ERROR (1), the message's properties do not have them.
     """
     topic, text = half.properties.get(REAL_TOPIC), half.properties.get(REAL_QID, "")
     queue_id = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else -1
@@ -76,7 +76,7 @@ def op_record(offset: int, separator: str, now_ms: int, host: bytes) -> StoredMe
 
     Args:
         separator: text after each offset, see ``BrokerProfile``.
-        host: the broker's own.
+        host: the broker's own address, packed as in records.
     """
     return StoredMessage(
         TRANS_OP_HALF_TOPIC,

@@ -1,7 +1,7 @@
 """GET_ALL_TOPIC_LIST_FROM_NAMESERVER (206): return the names of all topics that have a route.
 
 Kept: the list includes system, retry and dead-letter topics.
-Not kept: 5.x's switch that refuses this request.
+Not kept: the 5.x option that makes the name server refuse this request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """GET_KV_CONFIG (101): return one value.
 
-Kept: 22 with RocketMQ's remark for an unknown pair.
+Kept: an unknown pair fails with QUERY_NOT_FOUND (22) and RocketMQ's remark.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """GET_KVLIST_BY_NAMESPACE (219): return all pairs of a namespace.
 
-Kept: 22 with RocketMQ's remark for a namespace that was never written.
+Kept: a namespace that was never written fails with QUERY_NOT_FOUND (22) and RocketMQ's remark.
 """
 
 from __future__ import annotations

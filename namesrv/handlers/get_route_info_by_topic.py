@@ -1,9 +1,9 @@
 """GET_ROUTEINFO_BY_TOPIC (105): return the brokers and queues of a topic.
 
-Kept: 17 with RocketMQ's remark unless the topic has queues and at least one of their brokers is registered.
-The request never creates a topic. ``orderTopicConf`` is present only with ``orderMessageEnable``. The
-requester's version decides between strict and legacy JSON; 4.2.0 always writes legacy JSON, with
-``topicSynFlag``.
+Kept: the request fails with TOPIC_NOT_EXIST (17) and RocketMQ's remark unless the topic has queues and at
+least one of their brokers is registered. The request never creates a topic. ``orderTopicConf`` is present
+only with ``orderMessageEnable``. The requester's version decides between strict and legacy JSON; 4.2.0 always
+writes legacy JSON, with ``topicSynFlag``.
 Changed: an invalid topic name fails with 1 and a remark that says why.
 """
 

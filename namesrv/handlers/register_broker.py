@@ -1,12 +1,12 @@
 """REGISTER_BROKER (103): store a broker's addresses and topics.
 
-Kept: steps 1 to 7 of ``RouteInfoManager#registerBroker``. The response tells a slave its master's address.
-Its body is the namespace ORDER_TOPIC_CONFIG, if that exists. 4.2.0 ignores the checksum. 5.x adds unknown
-topics even if the data version is known.
+Kept: steps 1 to 7 of ``RouteInfoManager#registerBroker``. The response gives a slave its master's address;
+the body is the namespace ORDER_TOPIC_CONFIG, if that exists. 4.2.0 ignores the checksum. 5.x adds unknown
+topics even if the data version has not changed.
 Refused with 1, and nothing changes: a body that does not match its checksum or does not decode; invalid names
-and addresses; more entries than the tables may hold; in 5.3.3, a first registration of exactly one topic. Not
-kept: registrations of brokers before 3.0.11, which had another body; 5.x's comparison of state versions when
-an id changes its address; 5.x's static topics.
+and addresses; more entries than the tables may hold; in 5.3.3, a first registration of exactly one topic.
+Not kept: registrations of brokers before 3.0.11, which had another body; 5.x's comparison of state versions
+when an id changes its address; 5.x's static topics.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ CODE: Final = RequestCode.REGISTER_BROKER
 # RocketMQ has no bound; a client builds one object per queue of a route.
 MAX_QUEUE_NUMS: Final = 65_536
 
-# A broker's name defaults to the host's name and is also a topic, so it may contain dots. It must not be a
-# path.
+# A name may contain dots: a broker is named after its host by default, and a topic after each broker. It must
+# not start with a dot, because it could then be a path.
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-][%|a-zA-Z0-9_.-]{0,126}", re.ASCII)
 MAX_ADDRESS_LENGTH: Final = 262
 

@@ -1,8 +1,8 @@
 """UPDATE_NAMESRV_CONFIG (318): change the configuration while the name server runs.
 
 Kept: the body has ``key=value`` lines.
-Changed: an unknown key, or one that is only read at the start, fails with 1; RocketMQ succeeds and does
-nothing. The name server does not rewrite its configuration file.
+Changed: an unknown key, or a key that is only read at the start, fails with 1; RocketMQ succeeds without
+effect. The name server does not rewrite its configuration file.
 Refused: every key except orderMessageEnable.
 """
 

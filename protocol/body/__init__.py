@@ -16,9 +16,8 @@ class RemotingBody(msgspec.Struct, rename="camel"):
     Unknown fields are ignored; absent fields and nulls take the default; a field without default is required.
 
     Attributes:
-        may_be_standard_json: whether the body has a form in strict JSON that Java clients request.
-        may_be_standard_json: whether the body has a form in strict JSON that Java clients ask for.
-        aliases: other names under which some peers send a member (wire name there → wire name here).
+        may_be_standard_json: whether Java clients may request the body in strict JSON.
+        aliases: field names that only some peers use, each with RocketMQ's name for the field.
     """
 
     may_be_standard_json: ClassVar[bool] = False

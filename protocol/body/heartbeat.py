@@ -29,7 +29,10 @@ class MessageModel(StrEnum):
 
 
 class ConsumeFromWhere(StrEnum):
-    """Where a group without stored offset begins; the last three are retired and mean the first."""
+    """Where a group without a stored offset begins.
+
+    RocketMQ has retired the last three values; they mean CONSUME_FROM_LAST_OFFSET.
+    """
 
     CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
@@ -49,7 +52,7 @@ class SubscriptionData(RemotingBody):
     """One topic of a subscription.
 
     ``code_set`` holds the Java hashes of ``tags_set``; both are empty for ``*`` and for SQL92.
-    ``sub_version`` is ms (pyrocketmq: ns) and only ever compared.
+    ``sub_version`` is the client's time in ms (pyrocketmq: ns); brokers only compare two of them.
     """
 
     topic: str = ""
@@ -71,7 +74,7 @@ class ConsumerData(RemotingBody):
     subscription_data_set: list[SubscriptionData] = field(default_factory=list)
     unit_mode: bool = False
 
-    # Spelled so by pyrocketmq.
+    # pyrocketmq's name for the field.
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({"subscriptionData": "subscriptionDataSet"})
 
 

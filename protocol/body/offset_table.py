@@ -25,7 +25,7 @@ class MessageQueueForC(RemotingBody):
 
 
 class ResetOffsetBodyForC(RemotingBody):
-    """RESET_CONSUMER_CLIENT_OFFSET (220) for C++ clients, if the administrator's frame says language CPP."""
+    """RESET_CONSUMER_CLIENT_OFFSET (220) for C++ clients: sent if the administrator's language is CPP."""
 
     offset_table: list[MessageQueueForC] = field(default_factory=list)
 
@@ -38,7 +38,8 @@ class ResetOffsetBodyForC(RemotingBody):
 class GetConsumerStatusBody(RemotingBody):
     """The offsets of consumers.
 
-    A client fills ``message_queue_table``; the broker gathers those in ``consumer_table`` by client id.
+    A client fills ``message_queue_table``; the broker collects the clients' tables in ``consumer_table``, by
+    client id.
     """
 
     message_queue_table: dict[MessageQueue, Int64] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from rewindmq.protocol.integers import Int32
 
 
 class OldQueueData(RemotingBody):
-    """Queues of a topic at one broker; ``QueueData`` reads it too."""
+    """Queues of a topic at one broker; ``QueueData`` decodes this form, too."""
 
     broker_name: str
     read_queue_nums: Int32 = 0
@@ -22,7 +22,7 @@ class OldQueueData(RemotingBody):
 
     @classmethod
     def of(cls, queues: QueueData) -> Self:
-        """The same queues."""
+        """Convert a ``QueueData``."""
         return cls(
             queues.broker_name,
             queues.read_queue_nums,
@@ -42,7 +42,7 @@ class OldTopicRouteData(RemotingBody):
 
     @classmethod
     def of(cls, route: TopicRouteData) -> Self:
-        """The same route."""
+        """Convert a ``TopicRouteData``."""
         return cls(
             [OldQueueData.of(queues) for queues in route.queue_datas],
             route.broker_datas,

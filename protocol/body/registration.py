@@ -56,7 +56,7 @@ class TopicConfigSerializeWrapper(RemotingBody):
 
 
 class RegisterBrokerBody(RemotingBody):
-    """What a broker registers, REGISTER_BROKER (103); from version 37 on, before that a bare wrapper."""
+    """What a broker registers, REGISTER_BROKER (103). Brokers before 3.0.11 send only the wrapper."""
 
     topic_config_serialize_wrapper: TopicConfigSerializeWrapper = field(
         default_factory=TopicConfigSerializeWrapper

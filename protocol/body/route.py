@@ -21,7 +21,7 @@ class QueueData(RemotingBody):
     perm: Int32 = 0
     topic_sys_flag: Int32 = 0
 
-    # Spelled so before 4.9.0.
+    # The name of the field before 4.9.0.
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({"topicSynFlag": "topicSysFlag"})
 
 

@@ -40,7 +40,7 @@ class TopicOffset(RemotingBody):
 
 
 class TopicStatsTable(RemotingBody):
-    """Bounds of a topic's queues, GET_TOPIC_STATS_INFO (202). Tools take an empty table for an error."""
+    """Bounds of a topic's queues, GET_TOPIC_STATS_INFO (202). Tools report an empty table as an error."""
 
     offset_table: dict[MessageQueue, TopicOffset] = field(default_factory=dict)
 
@@ -54,7 +54,7 @@ class ConsumeStatsList(RemotingBody):
 
 
 class QueueTimeSpan(RemotingBody):
-    """Store times in one queue: first, last, consumed up to; ms. The texts are the same in local time."""
+    """Store times in ms of a queue's first, last and last consumed message; the texts are local time."""
 
     message_queue: MessageQueue
     min_time_stamp: Int64 = 0

@@ -24,7 +24,8 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 BodyT = TypeVar("BodyT", bound=RemotingBody)
 
-# msgspec grows a container as elements arrive; msgpack's own reader allocates as many as the bytes claim.
+# msgspec grows a container as it reads elements; msgpack's own reader allocates the size that the bytes
+# claim.
 _UNPACK: Final = msgspec.msgpack.Decoder().decode
 _SCALARS: Final = (str, int, float, bytes)
 

@@ -23,7 +23,7 @@ Repair = Callable[[Any], Any]
 
 @cache
 def repair_for(body_type: type[RemotingBody]) -> Repair:
-    """Return the repair function of a body type. It leaves unknown shapes for msgspec to refuse."""
+    """Return the repair function of a body type. It does not change unknown shapes; msgspec refuses them."""
     repair = _repair_of(inspect.type_info(body_type))
     assert repair is not None, "bodies always have one"
     return repair

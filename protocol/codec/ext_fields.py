@@ -44,8 +44,8 @@ def _texts(fields: Any) -> dict[str, str]:
 def _compile(header_type: type[CommandHeader]) -> _Fields:
     """Generate a function that returns the fields of one header type.
 
-    Every response needs the fields. A loop that checks each value's type takes three times as long: more than
-    all the rest of the header (docs/benchmarks.md).
+    Every response calls the function. A loop that checks each value's type takes three times as long, and
+    longer than the rest of the header (docs/benchmarks.md).
     """
     names: dict[str, Any] = {"ext_text": ext_text, "to_builtins": msgspec.to_builtins}
     lines = ["def fields(header):", "    found = {}"]

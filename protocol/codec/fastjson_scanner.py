@@ -9,8 +9,8 @@ from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.limits import MAX_BODY_DEPTH
 from rewindmq.protocol.message_queue import MessageQueue
 
-# Control characters that fastjson skips. Comments have a separate pattern: one that repeats a choice of
-# both stores each character, at a hundred bytes.
+# Control characters that fastjson skips. Comments have a separate pattern, because a repeated alternation of
+# both would take about a hundred bytes of memory for each character that it matches.
 _BLANKS: Final = re.compile(r"[ \t\r\n\f\b\0\ufeff]*")
 _COMMENT: Final = re.compile(r"/\*(?s:.)*?\*/|//[^\n]*")
 _NUMBER: Final = re.compile(r"-?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,3})?(?![\w.])")
@@ -33,7 +33,7 @@ def scan(text: str) -> Any:
     scanner = _Scanner(text)
     value = scanner.value(0)
     if scanner.peek():
-        raise scanner.error("something follows the value")
+        raise scanner.error("unexpected text after the value")
     return value
 
 

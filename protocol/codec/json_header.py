@@ -57,13 +57,13 @@ class _TolerantHeader(msgspec.Struct, rename="camel", gc=False):
 
 _DECODE_PLAIN: Final = msgspec.json.Decoder(_PlainHeader).decode
 _DECODER: Final = msgspec.json.Decoder(_Header)
-# Used for every frame: the enum's own look-up costs more than the whole header.
+# Used for every frame: ``LanguageCode(...)`` takes longer than the rest of the header.
 _LANGUAGES: Final = MappingProxyType({language.name: language for language in LanguageCode})
 _LANGUAGE_NAMES: Final = MappingProxyType({int(language): language.name for language in LanguageCode})
 _OTHER: Final = LanguageCode.OTHER
 _JSON: Final = SerializeType.JSON
 _OPENING: Final = ord("{")
-# Every field takes at least the bytes of `"":0,`.
+# Text of at most this length has at most MAX_EXT_FIELDS fields: each takes at least the bytes of `"":0,`.
 _SURELY_FEW_BYTES: Final = 5 * MAX_EXT_FIELDS
 _ENCODE: Final = msgspec.json.Encoder().encode
 
@@ -104,7 +104,8 @@ def decode_header(data: bytes) -> RemotingCommand:
     except DECODE_FAILURES:
         return _decode_other(data)
     raw_ext = bytes(plain.ext_fields)
-    # Check that this is a map of few plain values; inline because every request needs it.
+    # Check that the ext fields are a map without nested values and not too large; inline because every
+    # request needs it.
     if raw_ext and not (
         raw_ext[0] == _OPENING
         and raw_ext.find(b"{", 1) < 0

@@ -41,7 +41,7 @@ def encode_header(command: RemotingCommand) -> bytes:
     """
     ext: object = command.header
     if ext is None:
-        # Ext fields that were received encoded and are forwarded stay unchanged.
+        # A forwarded command: its received ext fields are sent as they are, without decoding.
         raw = command.raw_ext if command.serialize_type is SerializeType.MSGPACK else None
         ext = command.ext or None if raw is None else msgspec.Raw(raw)
     elif command.ext_fields or command.raw_ext:

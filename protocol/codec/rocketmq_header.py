@@ -95,7 +95,7 @@ def _decode_entries(data: bytes, position: int) -> dict[str, ExtValue]:
         entries += 1
         if entries > MAX_EXT_FIELDS:
             raise FrameError(f"ROCKETMQ header: more than {MAX_EXT_FIELDS} ext fields")
-        # Java reads a length of 0 back as null, and null as absent.
+        # Java reads a text of length 0 as null, and treats a null field as absent.
         if key_length and value_length:
             key = data[position + _KEY_LENGTH.size : value_length_at].decode()
             fields[key] = data[value_at:value_end].decode()

@@ -90,7 +90,7 @@ class QueryConsumeTimeSpanRequestHeader(CommandHeader):
 
 
 class QueryCorrectionOffsetHeader(CommandHeader):
-    """Offsets of one group as far as others lag behind, QUERY_CORRECTION_OFFSET (308)."""
+    """The smallest offset of any group in each queue of a topic, QUERY_CORRECTION_OFFSET (308)."""
 
     topic: str
     compare_group: str

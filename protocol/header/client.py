@@ -8,7 +8,7 @@ from msgspec import field
 
 from rewindmq.protocol.command import CommandHeader
 
-# Ext field of HEART_BEAT (34), RewindMQ's own: the time scale of a client, and in the response the broker's.
+# RewindMQ's own ext field of HEART_BEAT (34): the client's time scale; in the response, the broker's.
 TIME_SCALE: Final = "timeScale"
 
 

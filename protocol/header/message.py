@@ -20,7 +20,7 @@ class QueryMessageRequestHeader(CommandHeader):
 
 
 class QueryMessageResponseHeader(CommandHeader):
-    """Response to QUERY_MESSAGE (12): how far the index has come."""
+    """Response to QUERY_MESSAGE (12): the newest message in the index."""
 
     index_last_update_timestamp: Int64
     index_last_update_phyoffset: Int64
@@ -59,7 +59,10 @@ class EndTransactionRequestHeader(CommandHeader):
 
 
 class CheckTransactionStateRequestHeader(CommandHeader):
-    """Ask the producer for the verdict, CHECK_TRANSACTION_STATE (39); the newest half record's offsets."""
+    """Ask the producer for the verdict, CHECK_TRANSACTION_STATE (39).
+
+    The offsets are those of the newest half record.
+    """
 
     tran_state_table_offset: Int64
     commit_log_offset: Int64

@@ -22,7 +22,7 @@ class GetKVConfigRequestHeader(CommandHeader):
 
 
 class GetKVConfigResponseHeader(CommandHeader):
-    """Response to GET_KV_CONFIG (101); an unknown entry is code 22 instead."""
+    """Response to GET_KV_CONFIG (101); for an unknown entry it is QUERY_NOT_FOUND (22) instead."""
 
     value: str | None = None
 

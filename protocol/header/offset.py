@@ -16,7 +16,7 @@ class QueryConsumerOffsetRequestHeader(CommandHeader):
 
 
 class QueryConsumerOffsetResponseHeader(CommandHeader):
-    """Answer to 14; a queue without a stored offset is code 22 instead.
+    """Response to QUERY_CONSUMER_OFFSET (14); without a stored offset it is QUERY_NOT_FOUND (22) instead.
 
     ``epoch`` is RewindMQ's: the number of fenced resets of the queue; absent means 0.
     """

@@ -27,12 +27,15 @@ class PullMessageRequestHeader(CommandHeader):
     request_source: Int32 | None = None
     # RocketMQ 5's own spelling.
     proxy_froward_client_id: str | None = None
-    # RewindMQ's own: the epoch of this chain of pulls; absent from clients without epochs.
+    # RewindMQ's own: the epoch under which the client pulls; absent from clients that are not epoch-aware.
     epoch: Int64 | None = None
 
 
 class PullMessageResponseHeader(CommandHeader):
-    """Codes 0, 19, 20 and 21 carry all four required fields, because Java dereferences them."""
+    """The header of the response codes SUCCESS (0) and 19 to 21.
+
+    All four required fields are always present, because Java reads them without a null check.
+    """
 
     suggest_which_broker_id: Int64
     next_begin_offset: Int64

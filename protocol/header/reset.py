@@ -11,9 +11,9 @@ from rewindmq.protocol.reset_mode import ResetMode
 
 
 class ResetOffsetRequestHeader(CommandHeader):
-    """Rewind a group in a topic, 222 to a broker and 220 to its consumers.
+    """Reset a group's offsets in a topic: 222 is sent to a broker, 220 by the broker to the consumers.
 
-    ``timestamp`` is ms, -1 meaning the end of every queue. ``is_force`` False moves offsets back only.
+    ``timestamp`` is ms; -1 means the end of every queue. Without ``is_force``, offsets only move back.
     ``queue_id`` -1 means all queues; only 5.x tools send it and ``offset``. ``reset_mode`` is RewindMQ's own:
     the mode of this reset instead of the broker's. RocketMQ ignores it, and responds without
     ``InvokeBrokerToResetOffsetResponseHeader``.
@@ -49,7 +49,7 @@ class NotifyQueueResetRequestHeader(CommandHeader):
 
 
 class GetConsumerStatusRequestHeader(CommandHeader):
-    """The offsets in consumers' memory: INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223), passed on to consumers.
+    """The offsets in consumers' memory: INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223), and 221 to consumers.
 
     No ``client_addr`` means all consumers.
     """

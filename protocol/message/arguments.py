@@ -1,6 +1,7 @@
-"""Converts the arguments of ``Message`` that are not of the usual types: the slow part of its constructor.
+"""Converts those arguments of ``Message`` that are not of the usual types: the slow part of its constructor.
 
-It refuses other types: a property would be stored as Python prints it, and a send of such a body would fail.
+An argument of any other type is refused here: otherwise a property would be stored as its ``str()``, and the
+send of a body would fail later.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The body of a batch send, 320: messages back to back without topic (docs/spec/protocol.md 6.6)."""
+"""The body of SEND_BATCH_MESSAGE (320): messages in sequence, without topic (docs/spec/protocol.md 6.6)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _PROPERTIES_LENGTH: Final = struct.Struct(">h")
 _OVERHEAD: Final = _HEAD.size + _PROPERTIES_LENGTH.size
 
 
-# One message of a batch as it travels: body, properties text, flag. A bare tuple, as brokers make one for
-# every message they take in.
+# One message of a batch: body, properties text, flag. A plain tuple, because a broker creates one for every
+# message.
 BatchMessage = tuple[bytes, bytes, int]
 
 
 def encode_batch(messages: Sequence[Message]) -> bytes:
-    """The batch body of ``messages``; their topics are ignored.
+    """Return the batch body of ``messages``; their topics are ignored.
 
     Raises:
-        RequestError: code 13, a property text that is malformed or longer than 32 767 bytes.
+        RequestError: MESSAGE_ILLEGAL (13), a property text is malformed or longer than 32 767 bytes.
     """
     parts: list[bytes] = []
     for message in messages:
@@ -50,10 +50,10 @@ def encode_batch(messages: Sequence[Message]) -> bytes:
 
 
 def decode_batch(body: bytes) -> list[BatchMessage]:
-    """The messages of a batch body.
+    """Return the messages of a batch body.
 
     Raises:
-        RequestError: code 13, no message at all, or lengths that do not add up to exactly ``body``.
+        RequestError: MESSAGE_ILLEGAL (13), no message, or the lengths do not add up to exactly ``body``.
     """
     messages: list[BatchMessage] = []
     unpack_head = _HEAD_READ.unpack_from

@@ -30,14 +30,14 @@ class Message:
         body: at most 4 MiB.
         tags: one tag, or None.
         keys: index keys, separated by spaces or one by one, or None.
-        flag: an int32 the application may use as it likes.
+        flag: an int32 for the application's own use.
         properties: user properties; names and values must not contain the characters 1 and 2.
-        delay_level: 1 to 18, or 0 for at once.
+        delay_level: 1 to 18; 0 means no delay.
         wait_store_msg_ok: False sends without waiting for flush and replication.
 
     Raises:
-        ClientError: an argument is of another type; says which one and what to pass. Sizes and characters
-            are looked at by the send.
+        ClientError: an argument has another type; the text names it and the type to pass. The send checks
+            sizes and characters.
     """
 
     __slots__ = ("body", "flag", "properties", "topic")
@@ -71,7 +71,7 @@ class Message:
             check_numbers(flag, delay_level)
             if delay_level:
                 self.properties[names.DELAY] = str(delay_level)
-        # Java always states it; the broker strips it before storing.
+        # Java clients always send WAIT; the broker removes it before it stores the message.
         self.properties[names.WAIT] = "true" if wait_store_msg_ok else "false"
 
     @property
@@ -217,7 +217,7 @@ class MessageExt:
 
     @property
     def tags(self) -> str | None:
-        """Its tag, found without parsing the other properties, because every message needs it."""
+        """The tag, found without parsing the other properties, because it is read for every message."""
         if self._properties is None:
             return find_property(self._properties_text.decode("utf-8", "replace"), names.TAGS)
         return self._properties.get(names.TAGS)

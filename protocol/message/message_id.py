@@ -1,4 +1,4 @@
-"""Message ids: the offset id every broker gives, and the unique id a producer gives.
+"""Message ids: the offset id, which the broker assigns, and the unique id, which the producer assigns.
 
 Specification: docs/spec/protocol.md 6.7.
 """
@@ -12,7 +12,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 
 _OFFSET: Final = struct.Struct(">q")
-# A larger number here means a producer's unique id, which has the same form.
+# A larger port means that the text is a producer's unique id, which has the same form.
 _MAX_PORT: Final = 0xFFFF
 
 
@@ -22,10 +22,10 @@ def offset_message_id(store_host: bytes, commit_log_offset: int) -> str:
 
 
 def parse_offset_message_id(text: str) -> tuple[bytes, int]:
-    """The store host's bytes and the log position in an offset id of 32 or 56 hex characters.
+    """Return the store host's bytes and the log position of an offset id of 32 or 56 hex characters.
 
     Raises:
-        RequestError: code 1, the text is no offset id.
+        RequestError: SYSTEM_ERROR (1), the text is not an offset id.
     """
     try:
         packed = bytes.fromhex(text)

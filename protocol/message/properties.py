@@ -53,7 +53,7 @@ def format_properties(properties: Mapping[str, str]) -> str:
     """Write the text, without a trailing separator, as RocketMQ 4.9.4 does.
 
     Raises:
-        RequestError: code 13, a name or value holds one of the two separators.
+        RequestError: MESSAGE_ILLEGAL (13), a name or value contains one of the two separators.
     """
     pairs = [f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in properties.items()]
     text = PROPERTY_SEPARATOR.join(pairs)
@@ -90,7 +90,7 @@ def find_property(text: str, name: str) -> str | None:
         value = text[value_at:] if value_end < 0 else text[value_at:value_end]
         if value:
             return value
-        # An empty value is no value: an earlier pair counts.
+        # A pair with an empty value is ignored: an earlier pair of the same name applies.
         end = start + 1
     if not text.startswith(needle[1:]):
         return None

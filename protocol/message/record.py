@@ -21,13 +21,13 @@ MAGIC_V1: Final = 0xDAA320A7
 MAGIC_V2: Final = 0xDAA320AB
 MAGIC_BLANK: Final = 0xCBD43194
 
-# Both hosts IPv4: everything before the body, the body's length included.
+# Everything before the body, including the body's length, if both hosts are IPv4.
 FIXED_V4: Final = struct.Struct(">iIiiiqqiq8sq8siqi")
 BODY_OFFSET_V4: Final = 88
 # Fixed part plus the lengths of topic (V1) and properties.
 OVERHEAD_V4: Final = 91
 
-# Positions of fields patched or peeked at in place, counted from the record's first byte.
+# Positions of the fields that are read or changed in place, from the record's first byte.
 QUEUE_OFFSET_AT: Final = 20
 PHYSICAL_OFFSET_AT: Final = 28
 SYS_FLAG_AT: Final = 36
@@ -72,10 +72,10 @@ def encode_record(
     reconsume_times: int = 0,
     prepared_transaction_offset: int = 0,
 ) -> bytes:
-    """One V1 record.
+    """Return one V1 record.
 
     Args:
-        born_host, store_host: 8 bytes (IPv4) or 20 (IPv6) each; the sysFlag bits that say so are set here.
+        born_host, store_host: 8 bytes (IPv4) or 20 (IPv6) each; this function sets the matching sysFlag bits.
         properties: the properties text in UTF-8, at most 32 767 bytes.
         topic: at most 127 bytes in UTF-8.
 
@@ -125,14 +125,13 @@ def _decode_topic(name: bytes) -> str:
 
 
 def decode_record(data: bytes | memoryview, position: int = 0, broker_name: str = "") -> MessageExt:
-    """The record that starts at ``position``.
+    """Return the record that starts at ``position``; ``crc_ok`` checks its CRC.
 
     Raises:
-        RecordError: cut short, unknown magic, or lengths that do not add up. The CRC is not checked here,
-            see ``crc_ok``.
+        RecordError: the record is cut short, its magic is unknown, or its lengths do not add up.
     """
     if isinstance(data, memoryview):
-        # Of a whole log segment only this record is copied.
+        # Copy only this record, not the whole log segment.
         total = int.from_bytes(data[position : position + 4], "big", signed=True)
         data, position = bytes(data[position : position + total]), 0
     return _decode(data, position, broker_name)
@@ -172,7 +171,7 @@ def _decode(data: bytes, position: int, broker_name: str) -> MessageExt:
 
 
 def _unpack_rare(data: bytes, position: int) -> tuple[RecordFields, int, int, int]:
-    """Fields and places of body and topic in a record with an IPv6 host, a 5.x magic, or no magic at all."""
+    """Unpack a record with an IPv6 host or 5.x's magic: return its fields and where body and topic are."""
     head = _HEAD.unpack_from(data, position)
     magic, sys_flag = head[1], head[7]
     if magic not in (MAGIC_V1, MAGIC_V2):
@@ -204,17 +203,17 @@ def _unpack_rare(data: bytes, position: int) -> tuple[RecordFields, int, int, in
 
 
 def decode_records(data: bytes, broker_name: str = "") -> list[MessageExt]:
-    """The messages of a record stream, as far as they can be read; see ``decode_stream``."""
+    """Return the messages of a record stream up to the first damaged record; see ``decode_stream``."""
     return decode_stream(data, broker_name)[0]
 
 
 def decode_stream(data: bytes, broker_name: str = "") -> tuple[list[MessageExt], RecordError | None]:
-    """A record stream: records back to back (pull replies, docs/spec/protocol.md 6.1).
+    """Decode a record stream: records in sequence, as in pull responses (docs/spec/protocol.md 6.1).
 
     Decoding stops at the first record that does not parse and drops the rest, as Java's client does.
 
     Returns:
-        The messages, and why the rest was dropped; None when there was no rest.
+        The messages, and the error at which decoding stopped; None if it reached the end.
     """
     messages: list[MessageExt] = []
     position = 0
@@ -230,5 +229,5 @@ def decode_stream(data: bytes, broker_name: str = "") -> tuple[list[MessageExt],
 
 
 def crc_ok(message: MessageExt) -> bool:
-    """Whether the stored body still has the CRC its record states."""
+    """Return True if the stored body matches the CRC in its record."""
     return body_crc(message.stored_body) == message.body_crc

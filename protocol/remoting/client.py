@@ -29,16 +29,17 @@ class RemotingClient(Endpoint):
 
     Serialization type: no peer advertises msgpack (docs/spec/protocol.md 2.4), so the client tries it on the
     first connection to an address. If the peer closes that connection without sending a byte, the client
-    assumes JSON and sends the waiting requests again in JSON. A lost oneway request would go unnoticed.
-    Before the client sends one to a peer that has not sent anything yet, it sends a ``greeting`` and waits
-    for the response. The client drops the assumption of JSON if the peer sends no byte in JSON either, or if
-    connecting fails; a RewindMQ server that has just stopped therefore does not stay a JSON peer.
+    assumes JSON and sends the waiting requests again in JSON. The loss of a oneway request would go
+    unnoticed. Before the client sends a oneway request to a peer that has not sent anything yet, it therefore
+    sends a ``greeting`` and waits for the response. The client drops the assumption of JSON if the peer does
+    not respond in JSON either, or if connecting fails: a RewindMQ server that was only stopping when the
+    client tried msgpack does not count as a JSON peer for ever.
 
     Args:
         handlers: request code to handler, for requests the servers send.
         serialize_type: use this type for every address; None negotiates as described.
-        greeting: creates a request that every peer answers and that changes nothing; without it, a oneway
-            request that is the first to a peer without msgpack is lost.
+        greeting: creates a request that every peer answers and that changes nothing. Without a greeting, the
+            first request to a peer that does not know msgpack is lost if it is oneway.
         connect_timeout: seconds, not scaled.
         idle_seconds: protocol seconds of silence after which a connection is closed (120, as
             ``NettyClientConfig``).
@@ -226,7 +227,8 @@ class RemotingClient(Endpoint):
         except (OSError, ValueError) as error:
             self._json_addresses.discard(address)
             raise ConnectError(f"connect to {address} failed: {_why(error)}") from None
-        # A connection lost by now must not enter the tables: its end has been reported already.
+        # If the connection is already lost, do not register it: ``connection_closed`` has run and would not
+        # remove it again.
         if not connection.is_closed:
             self._dialled[connection] = address
             self._by_address[address] = connection
@@ -235,7 +237,7 @@ class RemotingClient(Endpoint):
     def _forget_attempt(self, address: str, attempt: asyncio.Task[Connection]) -> None:
         del self._connecting[address]
         if not attempt.cancelled():
-            # Retrieved here, because all callers that waited may have been cancelled.
+            # Mark the error as retrieved: all callers that waited for it may have been cancelled.
             attempt.exception()
 
     def _forget_greeting(self, address: str, greeting: asyncio.Future[RemotingCommand]) -> None:

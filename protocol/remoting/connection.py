@@ -54,9 +54,9 @@ class Connection(FrameStream):
     ``invoke``. The frames that result from one read, or from one turn of the loop, leave in one write, up
     to the limits of ``FrameStream``.
 
-    On the accepting side, the connection queues requests and stops reading while over ``HIGH_WATER_BYTES``
-    are unsent. The dialling side continues to read; otherwise two ends that wait for each other to read would
-    wait forever.
+    On the accepting side, the connection queues requests and stops reading while more than
+    ``HIGH_WATER_BYTES`` are unsent. The connecting side always reads; if both ends stopped reading, each
+    would wait for the other for ever.
 
     Attributes:
         peer_serialize_type: the serialization type of requests to this peer; a response uses its request's.

@@ -67,7 +67,7 @@ class PendingRequests:
         """Complete the request of ``response``; drop a response without a pending request."""
         entry = self._table.pop(response.opaque, None)
         if entry is None:
-            logger.debug("dropped an answer from %s that nobody waits for: %r", self._peer, response)
+            logger.debug("dropped a response from %s without a pending request: %r", self._peer, response)
             return
         future = entry[0]
         if not future.done():

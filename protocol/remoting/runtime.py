@@ -113,9 +113,9 @@ class Runtime:
     random: random.Random = field(default_factory=random.Random)
     # Called at trace points; None costs one check per point.
     probe: Probe | None = None
-    # Awaited where RocketMQ's thread may stop between two steps; None costs one check per place.
+    # Awaited where another thread of RocketMQ may run between two steps; None costs one check per place.
     failpoint: Failpoint | None = None
-    # Gives each number once per process; names short-lived objects.
+    # A counter that gives each number once in the process; the numbers identify short-lived objects.
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 

@@ -1,4 +1,4 @@
-"""Assigns runtimes to clients, and ends a runtime's idle threads after its last client.
+"""Assigns runtimes to clients, and ends a runtime's idle threads when its last client stops.
 
 Clients without a given runtime share one per time scale. A client with a seed has its own runtime.
 """

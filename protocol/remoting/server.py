@@ -54,7 +54,8 @@ class RemotingServer(Endpoint):
         try:
             self._listener = await self.runtime.network.listen(self._accept, host, port)
         except OSError as error:
-            # Event loops word this differently, some without the address; resolvers' codes are negative.
+            # Each event loop words this error differently, some without the address. A name that does not
+            # resolve gives a negative number, which ``os.strerror`` does not know.
             number = error.errno or 0
             reason = os.strerror(number) if number > 0 else error.strerror or str(error)
             raise OSError(error.errno, f"cannot listen on {host}:{port}: {reason}") from None
@@ -72,5 +73,5 @@ class RemotingServer(Endpoint):
         await self._close_connections(grace_seconds)
 
     def _accept(self) -> Connection:
-        # Every peer reads JSON; its heartbeat may announce a better type.
+        # Every peer reads JSON. Its heartbeat's type replaces this default for later requests to the peer.
         return Connection(self, SerializeType.JSON, accepted=True)

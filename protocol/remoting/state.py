@@ -10,8 +10,8 @@ from typing import Final
 class ConnectionState(Enum):
     CONNECTING = "connecting"  # no transport yet
     OPEN = "open"
-    DRAINING = "draining"  # answers still leave, new requests are not taken
-    CLOSING = "closing"  # what was written still leaves, nothing more is accepted
+    DRAINING = "draining"  # responses are still sent, new requests are ignored
+    CLOSING = "closing"  # written bytes are still sent, nothing more is accepted
     CLOSED = "closed"
 
 
@@ -29,7 +29,7 @@ TRANSITIONS: Final = MappingProxyType(
 
 
 class CloseReason(StrEnum):
-    """Why a connection ended; RocketMQ's channel events CLOSE, EXCEPTION and IDLE, told apart further."""
+    """Why a connection ended; finer than RocketMQ's channel events CLOSE, EXCEPTION and IDLE."""
 
     PEER = "closed by the peer"
     ERROR = "broken"

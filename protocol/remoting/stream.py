@@ -14,9 +14,9 @@ from rewindmq.protocol.remoting.state import TRANSITIONS, CloseReason, Connectio
 
 logger = logging.getLogger(__name__)
 
-# Above this many unsent bytes, the peer's requests and ``drain`` wait. It is also the size of one write: the
-# event loop writes more than this mark at once, so that the peer works in parallel. With 1 MiB the two ends
-# took turns (75 % more sends per second at 256 in flight with 32 KiB, see docs/benchmarks.md).
+# Above this many unsent bytes, the peer's requests and ``drain`` wait. It is also the size at which collected
+# frames are written: the event loop sends a larger write at once, and the peer works in parallel. With 1 MiB
+# the two ends took turns; 32 KiB gave 75 % more sends per second at 256 in flight (docs/benchmarks.md).
 HIGH_WATER_BYTES: Final = 1 << 15
 LOW_WATER_BYTES: Final = 1 << 14
 # The responses to one read leave in one write up to this size.
@@ -148,7 +148,7 @@ class FrameStream(asyncio.Protocol):
         """Wait until the peer has read enough to write more.
 
         Raises:
-            TooManyRequestsError: the peer did not within ``timeout`` seconds.
+            TooManyRequestsError: the peer did not read enough within ``timeout`` seconds.
             ConnectionLostError: the connection is closed or closes meanwhile.
         """
         text = f"{self.remote_address} did not read for {timeout:g} s"

@@ -31,7 +31,7 @@ class UniqueIdGenerator:
         self._counter = 0
         self._month_start = 0
         self._month_end = 0
-        # All of an id except the counter, cached for one millisecond.
+        # The id without its counter, cached for one millisecond.
         self._stem = ""
         self._stem_ms = -1
 

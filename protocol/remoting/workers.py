@@ -85,7 +85,7 @@ class _Crew:
     def dismiss(self) -> None:
         """End every thread after the queued jobs, and wait for the idle threads."""
         with self._guard:
-            # No thread is alive in a forked child.
+            # After a fork, the child has none of the parent's threads.
             alive = sum(thread.is_alive() for thread in self._threads)
             # A running or queued job occupies one thread at most.
             idle = alive - self._busy
@@ -111,7 +111,7 @@ def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, B
     try:
         return function(*args), None
     except StopIteration as error:
-        # A future accepts any exception except this one.
+        # A future refuses StopIteration as its exception.
         return None, RuntimeError(f"raised StopIteration: {error.value!r}")
     except BaseException as error:
         return None, error

@@ -1,8 +1,8 @@
 """Requests that the broker forwards to a client (docs/spec/protocol.md 3.2, 3.5).
 
 Source: RocketMQ 4.9.4 ``AdminBrokerProcessor#callConsumer``, ``Broker2Client``. The request travels on the
-connection that the client opened, in the serialization type of the client's heartbeat. The response goes back
-to the sender in the serialization type of the sender's request.
+connection that the client opened, in the serialization type of the client's heartbeat. The sender gets the
+response in the serialization type of its own request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def find_client(context: BrokerContext, group: str, client_id: str | None) -> Cl
     """Return the consumer to which GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY go.
 
     Raises:
-        RequestError: 1 if the consumer is not connected, or older than 3.1.8.
+        RequestError: SYSTEM_ERROR (1), the consumer is not connected, or older than 3.1.8.
     """
     channel = None if client_id is None else context.consumers.find_consumer(group, client_id)
     if channel is None:
@@ -58,8 +58,8 @@ async def forward(
         body_type: the type of a successful response's body.
 
     Raises:
-        RequestError: 207 if the client does not respond within 10 s; 1 if the connection closes, or the
-            response does not decode.
+        RequestError: CONSUME_MSG_TIMEOUT (207), the client does not respond within 10 s; SYSTEM_ERROR (1),
+            the connection closes, or the response does not decode.
     """
     command = RemotingCommand(
         request.code, body=request.body if body is None else body, ext_fields={**request.ext, **fields}
@@ -84,9 +84,9 @@ def _translated(
 ) -> bytes | RemotingBody:
     """Return the response's body in the form that the sender of ``request`` reads.
 
-    If both use the same kind of body, the bytes stay as they are. Some clients write tables in a form that
-    only their own tools read (pyrocketmq's ``mqTable``), and fields that RewindMQ does not know must not get
-    lost.
+    If request and response use the same kind of body, the bytes stay unchanged. A translation would lose
+    fields that RewindMQ does not know, and tables in a form that only the client's own tools read
+    (pyrocketmq's ``mqTable``).
     """
     if _speaks_msgpack(answer) or _speaks_msgpack(request):
         return decode_body(answer, body_type)

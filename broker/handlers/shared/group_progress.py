@@ -11,18 +11,18 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.message_queue import MessageQueue
 
-# Queues between two moments at which other requests pass: some 2 ms.
+# Queues read in one turn of the event loop: about 2 ms.
 _SLICE: Final = 1_000
 
 
 def is_consumed(context: BrokerContext, group: str, topic: str) -> bool:
-    """Return True if the group is offline, or subscribes to the topic: then its offsets are current."""
+    """Return False if the group is online and subscribes only to other topics: its offsets are outdated."""
     online = context.consumers.find(group)
     return online is None or not online.subscriptions or topic in online.subscriptions
 
 
 class ProgressScan:
-    """Reads the progress of groups for one answer, and lets other requests pass meanwhile."""
+    """Reads the progress of groups for one response, in steps between which the broker serves others."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
@@ -31,10 +31,10 @@ class ProgressScan:
     async def add(self, group: str, topic: str, queue_nums: int, stats: ConsumeStats) -> None:
         """Add the group's progress in a topic's queues to ``stats``; a missing offset counts as 0.
 
-        The broker does not count pulls, so the number of messages in flight is 0.
+        The broker does not record pull offsets, so it reports 0 messages in flight.
 
         Raises:
-            RequestError: 1, the answer would have more than ``MAX_PROGRESS_QUEUES``.
+            RequestError: SYSTEM_ERROR (1), the response would list more than ``MAX_PROGRESS_QUEUES`` queues.
         """
         context = self._context
         self._queues += queue_nums

@@ -8,10 +8,10 @@ from rewindmq.protocol.errors import RequestError
 
 
 def check_master(config: BrokerConfig) -> None:
-    """Refuse to change topics or groups at a slave, which copies its master's.
+    """Refuse to change topics or groups at a slave, which copies these tables from its master.
 
     Raises:
-        RequestError: 1, with the remark of 4.9.4.
+        RequestError: SYSTEM_ERROR (1), with the remark of 4.9.4.
     """
     if config.is_slave:
         raise RequestError(

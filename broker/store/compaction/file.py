@@ -124,14 +124,14 @@ class CompactionFile:
     # Writing
 
     def has_room(self, record_bytes: int) -> bool:
-        """Whether a record fits, with the end marks behind it."""
+        """Return True if there is room for a record and the end marks after it."""
         return (
             self.count * ENTRY_BYTES + ENTRY_BYTES < self.entries.size
             and self.end + record_bytes + BLANK_BYTES <= self.log.size
         )
 
     def append(self, record: bytes, tags_code: int, store_timestamp: int, queue_offset: int) -> None:
-        """Copy a record, with its new position in it. Raise OSError if the disk is full."""
+        """Append a copy of a record, with its position in this log. Raise OSError if the disk is full."""
         start, size = self.end, len(record)
         self._claim(self.log, start + size + BLANK_BYTES)
         self._claim(self.entries, (self.count + 2) * ENTRY_BYTES)
@@ -157,7 +157,7 @@ class CompactionFile:
         self.log.mtime_ms = self.entries.mtime_ms = store_timestamp
 
     def seal(self) -> None:
-        """Write the end marks of both files; the next file exists."""
+        """Write the end marks of both files; called when the next file exists."""
         end = self.end
         left = self.log.size - end
         self._claim(self.log, end + BLANK_BYTES)

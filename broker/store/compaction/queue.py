@@ -130,7 +130,7 @@ class CompactionQueue:
         if queue_offset < self.max_offset:
             return
         if len(record) + BLANK_BYTES > self._log_bytes:
-            _log.error("message %d of %s does not fit into a file", queue_offset, self._log_folder)
+            _log.error("message %d of %s does not fit into a file, skipped", queue_offset, self._log_folder)
             return
         if not self._files or not self._files[-1].has_room(len(record)):
             self._roll()
@@ -238,7 +238,7 @@ class CompactionQueue:
 
 
 class _WholeQueue(NamedTuple):
-    """A whole timeline as one file of a consume queue."""
+    """A ``CompactionTimeline`` in the form of one consume-queue file, for ``offset_search``."""
 
     base: int
     size: int
@@ -250,7 +250,7 @@ class _Files(NamedTuple):
 
 
 class CompactionTimeline:
-    """The messages of a queue numbered without gaps, as queue and log of ``offset_search``."""
+    """Numbers a queue's messages without gaps, so that ``offset_search`` can use it as queue and as log."""
 
     min_offset: Final = 0
 
@@ -265,7 +265,7 @@ class CompactionTimeline:
         return self._files[number].entry(place - self._ends[number] + self._files[number].count)
 
     def entry(self, index: int) -> tuple[int, int, int]:
-        """Return an entry whose log position is the index itself."""
+        """Return the index as the entry's log position: ``store_time`` takes it back."""
         return index, 1, 0
 
     def store_time(self, offset: int) -> int:

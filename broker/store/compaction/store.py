@@ -2,10 +2,11 @@
 docs/spec/store.md 14).
 
 Pulls, offset queries and searches by time of these topics use only this store. Messages go to the commit log
-and the ordinary consume queue like all others, and are copied from there: right after each put, and missing
-messages when the topics become known at a start. Queue offsets do not change, so a compaction leaves gaps and
-stored group offsets stay valid. If the ordinary queue is behind (a compacted store without its commit log),
-it continues where the compacted queue ends.
+and the ordinary consume queue like all others, and are copied from there: each message right after its put,
+and at a start all missing messages, when the topics become known. A compaction leaves gaps instead of
+changing queue offsets, so stored group offsets stay valid. If the ordinary queue ends before the compacted
+queue (in a compacted store without its commit log), the ordinary queue continues where the compacted queue
+ends.
 
 The broker itself never compacts; the pipeline does, offline. The broker respects a ``position-checkpoint`` of
 the pipeline or of a RocketMQ broker: it does not copy messages up to that queue offset again, even if their
@@ -124,7 +125,7 @@ class CompactionStore:
         return found
 
     def prepare_put(self, topic: str, queue_id: int, now_ms: int) -> None:
-        """Move the ordinary queue's end behind the last message here. Raise OSError if the disk is full."""
+        """Move the ordinary queue's end to the compacted queue's end. Raise OSError if the disk is full."""
         found = self._queues.get((topic, queue_id))
         if found is not None:
             ordinary = self._ordinary.get((topic, queue_id)) or self._ordinary.create(topic, queue_id)

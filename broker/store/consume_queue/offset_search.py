@@ -1,4 +1,4 @@
-"""Search by time: finds the message of a queue that was stored at a given time. Resets by time use it.
+"""Search by time: finds the message of a queue that was stored at a given time, for example for a reset.
 
 Specification: docs/spec/broker.md B.10.
 """
@@ -39,7 +39,7 @@ class SearchedFiles(Protocol):
 
 
 class SearchedQueue(Protocol):
-    """The consume queue that a search reads: a broker's own, or a queue of a store on any file system."""
+    """The consume queue that a search reads: a broker's, or a queue of an offline store in the pipeline."""
 
     @property
     def min_offset(self) -> int:
@@ -112,7 +112,8 @@ def search_nearest(queue: SearchedQueue, log: SearchedLog, timestamp: int) -> in
             low = middle + 1
             left, left_time = middle, stored
     if left_time == -1:
-        # Java divides -1, the byte position without a right neighbour, by the entry size and rounds to 0.
+        # Without a right neighbour its byte position is -1 in Java, which divided by the entry size rounds to
+        # 0.
         return right if right >= 0 else max(0, first - 1)
     if right_time == -1:
         return left

@@ -18,7 +18,7 @@ ENTRY: Final = struct.Struct(">qiq")
 _NUMBERS: Final = 3
 # Entries of a batch per write: RocketMQ's clients send batches of about this size.
 _RUN: Final = 64
-# Size field of filler entries at the front of a queue's first file, which have no message.
+# Size field of filler entries, which have no message and precede the first entry of a queue's first file.
 FILLER_SIZE: Final = 0x7FFF_FFFF
 _FILLER: Final = ENTRY.pack(0, FILLER_SIZE, 0)
 _POSITION_AND_SIZE: Final = struct.Struct(">qi8x")
@@ -95,7 +95,8 @@ class ConsumeQueue:
             self.files.append_file(full.base + full.size, now_ms)
         last = files[-1]
         self._claim(last, end * CQ_ENTRY_BYTES - last.base)
-        # Map the file here, where failing is safe: once a record is in the log, its entry must follow.
+        # Map the file now, while an error is harmless: once a record is in the log, its entry must be
+        # written.
         for file in files[files.index(self.active or last) :]:
             file.open_map()
         self.room_end = (last.base + last.allocated) // CQ_ENTRY_BYTES
@@ -211,7 +212,7 @@ class ConsumeQueue:
         return ENTRY.unpack_from(file.map or file.open_map(), position - file.base)
 
     def entries(self, index: int, max_bytes: int) -> bytes:
-        """Return entries from ``index`` on, at most ``max_bytes``, all from the file of the first."""
+        """Return entries from ``index`` on, at most ``max_bytes``, all from one file."""
         position = index * CQ_ENTRY_BYTES
         file = self.files.find(position)
         if file is None:
@@ -305,14 +306,15 @@ class ConsumeQueue:
         self.min_offset = self._first_entry_at(log_min, first)
 
     def expire(self, log_min: int, *, ends_idle: bool) -> None:
-        """Delete the oldest files while all their records are gone, and correct ``min_offset``.
+        """Delete the oldest files whose records are all gone from the log, and correct ``min_offset``.
 
         Specification: docs/spec/store.md 11.3.
 
         The last file is never deleted.
 
         Args:
-            ends_idle: set ``min_offset`` to max if no record is left, as 5.x does; 4.9.4 leaves it.
+            ends_idle: set ``min_offset`` to ``max_offset`` if no record is left, as 5.x does; 4.9.4 keeps the
+                old value.
 
         Raises:
             OSError: the disk fails; files deleted so far stay deleted.

@@ -65,7 +65,7 @@ class _TimedQueue:
 
 
 class _TimedLog:
-    """A ``SearchedLog`` that returns the store time of the entry its queue read last."""
+    """A ``SearchedLog`` that returns the store time of the last entry read from its queue."""
 
     def __init__(self, queue: _TimedQueue, times: StoreTimes) -> None:
         self._queue = queue

@@ -38,7 +38,7 @@ class ConsumeQueueTable:
         """Find every queue on disk; ignore folders that are not queue ids, as RocketMQ does.
 
         Raises:
-            StoreError: a file that does not belong there, or of the wrong size.
+            StoreError: a file does not belong there, or has the wrong size.
         """
         for topic_folder in self._disk.list_folder(self._folder):
             topic = topic_folder.path.name

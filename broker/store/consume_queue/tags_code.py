@@ -38,7 +38,7 @@ class DelayLevels:
 
     @property
     def highest(self) -> int:
-        """The last level."""
+        """The number of the last level."""
         return len(self._delays_ms)
 
     def delay_ms(self, level: int) -> int:

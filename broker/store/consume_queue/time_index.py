@@ -70,7 +70,7 @@ class TimeIndex:
 
     @property
     def is_empty(self) -> bool:
-        """True if the index has no store time, for example because no job has made one."""
+        """True if the index has no store times, for example because no pipeline job has written it."""
         return self._begin >= self._end
 
     def store_time(self, topic: str, queue_id: int, index: int, physical_offset: int) -> int:

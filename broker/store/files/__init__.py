@@ -1,1 +1,1 @@
-"""Files of a store: the disk seam, memory-mapped files, the lock."""
+"""Files of a store: the interface to the file system, memory-mapped files, the lock."""

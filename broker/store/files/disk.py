@@ -1,4 +1,4 @@
-"""The disk seam: all calls of the store to the operating system, which tests can make fail."""
+"""The store's interface to the file system; tests replace it to make calls fail."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class DiskEntry(NamedTuple):
 
 
 class Disk(Protocol):
-    """The store's file system calls. Every method raises OSError as the system does."""
+    """The store's file system calls. Every method may raise OSError, like the system call behind it."""
 
     def lock(self, path: Path) -> Callable[[], None]:
         """Lock the folder of this file against other stores; return the function that unlocks it.
 
         Raises:
-            StoreError: another store has it, or the file cannot be made.
+            StoreError: another store holds the lock, or the file cannot be created.
         """
 
     def make_folder(self, path: Path) -> None:
@@ -85,7 +85,7 @@ class Disk(Protocol):
         """Set the modification time, ms."""
 
     def data_beyond(self, path: Path, offset: int) -> int:
-        """Return the offset of the first byte at or after ``offset`` outside a hole, -1 if there is none."""
+        """Return the offset of the first byte of data, not a hole, from ``offset`` on; -1 without any."""
 
     def used_ratio(self, path: Path) -> float:
         """Return the used part of the file system, 0 to 1."""
@@ -179,7 +179,7 @@ class OsDisk:
 
     def used_ratio(self, path: Path) -> float:
         usage = shutil.disk_usage(path)
-        # Blocks reserved for root count neither as used nor as free, as in df and RocketMQ.
+        # As in df and RocketMQ, blocks reserved for root are not part of the total.
         entire = usage.used + usage.free
         return usage.used / entire if entire else 0.0
 

@@ -1,4 +1,4 @@
-"""The ``lock`` file: one process, and one store in it, at a time (docs/spec/store.md 7)."""
+"""The ``lock`` file: only one store of one process may use a directory at a time (docs/spec/store.md 7)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rewindmq.broker.store.errors import StoreError
 
-# POSIX locks do not exclude a second opener in the same process, and closing any descriptor of the file drops
-# them. This set therefore records the files that this process has locked.
+# A POSIX lock does not exclude a second store in the same process, and is lost when the process closes any
+# descriptor of the file. This set therefore records the files that this process has locked.
 _held: set[tuple[int, int]] = set()
 
 
@@ -25,7 +25,7 @@ class StoreLock:
         """Take the lock.
 
         Raises:
-            StoreError: another store has it, or the file cannot be made.
+            StoreError: another store holds it, or the file cannot be created.
         """
         try:
             if self._path.exists() and _identity(self._path.stat()) in _held:

@@ -17,7 +17,7 @@ from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
 
 _NAME: Final = re.compile(r"[0-9]{20}")
-# A full cache keeps 1 in this many of its mappings for files that may no longer be in use.
+# One in this many mappings of a full cache is idle: taken from its file, but not unmapped yet.
 _IDLE_SHARE: Final = 4
 
 
@@ -30,9 +30,9 @@ class MmapCache:
     """Limits how many files are mapped at once; approximately evicts the least recently used mapping.
 
     Reads and writes use ``MappedFile.map`` directly, so the cache does not see them. When the cache is full,
-    the files mapped longest ago lose ``map``, but the cache keeps their mappings for a while. A file that is
-    used again gets its mapping back at the cost of two dictionary operations, and becomes the newest. An
-    unused file is unmapped. There is no cost until the cache is full.
+    it sets ``map`` to None in the files that were mapped first, but keeps their mappings for a while. If such
+    a file is used again, it gets its mapping back at the cost of two dictionary operations, and becomes the
+    newest. Otherwise the cache unmaps it. There is no cost until the cache is full.
     """
 
     def __init__(self, disk: Disk) -> None:
@@ -79,7 +79,7 @@ class MappedFile:
 
     Attributes:
         base: position of the file's first byte in the queue of files.
-        map: the mapping, or None: ``open_map`` then makes it.
+        map: the mapping; if it is None, call ``open_map``.
         allocated: bytes from the front known to have disk blocks.
         mtime_ms: time of the last write, ms; ``save_mtime`` passes it to the file system.
         on_map_given_up: called when the cache evicts the mapping.
@@ -155,7 +155,7 @@ class MappedFileQueue:
         entries = self._disk.list_folder(self.folder)
         for index, (path, is_file, size) in enumerate(entries):
             if _NAME.fullmatch(path.name) is None or not is_file:
-                raise StoreError(f"{path} does not belong here: only files named by 20 digits do")
+                raise StoreError(f"{path} does not belong here: file names have 20 digits")
             if size == 0 and index == len(entries) - 1:
                 self._disk.remove(path)
                 continue
@@ -181,7 +181,7 @@ class MappedFileQueue:
         return files[index] if index < len(files) else None
 
     def append_file(self, base: int, now_ms: int) -> MappedFile:
-        """Create the next file (the first one: at ``base``). Raise OSError on a disk error."""
+        """Create a file at ``base``, right after the last file if there is one. Raise OSError on failure."""
         path = self.folder / file_name(base)
         try:
             self._disk.create(path, self.file_bytes)

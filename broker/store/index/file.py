@@ -19,7 +19,8 @@ from rewindmq.broker.store.layout.index import (
     time_diff,
 )
 
-# Disk blocks of entries are claimed ahead in steps of this many bytes; slots are written all over their part.
+# Disk blocks for entries are allocated ahead in steps of this many bytes. The blocks of all slots are
+# allocated with the first entry, because slots are written in random order.
 _ALLOCATION_BYTES: Final = 1_048_576
 
 
@@ -28,7 +29,7 @@ class IndexFile:
 
     Attributes:
         begin_timestamp, end_timestamp: store times of the first and the last message in it.
-        begin_phy_offset, end_phy_offset: log positions of the same.
+        begin_phy_offset, end_phy_offset: log positions of these two messages.
         index_count: number of the next entry; ``FIRST_ENTRY`` in an empty file.
     """
 
@@ -50,7 +51,7 @@ class IndexFile:
         fields = HEADER.unpack_from(self._file.open_map())
         self.begin_timestamp, self.end_timestamp, self.begin_phy_offset, self.end_phy_offset = fields[:4]
         self._hash_slot_count, count = fields[4:]
-        # A header of zeros is what a crash before the first entry leaves.
+        # After a crash before the first entry, the header is all zeros.
         self.index_count = max(count, FIRST_ENTRY)
         return 0 <= count <= self._entries and 0 <= self._hash_slot_count <= self._slots
 
@@ -68,7 +69,7 @@ class IndexFile:
         return self.index_count <= FIRST_ENTRY
 
     def put(self, key_hash: int, physical_offset: int, store_timestamp: int) -> None:
-        """Add one entry; the file must not be full. OSError when the disk gives no room."""
+        """Add one entry; the file must not be full. Raise OSError if the disk is full."""
         assert not self.is_full
         number = self.index_count
         at = self._entries_at + number * ENTRY_BYTES

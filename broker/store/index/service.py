@@ -53,7 +53,7 @@ class IndexHits(NamedTuple):
 
 
 class IndexService:
-    """All index files of a store, oldest first, and where in the log the newest one ends."""
+    """All index files of a store, oldest first, and the log position up to which they are complete."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class IndexService:
         # Everything in the log before this position is in the index.
         self._position = 0
         self._flushed_position = 0
-        # Keys of the record at that position that are already indexed.
+        # Number of keys of the record at that position that are already indexed.
         self._posted = 0
         # True if every message with the newest indexed store time is in the index.
         self._is_settled = False
@@ -96,7 +96,7 @@ class IndexService:
             if not entry.is_file or not (name.isascii() and name.isdigit()):
                 _log.warning("%s is not an index file and is ignored", entry.path)
             elif entry.size == 0:
-                # What a crash between creating and sizing a file leaves.
+                # Left by a crash between creating and sizing the file.
                 self._disk.remove(entry.path)
             elif entry.size != (size := file_bytes(self._slots, self._entries)):
                 raise StoreError(
@@ -188,7 +188,7 @@ class IndexService:
         for _ in range(max_records):
             record = self._log.next_record(self._position) if self._position < until else None
             if record is None:
-                # Only bytes without messages can remain before it.
+                # The bytes up to ``until`` contain no further messages.
                 self._position = max(self._position, until)
                 return
             self._post(record)

@@ -5,18 +5,18 @@ one big-endian number of 8 bytes: the store timestamp in ms, 0 if unknown. A fil
 consume queue file has entries, and its name is 8 * the queue offset of its first entry. Its bounds are
 therefore those of a consume queue file. Files without a known entry may be missing.
 
-``timeindex/position``: one JSON object with the part of the log that the index was made from, written
-last and durably: without this file there is no index::
+``timeindex/position``: one JSON object that describes the part of the log from which the index was made. It
+is written last and durably; without this file there is no index::
 
     {"begin": 0, "end": 4711, "last": 4400, "lastStoreTimestamp": 1700000000000}
 
 ``begin`` is the log position of the first record read, and ``last`` that of the last. ``end`` is the position
 right behind the last record (not behind a blank record that may follow), and ``lastStoreTimestamp`` its store
-timestamp. A number is valid only for an entry whose record begins in [begin, end). The fields about the last
-record show that the log is still the log the index was made from: recovery may have cut the log, and other
-messages may have the same positions and queue offsets. If they do not match, the broker removes the position
-file and ignores the index. Without any record, ``begin`` and ``end`` are 0, ``last`` and
-``lastStoreTimestamp`` -1.
+timestamp. An index number is valid only for an entry whose record begins in [begin, end). The broker compares
+``last`` and ``lastStoreTimestamp`` with its log: if recovery has cut the log since, other messages may now
+have the same positions and queue offsets. If the values do not match, the broker removes the position file
+and ignores the index. Without any record, ``begin`` and ``end`` are 0, ``last`` and ``lastStoreTimestamp``
+are -1.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from rewindmq.protocol.message.sysflag import MessageSysFlag
 _log = logging.getLogger(__name__)
 _INT64: Final = struct.Struct(">q")
 _BORN_V6: Final = int(MessageSysFlag.BORNHOST_V6)
-# Blocks are claimed ahead in steps of this many bytes.
+# Disk blocks are allocated ahead in steps of this many bytes.
 _ALLOCATION_BYTES: Final = 4_194_304
 _MAGIC_END: Final = 8
 

@@ -1,4 +1,4 @@
-"""Checks records that recovery and reads by position find: they may be torn, stale or missing."""
+"""Checks whether the bytes at a log position are an intact record; they may be torn, stale or no record."""
 
 from __future__ import annotations
 

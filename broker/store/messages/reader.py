@@ -154,7 +154,7 @@ class MessageReader:
         min_offset: int,
         max_offset: int,
     ) -> GetResult:
-        """Collect record by record, because ``scan`` has to see each one."""
+        """Collect the records one by one, because ``scan`` must examine each."""
         log = self._log
         cold_before = log.max_offset - self._cold_distance
         status = _NO_MATCHED_MESSAGE

@@ -4,9 +4,10 @@
 
 - The slave appends whole records only, and keeps the start of an unfinished record in memory. The log on disk
   is therefore always valid, and a slave acknowledges whole messages.
-- A queue that starts over on the master (its topic was deleted, or the queue was empty) also starts over
-  here. A 4.9.4 slave finds the queue's messages only after their number exceeds the old one.
-- Bytes that are not a valid record are refused. 4.9.4 stores them, and dispatches nothing from there on.
+- If a queue starts over at offset 0 on the master (because its topic was deleted, or all its messages had
+  expired), it also starts over here. In a 4.9.4 slave, the queue's new messages are missing until their
+  offsets exceed the old maximum.
+- Bytes that are not a valid record are refused. 4.9.4 stores them, and adds no later message to any queue.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MAGICS: Final = frozenset((MAGIC_V1, MAGIC_V2))
 _HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
 # Most bytes of a record besides its body: fixed fields, topic, properties.
 _MAX_OVERHEAD_BYTES: Final = 131_072
-# Up to this many queue offsets without a message are filled; a master's compaction topics have such gaps.
+# The longest gap in a queue's offsets that is filled; a master's compaction topics have such gaps.
 _MAX_GAP: Final = 1_000_000
 
 
@@ -59,7 +60,8 @@ class ReplicaWriter:
         self._max_record_bytes = config.max_message_size + _MAX_OVERHEAD_BYTES
         # The start of an unfinished record, not yet in the log.
         self._front = bytearray()
-        # Bytes of a segment's unused rest still to be received, while the log is already in the next segment.
+        # The log may already be in the next segment: bytes of the previous segment's unused rest that have
+        # not been received yet.
         self._unused = 0
 
     @property
@@ -146,8 +148,8 @@ class ReplicaWriter:
 
     def _no_record(self) -> StoreError:
         return StoreError(
-            f"what the master has at log position {self._log.max_offset} is no record that can follow here:"
-            " its log is another one, or mappedFileSizeCommitLog or maxMessageSize differ"
+            f"the master's bytes at log position {self._log.max_offset} are not a record that can follow this"
+            " log: the logs, the mappedFileSizeCommitLog or the maxMessageSize of the two brokers differ"
         )
 
     def _apply(self, record: StoredRecord, data: bytes, arrivals: list[Arrival]) -> None:
@@ -167,7 +169,8 @@ class ReplicaWriter:
         topic = record.topic.decode("utf-8", "replace")
         queue = self._queues.get((topic, record.queue_id))
         if queue is not None and record.queue_offset < queue.max_offset:
-            # Each record comes once, so the master has removed the queue and it starts over.
+            # A record is received only once. A lower offset thus means that the master has removed the queue
+            # and it starts over.
             self._queues.remove(topic, record.queue_id)
             queue = None
         queue = queue or self._queues.create(topic, record.queue_id)

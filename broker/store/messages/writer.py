@@ -157,7 +157,7 @@ class MessageWriter:
                 (body, _with_shared(own, shared), tags_code, flag) for body, own, tags_code, flag in entries
             ]
         sizes = [overhead + len(body) + len(properties) for body, properties, _, _ in entries]
-        # Usually the whole message is smaller than the limit of its properties, so one comparison is enough.
+        # Usually the whole entry is smaller than the limit for its properties, so one comparison is enough.
         if max(sizes) > MAX_PROPERTIES_BYTES and any(
             len(properties) > MAX_PROPERTIES_BYTES for _, properties, _, _ in entries
         ):
@@ -216,7 +216,7 @@ class MessageWriter:
         topic_field = queue.topic_field
         queue_offset = queue.max_offset
         physical_offset = self._log.max_offset
-        # Packed topic and properties length by length: few lengths occur in one batch.
+        # Caches the packed topic and properties length, by that length: a batch has few different lengths.
         between: dict[int, bytes] = {}
         parts: list[bytes | memoryview] = []
         queue_entries: list[int] = []

@@ -37,7 +37,7 @@ class StoreCheckpoint:
 
     @property
     def min_timestamp(self) -> int:
-        """Store time, ms, up to which all messages are complete on disk."""
+        """Store time, ms, up to which all messages and their queue entries are durable."""
         return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp) - _MARGIN_MS)
 
     def save(self) -> None:

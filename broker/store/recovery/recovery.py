@@ -29,9 +29,10 @@ class Recovery:
     Recovery truncates the log behind the last intact record, drops entries beyond it and rebuilds missing
     entries. It improves on 4.9.4 in two ways. If entries are missing, it rebuilds from an earlier segment
     instead of leaving holes (docs/spec/store.md 9.6). Entries of delayed messages always hold their delivery
-    time (9.7). A queue whose folder is gone is rebuilt if a record behind the newest queue entry belongs to
-    it. If only older segments hold its messages, they stay unreadable, because no entry or file refers to
-    them.
+    time (9.7).
+
+    If the folder of a queue is missing, recovery rebuilds the queue only if one of the records that it scans
+    belongs to it. If all messages of the queue are in older segments, they stay unreadable.
 
     Attributes:
         rebuilt_entries: number of missing entries that were rebuilt from the log.

@@ -34,11 +34,11 @@ class ConfigFile:
         self._disk = disk
         self._backup = path.with_name(path.name + ".bak")
         self._temporary = path.with_name(path.name + ".tmp")
-        # A file that could not be read must not replace a backup that could.
+        # False if the file could not be read: then it must not replace a readable backup.
         self._is_worth_keeping = True
 
     def load(self, read: Callable[[Any], T]) -> T | None:
-        """Return the file's content, or that of ``.bak`` if the file is missing, empty or unreadable.
+        """Return the content of the file, or of ``.bak`` if the file is missing, empty or unreadable.
 
         If the file is unreadable and there is no ``.bak``, 4.9.4 starts empty, but this method raises.
 

@@ -50,7 +50,7 @@ class ConsumerOffsetTable:
         self._offsets: _Table = {}
         # Only epochs above 0.
         self._epochs: _Table = {}
-        # 5.x writes and uses it; RewindMQ only preserves it.
+        # The file's ``dataVersion``: 5.x writes and uses it; RewindMQ only preserves it.
         self._version: Any = None
         self._count = 0
         self._is_saved = True
@@ -174,7 +174,7 @@ class ConsumerOffsetTable:
         return True
 
     def take(self) -> OffsetDocument | None:
-        """Return a copy for ``save`` to write, None if nothing has changed since this was last asked."""
+        """Return a copy for ``save`` to write; None if nothing has changed since the last call."""
         if self._is_saved:
             return None
         self._is_saved = True
@@ -193,8 +193,8 @@ class ConsumerOffsetTable:
     def take_reset(self, group: str, topic: str, targets: Mapping[int, int]) -> OffsetDocument:
         """Return what ``save`` has to write before ``reset`` with the same arguments; nothing is reset yet.
 
-        The broker must write a reset to disk before it sends the reset's epoch: otherwise, after a crash, the
-        next reset would give the same number to other deliveries.
+        The broker must write a reset to disk before it sends the reset's epoch. Otherwise, after a crash, the
+        next reset would use the same epoch again, for other deliveries.
 
         Args:
             targets: queue to offset.

@@ -18,7 +18,7 @@ class ProcessOptions:
         time_scale: factor on every scheduled wait, greater than 0; 0.01 turns 30 s into 0.3 s.
         seed: makes the process's random choices repeatable; None uses the system's random numbers.
         log_level: the least severe events written to standard error.
-        exit_with_parent: stop at the end of standard input, a pipe from the parent: the parent has ended.
+        exit_with_parent: stop when standard input, a pipe from the parent, ends, as it does with the parent.
     """
 
     time_scale: float = 1.0

@@ -72,12 +72,11 @@ def run_process(
     """Run a service until SIGTERM, SIGINT or, with ``exit_with_parent``, the end of standard input.
 
     When the service has started, one line of JSON goes to standard output:
-    ``{"ready": kind, **details, "address": "host:port", "pid": ...}``. The log goes to standard error.
+    ``{"ready": kind, **details, "address": "host:port", "pid": ...}``. The log goes to standard error. The
+    process raises its limit of file descriptors: each connection and each mapped file needs one.
 
     Args:
         probe: called at every trace point.
-
-    The process raises its limit of file descriptors: each connection and each mapped file needs one.
 
     Returns:
         The exit code of an orderly stop, 0.
@@ -99,11 +98,11 @@ def run_work(
     options: ProcessOptions,
     probe: Probe | None = None,
 ) -> int:
-    """Run a process of one coroutine, which must end when an event is set.
+    """Run one coroutine as the process; it must end when its event is set.
 
     Args:
-        work: called as ``work(runtime, stopping)``; ``stopping`` is set by SIGTERM, SIGINT or the end of
-            the parent. Its result is the exit code.
+        work: called as ``work(runtime, stopping)``; its result is the exit code. ``stopping`` is set by
+            SIGTERM, SIGINT or the end of the parent.
         probe: called at every trace point.
 
     Raises:

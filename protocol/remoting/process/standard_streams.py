@@ -13,8 +13,8 @@ _STREAMS: Final = {0: ("stdin", "r"), 1: ("stdout", "w"), 2: ("stderr", "w")}
 def open_closed_streams() -> None:
     """Open the null device in place of each standard stream that the process was started without.
 
-    Call it before you open anything else: the next file or socket would get the free descriptor and the
-    printed output. libuv aborts a process that closes one of these descriptors.
+    Call it before you open anything else: otherwise the next file or socket gets the free descriptor, and
+    printed text is written into it. libuv also aborts a process that closes one of these descriptors.
     """
     for descriptor, (name, mode) in _STREAMS.items():
         try:

@@ -338,5 +338,5 @@ def test_a_slave_with_a_newer_log_is_not_cut_and_copies_nothing(
         assert pair.logs()[1] == end > pair.logs()[0]
 
     simulate(scenario, brokers=0)
-    told = [line for line in caplog.messages if "it has lost messages that are still here" in line]
+    told = [line for line in caplog.messages if "the master has lost messages that are still here" in line]
     assert len(told) == 1
