@@ -102,7 +102,7 @@ class Producer(Client):
         runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
             ``time_scale`` and ``seed``.
         instance_name: clients of one process with equal names share connections and timers. "DEFAULT" (the
-            default) becomes a unique name, in v42 the process id.
+            default) becomes a unique name, in v42 the process id. A broadcasting consumer keeps "DEFAULT".
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
         client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
