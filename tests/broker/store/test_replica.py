@@ -170,7 +170,7 @@ def test_an_empty_slave_may_begin_with_a_later_segment(box: StoreBox, tmp_path: 
 def test_bytes_that_are_no_record_are_refused(box: StoreBox, data: bytes) -> None:
     """A log that went another way: nothing of it becomes part of the slave's."""
     slave = box.open()
-    with pytest.raises(StoreError, match="is no record"):
+    with pytest.raises(StoreError, match="are not a record"):
         slave.append_replica(0, data)
     slave.restart_replica()
     assert slave.max_commit_log_offset == 0
