@@ -73,7 +73,7 @@ class ServerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                # Ctrl-C at the terminal must reach only the parent, which stops the processes in order.
+                # Ctrl-C at the terminal must reach only the parent, which stops the processes cleanly.
                 process_group=0,
             )
 
@@ -108,7 +108,7 @@ class ServerProcess:
             self._process.kill()
 
     def begin_stop(self) -> None:
-        """Send SIGTERM, at which the process stops in order, without waiting."""
+        """Send SIGTERM, at which the process stops cleanly, without waiting."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
 

@@ -13,7 +13,7 @@ from rewindmq.race.errors import RaceError
 
 
 class Lab(StrEnum):
-    """Events that the laboratory adds to the named points of the code (``protocol/points.py``)."""
+    """Events that the laboratory adds to the trace points of the code (``protocol/points.py``)."""
 
     # Frames that pass a proxy; ``race/proxy/frame.py`` describes their details.
     FRAME_SENT = "frame.sent"

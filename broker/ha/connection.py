@@ -102,7 +102,7 @@ class SlaveConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._store is not None:
             _log.info("slave %s disconnected", self.address)
-        self._let_go()
+        self._release()
 
     def pause_writing(self) -> None:
         self._is_paused = True
@@ -137,7 +137,7 @@ class SlaveConnection(asyncio.Protocol):
         """Close the connection."""
         if self._store is not None:
             _log.warning("slave %s: connection closed: %s", self.address, reason)
-        self._let_go()
+        self._release()
         if self._transport is not None:
             self._transport.close()
 
@@ -173,7 +173,7 @@ class SlaveConnection(asyncio.Protocol):
         self._next += len(data)
         self._written_at = self._runtime.clock.monotonic()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

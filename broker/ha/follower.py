@@ -87,14 +87,14 @@ class Follower(asyncio.Protocol):
         """Close the connection, or stop connecting."""
         if not self.ended.done():
             self.ended.set_result(reason)
-        self._let_go()
+        self._release()
 
     def _fail(self, error: Exception) -> None:
         if not self.ended.done():
             self.ended.set_exception(error)
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

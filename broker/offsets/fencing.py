@@ -31,7 +31,7 @@ from rewindmq.broker.store.tables.consumer_offset import OffsetRecord
 from rewindmq.protocol.body.fenced_commit import FencedCommit, FencedCommitList
 from rewindmq.protocol.remoting.connection import Connection
 
-_NOWHERE = -1
+_NO_OFFSET = -1
 _Queue = tuple[str, str, int]
 
 
@@ -40,21 +40,21 @@ class _Delivery:
     """The broker's deliveries to one connection from one queue, under one epoch.
 
     Attributes:
-        told: the offset to which PULL_OFFSET_MOVED (21) redirected the connection; ``_NOWHERE`` without such
-            a response, or if the connection has joined since.
-        start, end: the range of deliveries; ``_NOWHERE`` until the connection joins.
+        told: the offset to which PULL_OFFSET_MOVED (21) redirected the connection; ``_NO_OFFSET`` without
+            such a response, or if the connection has joined since.
+        start, end: the range of deliveries; ``_NO_OFFSET`` until the connection joins.
     """
 
     epoch: int
-    told: int = _NOWHERE
-    start: int = _NOWHERE
-    end: int = _NOWHERE
+    told: int = _NO_OFFSET
+    start: int = _NO_OFFSET
+    end: int = _NO_OFFSET
 
     def covers(self, offset: int) -> bool:
         return self.start >= 0 and self.start <= offset <= self.end
 
     def join(self, offset: int) -> None:
-        self.told, self.start, self.end = _NOWHERE, offset, offset
+        self.told, self.start, self.end = _NO_OFFSET, offset, offset
 
 
 class Fencing:

@@ -1,1 +1,1 @@
-"""The demonstration: send, consume, rewind and consume again, with every figure verified."""
+"""The demonstration: send, consume, reset and consume again, with every figure verified."""

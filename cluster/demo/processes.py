@@ -73,7 +73,7 @@ class Worker:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 limit=_LINE_BYTES,
-                # Ctrl-C at the terminal must reach only the demo, which stops the workers in order.
+                # Ctrl-C at the terminal must reach only the demo, which stops the workers cleanly.
                 process_group=0,
             )
         self._reading = asyncio.create_task(self._read(self._process))

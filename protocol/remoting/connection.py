@@ -285,8 +285,8 @@ class Connection(FrameStream):
             if not self._tasks:
                 self._shut(CloseReason.LOCAL, "shutting down")
 
-    def _let_go(self, why: str) -> None:
-        super()._let_go(why)
+    def _release(self, why: str) -> None:
+        super()._release(why)
         self._backlog.clear()
         for task in self._tasks:
             task.cancel()

@@ -129,7 +129,7 @@ class FrameStream(asyncio.Protocol):
             self._linger_timer.cancel()
             self._linger_timer = None
         why = str(self.close_reason)
-        self._let_go(f"{why}: {exc}" if exc is not None else why)
+        self._release(f"{why}: {exc}" if exc is not None else why)
 
     def pause_writing(self) -> None:
         self._writing_paused = True
@@ -240,11 +240,11 @@ class FrameStream(asyncio.Protocol):
         self._flush()
         self._enter(ConnectionState.CLOSING)
         self.close_reason = reason
-        self._let_go(why)
+        self._release(why)
         self._transport.close()
         self._linger_timer = self._endpoint.runtime.timers.call_timeout(LINGER_SECONDS, self._transport.abort)
 
-    def _let_go(self, why: str) -> None:
+    def _release(self, why: str) -> None:
         """Release the waiting callers and the permits of this connection."""
         self.is_closed = True
         self._out.clear()

@@ -1,6 +1,6 @@
-"""Infers named points from the frames of clients and brokers that record no points themselves.
+"""Infers trace points from the frames of clients and brokers that record no points themselves.
 
-A scenario waits for named points. A program that is not RewindMQ's records none, so this module infers them
+A scenario waits for trace points. A program that is not RewindMQ's records none, so this module infers them
 from its frames, as far as frames show them. Inferred events carry ``inferred`` and are removed from the
 history before it is judged.
 """

@@ -1,7 +1,7 @@
 """The process of one consumer: ``python -m rewindmq.race.stage.worker --time-scale X``.
 
 Standard input has one JSON object a line: first the consumer's settings, then one order a line. Standard
-output has one JSON object a line: each named point that the consumer passes, and the replies ``ready``,
+output has one JSON object a line: each trace point that the consumer passes, and the replies ``ready``,
 ``stalled``, ``done`` and ``failed``. When standard input ends, the process ends at once without a shutdown
 of the consumer.
 """

@@ -49,7 +49,7 @@ PARTS = ("consumequeue", "index", "timeindex")
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A store of 300 messages, stopped in order, and its index."""
+    """A store of 300 messages, stopped cleanly, and its index."""
     root = tmp_path_factory.mktemp("install")
     writer = LogWriter(root / "store", segment_bytes=32_768, consume_queue_bytes=400)
     _put(writer, 300)
@@ -84,7 +84,7 @@ def _strip(root: Path) -> None:
 
 @contextmanager
 def _broker(root: Path, profile: str) -> Iterator[str]:
-    """A broker process over a store; gives its address, and stops it in order."""
+    """A broker process over a store; gives its address, and stops it cleanly."""
     conf = root.parent / f"{root.name}-{profile}.conf"
     conf.write_text(
         f"storePathRootDir={root}\nmappedFileSizeCommitLog=32768\nmappedFileSizeConsumeQueue=400\n"

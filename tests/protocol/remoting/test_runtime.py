@@ -1,4 +1,4 @@
-"""The seams of a real process."""
+"""The runtime of a real process."""
 
 from __future__ import annotations
 
