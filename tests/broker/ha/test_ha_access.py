@@ -28,7 +28,7 @@ from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer
 from tests.support.stage import SimStage, Stage
 
-SYNC = {"broker_role": BrokerRole.SYNC_MASTER}
+SYNC: dict[str, Any] = {"broker_role": BrokerRole.SYNC_MASTER}
 OTHER_HOST = "10.0.4.1"
 OTHER_ADDRESS = f"{OTHER_HOST}:10911"
 
