@@ -56,6 +56,7 @@ TO_SERVERS: Final = MappingProxyType(
         RequestCode.GET_ALL_DELAY_OFFSET: "to the master: copy the progress of each delay level.",
         RequestCode.REGISTER_BROKER: "to name servers: register its address and its topics.",
         RequestCode.UNREGISTER_BROKER: "to name servers: remove its registration.",
+        RequestCode.GET_BROKER_CLUSTER_INFO: "to name servers: find the master's registered slaves.",
         RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: "to the master: copy the consumer groups.",
         RequestCode.GET_NAMESRV_CONFIG: "to name servers: check which serialization types they support.",
     }
