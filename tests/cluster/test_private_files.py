@@ -116,7 +116,7 @@ def test_folders_are_private_with_all_their_parents(tmp_path: Path) -> None:
 
 def test_a_new_file_is_private_and_an_existing_one_keeps_its_mode(tmp_path: Path) -> None:
     for mode in ("wb", "xb", "ab"):
-        with open_private(tmp_path / mode, mode) as file:  # type: ignore[arg-type]
+        with open_private(tmp_path / mode, mode) as file:
             file.write(b"1")
         assert modes(tmp_path)[mode] == "-rw-------"
     wide = _file(tmp_path / "wide")

@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 import pytest
 
 from rewindmq import LocalCluster
+from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from rewindmq.protocol.body.topic_list import TopicList
 from rewindmq.protocol.code import RequestCode, ResponseCode
-from rewindmq.protocol.codec.body import RemotingBody
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 from rewindmq.protocol.remoting.server import RemotingServer
@@ -54,7 +55,10 @@ async def outputs_of_a_client(text: str, number: int, cluster: LocalCluster) -> 
         runtime,
         cluster.brokers["broker-a"].address,
         client_id=text,
-        answers={RequestCode.GET_CONSUMER_RUNNING_INFO: refuse},
+        answers={
+            RequestCode.GET_CONSUMER_RUNNING_INFO: refuse,
+            RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: refuse,
+        },
     )
     try:
         # The trace of the key and of the properties, which queries by key and by id print.
@@ -71,12 +75,12 @@ async def outputs_of_a_client(text: str, number: int, cluster: LocalCluster) -> 
             f"topicStatus -t {topic}",
             f"topicRoute -t {topic}",
             f"queryMsgByKey -t {topic} -k key{number}",
-            f"queryMsgById -i {sent.ext['msgId']}",
+            f"queryMsgById -i {sent.decode_header(SendMessageResponseHeader).msg_id}",
         ]
         words = {line: line.split() for line in lines}
         words["consumerStatus -i"] = ["consumerStatus", "-g", group, "-i", text]
         return {
-            re.sub(r"\d|-i .*", "", name): await asyncio.to_thread(
+            re.sub(r"\d| -i.*", "", name): await asyncio.to_thread(
                 admin, *words[name], namesrv=cluster.namesrv_address
             )
             for name in words
@@ -98,9 +102,14 @@ async def test_texts_of_a_client_forge_no_row_and_no_escape_sequence(cluster: Lo
         assert done.returncode == harmless[command].returncode, command
         assert done.stdout.count("\n") == harmless[command].stdout.count("\n"), command
         assert done.stderr.count("\n") == harmless[command].stderr.count("\n"), command
-    for command in ("consumerConnection -g group", "consumerStatus -g group"):
-        assert SHOWN in hostile[command].stdout
-    for process in (cluster.namesrv, cluster.brokers["broker-a"]):
+    shown = [command for command, done in hostile.items() if SHOWN in done.stdout]
+    assert {"consumerConnection -g group", "consumerStatus -g group", "queryMsgById"} <= set(shown)
+    failed = {command for command, done in harmless.items() if done.returncode}
+    assert failed == {"consumerStatus", "getConsumerStatus -g group -t Topic"}
+    assert r"\x1b[2J" in hostile["consumerStatus"].stderr
+    broker = cluster.brokers["broker-a"]
+    assert f"remark {SHOWN}" in broker.log_path.read_text()
+    for process in (cluster.namesrv, broker):
         for line in process.log_path.read_text().split("\n")[:-1]:
             assert re.match(r"\d{4}-\d\d-\d\d [\d:,]{12} [A-Z]+ ", line)
             assert line.isprintable()
@@ -132,8 +141,8 @@ async def outputs_of_a_name_server(text: str, runtime: Runtime) -> dict[str, Don
     server = RemotingServer(runtime, handlers)
     await server.start("127.0.0.1", 0)
     try:
-        lines = ("clusterList", "topicList", "topicList -c", "topicRoute -t T", "topicRoute -t T -l")
-        lines += ("topicStatus -t T", "topicRoute -t T --json")
+        lines = ["clusterList", "topicList", "topicList -c", "topicRoute -t T", "topicRoute -t T -l"]
+        lines += ["topicStatus -t T", "topicRoute -t T --json"]
         return {
             line: await asyncio.to_thread(admin, *line.split(), namesrv=f"127.0.0.1:{server.port}")
             for line in lines
