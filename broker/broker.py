@@ -106,6 +106,7 @@ class Broker:
             self.address,
             self._notify_consumers,
             self._ha_master,
+            self._traffic,
         )
         services.context.long_polling.start(services.context.puller.answer_suspended)
         self._begin_schedule(services)

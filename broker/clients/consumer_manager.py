@@ -124,6 +124,9 @@ class ConsumerManager:
         self._on_change = on_change
         self._tell_broadcast_on_close = tell_broadcast_on_close
 
+    def __len__(self) -> int:
+        return len(self._groups)
+
     def find(self, group: str) -> ConsumerGroup | None:
         """Return the group if it is online."""
         return self._groups.get(group)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.connection import Connection
+from tests.support.ends import new_end
 from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
@@ -109,16 +109,6 @@ def test_names_that_would_be_kept_are_checked(simulate: RunScenario, body: LockB
     simulate(scenario)
 
 
-class End:
-    """A connection as the table sees it."""
-
-    remote_address = "10.0.0.1:1"
-
-
-def end() -> Connection:
-    return cast("Connection", End())
-
-
 def queues_of(count: int, first: int = 0) -> list[MessageQueue]:
     return [MessageQueue("T", "broker-a", number) for number in range(first, first + count)]
 
@@ -126,7 +116,7 @@ def queues_of(count: int, first: int = 0) -> list[MessageQueue]:
 def test_the_table_is_bounded_and_forgets_expired_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS", 3)
     now = 0.0
-    locks, one = QueueLocks(lambda: now), end()
+    locks, one = QueueLocks(lambda: now), new_end()
     queues = queues_of(6)
     assert len(locks.lock(one, "G", "c1", queues)) == 3
     now = 60.0
@@ -145,7 +135,7 @@ def test_the_table_is_bounded_and_forgets_expired_locks(monkeypatch: pytest.Monk
 def test_no_connection_locks_more_queues_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS_PER_CONNECTION", 2)
     monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS", 5)
-    locks, greedy, other, third = QueueLocks(lambda: 0.0), end(), end(), end()
+    locks, greedy, other, third = QueueLocks(lambda: 0.0), new_end(), new_end(), new_end()
     assert len(locks.lock(greedy, "G", "c1", queues_of(6))) == 2
     assert len(locks.lock(other, "H", "c2", queues_of(2))) == 2
     assert len(locks.lock(third, "I", "c3", queues_of(2))) == 1
@@ -160,7 +150,7 @@ def test_locks_of_closed_connections_make_room_and_expire(monkeypatch: pytest.Mo
     monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS", 4)
     now = 0.0
     locks = QueueLocks(lambda: now)
-    first, second, third = end(), end(), end()
+    first, second, third = new_end(), new_end(), new_end()
     assert len(locks.lock(first, "G", "c1", queues_of(2))) == 2
     assert len(locks.lock(second, "H", "c2", queues_of(2))) == 2
     locks.on_close(first)

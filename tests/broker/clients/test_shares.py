@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 
 from rewindmq.broker.clients import consumer_manager, memberships
@@ -16,9 +14,9 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.client import UnregisterClientRequestHeader
-from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.subscription import build_subscription_data
 from tests.support.answers import present, remark_of
+from tests.support.ends import new_end
 from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
@@ -193,7 +191,7 @@ def test_a_client_id_has_a_longest_length(simulate: RunScenario) -> None:
 
 def test_shares_count_for_each_connection_and_in_all() -> None:
     shares = Shares("things", 2, 3)
-    one, other = cast("Connection", object()), cast("Connection", object())
+    one, other = new_end(), new_end()
     shares.check(one, 2)
     shares.add(one, 2)
     with pytest.raises(RequestError, match="this connection has 2 things already, of 2"):

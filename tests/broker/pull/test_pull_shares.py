@@ -20,6 +20,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.remoting.connection import Connection
+from tests.support.ends import new_end
 from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
@@ -27,10 +28,6 @@ from tests.support.stage import SimStage
 # The event loop does not hold its tasks.
 _CALLS: set[asyncio.Task[RemotingCommand]] = set()
 PLAIN = SUSPENDED_BYTES + SUSPENDED_BYTES_PER_CHARACTER * len("*")
-
-
-def end() -> Connection:
-    return cast("Connection", object())
 
 
 def leave(request: Coroutine[Any, Any, RemotingCommand]) -> None:
@@ -197,7 +194,7 @@ def test_deliveries_have_a_limit_in_all_and_go_with_their_connection(
     monkeypatch.setattr(fencing, "MAX_DELIVERIES", 2)
     monkeypatch.setattr(fencing, "MAX_ALL_DELIVERIES", 3)
     fences, record = Fencing(), OffsetRecord(7, 1)
-    one, other, third = end(), end(), end()
+    one, other, third = new_end(), new_end(), new_end()
 
     def joins(connection: Connection, queue_id: int) -> bool:
         """Whether the broker remembers that it told the connection where the queue continues."""
