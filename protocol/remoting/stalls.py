@@ -57,6 +57,7 @@ class Stalls:
         longest: the longest hold; None until one takes ``NOTED_SECONDS``.
         count: number of holds longer than ``STALL_SECONDS``.
         now: the clock whose readings ``passed`` expects.
+        threshold: protocol seconds; a shorter hold is neither a stall nor the longest.
     """
 
     def __init__(self, now: Callable[[], float], now_ms: Callable[[], int], scale: float) -> None:
@@ -65,9 +66,8 @@ class Stalls:
         self.count = 0
         self._now_ms = now_ms
         self._scale = scale
-        # All in protocol seconds. A shorter hold is neither a stall nor the longest.
-        self._threshold = NOTED_SECONDS / scale
-        # The longest hold since the last call of ``late``.
+        self.threshold = NOTED_SECONDS / scale
+        # Protocol seconds: the longest hold since the last call of ``late``.
         self._explained = 0.0
         self._logged_at = -LOG_SECONDS / scale
         self._is_logged = True
@@ -75,8 +75,8 @@ class Stalls:
     def passed(self, began: float, cause: Cause, peer: str = "") -> float:
         """Record the hold from ``began`` until now, if it matters; return the time now."""
         now = self.now()
-        if now - began > self._threshold:
-            self._record(now - began, cause, peer)
+        if now - began > self.threshold:
+            self.record(now - began, cause, peer)
         return now
 
     def late(self, seconds: float) -> None:
@@ -84,8 +84,8 @@ class Stalls:
 
         The cause is then a step that no other place times, or several steps one after the other.
         """
-        if seconds > max(self._threshold, self._explained):
-            self._record(seconds, "several steps, or a background task", "")
+        if seconds > max(self.threshold, self._explained):
+            self.record(seconds, "several steps, or a background task", "")
         self._explained = 0.0
 
     def log(self) -> None:
@@ -97,7 +97,8 @@ class Stalls:
         self._logged_at = now
         _log.warning("the event loop stood still for %.0f ms: %s", self.longest.ms, self.longest)
 
-    def _record(self, seconds: float, cause: Cause, peer: str) -> None:
+    def record(self, seconds: float, cause: Cause, peer: str) -> None:
+        """Record a hold of ``seconds`` of protocol time, above ``threshold``."""
         self._explained = max(self._explained, seconds)
         real_seconds = seconds * self._scale
         is_stall = real_seconds > STALL_SECONDS
@@ -105,7 +106,7 @@ class Stalls:
         ms = real_seconds * 1_000
         if self.longest is None or ms > self.longest.ms:
             self.longest = Stall(ms, describe(cause), peer, self._now_ms())
-            self._threshold = min(real_seconds, STALL_SECONDS) / self._scale
+            self.threshold = min(real_seconds, STALL_SECONDS) / self._scale
             self._is_logged = not is_stall
             self.log()
 
