@@ -243,7 +243,7 @@ _ANSWERS: Final = (
     Limit("slots of an index file", "maxHashSlotNum", "slots", "–"),
     Limit("entries of an index file", "maxIndexNum", "entries", "a new file begins"),
     Limit("half message without an outcome", "transactionCheckMax", "checks", "it is discarded"),
-    Limit("slaves", "broker.ha.master:MAX_SLAVES", "connections", _CLOSED),
+    Limit("slaves", "broker.ha.access:MAX_SLAVES", "connections", _CLOSED),
     Limit("log sent to a slave at a time", "haTransferBatchSize", "bytes", "–"),
     Limit("the same, at most", "protocol.ha_frame:MAX_TRANSFER_BYTES", "bytes", "ConfigError"),
 )

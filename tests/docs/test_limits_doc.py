@@ -26,6 +26,7 @@ SERVERS = ("protocol", "broker", "namesrv")
 # Constants of that name that limit no peer.
 OTHERS = {
     "protocol.limits:MAX_MESSAGE_BODY_BYTES": "limits the clients' own messages",
+    "protocol.names:MAX_NAME_BYTES": "the file system's limit",
     "protocol.message.properties:MAX_OFFSET": "a property's name",
     "protocol.message.properties:MAX_RECONSUME_TIMES": "a property's name",
     "protocol.remoting.pending:MAX_OPAQUE": "a number range",
