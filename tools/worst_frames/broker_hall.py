@@ -118,7 +118,7 @@ class BrokerHall(Hall):
         self._broker = Broker(world.runtime(self.host), config)
         await world.spawn(self.host, self._broker.start())
         self.address = self._broker.address
-        status = {RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: self._status}
+        status: dict[int, Handler] = {RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: self._status}
         self.first = self.client({**_ANSWERS, **status})
         await self._connect_clients()
         await self._store_messages()

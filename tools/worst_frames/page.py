@@ -40,6 +40,7 @@ OVER_BUDGET: Final = frozenset(
         "321 10,000 entries",
         "328 7,800 groups",
         "the end of a connection with 500 brokers",
+        "two minutes of timers",
     }
 )
 
