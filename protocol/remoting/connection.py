@@ -20,7 +20,7 @@ from rewindmq.protocol.remoting.dispatch import (
     unsupported,
 )
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
-from rewindmq.protocol.remoting.stalls import TimedCoroutine
+from rewindmq.protocol.remoting.stalls.timed import TimedCoroutine
 from rewindmq.protocol.remoting.state import CloseReason, ConnectionState
 from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_WRITE_BYTES, FrameStream, StreamOwner
 from rewindmq.protocol.remoting.traffic.unfinished_frame import UnfinishedFrame
