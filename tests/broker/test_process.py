@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rewindmq.protocol.body.kv import KVTable
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from tests.support.process import TIMEOUT, command, failing, serving
 from tests.support.stage import Stage
 
@@ -81,6 +84,19 @@ async def test_a_kill_keeps_every_message_and_a_restart_serves_them(conf: Path, 
         process.stop(signal.SIGINT)
 
 
+async def test_a_broker_reports_what_held_its_event_loop(conf: Path, stage: Stage) -> None:
+    """The largest message takes long enough to be noted."""
+    with serving("broker", "-c", conf, "-p", 0) as process:
+        peer = stage.peer(address=process.address)
+        (await peer.send("Large", bytes(900_000))).require_success()
+        answer = await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        table = decode_body(answer.require_success(), KVTable).table
+        assert float(table["eventLoopWorstStallMs"]) >= 0
+        assert int(table["eventLoopStallCount"]) >= 0
+        assert table.keys() >= {"eventLoopWorstStallRequest", "eventLoopWorstStallTimestamp"}
+        process.stop()
+
+
 def test_port_in_use_leaves_the_disk_alone(conf: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -125,8 +141,10 @@ def test_a_configuration_file_that_cannot_be_read(conf: Path, name: str) -> None
     [
         (["-n", "nowhere"], "'nowhere' is not host:port"),
         (["-c", "/does/not/exist.conf"], "/does/not/exist.conf: No such file or directory"),
-        (["--host", "0.0.0.0"], "set brokerIP1"),
-        (["--host", "192.0.2.1"], "192.0.2.1"),
+        (["--host", "0.0.0.0"], "'0.0.0.0' is not a loopback address"),
+        (["--host", "192.0.2.1"], "pass --allow-open-access, or set allowOpenAccess=true,"),
+        (["--host", "0.0.0.0", "--allow-open-access"], "set brokerIP1"),
+        (["--host", "192.0.2.1", "--allow-open-access"], "cannot listen on 192.0.2.1"),
     ],
 )
 def test_unusable_arguments_print_one_line(tmp_path: Path, arguments: list[str], words: str) -> None:
@@ -135,3 +153,11 @@ def test_unusable_arguments_print_one_line(tmp_path: Path, arguments: list[str],
     assert line.startswith("rewindmq broker: ")
     assert words in line
     assert not (tmp_path / "store").exists()
+
+
+def test_the_file_can_allow_open_access(conf: Path) -> None:
+    """192.0.2.1 is an address that no machine has."""
+    conf.write_text(f"{conf.read_text()}bindAddress=192.0.2.1\n")
+    assert "'192.0.2.1' is not a loopback address" in fails("-c", conf, "-p", 0)[1]
+    conf.write_text(f"{conf.read_text()}allowOpenAccess=true\n")
+    assert "cannot listen on 192.0.2.1" in fails("-c", conf, "-p", 0)[1]

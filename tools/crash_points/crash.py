@@ -13,7 +13,7 @@ from tools.crash_points.image import DiskState, Image
 from tools.crash_points.journal import JournalDisk
 from tools.crash_points.law import LawError, check_keys, check_promises, check_store, check_versions
 from tools.crash_points.ledger import Known
-from tools.crash_points.recording import Recording, slave_config
+from tools.crash_points.recording import HOST, Recording, slave_config
 from tools.crash_points.versions import TableVersions
 
 # One in this many restarts loses power, too.
@@ -84,7 +84,7 @@ def _restart(point: CrashPoint, disk: JournalDisk, *, is_checked: bool) -> None:
         config = slave_config(config)
 
     async def main() -> None:
-        broker = Broker(world.runtime("broker"), config, disk)
+        broker = Broker(world.runtime(HOST), config, disk)
         try:
             await broker.start()
         except StoreError as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -22,6 +22,8 @@ from tools.crash_points.operations import Operation
 from tools.crash_points.workloads import Workload
 
 ROOT: Final = Path("/store")
+HOST: Final = "10.0.0.9"
+_MASTER: Final = "10.0.0.8"
 _PORT: Final = 10_911
 _HA_PORT: Final = 10_912
 # Small files, so that a short workload rolls each of them.
@@ -55,11 +57,12 @@ class Recording:
     log: bytes
 
 
-def broker_config(workload: Workload, host: str) -> BrokerConfig:
+def broker_config(workload: Workload) -> BrokerConfig:
     """Return the configuration of a workload's broker."""
     return BrokerConfig(
-        bind_address=host,
-        broker_ip1="10.0.0.9",
+        bind_address=HOST,
+        allow_open_access=True,
+        ha_allowed_addresses=HOST,
         listen_port=_PORT,
         ha_listen_port=_HA_PORT,
         store_path_root_dir=str(ROOT),
@@ -83,8 +86,8 @@ def record(
     """
     world = World(seed)
     image = Image({}, {Path("/"), ROOT})
-    disk = JournalDisk(world.runtime("broker").clock.now_ms, image, is_dropped=is_dropped)
-    config = broker_config(workload, "broker")
+    disk = JournalDisk(world.runtime(HOST).clock.now_ms, image, is_dropped=is_dropped)
+    config = broker_config(workload)
     ledger = Ledger(disk)
     log = world.run(_play(world, workload, config, disk, ledger))
     return Recording(workload, config, image, disk.journal, ledger.facts, log)
@@ -94,15 +97,15 @@ async def _play(
     world: World, workload: Workload, config: BrokerConfig, disk: JournalDisk, ledger: Ledger
 ) -> bytes:
     master: Broker | None = None
-    target = "broker"
+    target = HOST
     if workload.is_replicated:
-        target = "master"
-        changed: dict[str, Any] = {"bind_address": target, "broker_ip1": "10.0.0.8"}
-        master = Broker(world.runtime(target), msgspec.structs.replace(config, **changed), world.disk(target))
+        target = _MASTER
+        changed = msgspec.structs.replace(config, bind_address=target)
+        master = Broker(world.runtime(target), changed, world.disk(target))
         await world.spawn(target, master.start())
         config = slave_config(config)
-    broker = Broker(world.runtime("broker"), config, disk)
-    await world.spawn("broker", broker.start())
+    broker = Broker(world.runtime(HOST), config, disk)
+    await world.spawn(HOST, broker.start())
     driver = Driver(world, f"{target}:{_PORT}", ledger, Random(f"{world.seed} {workload.name}"))
     await workload.play(driver)
     await world.sleep(2.0)
@@ -110,8 +113,9 @@ async def _play(
     log = b""
     if master is not None:
         log = _log_of(master)
+        assert _log_of(broker) == log, "the slave did not follow its master"
         await world.spawn(target, master.close())
-    await world.spawn("broker", broker.close())
+    await world.spawn(HOST, broker.close())
     disk.note()
     return log
 
@@ -119,7 +123,7 @@ async def _play(
 def slave_config(config: BrokerConfig) -> BrokerConfig:
     """Return the configuration of the slave of a workload's broker."""
     return msgspec.structs.replace(
-        config, broker_id=1, broker_role=BrokerRole.SLAVE, ha_master_address=f"master:{_HA_PORT}"
+        config, broker_id=1, broker_role=BrokerRole.SLAVE, ha_master_address=f"{_MASTER}:{_HA_PORT}"
     )
 
 

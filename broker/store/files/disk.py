@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Protocol
 
 from rewindmq.broker.store.files.lock import StoreLock
 from rewindmq.broker.store.files.unsynced_names import UnsyncedNames
+from rewindmq.protocol.files.private import FILE_MODE, make_private_folder, open_private
 
 # Linux gives a process 65,530 mappings (vm.max_map_count); libraries and memory need some of them.
 _MAX_MAPPINGS: Final = 16_384
@@ -107,7 +108,7 @@ class Disk(Protocol):
 
 
 class OsDisk:
-    """The operating system's file system."""
+    """The operating system's file system. What it creates is private to its owner (``protocol/files``)."""
 
     @cached_property
     def _new(self) -> UnsyncedNames:
@@ -132,7 +133,7 @@ class OsDisk:
             if folder.exists():
                 break
             missing.append(folder)
-        path.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path)
         return missing
 
     def list_folder(self, path: Path) -> list[DiskEntry]:
@@ -155,12 +156,12 @@ class OsDisk:
 
     def touch(self, path: Path) -> None:
         if not path.exists():
-            path.touch()
+            path.touch(FILE_MODE)
             self.sync_folder(path.parent)
 
     def create(self, path: Path, size: int) -> None:
         folders = self._make_folders(path.parent)
-        with path.open("xb") as file:
+        with open_private(path, "xb") as file:
             file.truncate(size)
         for name in (path, *folders):
             self._new.add(name)
@@ -193,7 +194,7 @@ class OsDisk:
             os.close(folder)
 
     def write(self, path: Path, data: bytes) -> None:
-        with path.open("wb") as file:
+        with open_private(path, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
