@@ -27,7 +27,7 @@ _ALLOCATION_BYTES: Final = 16_384
 _FILES_CHECKED: Final = 3
 # Bytes read at once: most files are large holes behind a few entries.
 _CHUNK_BYTES: Final = 3_276 * CQ_ENTRY_BYTES
-MAX_POSITION: Final = 0x7FFF_FFFF_FFFF_FFFF
+_ANY_POSITION: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 
 @lru_cache(maxsize=_RUN)
@@ -229,7 +229,7 @@ class ConsumeQueue:
     def recover(self) -> None:
         """Find the last written entry after a clean stop; delete later files (docs/spec/store.md 9.2)."""
         files = self.files.files
-        self._recover_from(max(0, len(files) - _FILES_CHECKED), MAX_POSITION)
+        self._recover_from(max(0, len(files) - _FILES_CHECKED), _ANY_POSITION)
         self._flushed_index = self.max_offset
 
     def recover_before(self, log_end: int) -> None:
@@ -251,7 +251,7 @@ class ConsumeQueue:
     def _begins_before(file: MappedFile, log_end: int) -> bool:
         """True if a file's first entry is durable. Its position and size are in one sector of the disk."""
         physical_offset, size = _POSITION_AND_SIZE.unpack_from(file.open_map())
-        return 0 < physical_offset < log_end and 0 < size < FILLER_SIZE
+        return bool(0 < physical_offset < log_end and 0 < size < FILLER_SIZE)
 
     def _recover_from(self, number: int, log_end: int) -> None:
         files = self.files.files
