@@ -229,6 +229,7 @@ class Broker:
             context.consumers.on_close(connection)
             context.queue_locks.on_close(connection)
             context.fencing.forget(connection)
+            context.committer.new_offsets.forget(connection)
             context.reset_notifier.forget(connection)
 
     def _notify_consumers(self, group: ConsumerGroup) -> None:

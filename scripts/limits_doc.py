@@ -107,6 +107,12 @@ _TABLES: Final = (
         "usageConsumerOffsets",
     ),
     Limit(
+        "offsets that one connection adds",
+        "broker.limits:MAX_NEW_OFFSETS_PER_CONNECTION",
+        "offsets",
+        _REFUSED,
+    ),
+    Limit(
         "groups online, of producers and of consumers",
         "broker.limits:MAX_GROUPS",
         "groups",
@@ -285,7 +291,8 @@ Every table whose keys a peer chooses has a limit. A table that belongs to conne
 each connection, so one peer cannot fill it alone. What a connection has put into such a table is removed when
 the connection closes. Queue locks are an exception: they stay until they expire, as in RocketMQ, because the
 client may return. But the locks of closed connections are the first to go if the table is full. Topics,
-consumer groups, offsets and the name server's tables belong to no connection and have no shares.
+consumer groups and offsets belong to no connection and stay. A client that may create topics can fill their
+table: set `autoCreateTopicEnable` and `autoCreateSubscriptionGroup` to false if you do not trust the clients.
 
 A refused request changes nothing. The bytes of subscriptions and suspended pulls are estimates of their
 memory, from the lengths of their texts. Above the limit for unfinished frames, or for unread responses, the
