@@ -12,6 +12,7 @@ from rewindmq.broker.clients.producer_manager import ProducerManager
 from rewindmq.broker.clients.queue_locks import QueueLocks
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.delay.hook import DelayHook
+from rewindmq.broker.ha.slave import Slave
 from rewindmq.broker.live_config import LiveConfig
 from rewindmq.broker.offsets.committer import OffsetCommitter
 from rewindmq.broker.offsets.delay_offsets import DelayOffsets
@@ -69,3 +70,5 @@ class BrokerContext:
     puller: MessagePuller
     registration: Registration
     live_config: LiveConfig
+    # None at a master.
+    slave: Slave | None = None
