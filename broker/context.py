@@ -34,6 +34,7 @@ from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.end import TransactionEnds
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.traffic import Traffic
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class BrokerContext:
     config: BrokerConfig
     profile: BrokerProfile
     runtime: Runtime
+    traffic: Traffic
     store: MessageStore
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
