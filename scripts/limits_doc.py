@@ -244,6 +244,7 @@ _ANSWERS: Final = (
     Limit("entries of an index file", "maxIndexNum", "entries", "a new file begins"),
     Limit("half message without an outcome", "transactionCheckMax", "checks", "it is discarded"),
     Limit("slaves", "broker.ha.access:MAX_SLAVES", "connections", _CLOSED),
+    Limit("first report of a slave", "broker.ha.connection:FIRST_REPORT_SECONDS", "s", _CLOSED),
     Limit("log sent to a slave at a time", "haTransferBatchSize", "bytes", "–"),
     Limit("the same, at most", "protocol.ha_frame:MAX_TRANSFER_BYTES", "bytes", "ConfigError"),
 )
