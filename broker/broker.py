@@ -21,6 +21,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ConfigError, ConnectionLostError, RequestError
 from rewindmq.protocol.header.client import NotifyConsumerIdsChangedRequestHeader
+from rewindmq.protocol.remoting.accept.limit import connection_limit
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -50,6 +51,12 @@ class Broker:
         # Until ``start`` has built the services, every request fails with a remark that says so, not with
         # REQUEST_CODE_NOT_SUPPORTED (3).
         self._handlers: dict[int, Handler] = dict.fromkeys(HANDLERS, _refuse_early)
+        self._limit = connection_limit(
+            runtime.max_connections,
+            config.max_connections,
+            config.max_connections_per_address,
+            runtime.clock.monotonic,
+        )
         self._server = self._new_server()
         self._vip_server = self._new_server()
         self._client = RemotingClient(runtime, greeting=_greet_name_server)
@@ -143,7 +150,9 @@ class Broker:
                         last.callback(table.persist)
 
     def _new_server(self) -> RemotingServer:
-        return RemotingServer(self._runtime, self._handlers, on_close=self._connection_closed)
+        return RemotingServer(
+            self._runtime, self._handlers, limit=self._limit, on_close=self._connection_closed
+        )
 
     async def _open_ports(self) -> None:
         """Bind the port and, 2 below it, the VIP port, to which clients before 4.5 send.

@@ -27,6 +27,10 @@ class NamesrvConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         order_message_enable: route responses include ORDER_TOPIC_CONFIG.
         scan_not_active_broker_interval: ms between two scans for silent brokers (5.x key); None takes
             the profile's.
+        max_connections: accepted connections in all; None means what the process's open files permit
+            (RewindMQ's own key).
+        max_connections_per_address: accepted connections from one IP address; None means half of
+            ``max_connections`` (RewindMQ's own key).
         profile: the release to imitate (RewindMQ's own key).
     """
 
@@ -36,6 +40,8 @@ class NamesrvConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     kv_config_path: str = ""
     order_message_enable: bool = False
     scan_not_active_broker_interval: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_connections_per_address: Annotated[int, msgspec.Meta(ge=1)] | None = None
     profile: Profile = Profile.V49
 
     @property

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -81,7 +82,7 @@ def _traffic(context: BrokerContext) -> dict[str, object]:
 
 def _store(context: BrokerContext) -> dict[str, object]:
     store = context.store
-    disk_ratio = f"{store.disk_used_ratio():.2f}"
+    disk_ratio = _disk_ratio(store)
     return {
         "commitLogMinOffset": store.min_commit_log_offset,
         "commitLogMaxOffset": store.max_commit_log_offset,
@@ -93,6 +94,14 @@ def _store(context: BrokerContext) -> dict[str, object]:
         "commitLogDiskRatio": disk_ratio,
         "consumeQueueDiskRatio": disk_ratio,
     }
+
+
+def _disk_ratio(store: MessageStore) -> str:
+    """Return the used part of the disk; -1.00 if it is unknown, as RocketMQ does."""
+    try:
+        return f"{store.disk_used_ratio():.2f}"
+    except OSError:
+        return "-1.00"
 
 
 def _size(count: int) -> str:

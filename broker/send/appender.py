@@ -16,19 +16,9 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.remoting.connection import Connection
 
-# RocketMQ 4.9.4 SendMessageProcessor#handlePutMessageResult: results that mean that nothing is stored.
-_REFUSALS: Final = MappingProxyType(
-    {
-        PutStatus.MESSAGE_ILLEGAL: (
-            ResponseCode.MESSAGE_ILLEGAL,
-            "the message is illegal: its body, topic or properties are longer than the broker accepts",
-        ),
-        PutStatus.CREATE_MAPPED_FILE_FAILED: (
-            ResponseCode.SYSTEM_ERROR,
-            "create mapped file failed, server is busy or broken.",
-        ),
-    }
-)
+# RocketMQ 4.9.4 SendMessageProcessor#handlePutMessageResult: remarks that mean that nothing is stored.
+_ILLEGAL: Final = "the message is illegal: its body, topic or properties are longer than the broker accepts"
+_NO_ROOM: Final = "create mapped file failed, server is busy or broken."
 _LATE: Final = MappingProxyType(
     {
         ResponseCode.FLUSH_DISK_TIMEOUT: "stored, but the disk did not confirm it in time",
@@ -82,6 +72,7 @@ class MessageAppender:
         tables_saved: Callable[[], Awaitable[None]],
         refused: Callable[[RequestError], RemotingCommand],
     ) -> None:
+        self._store = store
         self._put_message = store.put_message
         self._put_batch = store.put_batch
         self._stats = stats
@@ -140,8 +131,13 @@ class MessageAppender:
         return result
 
     def _refusal(self, status: PutStatus) -> RequestError:
-        if status is not PutStatus.SERVICE_NOT_AVAILABLE:
-            return RequestError(*_REFUSALS[status])
+        if status is PutStatus.MESSAGE_ILLEGAL:
+            return RequestError(ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL)
+        if status is PutStatus.CREATE_MAPPED_FILE_FAILED:
+            return RequestError(
+                ResponseCode.SYSTEM_ERROR, f"{_NO_ROOM} The disk fails: {self._store.write_failure}"
+            )
+        failure = self._store.flush_failure
         try:
             used = f"{self._disk_used_ratio():5.2f}"
         except OSError:
@@ -150,7 +146,7 @@ class MessageAppender:
             ResponseCode.SERVICE_NOT_AVAILABLE,
             "service not available now. It may be caused by one of the following reasons: the broker's disk"
             f" is full [CL: {used} CQ: {used} INDEX: {used}], messages are put to the slave, message store"
-            " has been shut down, etc.",
+            " has been shut down, etc." + (f" The disk fails: {failure}" if failure else ""),
         )
 
     def answer_when_durable(

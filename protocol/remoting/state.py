@@ -36,4 +36,5 @@ class CloseReason(StrEnum):
     IDLE = "idle"
     BAD_FRAME = "bad frame"
     OVERFLOW = "the peer does not read"
+    LIMIT = "too many connections"
     LOCAL = "closed here"

@@ -123,6 +123,9 @@ class SimDisk:
         if self._remembers_synced:
             file.synced = file.data[:]
 
+    def rewrite(self, path: Path, start: int, end: int) -> None:
+        """Do nothing: a simulated sync never fails, so none skips bytes."""
+
     def write(self, path: Path, data: bytes) -> None:
         self._files[path] = _File(data, self._now_ms())
 

@@ -1,0 +1,190 @@
+"""A broker over a disk that fails: it refuses with the cause, recovers by itself, and loses nothing."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections import Counter
+
+import pytest
+
+from rewindmq.broker.store.config import FlushDiskType
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.admin import CreateTopicRequestHeader, DeleteTopicRequestHeader
+from rewindmq.protocol.header.message import QueryMessageRequestHeader
+from rewindmq.protocol.message.record import decode_records
+from tests.support.answers import body_of
+from tests.support.failing_disk import OPERATIONS, FailingDisk
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
+
+ERRORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EIO)
+# A segment has some 12 of the test's messages, a queue file 20 entries, an index file 200 keys. A message is
+# longer than a page, so that no later message writes all pages of one that a failed sync has skipped.
+SMALL = {
+    "mapped_file_size_commit_log": 65_536,
+    "mapped_file_size_consume_queue": 400,
+    "max_hash_slot_num": 50,
+    "max_index_num": 200,
+}
+BODY = b"x" * 5_000
+# Steps of the workload while the disk fails, one in a second: longer than the period of each save.
+STEPS = 9
+STORED = {ResponseCode.SUCCESS, ResponseCode.FLUSH_DISK_TIMEOUT}
+# Which operations must have failed in the workload; the others happen only while the store is opened.
+USED = {
+    "make_folder", "exists", "create", "map", "allocate", "sync", "write", "replace", "remove",
+    "set_mtime_ms", "used_ratio",
+}  # fmt: skip
+
+
+class Workload:
+    """What a broker is asked for, and what it has promised.
+
+    Attributes:
+        kept: bodies of sends that returned SUCCESS.
+        topics: topics whose creation returned SUCCESS.
+        offset: the newest offset whose commit returned SUCCESS.
+        refusals: the responses that say no.
+    """
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self.kept: set[bytes] = set()
+        self.topics: set[str] = set()
+        self.offset = 0
+        self.refusals: list[RemotingCommand] = []
+        self._number = 0
+
+    async def step(self) -> None:
+        """Send to an old and to a new topic, create a topic, commit, query by key, delete a topic."""
+        self._number += 1
+        number, peer = self._number, self.peer
+        for place in range(8):
+            body = b"%d-%d " % (number, place) + BODY
+            response = await peer.send(body=body, queue_id=place % 2, properties={"KEYS": f"k{number}"})
+            if self._is_done(response):
+                self.kept.add(body)
+        self._is_done(await peer.send(f"Auto{number}"))
+        created = CreateTopicRequestHeader(f"Made{number}", "TBW102", 1, 1, 6, "SINGLE_TAG")
+        if self._is_done(await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, created)):
+            self.topics.add(f"Made{number}")
+        if self._is_done(await peer.commit(number)):
+            self.offset = number
+        query = QueryMessageRequestHeader("T", f"k{number}", 32, 0, 2**62)
+        self._is_done(await peer.ask(RequestCode.QUERY_MESSAGE, query), ResponseCode.QUERY_NOT_FOUND)
+        deleted = DeleteTopicRequestHeader(f"Auto{number}")
+        self._is_done(await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, deleted))
+        self._is_done(await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO))
+
+    def _is_done(self, response: RemotingCommand, *other: int) -> bool:
+        if response.code not in (ResponseCode.SUCCESS, *other):
+            self.refusals.append(response)
+        return response.code == ResponseCode.SUCCESS
+
+
+async def bodies(peer: Peer) -> set[bytes]:
+    """Every message of T, as a consumer reads it."""
+    found: set[bytes] = set()
+    for queue_id in (0, 1):
+        offset = 0
+        while (response := await peer.pull(offset, queue_id=queue_id)).code == ResponseCode.SUCCESS:
+            messages = decode_records(body_of(response))
+            found.update(message.body for message in messages)
+            offset = messages[-1].queue_offset + 1
+    return found
+
+
+async def check_kept(stage: SimStage, work: Workload) -> None:
+    """Everything that was promised is there."""
+    peer = stage.peer()
+    await peer.heartbeat()
+    assert work.kept <= await bodies(peer)
+    assert work.topics <= set(stage.broker.context.topics.names)
+    assert await peer.stored_offset() == work.offset
+
+
+async def start(stage: SimStage, disk: FailingDisk, flush: FlushDiskType) -> Workload:
+    await stage.start_broker(
+        disk=disk.disk, store={**SMALL, "flush_disk_type": flush}, flush_consume_queue_thorough_interval=7_000
+    )
+    peer = stage.peer()
+    await peer.create_topic(write=2, read=2)
+    await peer.heartbeat()
+    work = Workload(peer)
+    await work.step()
+    assert not work.refusals
+    return work
+
+
+def check_log(caplog: pytest.LogCaptureFixture, refusals: list[RemotingCommand], reason: str) -> None:
+    """The log names the cause and a path, has no traceback, and not a line for every refusal."""
+    assert not [record for record in caplog.records if record.exc_info]
+    lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    if refusals:
+        assert any(reason in line and "/broker-a/" in line for line in lines), lines
+    assert len(lines) <= 5 * STEPS, Counter(lines).most_common(5)
+
+
+@pytest.mark.parametrize(
+    "flush",
+    [
+        FlushDiskType.SYNC_FLUSH,
+        pytest.param(FlushDiskType.ASYNC_FLUSH, marks=(pytest.mark.long, pytest.mark.computing)),
+    ],
+)
+@pytest.mark.parametrize("number", ERRORS, ids=errno.errorcode.get)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_broker_refuses_with_the_cause_and_recovers_when_the_disk_works_again(
+    simulate: RunScenario, caplog: pytest.LogCaptureFixture, operation: str, number: int, flush: FlushDiskType
+) -> None:
+    reason = os.strerror(number)
+
+    async def scenario(stage: SimStage) -> None:
+        disk = FailingDisk(stage.runtime.clock.now_ms)
+        work = await start(stage, disk, flush)
+        disk.fail(number, operation)
+        for _ in range(STEPS):
+            await work.step()
+            await stage.runtime.timers.sleep(1.0)
+        assert (operation in disk.failures) == (operation in USED)
+        for refusal in work.refusals:
+            assert reason in (refusal.remark or "") or refusal.code in STORED, refusal
+        check_log(caplog, work.refusals, reason)
+
+        # SYNC_FLUSH promises that a message survives a power failure, also one at this moment.
+        if flush is FlushDiskType.SYNC_FLUSH:
+            assert work.kept <= await after_power_failure(stage, disk)
+
+        disk.mend()
+        caplog.clear()
+        await stage.runtime.timers.sleep(6.0)
+        work.refusals.clear()
+        for _ in range(3):
+            await work.step()
+        assert not work.refusals
+        await stage.runtime.timers.sleep(6.0)
+        store = stage.broker.context.store
+        assert store.flushed_offset == store.max_commit_log_offset
+        await check_kept(stage, work)
+
+        await stage.broker.close()
+        await stage.start_broker(disk=disk.after_power_failure(), store={**SMALL, "flush_disk_type": flush})
+        await check_kept(stage, work)
+
+    simulate(scenario, brokers=0)
+
+
+async def after_power_failure(stage: SimStage, disk: FailingDisk) -> set[bytes]:
+    """What a second broker has, over what a power failure now would leave; the first goes on."""
+    broker = stage.broker
+    other = await stage.start_broker(disk=disk.after_power_failure(), store=SMALL)
+    peer = stage.peer()
+    await peer.heartbeat()
+    found = await bodies(peer)
+    await other.close()
+    stage._newest = broker
+    return found
