@@ -96,3 +96,41 @@ async def test_a_broker_refuses_while_it_may_not_write_and_recovers(conf: Path, 
         lines = process.stop()
     assert [line for line in lines if "ERROR" in line and "File too large" in line]
     assert not [line for line in lines if "Traceback" in line]
+
+
+@pytest.fixture
+def sync_conf(conf: Path) -> Path:
+    """The broker flushes for each send, retries at once, and keeps a send waiting for a short time."""
+    keys = ("", "flushDiskType=SYNC_FLUSH", "syncFlushTimeout=100", "flushIntervalCommitLog=20")
+    conf.write_text(conf.read_text() + "\n".join(keys))
+    return conf
+
+
+async def test_a_broker_without_descriptors_serves_again_as_soon_as_there_are_some(
+    sync_conf: Path, stage: Stage
+) -> None:
+    """The flush cannot open its file, and a connection cannot be accepted; a clean stop is clean."""
+    root = sync_conf.parent / "store"
+    async with asyncio.timeout(TIMEOUT), contextlib.AsyncExitStack() as exits:
+        process = exits.enter_context(serving("broker", "-c", sync_conf, "-p", 0))
+        peer = stage.peer(address=process.address)
+        await peer.create_topic(write=1, read=1)
+        (await peer.send()).require_success()
+        limits = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+        assert (await peer.send()).code == ResponseCode.FLUSH_DISK_TIMEOUT
+        refused = await peer.send()
+        assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
+        assert (refused.remark or "").endswith(
+            f"cannot flush {root / 'commitlog' / ('0' * 20)}: Too many open files"
+        )
+        assert (await peer.pull(0)).code == ResponseCode.SUCCESS
+        late = asyncio.ensure_future(stage.peer(address=process.address).pull(0))
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, limits)
+        assert (await late).code == ResponseCode.SUCCESS
+        while (answer := await peer.send()).code == ResponseCode.SERVICE_NOT_AVAILABLE:
+            pass
+        answer.require_success()
+        lines = process.stop()
+    assert len([line for line in lines if "not flushed, will try again" in line]) <= 2
+    assert "abort" not in [path.name for path in root.iterdir()]

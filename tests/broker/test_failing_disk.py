@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 
+from rewindmq.broker.store import StoreError
 from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -39,6 +40,18 @@ USED = {
     "make_folder", "exists", "create", "map", "allocate", "sync", "write", "replace", "remove",
     "set_mtime_ms", "used_ratio",
 }  # fmt: skip
+# Which operations a start over a store of a crashed broker needs.
+FAILS_START = {
+    "make_folder",
+    "list_folder",
+    "exists",
+    "read",
+    "map",
+    "sync",
+    "mtime_ms",
+    "touch",
+    "data_beyond",
+}
 
 
 class Workload:
@@ -46,6 +59,7 @@ class Workload:
 
     Attributes:
         kept: bodies of sends that returned SUCCESS.
+        late: the same of delayed messages, which arrive after 1 s or when the disk works again.
         topics: topics whose creation returned SUCCESS.
         offset: the newest offset whose commit returned SUCCESS.
         refusals: the responses that say no.
@@ -54,6 +68,7 @@ class Workload:
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.kept: set[bytes] = set()
+        self.late: set[bytes] = set()
         self.topics: set[str] = set()
         self.offset = 0
         self.refusals: list[RemotingCommand] = []
@@ -68,6 +83,9 @@ class Workload:
             response = await peer.send(body=body, queue_id=place % 2, properties={"KEYS": f"k{number}"})
             if self._is_done(response):
                 self.kept.add(body)
+        late = b"late %d" % number
+        if self._is_done(await peer.send(body=late, properties={"DELAY": "1"})):
+            self.late.add(late)
         self._is_done(await peer.send(f"Auto{number}"))
         created = CreateTopicRequestHeader(f"Made{number}", "TBW102", 1, 1, 6, "SINGLE_TAG")
         if self._is_done(await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, created)):
@@ -102,7 +120,7 @@ async def check_kept(stage: SimStage, work: Workload) -> None:
     """Everything that was promised is there."""
     peer = stage.peer()
     await peer.heartbeat()
-    assert work.kept <= await bodies(peer)
+    assert work.kept | work.late <= await bodies(peer)
     assert work.topics <= set(stage.broker.context.topics.names)
     assert await peer.stored_offset() == work.offset
 
@@ -188,3 +206,60 @@ async def after_power_failure(stage: SimStage, disk: FailingDisk) -> set[bytes]:
     await other.close()
     stage._newest = broker
     return found
+
+
+@pytest.mark.parametrize("operation", [*OPERATIONS, "touch", "data_beyond"])
+def test_a_start_over_a_failing_disk_is_refused_in_one_line_and_succeeds_when_the_disk_works(
+    simulate: RunScenario, operation: str
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        disk = FailingDisk(stage.runtime.clock.now_ms)
+        work = await start(stage, disk, FlushDiskType.ASYNC_FLUSH)
+        # The offsets are on disk 10 s after the start.
+        await stage.runtime.timers.sleep(11.0)
+        crashed = FailingDisk(stage.runtime.clock.now_ms, disk.after_power_failure())
+        crashed.fail(errno.EIO, operation)
+        if operation in FAILS_START:
+            with pytest.raises(StoreError) as refusal:
+                await stage.start_broker(disk=crashed.disk, store=SMALL)
+            text = str(refusal.value)
+            assert os.strerror(errno.EIO) in text
+            assert "/broker-a" in text
+            assert "\n" not in text
+            crashed.mend()
+        else:
+            broker = await stage.start_broker(disk=crashed.disk, store=SMALL)
+            crashed.mend()
+            await broker.close()
+        await stage.start_broker(disk=crashed.disk, store=SMALL)
+        await check_kept(stage, work)
+
+    simulate(scenario, brokers=0)
+
+
+def test_retention_deletes_when_the_disk_works_again(
+    simulate: RunScenario, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        disk = FailingDisk(stage.runtime.clock.now_ms)
+        await stage.start_broker(
+            disk=disk.disk, store=SMALL, file_reserved_time=0, delete_when=";".join(map(str, range(24)))
+        )
+        peer = stage.peer()
+        await peer.create_topic(write=2, read=2)
+        for number in range(40):
+            (await peer.send(body=b"%d " % number + BODY, queue_id=number % 2)).require_success()
+        store = stage.broker.context.store
+        disk.fail(errno.EIO, "remove")
+        await stage.runtime.timers.sleep(75.0)
+        assert store.min_commit_log_offset == 0
+        assert [line for line in caplog.messages if "/commitlog/00000000000000000000: Input/output" in line]
+        (await peer.send()).require_success()
+        disk.mend()
+        await stage.runtime.timers.sleep(15.0)
+        assert store.min_commit_log_offset == store.last_segment_base > 0
+        await stage.broker.close()
+        await stage.start_broker(disk=disk.after_power_failure(), store=SMALL)
+        assert stage.broker.context.store.min_commit_log_offset > 0
+
+    simulate(scenario, brokers=0)

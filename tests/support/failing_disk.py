@@ -10,7 +10,7 @@ from typing import Any, cast
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.race.sim import SimDisk
 
-# The calls that a running broker makes; ``lock``, ``touch`` and ``data_beyond`` belong to its start.
+# The calls that a running broker makes.
 OPERATIONS = (
     "make_folder",
     "list_folder",
@@ -28,6 +28,7 @@ OPERATIONS = (
     "set_mtime_ms",
     "used_ratio",
 )
+_AT_START = ("touch", "data_beyond")
 _PAGE = 4_096
 
 
@@ -38,8 +39,8 @@ class FailingDisk:
         failures: how many calls have failed, by operation.
     """
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._disk = SimDisk(now_ms)
+    def __init__(self, now_ms: Callable[[], int], disk: SimDisk | None = None) -> None:
+        self._disk = disk or SimDisk(now_ms)
         self._now_ms = now_ms
         self._failing: dict[str, int] = {}
         # What a power failure leaves of mapped files.
@@ -61,7 +62,7 @@ class FailingDisk:
         """Let every call succeed again."""
         self._failing.clear()
 
-    def after_power_failure(self) -> Disk:
+    def after_power_failure(self) -> SimDisk:
         """Return the disk that a restart would find if the power failed now."""
         found = SimDisk(self._now_ms)
         for path in self._disk.files():
@@ -77,7 +78,7 @@ class FailingDisk:
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._disk, name)
-        if name not in OPERATIONS:
+        if name not in OPERATIONS and name not in _AT_START:
             return call
 
         def checked(path: Path, *args: Any) -> Any:
@@ -122,7 +123,7 @@ class FailingDisk:
     def _pages(self, path: Path) -> tuple[dict[int, bytes], dict[int, bytes]]:
         data = self._disk.read(path)
         assert data is not None, path
-        durable = self._durable[path]
+        durable = self._durable.setdefault(path, bytes(len(data)))
         pages = range(-(-len(data) // _PAGE))
         return (
             {page: data[page * _PAGE : (page + 1) * _PAGE] for page in pages},
