@@ -65,6 +65,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         namesrv_addr: ``host:port;host:port``; with None the broker runs without a name server.
         listen_port: 0 takes any free port.
         bind_address: the interface to listen on (5.x key); the default serves this machine only.
+        allow_open_access: a ``bind_address`` that is not loopback may be used (RewindMQ's own key).
         broker_ip1: the host to register and to write into message ids; None means the bound host.
         ha_listen_port: where slaves connect; None means the port after ``listen_port``, or any.
         ha_master_address: the HA address of a slave's master; None takes it from the name server.
@@ -103,6 +104,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     slave_read_enable: bool = False
     offset_check_in_slave: bool = False
     bind_address: str = "127.0.0.1"
+    allow_open_access: bool = False
     broker_ip1: str | None = msgspec.field(default=None, name="brokerIP1")
     region_id: str = "DefaultRegion"
     trace_on: bool = True

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed
 from rewindmq.protocol.errors import ClientError, RewindMQError
+from rewindmq.protocol.text import escape_lines
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -102,7 +103,7 @@ def _write(directory: Path, client_id: str, lines: list[str]) -> Path:
     path = directory / _UNSAFE.sub("_", client_id)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(lines) + "\n")
+        path.write_text(escape_lines(lines) + "\n")
     except OSError as error:
         raise ClientError(f"cannot write {path}: {error.strerror}") from None
     return path
