@@ -171,7 +171,8 @@ class MessageAppender:
                 sync_flush.begin()
             return response
         end = result.physical_offset + result.size
-        answer = _Answer(connection, request, response, (sync_flush is not None) + (sync_replica is not None))
+        steps = (sync_flush is not None) + (sync_replica is not None)
+        answer = _Answer(connection, request, response, steps, self._store)
         if sync_replica is not None:
             sync_replica.wait(end, answer.on_replicated)
         if sync_flush is not None:
@@ -198,20 +199,28 @@ class MessageAppender:
 class _Answer:
     """The response to a stored message, sent when flush and replication are done or timed out."""
 
-    __slots__ = ("_connection", "_request", "_response", "_steps")
+    __slots__ = ("_connection", "_request", "_response", "_steps", "_store")
 
     def __init__(
-        self, connection: Connection, request: RemotingCommand, response: RemotingCommand, steps: int
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        response: RemotingCommand,
+        steps: int,
+        store: MessageStore,
     ) -> None:
         self._connection = connection
         self._request = request
         self._response = response
         self._steps = steps
+        self._store = store
 
     def on_flushed(self, is_durable: bool) -> None:
         # The slave's result takes precedence, as in RocketMQ.
         if not is_durable and self._response.code == ResponseCode.SUCCESS:
             self._set(ResponseCode.FLUSH_DISK_TIMEOUT)
+            if self._store.flush_failure:
+                self._response.remark = f"{self._response.remark}: {self._store.flush_failure}"
         self._done()
 
     def on_replicated(self, failure: ResponseCode | None) -> None:

@@ -118,16 +118,18 @@ async def test_a_broker_without_descriptors_serves_again_as_soon_as_there_are_so
         (await peer.send()).require_success()
         limits = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
-        assert (await peer.send()).code == ResponseCode.FLUSH_DISK_TIMEOUT
+        late = await peer.send()
+        assert late.code == ResponseCode.FLUSH_DISK_TIMEOUT
+        assert "Too many open files" in (late.remark or "")
         refused = await peer.send()
         assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
         assert (refused.remark or "").endswith(
             f"cannot flush {root / 'commitlog' / ('0' * 20)}: Too many open files"
         )
         assert (await peer.pull(0)).code == ResponseCode.SUCCESS
-        late = asyncio.ensure_future(stage.peer(address=process.address).pull(0))
+        waiting = asyncio.ensure_future(stage.peer(address=process.address).pull(0))
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, limits)
-        assert (await late).code == ResponseCode.SUCCESS
+        assert (await waiting).code == ResponseCode.SUCCESS
         while (answer := await peer.send()).code == ResponseCode.SERVICE_NOT_AVAILABLE:
             pass
         answer.require_success()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -223,6 +224,29 @@ def test_a_start_over_a_failing_disk_is_refused_in_one_line_and_succeeds_when_th
             await broker.close()
         await stage.start_broker(disk=crashed.disk, store=SMALL)
         await check_kept(stage, work)
+
+    simulate(scenario, brokers=0)
+
+
+@pytest.mark.parametrize(("mended_at", "code"), [(4.0, 0), (6.0, int(ResponseCode.FLUSH_DISK_TIMEOUT))])
+def test_a_send_that_waits_for_the_disk_succeeds_if_the_disk_works_again_in_time(
+    simulate: RunScenario, mended_at: float, code: int
+) -> None:
+    """``syncFlushTimeout`` is 5 s."""
+
+    async def scenario(stage: SimStage) -> None:
+        disk = FailingDisk(stage.runtime.clock.now_ms)
+        await stage.start_broker(disk=disk.disk, store={**SMALL, "flush_disk_type": FlushDiskType.SYNC_FLUSH})
+        peer = stage.peer()
+        await peer.create_topic()
+        disk.fail(errno.EIO, "sync")
+        sending = asyncio.ensure_future(peer.send())
+        await stage.at(mended_at)
+        disk.mend()
+        response = await sending
+        assert response.code == code
+        if code:
+            assert os.strerror(errno.EIO) in (response.remark or "")
 
     simulate(scenario, brokers=0)
 
