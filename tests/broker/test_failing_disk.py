@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+from rewindmq.broker.config import BrokerRole
 from rewindmq.broker.store import StoreError
 from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -224,6 +225,88 @@ def test_a_start_over_a_failing_disk_is_refused_in_one_line_and_succeeds_when_th
             await broker.close()
         await stage.start_broker(disk=crashed.disk, store=SMALL)
         await check_kept(stage, work)
+
+    simulate(scenario, brokers=0)
+
+
+@pytest.mark.parametrize("operation", ["create", "map", "allocate", "sync", "remove", "set_mtime_ms"])
+def test_a_compaction_topic_has_every_message_when_the_disk_works_again(
+    simulate: RunScenario, caplog: pytest.LogCaptureFixture, operation: str
+) -> None:
+    sizes = {"compaction_mapped_file_size": 65_536, "compaction_cq_mapped_file_size": 4_600}
+
+    async def scenario(stage: SimStage) -> None:
+        disk = FailingDisk(stage.runtime.clock.now_ms)
+        await stage.start_broker(
+            disk=disk.disk, store={**SMALL, **sizes}, flush_consume_queue_thorough_interval=2_000
+        )
+        peer = stage.peer()
+        created = CreateTopicRequestHeader(
+            "T", "TBW102", 2, 2, 6, "SINGLE_TAG", attributes="+cleanup.policy=COMPACTION"
+        )
+        (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, created)).require_success()
+        await peer.heartbeat()
+        kept = set()
+        for number in range(120):
+            if number == 40:
+                disk.fail(errno.ENOSPC, operation)
+            if number == 80:
+                disk.mend()
+                await stage.runtime.timers.sleep(1.0)
+            body = b"%d " % number + BODY
+            response = await peer.send(body=body, queue_id=number % 2, properties={"KEYS": f"k{number}"})
+            if response.code == ResponseCode.SUCCESS:
+                kept.add(body)
+            else:
+                assert 40 <= number < 80
+                assert os.strerror(errno.ENOSPC) in (response.remark or "")
+            await stage.runtime.timers.sleep(0.1)
+        assert operation == "remove" or operation in disk.failures
+        assert len(kept) >= 80
+        assert kept <= await bodies(peer)
+        assert not [record for record in caplog.records if record.exc_info]
+        assert len([record for record in caplog.records if record.levelno >= logging.ERROR]) <= 10
+        await stage.runtime.timers.sleep(3.0)
+        await stage.broker.close()
+        await stage.start_broker(disk=disk.after_power_failure(), store={**SMALL, **sizes})
+        peer = stage.peer()
+        await peer.heartbeat()
+        assert kept <= await bodies(peer)
+
+    simulate(scenario, brokers=0)
+
+
+@pytest.mark.parametrize("operation", ["create", "map", "allocate", "sync", "write"])
+def test_a_slave_catches_up_when_its_disk_works_again(
+    simulate: RunScenario, caplog: pytest.LogCaptureFixture, operation: str
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.start_namesrv()
+        master = await stage.start_broker(store=SMALL)
+        peer = stage.peer()
+        await peer.create_topic(write=2, read=2)
+        await peer.fill(10, body=BODY)
+        disk = FailingDisk(stage.runtime.clock.now_ms)
+        slave = await stage.start_broker(
+            broker_id=1,
+            broker_role=BrokerRole.SLAVE,
+            store_path_root_dir="/slave",
+            disk=disk.disk,
+            store=SMALL,
+        )
+        stores = master.context.store, slave.context.store
+        await stage.until(lambda: stores[0].max_commit_log_offset == stores[1].max_commit_log_offset)
+        disk.fail(errno.ENOSPC, operation)
+        await peer.fill(30, body=BODY)
+        await stage.runtime.timers.sleep(65.0)
+        await peer.fill(30, body=BODY)
+        await stage.runtime.timers.sleep(10.0)
+        assert operation in disk.failures
+        disk.mend()
+        await stage.until(lambda: stores[0].max_commit_log_offset == stores[1].flushed_offset)
+        assert stores[1].max_offset("T", 0) == 70
+        assert not [record for record in caplog.records if record.exc_info]
+        await slave.close()
 
     simulate(scenario, brokers=0)
 
