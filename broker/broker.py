@@ -12,7 +12,7 @@ from rewindmq.broker.background.stats import SAMPLE_SECONDS
 from rewindmq.broker.clients.consumer_manager import ConsumerGroup
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.ha.master import HaMaster
+from rewindmq.broker.ha.master import CHECK_SECONDS, HaMaster
 from rewindmq.broker.handlers import HANDLERS, bind_handlers
 from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.store import MessageStore
@@ -27,6 +27,7 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.remoting.state import CloseReason
+from rewindmq.protocol.remoting.traffic import Traffic
 
 _log = logging.getLogger(__name__)
 
@@ -53,14 +54,19 @@ class Broker:
         self._handlers: dict[int, Handler] = dict.fromkeys(HANDLERS, _refuse_early)
         self._limit = connection_limit(
             runtime.max_connections,
-            config.max_connections,
-            config.max_connections_per_address,
+            config.server_max_connections,
+            config.server_max_connections_per_address,
             runtime.clock.monotonic,
+        )
+        self._traffic = Traffic(
+            config.server_frame_timeout_millis / 1_000,
+            config.server_max_unfinished_frame_bytes,
+            config.server_max_unread_bytes,
         )
         self._server = self._new_server()
         self._vip_server = self._new_server()
         self._client = RemotingClient(runtime, greeting=_greet_name_server)
-        self._ha_master = HaMaster(runtime, config)
+        self._ha_master = HaMaster(runtime, config, self._client)
         self._schedule = Schedule(runtime.timers)
         self._store: MessageStore | None = None
         self._services: Services | None = None
@@ -107,6 +113,8 @@ class Broker:
             self.address,
             self._notify_consumers,
             self._ha_master,
+            self._traffic,
+            self._limit,
         )
         services.context.long_polling.start(services.context.puller.answer_suspended)
         self._begin_schedule(services)
@@ -151,7 +159,11 @@ class Broker:
 
     def _new_server(self) -> RemotingServer:
         return RemotingServer(
-            self._runtime, self._handlers, limit=self._limit, on_close=self._connection_closed
+            self._runtime,
+            self._handlers,
+            limit=self._limit,
+            on_close=self._connection_closed,
+            traffic=self._traffic,
         )
 
     async def _open_ports(self) -> None:
@@ -199,6 +211,8 @@ class Broker:
         every(interval, interval, flush.flush_log)
         thorough = config.flush_consume_queue_thorough_interval / 1_000
         every(thorough, thorough, flush.flush_all)
+        if not config.is_slave:
+            every(CHECK_SECONDS, CHECK_SECONDS, self._ha_master.check_slaves)
         for service in services.background:
             service.begin(self._schedule)
 
@@ -225,6 +239,7 @@ class Broker:
             context.long_polling.on_close(connection)
             context.producers.on_close(connection)
             context.consumers.on_close(connection)
+            context.queue_locks.on_close(connection)
             context.fencing.forget(connection)
             context.reset_notifier.forget(connection)
 

@@ -16,9 +16,11 @@ from rewindmq.broker.store.errors import StoreError
 from rewindmq.protocol.config.property_file import property_fields
 from rewindmq.protocol.errors import ConfigError
 from rewindmq.protocol.ha_frame import MAX_TRANSFER_BYTES
+from rewindmq.protocol.limits import MAX_FRAME_BYTES
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.property_loader import load_properties
+from rewindmq.protocol.remoting.traffic import FRAME_SECONDS, MAX_UNFINISHED_BYTES, MAX_UNREAD_BYTES
 from rewindmq.protocol.reset_mode import ResetMode
 
 _log = logging.getLogger(__name__)
@@ -31,7 +33,10 @@ _HOURS: Final = r"^ *[0-9]{1,2} *(; *[0-9]{1,2} *)*;? *$"
 
 NameText = Annotated[str, msgspec.Meta(pattern=_NAME.pattern)]
 Millis = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 QueueCount = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
+# With less, no connection could send or receive the largest frame.
+FrameBytes = Annotated[int, msgspec.Meta(ge=MAX_FRAME_BYTES)]
 
 
 class BrokerRole(StrEnum):
@@ -69,6 +74,9 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         broker_ip1: the host to register and to write into message ids; None means the bound host.
         ha_listen_port: where slaves connect; None means the port after ``listen_port``, or any.
         ha_master_address: the HA address of a slave's master; None takes it from the name server.
+        ha_allowed_addresses: IP addresses and networks, separated by ``;``, whose connections at the HA port
+            count as slaves (RewindMQ's own key). None: registered slaves count, and connections of this
+            machine or of a registered slave's machine may read.
         slave_timeout: how long a send waits for a slave under SYNC_MASTER.
         file_reserved_time: hours for which a log file is retained after its last message.
         delete_when: hours of the day, local time, in which older files are deleted: ``04`` or ``04;16``.
@@ -76,13 +84,18 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         disk_space_clean_forcibly_ratio: percent above which files of any age are deleted.
         disk_space_warning_level_ratio: percent above which the broker also refuses messages.
         store_path_commit_log: must be ``commitlog`` under the root.
-        max_connections: accepted connections in all; None means what the process's open files permit
+        server_max_connections: accepted connections in all; None means what the process's open files permit
             (RewindMQ's own key).
-        max_connections_per_address: accepted connections from one IP address; None means half of
-            ``max_connections`` (RewindMQ's own key).
+        server_max_connections_per_address: accepted connections from one IP address; None means half of
+            ``server_max_connections`` (RewindMQ's own key).
         profile: the release to imitate (RewindMQ's own key).
         reset_mode: the default mode of resets (RewindMQ's own key).
         emulated_busy: RewindMQ's own key; it can be changed while the broker runs, see ``live_config``.
+        server_frame_timeout_millis: time for the rest of a frame after its first bytes, not scaled
+            (RewindMQ's own key).
+        server_max_unfinished_frame_bytes: bytes of frames whose rest is missing, of all connections
+            (RewindMQ's own key).
+        server_max_unread_bytes: bytes that clients have not read, of all connections (RewindMQ's own key).
         clone_group_offset_of_all_topics: CLONE_GROUP_OFFSET (314) without a topic copies the offsets of all
             topics (RewindMQ's own key).
         store: RocketMQ's ``MessageStoreConfig``; its keys are in the same file.
@@ -96,6 +109,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     listen_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 10_911
     ha_listen_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] | None = None
     ha_master_address: str | None = None
+    ha_allowed_addresses: str | None = None
     ha_transfer_batch_size: Annotated[int, msgspec.Meta(ge=1, le=MAX_TRANSFER_BYTES)] = 32_768
     ha_send_heartbeat_interval: Millis = 5_000
     ha_housekeeping_interval: Millis = 20_000
@@ -106,6 +120,9 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     bind_address: str = "127.0.0.1"
     allow_open_access: bool = False
     broker_ip1: str | None = msgspec.field(default=None, name="brokerIP1")
+    server_frame_timeout_millis: Millis = int(FRAME_SECONDS * 1_000)
+    server_max_unfinished_frame_bytes: FrameBytes = MAX_UNFINISHED_BYTES
+    server_max_unread_bytes: FrameBytes = MAX_UNREAD_BYTES
     region_id: str = "DefaultRegion"
     trace_on: bool = True
     broker_permission: Annotated[int, msgspec.Meta(ge=0, le=7)] = PERM_READ_WRITE
@@ -143,8 +160,8 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     transaction_check_interval: Millis | None = None
     transaction_time_out: Millis = 6_000
     transaction_check_max: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 15
-    max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    max_connections_per_address: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    server_max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    server_max_connections_per_address: Annotated[int, msgspec.Meta(ge=1)] | None = None
     profile: Profile = Profile.V49
     reset_mode: ResetMode = ResetMode.CLASSIC
     emulated_busy: EmulatedBusy = EmulatedBusy.NONE
@@ -160,6 +177,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         _check_role(self.broker_id, self.broker_role)
         _check_ip(self.broker_ip1)
         parse_namesrv_addr(self.namesrv_addr)
+        parse_networks(self.ha_allowed_addresses)
         log = self.store_path_commit_log
         if log is not None and Path(log).expanduser() != self.root / "commitlog":
             # A broker that ignored the key would open an empty store where the user expects a full one.
@@ -183,6 +201,11 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     @property
     def namesrv_addresses(self) -> tuple[str, ...]:
         return parse_namesrv_addr(self.namesrv_addr)
+
+    @property
+    def ha_allowed_networks(self) -> tuple[Network, ...] | None:
+        """The networks of ``ha_allowed_addresses``; None if the key is not set."""
+        return parse_networks(self.ha_allowed_addresses)
 
 
 def _check_role(broker_id: int, role: BrokerRole) -> None:
@@ -219,6 +242,25 @@ def parse_namesrv_addr(text: str | None) -> tuple[str, ...]:
             )
         addresses[address] = None
     return tuple(addresses)
+
+
+def parse_networks(text: str | None) -> tuple[Network, ...] | None:
+    """Return the networks of ``address;network/bits``; None if the text is None.
+
+    Raises:
+        ConfigError: a part is neither an IP address nor a network, or there is none.
+    """
+    if text is None:
+        return None
+    try:
+        networks = tuple(
+            ipaddress.ip_network(piece.strip(), strict=False) for piece in text.split(";") if piece.strip()
+        )
+    except ValueError as error:
+        raise ConfigError(f"haAllowedAddresses {text!r}: {error}") from None
+    if not networks:
+        raise ConfigError("haAllowedAddresses is empty: name at least one address, or remove the key")
+    return networks
 
 
 def read_broker_config(
@@ -261,6 +303,7 @@ def _fields_of(path: Path, *, is_strict: bool) -> dict[str, Any]:
         _check_role(fields.get("broker_id", 0), fields.get("broker_role", BrokerRole.ASYNC_MASTER))
         _check_ip(fields.get("broker_ip1"))
         parse_namesrv_addr(fields.get("namesrv_addr"))
+        parse_networks(fields.get("ha_allowed_addresses"))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     return fields

@@ -12,6 +12,7 @@ from rewindmq.broker.clients.producer_manager import ProducerManager
 from rewindmq.broker.clients.queue_locks import QueueLocks
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.delay.hook import DelayHook
+from rewindmq.broker.ha.slave import Slave
 from rewindmq.broker.live_config import LiveConfig
 from rewindmq.broker.offsets.committer import OffsetCommitter
 from rewindmq.broker.offsets.delay_offsets import DelayOffsets
@@ -32,7 +33,9 @@ from rewindmq.broker.tables.flush import TableFlush
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.end import TransactionEnds
+from rewindmq.protocol.remoting.accept.limit import ConnectionLimit
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.traffic import Traffic
 
 
 @dataclass(slots=True)
@@ -42,6 +45,8 @@ class BrokerContext:
     config: BrokerConfig
     profile: BrokerProfile
     runtime: Runtime
+    traffic: Traffic
+    connections: ConnectionLimit
     store: MessageStore
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
@@ -69,3 +74,5 @@ class BrokerContext:
     puller: MessagePuller
     registration: Registration
     live_config: LiveConfig
+    # None at a master.
+    slave: Slave | None = None

@@ -63,8 +63,10 @@ from rewindmq.broker.transaction.check_service import TransactionCheckService
 from rewindmq.broker.transaction.end import TransactionEnds
 from rewindmq.broker.transaction.half import HalfMessages
 from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.accept.limit import ConnectionLimit
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.traffic import Traffic
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
 _CONFIG_FOLDER: Final = "config"
@@ -98,6 +100,8 @@ def wire(
     address: str,
     notify: Callable[[ConsumerGroup], None],
     ha_master: HaMaster,
+    traffic: Traffic,
+    connections: ConnectionLimit,
 ) -> Services:
     """Build and connect all services over an open store, and load the tables.
 
@@ -105,6 +109,8 @@ def wire(
         address: ``host:port`` as registered and written into message ids.
         notify: sends NOTIFY_CONSUMER_IDS_CHANGED (40) to a group's consumers.
         ha_master: the slaves' server; at a master its port is bound already.
+        traffic: the limits for all accepted connections.
+        connections: counts them.
 
     Raises:
         StoreError: if a file under ``config/`` cannot be read.
@@ -199,6 +205,8 @@ def wire(
         config=config,
         profile=profile,
         runtime=runtime,
+        traffic=traffic,
+        connections=connections,
         store=store,
         topics=topics,
         groups=groups,
@@ -254,7 +262,7 @@ def wire(
     if config.is_slave:
         store.become_replica()
         wake = _wake(long_polling) if profile.slave_wakes_pulls else _ignore_arrivals
-        slave = Slave(runtime, config, store, synchronize, wake)
+        slave = context.slave = Slave(runtime, config, store, synchronize, wake)
         registration.on_master = slave.on_master
         # Only a master delivers delayed messages and checks transactions.
         background = (retention, slave)

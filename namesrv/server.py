@@ -16,6 +16,7 @@ from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.remoting.state import CloseReason
+from rewindmq.protocol.remoting.traffic import Traffic
 
 _log = logging.getLogger(__name__)
 
@@ -43,11 +44,16 @@ class NameServer:
             idle_seconds=CONNECTION_IDLE_SECONDS,
             limit=connection_limit(
                 runtime.max_connections,
-                config.max_connections,
-                config.max_connections_per_address,
+                config.server_max_connections,
+                config.server_max_connections_per_address,
                 runtime.clock.monotonic,
             ),
             on_close=self._connection_closed,
+            traffic=Traffic(
+                config.server_frame_timeout_millis / 1_000,
+                config.server_max_unfinished_frame_bytes,
+                config.server_max_unread_bytes,
+            ),
         )
         interval = config.scan_not_active_broker_interval
         self._scan_seconds = profile.scan_seconds if interval is None else interval / 1_000

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.protocol.files.private import make_private_folder, open_private
+from rewindmq.protocol.names import relative_path
 
 _LOCAL_SCHEMES: Final = ("", "file")
 _ZEROS: Final = bytes(1 << 20)
@@ -270,6 +271,9 @@ class ArrowFiles:
         from pyarrow import fs
 
         found = self._system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        for info in found:
+            # The keys of an object store may contain ``..``.
+            relative_path(info.base_name)
         return sorted(_arrow_entry(info) for info in found)
 
     def entry(self, path: str) -> FileEntry | None:

@@ -23,5 +23,5 @@ MAX_PULL_MESSAGES = 1_024
 # moment. The rest is for accepted connections.
 MAPPED_FILES_SHARE = 4
 RESERVED_DESCRIPTORS = 128
-# Default of maxConnections, if the descriptors permit as many.
+# Default of serverMaxConnections, if the descriptors permit as many.
 MAX_CONNECTIONS = 65_536

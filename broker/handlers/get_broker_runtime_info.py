@@ -4,7 +4,9 @@ Kept from 4.9.7 ``AdminBrokerProcessor#getBrokerRuntimeInfo``: the keys that the
 (docs/spec/protocol.md 5.9), with both spellings of getTransferedTps.
 Changed: this broker has no thread pools, so queue sizes and waiting times are 0 and capacities are missing.
 It does not measure latencies, so they are missing, too. It always reports the earliest message's time; 4.x
-reports it only if the log has more than 8 MiB.
+reports it only if the log has more than 8 MiB. A slave adds haClientAddress: its end of the connection to its
+master's log, by which the master recognizes the slave. The keys ``usage...`` are RewindMQ's own, see
+docs/limits.md.
 Refused: nothing.
 """
 
@@ -13,7 +15,9 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.ha.access import HA_CLIENT_ADDRESS
 from rewindmq.broker.store.store import MessageStore
+from rewindmq.broker.usage import usage
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -39,10 +43,13 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         **_process(context),
         **_traffic(context),
         **_store(context),
+        **usage(context),
         **dict.fromkeys((*_QUEUES, *context.profile.runtime_queues), 0),
     }
     if context.profile.reports_active:
         table["brokerActive"] = "false" if context.config.is_slave else "true"
+    if context.slave is not None:
+        table[HA_CLIENT_ADDRESS] = context.slave.ha_client_address
     body = KVTable({key: str(table[key]) for key in sorted(table)})
     return RemotingCommand(ResponseCode.SUCCESS, body=body)
 

@@ -170,6 +170,7 @@ class MessageAppender:
             if sync_flush is not None:
                 sync_flush.begin()
             return response
+        request.drop_content()
         end = result.physical_offset + result.size
         steps = (sync_flush is not None) + (sync_replica is not None)
         answer = _Answer(connection, request, response, steps, self._store)

@@ -11,6 +11,7 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.endpoint import IDLE_SECONDS, Endpoint
 from rewindmq.protocol.remoting.runtime import Listener, Runtime
 from rewindmq.protocol.remoting.state import CloseReason
+from rewindmq.protocol.remoting.traffic import Traffic
 
 
 class RemotingServer(Endpoint):
@@ -22,6 +23,7 @@ class RemotingServer(Endpoint):
             ``NettyServerConfig``).
         limit: counts the connections of all servers that share it; None accepts every connection.
         on_close: called with every closed connection and the reason, after its pending requests have failed.
+        traffic: the limits for all connections, which servers of one process share.
     """
 
     def __init__(
@@ -32,8 +34,9 @@ class RemotingServer(Endpoint):
         idle_seconds: float = IDLE_SECONDS,
         limit: ConnectionLimit | None = None,
         on_close: Callable[[Connection, CloseReason], None] | None = None,
+        traffic: Traffic | None = None,
     ) -> None:
-        super().__init__(runtime, handlers, idle_seconds, on_close)
+        super().__init__(runtime, handlers, idle_seconds, on_close, traffic)
         self._limit = limit
         self._admitted: set[Connection] = set()
         self._listener: Listener | None = None

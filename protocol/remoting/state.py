@@ -37,4 +37,5 @@ class CloseReason(StrEnum):
     BAD_FRAME = "bad frame"
     OVERFLOW = "the peer does not read"
     LIMIT = "too many connections"
+    SLOW_FRAME = "the rest of a frame is missing"
     LOCAL = "closed here"

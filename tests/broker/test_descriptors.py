@@ -57,7 +57,7 @@ async def test_idle_connections_leave_the_store_its_descriptors(conf: Path, stag
         lines = [line for line in process.stop() if "refused" in line]
     # One in 10 s, not one for each of 337.
     assert 1 <= len(lines) < 40
-    assert all("maxConnections" in line for line in lines)
+    assert all("serverMaxConnections" in line for line in lines)
 
 
 async def test_one_address_cannot_take_all_connections(conf: Path, stage: Stage) -> None:
@@ -76,7 +76,7 @@ async def test_one_address_cannot_take_all_connections(conf: Path, stage: Stage)
             wait.cancel()
         lines = [line for line in process.stop() if "refused" in line]
     assert len(lines) == 1
-    assert "maxConnectionsPerAddress" in lines[0]
+    assert "serverMaxConnectionsPerAddress" in lines[0]
 
 
 async def test_a_broker_refuses_while_it_may_not_write_and_recovers(conf: Path, stage: Stage) -> None:

@@ -11,7 +11,7 @@ from tests.support.stage import Stage
 
 
 async def test_a_connection_beyond_the_share_of_its_address_is_closed(stage: Stage) -> None:
-    namesrv = await stage.start_namesrv(max_connections=2, max_connections_per_address=1)
+    namesrv = await stage.start_namesrv(server_max_connections=2, server_max_connections_per_address=1)
     peer = stage.peer()
     assert (await peer.ask(999)).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     host, _, port = namesrv.address.rpartition(":")

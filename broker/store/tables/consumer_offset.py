@@ -55,6 +55,9 @@ class ConsumerOffsetTable:
         self._count = 0
         self._is_saved = True
 
+    def __len__(self) -> int:
+        return self._count
+
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
         """Store an offset, higher or lower than the one before.
 

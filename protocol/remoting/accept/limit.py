@@ -17,8 +17,8 @@ class ConnectionLimit:
     RocketMQ has no limit: a peer that opens connections leaves a broker no descriptor for its files.
 
     Args:
-        maximum: connections in all; ``maxConnections``.
-        maximum_per_address: connections from one IP address; ``maxConnectionsPerAddress``.
+        maximum: connections in all; ``serverMaxConnections``.
+        maximum_per_address: connections from one IP address; ``serverMaxConnectionsPerAddress``.
         monotonic: the clock for the intervals of the log.
 
     Attributes:
@@ -43,10 +43,10 @@ class ConnectionLimit:
         host = _host(address)
         of_host = self._counts.get(host, 0)
         if self.count >= self.maximum:
-            self._log_refusal(address, f"{self.count} are open (maxConnections)")
+            self._log_refusal(address, f"{self.count} are open (serverMaxConnections)")
             return False
         if of_host >= self.maximum_per_address:
-            self._log_refusal(address, f"{of_host} of this address are open (maxConnectionsPerAddress)")
+            self._log_refusal(address, f"{of_host} of this address are open (serverMaxConnectionsPerAddress)")
             return False
         self.count += 1
         self._counts[host] = of_host + 1
@@ -79,12 +79,14 @@ def connection_limit(
 
     Args:
         permitted: connections that the process's file descriptors permit.
-        maximum: ``maxConnections``; None, or more than permitted, means what is permitted.
-        per_address: ``maxConnectionsPerAddress``; None means half of the maximum.
+        maximum: ``serverMaxConnections``; None, or more than permitted, means what is permitted.
+        per_address: ``serverMaxConnectionsPerAddress``; None means half of the maximum.
         monotonic: see ``ConnectionLimit``.
     """
     if maximum is not None and maximum > permitted:
-        _log.warning("maxConnections = %d, but the open files permit %d (ulimit -Hn)", maximum, permitted)
+        _log.warning(
+            "serverMaxConnections = %d, but the open files permit %d (ulimit -Hn)", maximum, permitted
+        )
     whole = permitted if maximum is None else min(maximum, permitted)
     half = max(1, whole // 2)
     return ConnectionLimit(whole, half if per_address is None else per_address, monotonic)

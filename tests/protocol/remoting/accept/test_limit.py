@@ -54,7 +54,9 @@ def test_refusals_are_logged_once_in_ten_seconds(caplog: pytest.LogCaptureFixtur
         for _ in range(100):
             limit.admit("10.0.0.2:1")
     assert len(caplog.messages) == 3
-    assert caplog.messages[0].startswith("connection of 10.0.0.2:1 refused: 1 are open (maxConnections)")
+    assert caplog.messages[0].startswith(
+        "connection of 10.0.0.2:1 refused: 1 are open (serverMaxConnections)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,4 +73,4 @@ def test_defaults_follow_from_what_the_descriptors_permit(
 def test_more_than_the_descriptors_permit_is_cut_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     assert connection_limit(1_000, 1_001, None, Clock().monotonic).maximum == 1_000
-    assert caplog.messages == ["maxConnections = 1001, but the open files permit 1000 (ulimit -Hn)"]
+    assert caplog.messages == ["serverMaxConnections = 1001, but the open files permit 1000 (ulimit -Hn)"]
