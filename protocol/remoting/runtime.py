@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import random
 import resource
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -195,5 +196,5 @@ def _connection_descriptors() -> int:
     """Return how many file descriptors of this process accepted connections may take, at least 1."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
-        return MAX_CONNECTIONS
-    return min(MAX_CONNECTIONS, max(1, limit - limit // MAPPED_FILES_SHARE - RESERVED_DESCRIPTORS))
+        return sys.maxsize
+    return max(1, limit - limit // MAPPED_FILES_SHARE - RESERVED_DESCRIPTORS)

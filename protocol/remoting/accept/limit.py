@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from rewindmq.protocol.limits import MAX_CONNECTIONS
+
 _log = logging.getLogger(__name__)
 # Protocol seconds between two lines in the log.
 _LOG_SECONDS: Final = 10.0
@@ -79,7 +81,7 @@ def connection_limit(
 
     Args:
         permitted: connections that the process's file descriptors permit.
-        maximum: ``serverMaxConnections``; None, or more than permitted, means what is permitted.
+        maximum: ``serverMaxConnections``; None means ``MAX_CONNECTIONS``. More than permitted is lowered.
         per_address: ``serverMaxConnectionsPerAddress``; None means half of the maximum.
         monotonic: see ``ConnectionLimit``.
     """
@@ -87,6 +89,6 @@ def connection_limit(
         _log.warning(
             "serverMaxConnections = %d, but the open files permit %d (ulimit -Hn)", maximum, permitted
         )
-    whole = permitted if maximum is None else min(maximum, permitted)
+    whole = min(MAX_CONNECTIONS if maximum is None else maximum, permitted)
     half = max(1, whole // 2)
     return ConnectionLimit(whole, half if per_address is None else per_address, monotonic)

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from rewindmq.protocol.limits import MAX_CONNECTIONS
 from rewindmq.protocol.remoting.accept.limit import ConnectionLimit, connection_limit
 
 
@@ -68,6 +69,11 @@ def test_defaults_follow_from_what_the_descriptors_permit(
 ) -> None:
     limit = connection_limit(1_000, maximum, per_address, Clock().monotonic)
     assert (limit.maximum, limit.maximum_per_address) == expected
+
+
+def test_the_default_has_an_end_which_the_key_may_exceed() -> None:
+    assert connection_limit(10**6, None, None, Clock().monotonic).maximum == MAX_CONNECTIONS
+    assert connection_limit(10**6, 10**6, None, Clock().monotonic).maximum == 10**6
 
 
 def test_more_than_the_descriptors_permit_is_cut_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
