@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from rewindmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectionLostError, TooManyRequestsError
@@ -16,13 +16,18 @@ from rewindmq.protocol.remoting.dispatch import (
     busy,
     encode_reply,
     failure,
+    too_large,
     unsupported,
 )
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
 from rewindmq.protocol.remoting.state import CloseReason, ConnectionState
 from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_WRITE_BYTES, FrameStream, StreamOwner
+from rewindmq.protocol.request_limits import DEFAULT_REQUEST_LIMIT
 
 logger = logging.getLogger(__name__)
+
+# No request has a lower limit.
+_SMALL_BODY_BYTES: Final = DEFAULT_REQUEST_LIMIT.body_bytes
 
 # None: the request was oneway, or ``Connection.reply`` sends the response later.
 Reply = RemotingCommand | Awaitable[RemotingCommand | None] | None
@@ -152,6 +157,12 @@ class Connection(FrameStream):
         if self._suspended + len(self._tasks) >= MAX_REQUESTS_IN_PROGRESS:
             self._answer(request, busy())
             return
+        body = request.body
+        if isinstance(body, bytes) and len(body) > _SMALL_BODY_BYTES:
+            refusal = too_large(request, len(body))
+            if refusal is not None:
+                self._answer(request, refusal)
+                return
         try:
             result = handler(self, request)
         except Exception as error:

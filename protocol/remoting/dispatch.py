@@ -7,10 +7,11 @@ from typing import Final
 
 import msgspec
 
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.frame import encode_frame
+from rewindmq.protocol.request_limits import request_limit
 from rewindmq.protocol.version import MQVersion
 
 logger = logging.getLogger(__name__)
@@ -33,6 +34,24 @@ def busy() -> RemotingCommand:
     return RemotingCommand(
         ResponseCode.SYSTEM_BUSY, remark="[OVERLOAD]system busy, start flow control for a while"
     )
+
+
+def too_large(request: RemotingCommand, size: int) -> RemotingCommand | None:
+    """Return SYSTEM_ERROR (1) if a body of ``size`` bytes exceeds the limit of the request's code."""
+    limit = request_limit(request.code).body_bytes
+    if size <= limit:
+        return None
+    return RemotingCommand(
+        ResponseCode.SYSTEM_ERROR,
+        remark=f"the body of {_name(request.code)} has {size} bytes, at most {limit} are allowed",
+    )
+
+
+def _name(code: int) -> str:
+    try:
+        return f"{RequestCode(code).name} ({code})"
+    except ValueError:
+        return f"request {code}"
 
 
 def failure(request: RemotingCommand, error: BaseException) -> RemotingCommand:

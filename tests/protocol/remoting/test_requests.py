@@ -8,12 +8,13 @@ import logging
 import pytest
 
 from rewindmq.protocol.body.route import BrokerData, TopicRouteData
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import FLAG_ONEWAY, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.dispatch import MAX_REQUESTS_IN_PROGRESS
+from rewindmq.protocol.request_limits import request_limit
 from tests.protocol.remoting.remoting_stage import Stage
 
 ECHO, HOLD, RELEASE, REFUSE, CRASH, LATER, LATER_CRASH, CANCELLED = range(10, 18)
@@ -224,3 +225,21 @@ async def test_a_server_calls_its_client_in_the_serialization_type_of_the_latest
     ]
     # ali-ons takes opaque 0 for "unset" (docs/spec/protocol.md T12).
     assert all(request.opaque >= 1 for request in seen)
+
+
+@pytest.mark.parametrize("code", [RequestCode.HEART_BEAT, RequestCode.UPDATE_BROKER_CONFIG])
+async def test_a_body_above_the_limit_of_its_code_is_refused_before_the_handler(
+    stage: Stage, code: RequestCode
+) -> None:
+    server = await stage.server({code: echo})
+    client = stage.client()
+    limit = request_limit(code).body_bytes
+    address = f"127.0.0.1:{server.port}"
+    at_the_limit = await client.invoke(address, RemotingCommand(code, body=bytes(limit)))
+    assert (at_the_limit.code, at_the_limit.body) == (ResponseCode.SUCCESS, bytes(limit))
+    refused = await client.invoke(address, RemotingCommand(code, body=bytes(limit + 1)))
+    assert (refused.code, refused.body) == (ResponseCode.SYSTEM_ERROR, None)
+    assert refused.remark == (
+        f"the body of {code.name} ({code:d}) has {limit + 1} bytes, at most {limit} are allowed"
+    )
+    assert (await client.invoke(address, RemotingCommand(code, body=b"alive"))).body == b"alive"
