@@ -32,6 +32,7 @@ from rewindmq.broker.tables.flush import TableFlush
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.end import TransactionEnds
+from rewindmq.protocol.remoting.large_responses import LargeResponses
 from rewindmq.protocol.remoting.runtime import Runtime
 
 
@@ -69,3 +70,4 @@ class BrokerContext:
     puller: MessagePuller
     registration: Registration
     live_config: LiveConfig
+    large_responses: LargeResponses

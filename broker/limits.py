@@ -22,6 +22,8 @@ MAX_DELIVERIES: Final = 65_536
 MAX_CONSUME_QUEUE_ENTRIES: Final = 10_000
 # About 150 bytes each in the responses to GET_CONSUME_STATS and GET_BROKER_CONSUME_STATS.
 MAX_PROGRESS_QUEUES: Final = 70_000
+# Queues of a response that are read at once: about 2 ms.
+QUEUES_PER_SLICE: Final = 1_000
 # Locks of orderly consumers; a lock takes some 300 bytes.
 MAX_QUEUE_LOCKS: Final = 100_000
 # Characters of a client id or broker name that the broker stores with a lock.

@@ -64,6 +64,7 @@ from rewindmq.broker.transaction.end import TransactionEnds
 from rewindmq.broker.transaction.half import HalfMessages
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.large_responses import LargeResponses
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
@@ -236,6 +237,7 @@ def wire(
         puller=puller,
         registration=registration,
         live_config=LiveConfig(config, topics.renew),
+        large_responses=LargeResponses(runtime.timers),
     )
     check_parts = CheckParts(
         runtime,

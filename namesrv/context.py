@@ -8,6 +8,7 @@ from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.kv_config import KVConfigManager
 from rewindmq.namesrv.profile import NamesrvProfile
 from rewindmq.namesrv.route_info import RouteInfoManager
+from rewindmq.protocol.remoting.large_responses import LargeResponses
 from rewindmq.protocol.remoting.runtime import Clock
 
 
@@ -20,3 +21,4 @@ class NamesrvContext:
     routes: RouteInfoManager
     kv_configs: KVConfigManager
     clock: Clock
+    large_responses: LargeResponses
