@@ -21,6 +21,8 @@ NO_OFFSET: Final = -1
 # RocketMQ 4.x has no limit, and accepts any topic, group and queue id.
 MAX_OFFSETS: Final = 500_000
 _SEPARATOR: Final = "@"
+# A key is a topic and a group.
+_PARTS: Final = 2
 _MAX_EPOCH: Final = 2**63 - 1
 _OS_DISK: Final = OsDisk()
 # Keys copied at once: about 1 ms. Copying this many queues of a key takes as long as copying a key.
@@ -53,6 +55,8 @@ class ConsumerOffsetTable:
         self._offsets: _Table = {}
         # Only epochs above 0.
         self._epochs: _Table = {}
+        # The topics of each group, in order of their first offsets.
+        self._topics: dict[str, dict[str, None]] = {}
         # The file's ``dataVersion``: 5.x writes and uses it; RewindMQ only preserves it.
         self._version: Any = None
         self._count = 0
@@ -76,7 +80,9 @@ class ConsumerOffsetTable:
             if self._count >= MAX_OFFSETS:
                 raise StoreError(f"there are {MAX_OFFSETS} consumer offsets already")
             self._count += 1
-            offsets = self._offsets.setdefault(key, {})
+            if offsets is None:
+                offsets = self._offsets[key] = {}
+                self._add_key(key)
         offsets[queue_id] = offset
         self._is_saved = False
         return previous
@@ -100,6 +106,8 @@ class ConsumerOffsetTable:
         if growth > 0 and self._count + growth > MAX_OFFSETS:
             raise StoreError(f"there are {self._count} consumer offsets already")
         self._offsets.update(fresh)
+        for key in fresh:
+            self._add_key(key)
         self._count += growth
         self._is_saved = self._is_saved and not fresh
 
@@ -110,6 +118,7 @@ class ConsumerOffsetTable:
             self._count -= len(self._offsets.pop(key))
             self._epochs.pop(key, None)
             self._is_saved = False
+        self._topics.pop(group, None)
 
     def epoch(self, group: str, topic: str, queue_id: int) -> int:
         """Return the queue's number of resets in fenced mode; called for every commit and pull."""
@@ -132,33 +141,25 @@ class ConsumerOffsetTable:
 
     def topics_of(self, group: str) -> list[str]:
         """Return the group's topics with offsets. As in RocketMQ, keys with a second ``@`` are ignored."""
-        return [
-            parts[0]
-            for parts in (key.split(_SEPARATOR) for key in self._offsets)
-            if len(parts) == 2 and parts[1] == group
-        ]
-
-    def topics_by_group(self) -> dict[str, list[str]]:
-        """Return the topics that each group has offsets for, as ``topics_of`` does for one group."""
-        found: dict[str, list[str]] = {}
-        for key in self._offsets:
-            parts = key.split(_SEPARATOR)
-            if len(parts) == 2:
-                found.setdefault(parts[1], []).append(parts[0])
-        return found
+        return list(self._topics.get(group, ()))
 
     def groups_of(self, topic: str) -> list[str]:
         """Return the groups that have offsets for the topic."""
-        return [
-            parts[1]
-            for parts in (key.split(_SEPARATOR) for key in self._offsets)
-            if len(parts) == 2 and parts[0] == topic
-        ]
+        return [group for group, topics in self._topics.items() if topic in topics]
+
+    def _add_key(self, key: str) -> None:
+        parts = key.split(_SEPARATOR)
+        if len(parts) == _PARTS:
+            topic, group = parts
+            self._topics.setdefault(group, {})[topic] = None
 
     def load(self) -> None:
         """Read the file, see ``ConfigFile.load``. Raise StoreError if it cannot be read."""
         self._offsets, self._epochs, self._version = self._file.load(_read_document) or ({}, {}, None)
         self._count = sum(map(len, self._offsets.values()))
+        self._topics = {}
+        for key in self._offsets:
+            self._add_key(key)
         self._is_saved = True
 
     def persist(self) -> bool:
@@ -225,6 +226,7 @@ class ConsumerOffsetTable:
         key = topic + _SEPARATOR + group
         epochs = self._next_epochs(key, targets)
         offsets = self._offsets.setdefault(key, {})
+        self._add_key(key)
         self._count += len(targets.keys() - offsets.keys())
         offsets.update(targets)
         self._epochs.setdefault(key, {}).update(epochs)
@@ -287,6 +289,7 @@ class ConsumerOffsetTable:
             epochs_of_key = dict(epochs.get(key, {}))
             if self._offsets.get(key) != offsets_of_key or self._epochs.get(key, {}) != epochs_of_key:
                 self._offsets[key] = dict(offsets_of_key)
+                self._add_key(key)
                 self._epochs.pop(key, None)
                 if epochs_of_key:
                     self._epochs[key] = epochs_of_key
