@@ -9,7 +9,8 @@ which RocketMQ ignores. The field is missing while there are no epochs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,13 +27,24 @@ _PARTS: Final = 2
 _MAX_EPOCH: Final = 2**63 - 1
 _OS_DISK: Final = OsDisk()
 # Keys copied at once: about 1 ms. Copying this many queues of a key takes as long as copying a key.
-_SLICE: Final = 4_000
+_SLICE: Final = 2_000
 _QUEUES_PER_KEY: Final = 16
+# Keys copied for one write of the file: about 10 ms.
+_CHANGES_PER_WRITE: Final = 10_000
 
 # topic@group to queue to number.
 _Table = dict[str, dict[int, int]]
-# The file's fields, copied so that a worker thread can write them while the table changes.
-OffsetDocument = Mapping[str, Any]
+
+
+class OffsetChanges(NamedTuple):
+    """Copies of the entries that changed since the last write, by key; None for an entry that was removed.
+
+    A worker thread writes them while the table changes. They take as long to copy as the changes since the
+    last write, not as the table.
+    """
+
+    offsets: dict[str, dict[int, int] | None]
+    epochs: dict[str, dict[int, int] | None]
 
 
 class OffsetRecord(NamedTuple):
@@ -60,7 +72,12 @@ class ConsumerOffsetTable:
         # The file's ``dataVersion``: 5.x writes and uses it; RewindMQ only preserves it.
         self._version: Any = None
         self._count = 0
-        self._is_saved = True
+        # The keys that changed since the last copy, and those of the copy that could not be written.
+        self._unsaved: dict[str, None] = {}
+        self._refused: Collection[str] = ()
+        self._has_more = False
+        # What the file contains; used by ``load`` and ``save`` only.
+        self._written: tuple[_Table, _Table] = ({}, {})
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
         """Store an offset, higher or lower than the one before.
@@ -84,7 +101,7 @@ class ConsumerOffsetTable:
                 offsets = self._offsets[key] = {}
                 self._add_key(key)
         offsets[queue_id] = offset
-        self._is_saved = False
+        self._unsaved[key] = None
         return previous
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
@@ -108,8 +125,8 @@ class ConsumerOffsetTable:
         self._offsets.update(fresh)
         for key in fresh:
             self._add_key(key)
+            self._unsaved[key] = None
         self._count += growth
-        self._is_saved = self._is_saved and not fresh
 
     def remove_group(self, group: str) -> None:
         """Remove a group's offsets and epochs."""
@@ -117,7 +134,7 @@ class ConsumerOffsetTable:
             key = topic + _SEPARATOR + group
             self._count -= len(self._offsets.pop(key))
             self._epochs.pop(key, None)
-            self._is_saved = False
+            self._unsaved[key] = None
         self._topics.pop(group, None)
 
     def epoch(self, group: str, topic: str, queue_id: int) -> int:
@@ -160,7 +177,11 @@ class ConsumerOffsetTable:
         self._topics = {}
         for key in self._offsets:
             self._add_key(key)
-        self._is_saved = True
+        self._unsaved, self._refused = {}, ()
+        self._written = (
+            {key: dict(queues) for key, queues in self._offsets.items()},
+            {key: dict(queues) for key, queues in self._epochs.items()},
+        )
 
     def persist(self) -> bool:
         """Write the file if anything changed since it was last written.
@@ -171,18 +192,37 @@ class ConsumerOffsetTable:
         Raises:
             StoreError: the disk failed; the next call tries again.
         """
-        document = self.take()
-        if document is None:
+        self._note_refused()
+        if not self._unsaved:
             return False
-        self.save(document)
+        self.save(self._take(len(self._unsaved)))
         return True
 
-    def take(self) -> OffsetDocument | None:
-        """Return a copy for ``save`` to write; None if nothing has changed since the last call."""
-        if self._is_saved:
-            return None
-        self._is_saved = True
-        return self._document(self._offsets, self._epochs)
+    def take(self) -> OffsetChanges | None:
+        """Return what ``save`` has to write; None if nothing has changed since the last call.
+
+        Every copy must be saved before the next one is taken. After very many changes it is only a part of
+        them: then ``has_more`` is True.
+        """
+        self._note_refused()
+        return self._take(_CHANGES_PER_WRITE) if self._unsaved else None
+
+    @property
+    def has_more(self) -> bool:
+        """Return True if the last copy was only a part of the changes."""
+        return self._has_more
+
+    def _note_refused(self) -> None:
+        for key in self._refused:
+            self._unsaved[key] = None
+        self._refused = ()
+
+    def _take(self, limit: int) -> OffsetChanges:
+        changed = list(islice(self._unsaved, limit))
+        for key in changed:
+            del self._unsaved[key]
+        self._has_more = bool(self._unsaved)
+        return OffsetChanges(_copies(self._offsets, changed), _copies(self._epochs, changed))
 
     def check_room(self, group: str, topic: str, queue_ids: Collection[int]) -> None:
         """Check that offsets for all these queues can be stored.
@@ -194,7 +234,7 @@ class ConsumerOffsetTable:
         if self._count + sum(queue_id not in offsets for queue_id in queue_ids) > MAX_OFFSETS:
             raise StoreError(f"there are {self._count} consumer offsets already")
 
-    def take_reset(self, group: str, topic: str, targets: Mapping[int, int]) -> OffsetDocument:
+    def take_reset(self, group: str, topic: str, targets: Mapping[int, int]) -> OffsetChanges:
         """Return what ``save`` has to write before ``reset`` with the same arguments; nothing is reset yet.
 
         The broker must write a reset to disk before it sends the reset's epoch. Otherwise, after a crash, the
@@ -208,12 +248,11 @@ class ConsumerOffsetTable:
         """
         self.check_room(group, topic, targets)
         key = topic + _SEPARATOR + group
-        offsets = self._offsets.get(key, {})
-        self._is_saved = True
-        return self._document(
-            {**self._offsets, key: {**offsets, **targets}},
-            {**self._epochs, key: {**self._epochs.get(key, {}), **self._next_epochs(key, targets)}},
-        )
+        self._note_refused()
+        changes = self._take(_CHANGES_PER_WRITE)
+        changes.offsets[key] = {**self._offsets.get(key, {}), **targets}
+        changes.epochs[key] = {**self._epochs.get(key, {}), **self._next_epochs(key, targets)}
+        return changes
 
     def reset(self, group: str, topic: str, targets: Mapping[int, int]) -> dict[int, int]:
         """Store offsets and raise their epochs, once ``take_reset`` is on disk.
@@ -231,11 +270,6 @@ class ConsumerOffsetTable:
         offsets.update(targets)
         self._epochs.setdefault(key, {}).update(epochs)
         return epochs
-
-    def _document(self, offsets: _Table, epochs: _Table) -> OffsetDocument:
-        copies = {key: dict(queues) for key, queues in offsets.items()}
-        epochs = {key: dict(queues) for key, queues in epochs.items()}
-        return {"dataVersion": self._version, "offsetTable": copies, "epochTable": epochs or None}
 
     def _next_epochs(self, key: str, targets: Mapping[int, int]) -> dict[int, int]:
         known = self._epochs.get(key, {})
@@ -293,20 +327,37 @@ class ConsumerOffsetTable:
                 self._epochs.pop(key, None)
                 if epochs_of_key:
                     self._epochs[key] = epochs_of_key
-                self._is_saved = False
+                self._unsaved[key] = None
         self._count = count
 
-    def save(self, document: OffsetDocument) -> None:
+    def save(self, changes: OffsetChanges) -> None:
         """Write the file; may run on a worker thread while offsets are stored.
 
         Raises:
-            StoreError: the disk failed; the offsets count as changed again.
+            StoreError: the disk failed; the changes are part of the next copy.
         """
+        offsets, epochs = self._written
+        _apply(offsets, changes.offsets)
+        _apply(epochs, changes.epochs)
         try:
-            self._file.save(document)
+            self._file.save(
+                {"dataVersion": self._version, "offsetTable": offsets, "epochTable": epochs or None}
+            )
         except BaseException:
-            self._is_saved = False
+            self._refused = changes.offsets.keys()
             raise
+
+
+def _copies(table: _Table, keys: Iterable[str]) -> dict[str, dict[int, int] | None]:
+    return {key: dict(table[key]) if key in table else None for key in keys}
+
+
+def _apply(table: _Table, changes: Mapping[str, dict[int, int] | None]) -> None:
+    for key, queues in changes.items():
+        if queues is None:
+            table.pop(key, None)
+        else:
+            table[key] = queues
 
 
 def _read_document(document: Any) -> tuple[_Table, _Table, Any]:
