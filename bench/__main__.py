@@ -43,6 +43,7 @@ _SEARCHES = 2_000
 _EXAMPLES = """examples:
   scripts/bench
   scripts/bench --only send --rounds 9
+  scripts/bench --only hot-path,send,consume
   scripts/bench --only pipeline --full --rounds 2
   scripts/bench --vs-rocketmq
   scripts/bench --vs-rocketmq --rounds 9 --json rows.json
@@ -287,6 +288,16 @@ def _compare(rounds: int, scale: float, json_file: Path | None) -> int:
     return 1 if any(row.reached is False for row in rows) else 0
 
 
+def _names(text: str) -> list[str]:
+    """Return the loads that a comma-separated list names."""
+    names = text.split(",")
+    known = [*_LOADS, *_FULL_LOADS]
+    for name in names:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"no load {name!r}: choose from {', '.join(known)}")
+    return names
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
@@ -296,7 +307,11 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each load (default 5)")
     parser.add_argument(
-        "--only", choices=[*_LOADS, *_FULL_LOADS], action="append", help="run only this load; may be repeated"
+        "--only",
+        type=_names,
+        action="extend",
+        metavar="LOAD[,LOAD...]",
+        help=f"run only these loads: {', '.join([*_LOADS, *_FULL_LOADS])}",
     )
     parser.add_argument(
         "--full", action="store_true", help="also run pipeline-full: 10 million messages, some minutes"

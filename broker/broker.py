@@ -12,7 +12,7 @@ from rewindmq.broker.background.stats import SAMPLE_SECONDS
 from rewindmq.broker.clients.consumer_manager import ConsumerGroup
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.ha.master import HaMaster
+from rewindmq.broker.ha.master import CHECK_SECONDS, HaMaster
 from rewindmq.broker.handlers import HANDLERS, bind_handlers
 from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.store import MessageStore
@@ -53,7 +53,7 @@ class Broker:
         self._server = self._new_server()
         self._vip_server = self._new_server()
         self._client = RemotingClient(runtime, greeting=_greet_name_server)
-        self._ha_master = HaMaster(runtime, config)
+        self._ha_master = HaMaster(runtime, config, self._client)
         self._schedule = Schedule(runtime.timers)
         self._store: MessageStore | None = None
         self._services: Services | None = None
@@ -190,6 +190,8 @@ class Broker:
         every(interval, interval, flush.flush_log)
         thorough = config.flush_consume_queue_thorough_interval / 1_000
         every(thorough, thorough, flush.flush_all)
+        if not config.is_slave:
+            every(CHECK_SECONDS, CHECK_SECONDS, self._ha_master.check_slaves)
         for service in services.background:
             service.begin(self._schedule)
 

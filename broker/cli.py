@@ -10,6 +10,7 @@ from typing import Final
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.process.options import (
     ProcessOptions,
+    add_open_access_argument,
     add_process_arguments,
     port_number,
 )
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-p", "--port", type=port_number, metavar="PORT", help="0 takes a free one (default: 10911)"
     )
     parser.add_argument("--host", metavar="HOST", help="interface to listen on (default: 127.0.0.1)")
+    add_open_access_argument(parser)
     parser.add_argument("--root", type=Path, metavar="DIR", help="directory of the store (default: ~/store)")
     parser.add_argument(
         "--profile", choices=[profile.value for profile in RELEASES], help="release to imitate (default: v49)"
@@ -66,12 +68,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop.
 
     Raises:
-        ConfigError: if the configuration cannot be used.
+        ConfigError: if the configuration cannot be used, or would let other machines connect without saying
+            so.
         StoreError: if the store cannot be opened.
         OSError: if the port cannot be bound, or the file of events cannot be written.
     """
     from rewindmq.broker.broker import Broker
     from rewindmq.broker.config import read_broker_config
+    from rewindmq.protocol.remoting.process.open_access import refuse_open_access
     from rewindmq.protocol.remoting.process.point_log import PointLog
     from rewindmq.protocol.remoting.process.runner import configure_log, read_parent_line, run_process
     from rewindmq.protocol.remoting.runtime import SystemClock
@@ -86,9 +90,11 @@ def run(arguments: argparse.Namespace) -> int:
         namesrv_addr=None if namesrv_addr == _FROM_STDIN else namesrv_addr,
         listen_port=arguments.port,
         bind_address=arguments.host,
+        allow_open_access=arguments.allow_open_access or None,
         store_path_root_dir=None if arguments.root is None else str(arguments.root),
         profile=None if arguments.profile is None else Profile(arguments.profile),
     )
+    refuse_open_access(config.bind_address, allow_open_access=config.allow_open_access)
     if namesrv_addr == _FROM_STDIN:
         config = config.with_namesrv_addr(read_parent_line())
     probe = None if arguments.events is None else PointLog(arguments.events, SystemClock(options.time_scale))

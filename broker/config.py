@@ -31,6 +31,7 @@ _HOURS: Final = r"^ *[0-9]{1,2} *(; *[0-9]{1,2} *)*;? *$"
 
 NameText = Annotated[str, msgspec.Meta(pattern=_NAME.pattern)]
 Millis = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 QueueCount = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 
 
@@ -65,9 +66,13 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         namesrv_addr: ``host:port;host:port``; with None the broker runs without a name server.
         listen_port: 0 takes any free port.
         bind_address: the interface to listen on (5.x key); the default serves this machine only.
+        allow_open_access: a ``bind_address`` that is not loopback may be used (RewindMQ's own key).
         broker_ip1: the host to register and to write into message ids; None means the bound host.
         ha_listen_port: where slaves connect; None means the port after ``listen_port``, or any.
         ha_master_address: the HA address of a slave's master; None takes it from the name server.
+        ha_allowed_addresses: IP addresses and networks, separated by ``;``, whose connections at the HA port
+            count as slaves (RewindMQ's own key). None: registered slaves count, and connections of this
+            machine or of a registered slave's machine may read.
         slave_timeout: how long a send waits for a slave under SYNC_MASTER.
         file_reserved_time: hours for which a log file is retained after its last message.
         delete_when: hours of the day, local time, in which older files are deleted: ``04`` or ``04;16``.
@@ -91,6 +96,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     listen_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 10_911
     ha_listen_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] | None = None
     ha_master_address: str | None = None
+    ha_allowed_addresses: str | None = None
     ha_transfer_batch_size: Annotated[int, msgspec.Meta(ge=1, le=MAX_TRANSFER_BYTES)] = 32_768
     ha_send_heartbeat_interval: Millis = 5_000
     ha_housekeeping_interval: Millis = 20_000
@@ -99,6 +105,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     slave_read_enable: bool = False
     offset_check_in_slave: bool = False
     bind_address: str = "127.0.0.1"
+    allow_open_access: bool = False
     broker_ip1: str | None = msgspec.field(default=None, name="brokerIP1")
     region_id: str = "DefaultRegion"
     trace_on: bool = True
@@ -152,6 +159,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         _check_role(self.broker_id, self.broker_role)
         _check_ip(self.broker_ip1)
         parse_namesrv_addr(self.namesrv_addr)
+        parse_networks(self.ha_allowed_addresses)
         log = self.store_path_commit_log
         if log is not None and Path(log).expanduser() != self.root / "commitlog":
             # A broker that ignored the key would open an empty store where the user expects a full one.
@@ -175,6 +183,11 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     @property
     def namesrv_addresses(self) -> tuple[str, ...]:
         return parse_namesrv_addr(self.namesrv_addr)
+
+    @property
+    def ha_allowed_networks(self) -> tuple[Network, ...] | None:
+        """The networks of ``ha_allowed_addresses``; None if the key is not set."""
+        return parse_networks(self.ha_allowed_addresses)
 
 
 def _check_role(broker_id: int, role: BrokerRole) -> None:
@@ -211,6 +224,25 @@ def parse_namesrv_addr(text: str | None) -> tuple[str, ...]:
             )
         addresses[address] = None
     return tuple(addresses)
+
+
+def parse_networks(text: str | None) -> tuple[Network, ...] | None:
+    """Return the networks of ``address;network/bits``; None if the text is None.
+
+    Raises:
+        ConfigError: a part is neither an IP address nor a network, or there is none.
+    """
+    if text is None:
+        return None
+    try:
+        networks = tuple(
+            ipaddress.ip_network(piece.strip(), strict=False) for piece in text.split(";") if piece.strip()
+        )
+    except ValueError as error:
+        raise ConfigError(f"haAllowedAddresses {text!r}: {error}") from None
+    if not networks:
+        raise ConfigError("haAllowedAddresses is empty: name at least one address, or remove the key")
+    return networks
 
 
 def read_broker_config(
@@ -253,6 +285,7 @@ def _fields_of(path: Path, *, is_strict: bool) -> dict[str, Any]:
         _check_role(fields.get("broker_id", 0), fields.get("broker_role", BrokerRole.ASYNC_MASTER))
         _check_ip(fields.get("broker_ip1"))
         parse_namesrv_addr(fields.get("namesrv_addr"))
+        parse_networks(fields.get("ha_allowed_addresses"))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     return fields

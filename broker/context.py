@@ -12,6 +12,7 @@ from rewindmq.broker.clients.producer_manager import ProducerManager
 from rewindmq.broker.clients.queue_locks import QueueLocks
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.delay.hook import DelayHook
+from rewindmq.broker.ha.slave import Slave
 from rewindmq.broker.live_config import LiveConfig
 from rewindmq.broker.offsets.committer import OffsetCommitter
 from rewindmq.broker.offsets.delay_offsets import DelayOffsets
@@ -71,3 +72,5 @@ class BrokerContext:
     registration: Registration
     live_config: LiveConfig
     large_responses: LargeResponses
+    # None at a master.
+    slave: Slave | None = None

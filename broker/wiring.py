@@ -256,7 +256,7 @@ def wire(
     if config.is_slave:
         store.become_replica()
         wake = _wake(long_polling) if profile.slave_wakes_pulls else _ignore_arrivals
-        slave = Slave(runtime, config, store, synchronize, wake)
+        slave = context.slave = Slave(runtime, config, store, synchronize, wake)
         registration.on_master = slave.on_master
         # Only a master delivers delayed messages and checks transactions.
         background = (retention, slave)

@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES
 from rewindmq.cluster.signals import stop_signals
 from rewindmq.protocol.profile import RELEASES, Profile
-from rewindmq.protocol.remoting.process.options import LOG_LEVELS, port_number, positive_factor
+from rewindmq.protocol.remoting.process.options import (
+    LOG_LEVELS,
+    add_open_access_argument,
+    port_number,
+    positive_factor,
+)
 
 if TYPE_CHECKING:
     from rewindmq.cluster.local_cluster import LocalCluster
@@ -34,6 +39,7 @@ _SET_BY: Final = {
     "haListenPort": "each broker, to any free port",
     "haMasterAddress": "--slaves",
     "bindAddress": "--host",
+    "allowOpenAccess": "--allow-open-access",
     "storePathRootDir": "--dir",
     "flushDiskType": "--flush",
     "profile": "--profile",
@@ -93,6 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="broker-a's port; each further broker's is 10 higher (default: 0, any free ports)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (default: 127.0.0.1)")
+    add_open_access_argument(parser)
     parser.add_argument(
         "--flush",
         choices=("ASYNC_FLUSH", "SYNC_FLUSH"),
@@ -137,10 +144,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         ClusterError: a process could not start; nothing is left running.
+        ConfigError: other machines could connect, and ``--allow-open-access`` was not given.
         OSError: the directory cannot be written.
     """
     from rewindmq.cluster.local_cluster import LocalCluster
+    from rewindmq.protocol.remoting.process.open_access import refuse_open_access
 
+    refuse_open_access(
+        arguments.host, allow_open_access=arguments.allow_open_access, remedy="pass --allow-open-access"
+    )
     cluster = LocalCluster(
         arguments.brokers,
         slaves=arguments.slaves,
@@ -148,6 +160,7 @@ def run(arguments: argparse.Namespace) -> int:
         namesrv_port=arguments.port,
         broker_port=arguments.broker_port,
         host=arguments.host,
+        allow_open_access=arguments.allow_open_access,
         time_scale=arguments.time_scale,
         profile=Profile(arguments.profile),
         broker_config={"flushDiskType": arguments.flush, **dict(arguments.settings)},

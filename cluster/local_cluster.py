@@ -17,9 +17,11 @@ from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES, NAMESRV, broker_names, slave_names
 from rewindmq.cluster.server_process import ServerProcess
 from rewindmq.protocol.config.property_file import format_properties_file
+from rewindmq.protocol.files.private import make_private_folder, open_private
 from rewindmq.protocol.options import parse_choice, refuse_unknown_options
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.address import parse_address
+from rewindmq.protocol.remoting.process.open_access import refuse_open_access
 
 # A RocketMQ broker also uses the ports beside its own (VIP channel: -2, HA: +1).
 BROKER_PORT_STEP: Final = 10
@@ -51,6 +53,8 @@ class LocalCluster(ClusterClients):
         broker_port: broker-a's port. Each further broker's is 10 higher, and the slaves follow the masters;
             0 takes any free ports.
         host: the interface that all processes listen on.
+        allow_open_access: ``host`` may be an address that other machines can connect to. There is no TLS and
+            no access control.
         time_scale: factor on every scheduled wait of every process and of the cluster's clients.
         profile: the release that all processes and clients imitate: "v42", "v49" (default) or "v53".
         seed: makes the random choices of processes and clients repeatable; None: they differ between runs.
@@ -72,6 +76,7 @@ class LocalCluster(ClusterClients):
         namesrv_port: int = 0,
         broker_port: int = 0,
         host: str = "127.0.0.1",
+        allow_open_access: bool = False,
         time_scale: float = 1.0,
         profile: Profile | str = "v49",
         seed: int | None = None,
@@ -91,6 +96,7 @@ class LocalCluster(ClusterClients):
         self._namesrv_port = namesrv_port
         self._broker_port = broker_port
         self._host = host
+        self._allow_open_access = allow_open_access
         self._profile = parse_choice(Profile, profile, "profile", error=ClusterError)
         self._client_options: dict[str, Any] = {"time_scale": time_scale, "profile": self._profile}
         self._broker_config = dict(broker_config)
@@ -148,9 +154,13 @@ class LocalCluster(ClusterClients):
 
         Raises:
             ClusterError: a process ended or did not serve in time; the text is one line.
+            ConfigError: ``host`` is not loopback, and ``allow_open_access`` is False.
             OSError: the directory cannot be written.
         """
         assert not self._processes, "started already"
+        refuse_open_access(
+            self._host, allow_open_access=self._allow_open_access, remedy="pass allow_open_access=True"
+        )
         try:
             self._prepare()
             self._launch(self.namesrv, self._namesrv_arguments(self._namesrv_port))
@@ -268,14 +278,15 @@ class LocalCluster(ClusterClients):
     def _prepare(self) -> None:
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix="rewindmq-"))
-        self._directory.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._directory)
         logs = self._directory / "logs"
         self._processes[NAMESRV] = ServerProcess(NAMESRV, logs / f"{NAMESRV}.log", self._directory / NAMESRV)
         for index, name in enumerate((*self._broker_names, *self._slaves)):
             home = self._directory / name
-            home.mkdir(exist_ok=True)
+            make_private_folder(home)
             self._processes[name] = ServerProcess(name, logs / f"{name}.log", home / "store")
-            self._config_path(name).write_text(format_properties_file(self._broker_properties(name, index)))
+            with open_private(self._config_path(name), "wb") as file:
+                file.write(format_properties_file(self._broker_properties(name, index)).encode())
 
     def _config_path(self, name: str) -> Path:
         return self.directory / name / "broker.conf"
@@ -288,6 +299,7 @@ class LocalCluster(ClusterClients):
             "brokerId": broker_id,
             "listenPort": self._broker_port and self._broker_port + index * BROKER_PORT_STEP,
             "bindAddress": self._host,
+            "allowOpenAccess": self._allow_open_access,
             "storePathRootDir": self._processes[name].store_path,
             "profile": self._profile,
             # RocketMQ's default is false, because filters take time of a broker that others share.
@@ -299,6 +311,8 @@ class LocalCluster(ClusterClients):
 
     def _namesrv_arguments(self, port: int) -> list[str]:
         place = ["-p", str(port), "--host", self._host, "--root", str(self.directory)]
+        if self._allow_open_access:
+            place.append("--allow-open-access")
         return [NAMESRV, *place, "--profile", self._profile, *self._process_options]
 
     def _broker_arguments(self, name: str, namesrv_address: str) -> list[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from rewindmq.cluster.errors import ClusterError
+from rewindmq.protocol.files.private import make_private_folder, open_private
 from rewindmq.protocol.remoting.runtime import Clock, SystemClock
 
 STOP_SECONDS: Final = 10.0
@@ -66,8 +67,8 @@ class ServerProcess:
         """Start ``rewindmq ARGUMENTS`` without waiting until it serves."""
         assert not self.is_running, f"{self.name} runs already"
         self._forget()
-        self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        with self.log_path.open("ab") as log:
+        make_private_folder(self.log_path.parent)
+        with open_private(self.log_path, "ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
                 [sys.executable, "-m", "rewindmq", *arguments, "--exit-with-parent"],
                 stdin=subprocess.PIPE,

@@ -22,6 +22,7 @@ class NamesrvConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     Attributes:
         listen_port: 0 lets the system choose.
         bind_address: the interface to listen on (5.x key); the default serves this machine only.
+        allow_open_access: a ``bind_address`` that is not loopback may be used (RewindMQ's own key).
         rocketmq_home: the directory of ``namesrv/kvConfig.json``, unless ``kv_config_path`` is set.
         kv_config_path: the KV file; without it and without a home the name server keeps KV pairs in memory.
         order_message_enable: route responses include ORDER_TOPIC_CONFIG.
@@ -32,6 +33,7 @@ class NamesrvConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
     listen_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = DEFAULT_PORT
     bind_address: str = "127.0.0.1"
+    allow_open_access: bool = False
     rocketmq_home: str = ""
     kv_config_path: str = ""
     order_message_enable: bool = False

@@ -16,6 +16,7 @@ import msgspec
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ConfigError, RequestError
+from rewindmq.protocol.files.private import make_private_folder, open_private
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 
@@ -125,9 +126,9 @@ def _load(path: Path) -> dict[str, dict[str, str]]:
 def _save(path: Path, table: dict[str, dict[str, str]]) -> None:
     """Replace the file in one step, so that a crash leaves the old or the new table."""
     text = json.dumps({"configTable": table}, indent="\t", separators=(",", ":"), ensure_ascii=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
+    with open_private(temporary, "wb") as file:
         file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())

@@ -15,9 +15,12 @@ from typing import Any, BinaryIO, Final, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
 from rewindmq.pipeline.errors import PipelineError
+from rewindmq.protocol.files.private import make_private_folder, open_private
+from rewindmq.protocol.names import relative_path
 
 _LOCAL_SCHEMES: Final = ("", "file")
 _ZEROS: Final = bytes(1 << 20)
+_COPY_BYTES: Final = 1 << 20
 # URI schemes that Hadoop and pyarrow name differently.
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
@@ -126,7 +129,8 @@ def open_files(location: str | Path) -> tuple[Files, str]:
 
 
 class LocalFiles:
-    """Files on local disks."""
+    """Files on local disks. What it creates is private to its owner (``protocol/files``); a link has the mode
+    of its source."""
 
     def list(self, folder: str) -> list[FileEntry]:
         try:
@@ -181,10 +185,10 @@ class LocalFiles:
         return Path(path).open("rb")
 
     def create(self, path: str) -> BinaryIO:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(Path(path).parent)
         # Never write through a hard link to a file of an earlier output.
         Path(path).unlink(missing_ok=True)
-        return Path(path).open("wb")
+        return open_private(Path(path), "wb")
 
     def fill(self, file: BinaryIO, count: int) -> None:
         file.truncate(file.tell() + count)
@@ -192,9 +196,9 @@ class LocalFiles:
 
     def publish(self, path: str, data: bytes) -> None:
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(target.parent)
         draft = target.with_name(f".{target.name}.tmp")
-        with draft.open("wb") as file:
+        with open_private(draft, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -202,7 +206,7 @@ class LocalFiles:
         _sync_folder(target.parent)
 
     def make_folder(self, path: str) -> None:
-        Path(path).mkdir(parents=True, exist_ok=True)
+        make_private_folder(Path(path))
 
     def remove_tree(self, path: str) -> None:
         target = Path(path)
@@ -212,12 +216,15 @@ class LocalFiles:
             target.unlink(missing_ok=True)
 
     def link(self, source: str, target: str) -> None:
-        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(Path(target).parent)
         Path(target).unlink(missing_ok=True)
         try:
             os.link(source, target)
         except OSError:
-            shutil.copy2(source, target)
+            with Path(source).open("rb") as original, open_private(Path(target), "xb") as copy:
+                shutil.copyfileobj(original, copy, _COPY_BYTES)
+            status = Path(source).stat()
+            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def move(self, source: str, target: str) -> None:
         Path(source).rename(target)
@@ -264,6 +271,9 @@ class ArrowFiles:
         from pyarrow import fs
 
         found = self._system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        for info in found:
+            # The keys of an object store may contain ``..``.
+            relative_path(info.base_name)
         return sorted(_arrow_entry(info) for info in found)
 
     def entry(self, path: str) -> FileEntry | None:

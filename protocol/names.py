@@ -1,4 +1,4 @@
-"""Validates topic and group names, and lists the reserved names.
+"""Validates topic and group names, lists the reserved names, and turns names of others into paths.
 
 Source: RocketMQ 4.9.4 ``TopicValidator``, ``Validators``, ``MixAll``; docs/spec/protocol.md 7.5.
 """
@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.errors import RequestError, RewindMQError
 from rewindmq.protocol.limits import MAX_GROUP_LENGTH, MAX_TOPIC_LENGTH
 
 # Template for auto-created topics.
@@ -47,6 +47,14 @@ FAQ_URL_5: Final = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 
 _LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]*")
 _LEGAL_IN_WORDS: Final = "^[%|a-zA-Z0-9_-]+$"
+
+# The limit of Linux's file systems, and of most others.
+MAX_NAME_BYTES: Final = 255
+_UNSAFE_IN_PATH: Final = re.compile(r"[^A-Za-z0-9_.@#-]|^\.")
+
+
+class PathNameError(RewindMQError):
+    """A name cannot be the name of one file or folder."""
 
 
 def retry_topic(group: str) -> str:
@@ -139,3 +147,32 @@ def faq_suffix(url: str = FAQ_URL) -> str:
 def topic_not_exist_remark(topic: str, faq_url: str = FAQ_URL) -> str:
     """Return the remark of TOPIC_NOT_EXIST (17) for a send (``AbstractSendMessageProcessor#msgCheck``)."""
     return f"topic[{topic}] not exist, apply first please!{faq_suffix(faq_url)}"
+
+
+def is_path_name(name: str) -> bool:
+    """Return True if the name can be that of one file or folder: it has no separator and is not ``..``."""
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        return False
+    try:
+        return len(name.encode()) <= MAX_NAME_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+def relative_path(*names: str) -> str:
+    """Return ``name/name/…``, which stays below the folder that it is joined to.
+
+    Every path with a name from a request, a record, a file or a listing is made by this function.
+
+    Raises:
+        PathNameError: a name is no path name.
+    """
+    for name in names:
+        if not is_path_name(name):
+            raise PathNameError(f"{name[:MAX_NAME_BYTES]!r} cannot be the name of a file or folder")
+    return "/".join(names)
+
+
+def path_name(text: str) -> str:
+    """Return a path name that resembles the text, for a file that is named after a peer."""
+    return relative_path(_UNSAFE_IN_PATH.sub("_", text)[:MAX_NAME_BYTES] or "_")

@@ -39,7 +39,7 @@ class Point(StrEnum):
     PULL_SUSPENDED = "broker.pull_suspended"
     PULL_ANSWERED = "broker.pull_answered"
     # Consumer, the reset procedure.
-    RESET_NOTICE_RECEIVED = "client.reset_notice_received"
+    RESET_NOTIFICATION_RECEIVED = "client.reset_notification_received"
     SUSPENDED = "client.suspended"
     QUEUE_DROPPED = "client.queue_dropped"
     WAIT_OVER = "client.wait_over"

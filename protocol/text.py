@@ -1,9 +1,15 @@
-"""Java's string hash, which RocketMQ stores on disk and sends in subscriptions."""
+"""Text of peers: Java's string hash, and the form in which lines, tables and pages show the text."""
 
 from __future__ import annotations
 
+import html
 import struct
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import Final
+
+# Starts the fields of a row in some of mqadmin's output. A terminal only moves the cursor to the right.
+_TAB: Final = "\t"
 
 
 @lru_cache(maxsize=65_536)
@@ -27,3 +33,52 @@ def extend_hash(value: int, text: str) -> int:
 def to_int32(value: int) -> int:
     """Return Java's ``int`` with the bits of an unsigned 32-bit number."""
     return value - 0x1_0000_0000 if value & 0x8000_0000 else value
+
+
+def escape_controls(text: str) -> str:
+    r"""Return the text with every character that does not print as an escape: ``\n``, ``\x1b``, ``\u202e``.
+
+    Escaped are control characters, also C1 (``\x80`` to ``\x9f``), line and paragraph separators, characters
+    that change the direction of text or have no width, lone surrogates, and all spaces except the plain one
+    and the tab. The result is one line that a terminal only prints. Escaping it again changes nothing,
+    because a backslash stays as it is.
+    """
+    # Most texts need no escape, and this check takes no time.
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character == _TAB else _escape(character)
+        for character in text
+    )
+
+
+def escape_lines(lines: Iterable[str]) -> str:
+    """Return the lines as one text, each of them escaped, so that it has as many lines as there are items."""
+    return "\n".join(map(escape_controls, lines))
+
+
+def escape_html(text: str) -> str:
+    """Return the text for a page: control characters escaped, and HTML's own."""
+    return html.escape(escape_controls(text))
+
+
+def escape_json(text: str) -> str:
+    r"""Return a JSON text with every character that does not print as ``\uXXXX``; line feeds stay.
+
+    The text must be valid JSON, where such characters occur only inside strings, except line feeds.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character == "\n" else _escape_in_json(character)
+        for character in text
+    )
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _escape_in_json(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{unit:04x}" for (unit,) in struct.iter_unpack(">H", units))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.remoting.process.options import positive_factor
 from rewindmq.protocol.remoting.process.standard_streams import discard_unwritten, open_closed_streams
+from rewindmq.protocol.text import escape_lines
 
 if TYPE_CHECKING:
     from rewindmq.race.play.reproduce import Reproduction, Script
@@ -91,7 +92,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"runs": [_to_json(result) for result in results]}, indent=2))
     else:
-        print("\n".join(_lines(results)))
+        print(escape_lines(_lines(results)))
     return 0 if all(result.is_documented for result in results) else 1
 
 

@@ -49,11 +49,14 @@ TO_CLIENTS: Final = MappingProxyType(
 TO_SERVERS: Final = MappingProxyType(
     {
         RequestCode.GET_ALL_TOPIC_CONFIG: "to the master: copy the topics.",
-        RequestCode.GET_BROKER_RUNTIME_INFO: "to the master: query the end of its log.",
+        RequestCode.GET_BROKER_RUNTIME_INFO: (
+            "to the master: query the end of its log; to slaves: recognize their connections at the HA port."
+        ),
         RequestCode.GET_ALL_CONSUMER_OFFSET: "to the master: copy the consumer offsets.",
         RequestCode.GET_ALL_DELAY_OFFSET: "to the master: copy the progress of each delay level.",
         RequestCode.REGISTER_BROKER: "to name servers: register its address and its topics.",
         RequestCode.UNREGISTER_BROKER: "to name servers: remove its registration.",
+        RequestCode.GET_BROKER_CLUSTER_INFO: "to name servers: find the master's registered slaves.",
         RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: "to the master: copy the consumer groups.",
         RequestCode.GET_NAMESRV_CONFIG: "to name servers: check which serialization types they support.",
     }

@@ -21,14 +21,16 @@ from tools.imports.tables import PAGE, divided, drawn, drawn_folders
 # is a prefix of the module's name.
 LAW = {
     "protocol": set(),
-    "protocol.remoting": {"protocol"},
-    "namesrv": {"protocol", "protocol.remoting"},
-    "broker": {"protocol", "protocol.remoting", "broker.store"},
-    "broker.store": {"protocol"},
-    "client": {"protocol", "protocol.remoting"},
-    "cluster": {"protocol", "protocol.remoting", "client"},
+    "protocol.files": set(),
+    "protocol.remoting": {"protocol", "protocol.files"},
+    "namesrv": {"protocol", "protocol.files", "protocol.remoting"},
+    "broker": {"protocol", "protocol.files", "protocol.remoting", "broker.store"},
+    "broker.store": {"protocol", "protocol.files"},
+    "client": {"protocol", "protocol.files", "protocol.remoting"},
+    "cluster": {"protocol", "protocol.files", "protocol.remoting", "client"},
     "race": {
         "protocol",
+        "protocol.files",
         "protocol.remoting",
         "namesrv",
         "broker",
@@ -36,7 +38,7 @@ LAW = {
         "client",
         "cluster",
     },
-    "pipeline": {"protocol", "broker.store"},
+    "pipeline": {"protocol", "protocol.files", "broker.store"},
     "dashboard": {"client"},
 }
 
@@ -45,19 +47,22 @@ IMPURE = {
     "asyncio", "io", "multiprocessing", "os", "pathlib", "random", "secrets", "select", "selectors", "shutil",
     "signal", "socket", "ssl", "subprocess", "tempfile", "threading", "time", "uuid", "uvloop",
 }  # fmt: skip
+# The same for code that reads and writes files.
+ONLY_FILES = {
+    "asyncio",
+    "multiprocessing",
+    "random",
+    "select",
+    "selectors",
+    "socket",
+    "ssl",
+    "time",
+    "uvloop",
+}
 FORBIDDEN = {
     "protocol": IMPURE,
-    "broker.store": {
-        "asyncio",
-        "multiprocessing",
-        "random",
-        "select",
-        "selectors",
-        "socket",
-        "ssl",
-        "time",
-        "uvloop",
-    },
+    "protocol.files": ONLY_FILES,
+    "broker.store": ONLY_FILES,
 }
 # Folders whose modules are all of one kind: handlers, commands, races.
 ONE_KIND = {"broker.handlers", "client.admin.commands", "namesrv.handlers", "race.scenario"}

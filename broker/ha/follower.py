@@ -12,6 +12,7 @@ from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.errors import FrameError
 from rewindmq.protocol.ha_frame import Transfer, TransferDecoder, encode_report
+from rewindmq.protocol.remoting.address import format_address
 
 if TYPE_CHECKING:
     from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
@@ -28,6 +29,7 @@ class Follower(asyncio.Protocol):
         on_arrivals: called with the messages that became readable.
 
     Attributes:
+        address: this end of the connection, ``host:port``; empty without a connection.
         ended: done when the connection is closed, with the reason in a few words or an unexpected exception.
     """
 
@@ -48,6 +50,7 @@ class Follower(asyncio.Protocol):
         self._heard_at = 0.0
         self._reported = 0
         self._timer: Cancellable | None = None
+        self.address = ""
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -56,6 +59,7 @@ class Follower(asyncio.Protocol):
             # ``close`` was called while connecting.
             self._transport.close()
             return
+        self.address = format_address(transport.get_extra_info("sockname"))
         try:
             self._store.restart_replica()
         except Exception as error:
@@ -77,7 +81,7 @@ class Follower(asyncio.Protocol):
         except Exception as error:
             self._fail(error)
             return
-        if self._store.max_commit_log_offset > self._reported:
+        if self._store.replica_end > self._reported:
             self._report()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -95,6 +99,7 @@ class Follower(asyncio.Protocol):
         self._release()
 
     def _release(self) -> None:
+        self.address = ""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -122,5 +127,5 @@ class Follower(asyncio.Protocol):
 
     def _report(self) -> None:
         assert self._transport is not None
-        self._reported = self._store.max_commit_log_offset
+        self._reported = self._store.replica_end
         self._transport.write(encode_report(self._reported))

@@ -4,34 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.ha.access import MAX_SLAVES, HaAccess, Standing, standing_of
 from rewindmq.broker.ha.connection import SlaveConnection
 from rewindmq.broker.store.store import MessageStore
+from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Listener, Runtime
+from rewindmq.protocol.remoting.tasks import end_tasks
 
 _log = logging.getLogger(__name__)
 
-# RocketMQ has no limit; each connection costs a buffer and ten reads of the log a second.
-MAX_SLAVES: Final = 64
+# Brokers register every 30 s.
+CHECK_SECONDS: Final = 30.0
+# Between two look-ups, so that connections in quick succession share one.
+_PAUSE_SECONDS: Final = 0.05
 
 
 class HaMaster:
     """Accepts slaves at ``haListenPort`` and sends them the log.
+
+    Args:
+        client: asks the name servers for this broker's slaves.
 
     Attributes:
         acknowledged: the highest log position that a slave has reported; it never decreases.
         on_acknowledged: called when ``acknowledged`` increases.
     """
 
-    def __init__(self, runtime: Runtime, config: BrokerConfig) -> None:
+    def __init__(self, runtime: Runtime, config: BrokerConfig, client: RemotingClient) -> None:
         self.runtime = runtime
         self.config = config
         self.acknowledged = 0
         self.on_acknowledged: Callable[[], None] = _ignore
+        self._access = HaAccess(config, client)
+        # In the order of their connecting.
         self._slaves: dict[SlaveConnection, None] = {}
+        # Connections whose standing the next look-up decides.
+        self._unchecked: dict[SlaveConnection, None] = {}
+        self._checking: asyncio.Task[None] | None = None
         self._listener: Listener | None = None
         self._store: MessageStore | None = None
 
@@ -51,10 +64,17 @@ class HaMaster:
     def _connection(self) -> asyncio.Protocol:
         return SlaveConnection(self)
 
+    # Called by the connections.
+
     def admit(self, slave: SlaveConnection) -> MessageStore | None:
         """Add a connection and return its store; None if the connection must be closed."""
-        if self._store is None or len(self._slaves) >= MAX_SLAVES:
-            _log.warning("HA connection of %s refused: %d are open", slave.address, len(self._slaves))
+        if self._store is None:
+            return None
+        if self._access.first_standing(slave.address) is Standing.STRANGER:
+            _log.warning("HA connection of %s refused: haAllowedAddresses does not allow it", slave.address)
+            return None
+        if not self._make_room():
+            _log.warning("HA connection of %s refused: %d slaves are connected", slave.address, MAX_SLAVES)
             return None
         self._slaves[slave] = None
         return self._store
@@ -62,6 +82,17 @@ class HaMaster:
     def forget(self, slave: SlaveConnection) -> None:
         """Remove a closed connection."""
         self._slaves.pop(slave, None)
+        self._unchecked.pop(slave, None)
+
+    def on_first_report(self, slave: SlaveConnection) -> None:
+        """Let the connection follow, at once or after the name servers have been asked."""
+        standing = self._access.first_standing(slave.address)
+        if standing is Standing.SLAVE:
+            slave.settle(standing)
+            return
+        if standing is Standing.READER:
+            slave.begin()
+        self._check([slave])
 
     def note(self, position: int) -> None:
         """Record that a slave has the log up to this position."""
@@ -69,9 +100,27 @@ class HaMaster:
             self.acknowledged = position
             self.on_acknowledged()
 
+    def _make_room(self) -> bool:
+        """Close a connection that is no slave's if there are too many; return False if all are slaves'."""
+        if len(self._slaves) < MAX_SLAVES:
+            return True
+        # A connection that waits for its standing may be a slave's.
+        others = [slave for slave in self._slaves if slave.may_yield]
+        if others:
+            # Silent connections first, then the oldest.
+            min(others, key=lambda slave: slave.has_reported).close("a newer connection needs its place")
+        return bool(others)
+
+    # Called by the broker.
+
+    def check_slaves(self) -> None:
+        """Ask the name servers again whether the slaves are still registered."""
+        if self._access.asks:
+            self._check(slave for slave in self._slaves if slave.is_following)
+
     def is_slave_ok(self, position: int) -> bool:
         """Return True if a slave is less than ``haSlaveFallbehindMax`` behind this log position."""
-        follows = any(slave.is_following for slave in self._slaves)
+        follows = any(slave.counts for slave in self._slaves)
         return follows and position - self.acknowledged < self.config.ha_slave_fallbehind_max
 
     def wake(self) -> None:
@@ -86,6 +135,26 @@ class HaMaster:
             self._listener.close()
         for slave in list(self._slaves):
             slave.close("the broker stops")
+        if self._checking is not None:
+            await end_tasks({self._checking})
+
+    def _check(self, slaves: Iterable[SlaveConnection]) -> None:
+        self._unchecked.update(dict.fromkeys(slaves))
+        if self._unchecked and (self._checking is None or self._checking.done()):
+            self._checking = asyncio.get_running_loop().create_task(self._check_all())
+
+    async def _check_all(self) -> None:
+        while self._unchecked:
+            # A connection that arrives during the look-up waits for the next one, which sees its slave.
+            batch, self._unchecked = self._unchecked, {}
+            try:
+                registered = await self._access.find_slaves()
+            except Exception:
+                _log.exception("cannot find the registered slaves")
+                registered = ()
+            for slave in batch:
+                slave.settle(standing_of(slave.address, registered))
+            await self.runtime.timers.sleep(_PAUSE_SECONDS)
 
 
 def _ignore() -> None:

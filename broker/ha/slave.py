@@ -51,11 +51,17 @@ class Slave:
         self._ha_address = config.ha_master_address or ""
         self._known = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
+        self._follower: Follower | None = None
         # Follows one address; cancelled by a new address or by the task above.
         self._following_one: asyncio.Task[None] | None = None
         self._copying: asyncio.Task[None] | None = None
         # The last logged reason, so that a retry every 5 s does not fill the log.
         self._logged = ""
+
+    @property
+    def ha_client_address(self) -> str:
+        """This end of the connection to the master's log, ``host:port``; empty without one."""
+        return "" if self._follower is None else self._follower.address
 
     def on_master(self, address: str | None, ha_address: str | None) -> None:
         """Handle the master's addresses from a name server; both are None if it knows no master.
@@ -120,14 +126,18 @@ class Slave:
 
     async def _follow_once(self, address: str) -> str:
         """Follow until the connection ends; return the reason."""
-        follower = self._new_follower()
+        follower = self._follower = self._new_follower()
         try:
             await self._check_master()
             host, port = parse_address(address)
             await connect_within(self._runtime, lambda: follower, host, port, _CONNECT_SECONDS)
-            _log.info("following the log of %s from %d on", address, self._store.max_commit_log_offset)
-            self._logged = ""
-            return await follower.ended
+            start = self._store.max_commit_log_offset
+            _log.info("following the log of %s from %d on", address, start)
+            reason = await follower.ended
+            if self._store.max_commit_log_offset > start:
+                # After progress, the same reason is news.
+                self._logged = ""
+            return reason
         finally:
             follower.close("the broker stops, or the master's address has changed")
 

@@ -2,15 +2,22 @@
 
 The master's topics and groups replace the slave's if their data version differs. The master's offsets are
 merged into the slave's. The progress of the delay levels goes to the file that a master reads at its start.
-Changed: epochs of fenced resets come with the offsets.
+Changed: epochs of fenced resets come with the offsets. Entries that this broker would refuse from a client
+are not copied.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final, TypeVar
 
+from rewindmq.broker.ha.checked_tables import (
+    checked_delay_offsets,
+    checked_groups,
+    checked_offsets,
+    checked_topics,
+)
 from rewindmq.broker.offsets.delay_offsets import DelayOffsets
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
@@ -31,6 +38,9 @@ _log = logging.getLogger(__name__)
 B = TypeVar("B", bound=RemotingBody)
 
 _TIMEOUT_SECONDS: Final = 3.0
+# Of a master's invalid entries, the log names this many, each with this many characters.
+_SHOWN_KEYS: Final = 5
+_SHOWN_CHARACTERS: Final = 80
 
 
 class SlaveSynchronize:
@@ -60,6 +70,8 @@ class SlaveSynchronize:
         self.master_address: str | None = None
         # Tables whose last copy failed, so that each failure is logged once.
         self._failing: set[str] = set()
+        # The invalid entries of each table that were logged.
+        self._refused: dict[str, str] = {}
 
     async def copy_all(self) -> None:
         """Copy all four tables; a failure of one does not affect the others."""
@@ -106,20 +118,38 @@ class SlaveSynchronize:
 
     async def _copy_topics(self, address: str) -> None:
         wrapper = await self._ask(address, RequestCode.GET_ALL_TOPIC_CONFIG, TopicConfigSerializeWrapper)
-        self._topics.take_over(wrapper)
+        topics = checked_topics(wrapper)
+        self._note_refused("topics", wrapper.topic_config_table.keys() - topics.topic_config_table.keys())
+        self._topics.take_over(topics)
 
     async def _copy_offsets(self, address: str) -> None:
         code = RequestCode.GET_ALL_CONSUMER_OFFSET
         wrapper = await self._ask(address, code, ConsumerOffsetSerializeWrapper)
-        self._offsets.take_over(wrapper.offset_table, wrapper.epoch_table or {})
+        offsets = checked_offsets(wrapper.offset_table)
+        refused = [key for key, queues in wrapper.offset_table.items() if queues != offsets.get(key)]
+        self._note_refused("consumer offsets", refused)
+        self._offsets.take_over(offsets, wrapper.epoch_table or {})
 
     async def _copy_delay_offsets(self, address: str) -> None:
         wrapper = await self._ask(address, RequestCode.GET_ALL_DELAY_OFFSET, DelayOffsetSerializeWrapper)
-        table: dict[int, int] = dict(wrapper.offset_table)
+        table = checked_delay_offsets(wrapper.offset_table)
+        self._note_refused("delay offsets", wrapper.offset_table.keys() - table.keys())
         if table != self._delay_offsets.table:
             self._delay_offsets.table = table
             await self._workers.run(self._delay_offsets.save, dict(table))
 
     async def _copy_groups(self, address: str) -> None:
         code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
-        self._groups.take_over(await self._ask(address, code, SubscriptionGroupWrapper))
+        wrapper = await self._ask(address, code, SubscriptionGroupWrapper)
+        groups = checked_groups(wrapper)
+        refused = wrapper.subscription_group_table.keys() - groups.subscription_group_table.keys()
+        self._note_refused("groups", refused)
+        self._groups.take_over(groups)
+
+    def _note_refused(self, what: str, keys: Collection[object]) -> None:
+        """Log the refused entries of a table, when there are others than at the last copy."""
+        shown = ", ".join(sorted(repr(key)[:_SHOWN_CHARACTERS] for key in keys)[:_SHOWN_KEYS])
+        if shown != self._refused.get(what, ""):
+            self._refused[what] = shown
+            if shown:
+                _log.error("the master's %s have %d invalid entries, not copied: %s", what, len(keys), shown)

@@ -4,7 +4,8 @@ Kept from 4.9.7 ``AdminBrokerProcessor#getBrokerRuntimeInfo``: the keys that the
 (docs/spec/protocol.md 5.9), with both spellings of getTransferedTps.
 Changed: this broker has no thread pools, so queue sizes and waiting times are 0 and capacities are missing.
 It does not measure latencies, so they are missing, too. It always reports the earliest message's time; 4.x
-reports it only if the log has more than 8 MiB.
+reports it only if the log has more than 8 MiB. A slave adds haClientAddress: its end of the connection to its
+master's log, by which the master recognizes the slave.
 Refused: nothing.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.ha.access import HA_CLIENT_ADDRESS
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -42,6 +44,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     }
     if context.profile.reports_active:
         table["brokerActive"] = "false" if context.config.is_slave else "true"
+    if context.slave is not None:
+        table[HA_CLIENT_ADDRESS] = context.slave.ha_client_address
     body = KVTable({key: str(table[key]) for key in sorted(table)})
     return RemotingCommand(ResponseCode.SUCCESS, body=body)
 

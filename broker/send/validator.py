@@ -98,7 +98,7 @@ class SendValidator:
         self._host = host
         self._holds_locks = holds_locks if profile.retry_send_of_locked_ends else _holds_none
         self._dead_letter_perm = profile.dead_letter_perm
-        self._limit_is_reached_beyond = profile.retry_send_limit_is_exceeded
+        self._retry_limit_shift = profile.retry_send_limit_is_exceeded
         self._drops_delay = not profile.retry_send_keeps_delay
         self._faq_url = profile.faq_url
         self._bad_code = profile.bad_queue_code
@@ -193,7 +193,7 @@ class SendValidator:
         limit = group.retry_max_times
         if client_version >= MQVersion.V3_4_9 and header.max_reconsume_times is not None:
             limit = header.max_reconsume_times
-        is_exhausted = (header.reconsume_times or 0) >= limit + self._limit_is_reached_beyond
+        is_exhausted = (header.reconsume_times or 0) >= limit + self._retry_limit_shift
         if not is_exhausted and not self._holds_locks(name):
             return target, queue_id
         name = dlq_topic(name)

@@ -253,6 +253,11 @@ class MessageStore:
         """The log position from which ``append_replica`` must continue."""
         return self._replica.position
 
+    @property
+    def replica_end(self) -> int:
+        """The log position up to which the master's log is stored here, without an unfinished record."""
+        return self._replica.end
+
     def restart_replica(self) -> None:
         """Discard an unfinished record and continue from ``max_commit_log_offset``."""
         self._replica.restart()

@@ -18,6 +18,7 @@ from rewindmq.client.admin.commands.table import COMMANDS
 from rewindmq.client.cli.serialize_type_option import add_serialize_type_argument, chosen_serialize_type
 from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.text import escape_controls, escape_lines
 
 EPILOG: Final = """\
 examples:
@@ -109,9 +110,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe_error(error: RewindMQError) -> str:
-    """Return the error and its notes as one line."""
+    """Return the error and its notes as one line, which has no control characters of a peer's remark."""
     notes = [f"({note})" for note in getattr(error, "__notes__", ())]
-    return " ".join(" ".join([str(error) or type(error).__name__, *notes]).splitlines())
+    text = " ".join([str(error) or type(error).__name__, *notes])
+    return escape_controls(" ".join(text.splitlines()))
 
 
 async def _execute(command: Command, arguments: argparse.Namespace) -> None:
@@ -128,7 +130,8 @@ async def _execute(command: Command, arguments: argparse.Namespace) -> None:
     ):
         async for printed in output:
             if not arguments.json:
-                print("\n".join(printed.lines), flush=True)
+                # Names, ids and remarks in these lines are texts of peers.
+                print(escape_lines(printed.lines), flush=True)
             elif printed.data is not None:
                 print(json.dumps(printed.data), flush=True)
 
@@ -140,7 +143,7 @@ def _show_help(name: str | None) -> int:
     else:
         command = _BY_NAME.get(name.lower())
         if command is None:
-            print(f"The sub command {name} not exist.", file=sys.stderr)
+            print(escape_controls(f"The sub command {name} not exist."), file=sys.stderr)
             return 2
         parser = argparse.ArgumentParser(prog=f"rewindmq admin {command.name}")
         _define(command, parser)

@@ -100,7 +100,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="release to imitate (default: %(default)s)",
     )
     add_serialize_type_argument(parser)
-    parser.add_argument("--print", action="store_true", dest="prints", help="print the body of each message")
+    parser.add_argument(
+        "--print",
+        action="store_true",
+        dest="prints",
+        help="print the body of each message as one line; control characters are escaped",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     parser.add_argument(
         "--events", action="store_true", help="with --json: add trace points passed, such as client.suspended"

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
+from rewindmq.protocol.text import escape_controls
 
 if TYPE_CHECKING:
     import asyncio
@@ -53,7 +54,7 @@ class Report(Protocol):
         """Report the number of messages until now."""
 
     def line(self, text: str) -> None:
-        """Print a line, for people."""
+        """Print a text as one line, for people; control characters are escaped, also line feeds."""
 
 
 class JsonReport:
@@ -114,7 +115,7 @@ class PlainReport:
             print(f"{self._counted} {count}", file=sys.stderr, flush=True)
 
     def line(self, text: str) -> None:
-        print(text, flush=True)
+        print(escape_controls(text), flush=True)
 
 
 class RichReport(PlainReport):
@@ -138,7 +139,7 @@ class RichReport(PlainReport):
         self._bar.update(self._task, completed=count)
 
     def line(self, text: str) -> None:
-        self._bar.console.print(text, markup=False, highlight=False)
+        self._bar.console.print(escape_controls(text), markup=False, highlight=False)
 
 
 def make_report(counted: str, total: int | None, *, as_json: bool) -> Report:

@@ -111,7 +111,7 @@ class BrokerRequests:
         probe = instance.runtime.probe
         if probe is not None:
             probe(
-                Point.RESET_NOTICE_RECEIVED,
+                Point.RESET_NOTIFICATION_RECEIVED,
                 {
                     "client_id": instance.client_id,
                     "group": header.group,

@@ -20,7 +20,7 @@ class LockProfile:
         forces_unlock: True: a queue that the consumer gives up is unlocked 20 s after the last refresh, even
             if its listener still runs; the offset is committed again before. False: the queue is unlocked
             after the listener has ended, or 20 s later if messages are left.
-        sent_back_again: added to the RECONSUME_TIME of a message that is sent to the retry topic.
+        reconsume_times_increment: added to the RECONSUME_TIME of a message that is sent to the retry topic.
     """
 
     new_queue_is_locked: bool
@@ -28,7 +28,7 @@ class LockProfile:
     refreshes_dropped: bool
     listener_wait: float
     forces_unlock: bool
-    sent_back_again: int
+    reconsume_times_increment: int
 
 
 LOCK_PROFILE_4: Final = LockProfile(
@@ -37,7 +37,7 @@ LOCK_PROFILE_4: Final = LockProfile(
     refreshes_dropped=True,
     listener_wait=1.0,
     forces_unlock=False,
-    sent_back_again=0,
+    reconsume_times_increment=0,
 )
 LOCK_PROFILE_5: Final = LockProfile(
     new_queue_is_locked=True,
@@ -45,5 +45,5 @@ LOCK_PROFILE_5: Final = LockProfile(
     refreshes_dropped=False,
     listener_wait=0.5,
     forces_unlock=True,
-    sent_back_again=1,
+    reconsume_times_increment=1,
 )

@@ -303,7 +303,7 @@ class ConsumeOrderlyService:
         return messages if is_again else []
 
     async def _send_to_retry_topic(self, message: MessageExt, limit: int) -> bool:
-        times = message.reconsume_times + self._consumer.profile.lock_profile.sent_back_again
+        times = message.reconsume_times + self._consumer.profile.lock_profile.reconsume_times_increment
         try:
             await self._retries.send(message, times, limit)
         except RewindMQError as error:

@@ -64,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rewindmq.cluster.demo.main import run_until_stopped
     from rewindmq.cluster.demo.stage import DemoOptions
     from rewindmq.protocol.errors import ConfigError
+    from rewindmq.protocol.text import escape_lines
 
     directory = arguments.keep
     if directory is not None and directory.is_dir() and any(directory.iterdir()):
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     report = asyncio.run(run_until_stopped(options))
     if report is None:
         return _EXIT_INTERRUPTED
-    print("\n".join(result_lines(report)), flush=True)
+    print(escape_lines(result_lines(report)), flush=True)
     if arguments.report is not None:
         arguments.report.write_text(json.dumps(report.to_json(), indent=2) + "\n")
     return 0 if report.is_ok else 1

@@ -9,6 +9,7 @@ from typing import Final
 
 from rewindmq.cluster.demo.report import Figure, Report, ResetRecord
 from rewindmq.cluster.demo.timeline import CONSUMER_STEPS, FIRST_REDELIVERY, LAST_REDELIVERY
+from rewindmq.protocol.text import escape_controls
 
 Advance = Callable[[int], None]
 _STEP_WIDTH: Final = 40
@@ -27,7 +28,7 @@ class Display:
                 self._rich = rich.progress
 
     def say(self, text: str) -> None:
-        print(text, flush=True)
+        print(escape_controls(text), flush=True)
 
     @contextlib.contextmanager
     def step(self, text: str, total: int) -> Iterator[Advance]:

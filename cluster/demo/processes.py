@@ -15,6 +15,7 @@ from rewindmq.cluster.demo.journal import Delivery, Event, Journal
 from rewindmq.cluster.demo.names import QUEUES, TOPIC
 from rewindmq.cluster.demo.worker import CONSUMER, PRODUCER
 from rewindmq.cluster.errors import ClusterError
+from rewindmq.protocol.files.private import make_private_folder, open_private
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
@@ -61,8 +62,8 @@ class Worker:
 
     async def __aenter__(self) -> Self:
         options = self._options
-        self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        with self.log_path.open("ab") as log:
+        make_private_folder(self.log_path.parent)
+        with open_private(self.log_path, "ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *("-m", "rewindmq.cluster.demo.worker", self._role),

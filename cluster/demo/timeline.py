@@ -11,7 +11,7 @@ from rewindmq.protocol.points import Point
 
 # Steps of a consumer in their order. If a step happens once for each queue, the first time counts.
 CONSUMER_STEPS: Final = {
-    Point.RESET_NOTICE_RECEIVED: "notification received",
+    Point.RESET_NOTIFICATION_RECEIVED: "notification received",
     Point.SUSPENDED: "suspended",
     Point.QUEUE_DROPPED: "queues dropped",
     Point.WAIT_OVER: "wait over",
@@ -86,14 +86,14 @@ def _notifications(
     consumer: str, command_ms: int, entries: Sequence[Entry], broker_names: Mapping[str, str]
 ) -> list[ResetNotification]:
     events = [entry for entry in entries if isinstance(entry, Event)]
-    received = [event for event in events if event.point is Point.RESET_NOTICE_RECEIVED]
+    received = [event for event in events if event.point is Point.RESET_NOTIFICATION_RECEIVED]
     notifications = [
         ResetNotification(consumer, broker_names.get(event.broker_address or "", event.broker_address or "?"))
         for event in received
     ]
     # These points name no queue. A consumer applies notifications in the order of their arrival, so the nth
     # event of each point belongs to the nth notification.
-    for point in (Point.RESET_NOTICE_RECEIVED, Point.SUSPENDED, Point.WAIT_OVER, Point.RESUMED):
+    for point in (Point.RESET_NOTIFICATION_RECEIVED, Point.SUSPENDED, Point.WAIT_OVER, Point.RESUMED):
         times = (event.at_ms for event in events if event.point is point)
         for notification, at_ms in zip(notifications, times, strict=False):
             notification.steps[CONSUMER_STEPS[point]] = at_ms - command_ms

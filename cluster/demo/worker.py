@@ -30,7 +30,7 @@ CONSUMER: Final = "consumer"
 _IN_FLIGHT: Final = 256
 _REPORTED_POINTS: Final = frozenset(
     {
-        Point.RESET_NOTICE_RECEIVED,
+        Point.RESET_NOTIFICATION_RECEIVED,
         Point.SUSPENDED,
         Point.QUEUE_DROPPED,
         Point.WAIT_OVER,

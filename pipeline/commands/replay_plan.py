@@ -11,6 +11,7 @@ from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_stores, require_writable
 from rewindmq.pipeline.commands.common import add_common_arguments, running
+from rewindmq.protocol.text import escape_json
 
 EPILOG: Final = """\
 Give the stores of all brokers that have the topic. TARGET is a time (milliseconds since 1970,
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         arguments.html.write_text(render_html(plan), "utf-8")
     if arguments.json:
-        print(json.dumps(plan.to_json(), indent=2, ensure_ascii=False))
+        print(escape_json(json.dumps(plan.to_json(), indent=2, ensure_ascii=False)))
     else:
         from rewindmq.pipeline.replay.text import render_text
 

@@ -16,6 +16,7 @@ from rewindmq.pipeline.commands.checks import look_at_stores, require_topics
 from rewindmq.pipeline.commands.common import add_common_arguments, running
 from rewindmq.pipeline.commands.summary import in_words, table_lines
 from rewindmq.pipeline.errors import PipelineError
+from rewindmq.protocol.text import escape_json, escape_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -136,11 +137,11 @@ def _pieces(rows: DataFrame, limit: int) -> Iterator[list[dict[str, Any]]]:
 def _print(rows: list[dict[str, Any]], *, is_json: bool) -> None:
     if is_json:
         for row in rows:
-            print(json.dumps(_as_json(row), ensure_ascii=False))
+            print(escape_json(json.dumps(_as_json(row), ensure_ascii=False)))
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines = table_lines([_cells(row) for row in rows], _text) if rows else ["no rows"]
-    print("\n".join(line[:width] for line in lines))
+    print(escape_lines(line[:width] for line in lines))
 
 
 def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:

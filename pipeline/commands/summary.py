@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from rewindmq.pipeline.figures import format_bytes
+from rewindmq.protocol.text import escape_json, escape_lines
 
 # Labels for JSON names that say too little on their own.
 _LABELS: Final = {
@@ -30,13 +31,13 @@ def show_summary(summary: Mapping[str, Any], *, is_json: bool, next_steps: Seque
         next_steps: commands to run next; printed as text only.
     """
     if is_json:
-        print(json.dumps(summary, indent=2, ensure_ascii=False))
+        print(escape_json(json.dumps(summary, indent=2, ensure_ascii=False)))
         return
     is_unchanged = summary.get("isNew") is False
     lines = [f"nothing new: {summary['output']} is unchanged"] if is_unchanged else _summary_lines(summary)
     if next_steps:
         lines += ["", *(f"next: {step}" for step in next_steps)]
-    print("\n".join(lines))
+    print(escape_lines(lines))
 
 
 def command(name: str, *arguments: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_stores
 from rewindmq.pipeline.commands.common import add_common_arguments, running
+from rewindmq.protocol.text import escape_json
 
 EPILOG: Final = """\
 With OUT, the command also compares the output of 'compact' or 'index' with the store, message by message.
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     with running(arguments) as (spark, display):
         report = verify(spark, arguments.store, arguments.out, progress=display.begin)
     if arguments.json:
-        print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        print(escape_json(json.dumps(report.to_json(), indent=2, ensure_ascii=False)))
     else:
         print(render_text(report), end="")
     return 0 if report.is_intact else 1

@@ -15,14 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindmq.broker.store.consume_queue.table import names_a_queue
 from rewindmq.broker.store.layout.compaction import ENTRY_BYTES
+from rewindmq.broker.store.layout.queue_path import queue_path
 from rewindmq.pipeline.compact.options import CompactOptions, Format
 from rewindmq.pipeline.compact.topics import Kind
 from rewindmq.pipeline.decode.record_block import Int64s
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import Files
 from rewindmq.protocol.message.record import BLANK_BYTES
+from rewindmq.protocol.names import PathNameError
 
 BATCH_ROWS: Final = 65_536
 # The latest mtime that every file system can store.
@@ -64,12 +65,13 @@ def queue_folder(stream: Stream) -> str:
     Raises:
         PipelineError: topic or queue id would lead out of the output.
     """
-    if not names_a_queue(stream.topic, stream.queue_id):
+    try:
+        return queue_path(stream.topic, stream.queue_id)
+    except PathNameError as error:
         raise PipelineError(
-            f"the store has messages of queue {stream.queue_id} of topic {stream.topic!r}, which cannot be a"
-            " folder. Leave the topic out by naming the others with --topic (compaction format)"
-        )
-    return f"{stream.topic}/{stream.queue_id}"
+            f"the store has messages of a queue without a place in the output: {error}. Leave the topic out"
+            " by naming the others with --topic (compaction format)"
+        ) from None
 
 
 class OutputFile(NamedTuple):

@@ -2,6 +2,9 @@
 
 A worker reads a part without knowing its neighbours: the part holds the records that begin in it. The worker
 that reads the last record before a hole reports the hole.
+
+The time is linear in the part's size whatever its bytes are: a place is checked with a few short reads before
+its record is read, and reads are short after damage.
 """
 
 from __future__ import annotations
@@ -14,7 +17,13 @@ import numpy as np
 from rewindmq.pipeline.decode.damage import Damage, DamageKind
 from rewindmq.pipeline.decode.record_block import RecordBlock, is_blank_at, walk
 from rewindmq.pipeline.files import ReadableFiles
-from rewindmq.protocol.message.record import BLANK_BYTES, MAGIC_V1, MAGIC_V2, OVERHEAD_V4
+from rewindmq.protocol.message.record import (
+    BLANK_BYTES,
+    MAGIC_V1,
+    MAGIC_V2,
+    OVERHEAD_V4,
+    PHYSICAL_OFFSET_AT,
+)
 
 CHUNK_BYTES: Final = 8 << 20
 # More than the largest record: by default a body of 4 MiB and up to 64 KiB of other fields.
@@ -24,6 +33,8 @@ _PROBE_BYTES: Final = 4 << 10
 _TAIL_BYTES: Final = 4 << 10
 # Enough for most records; a larger record needs a second read.
 _RECORD_BYTES: Final = 1 << 10
+# Lengths of two bytes are signed numbers.
+_SHORT_LIMIT: Final = 1 << 15
 _MAGICS: Final = (MAGIC_V1.to_bytes(4, "big"), MAGIC_V2.to_bytes(4, "big"))
 
 
@@ -65,10 +76,13 @@ class SegmentReader:
         position: int | None = start
         if start != segment.base and not self.is_record(start):
             position = self.next_record(start, stop)
+        size = self._chunk_bytes
         while position is not None and position < stop:
-            block, behind, is_cut = self._read(position, stop, self._chunk_bytes)
+            block, behind, is_cut = self._read(position, stop, size)
             if len(block):
                 yield block
+            # Damage may follow damage: a long read for each place would read the same bytes again and again.
+            size = min(2 * size, self._chunk_bytes) if is_cut else _PROBE_BYTES
             position = behind if is_cut else self._after(behind, stop)
 
     def _read(self, position: int, stop: int, size: int) -> tuple[RecordBlock, int, bool]:
@@ -89,6 +103,8 @@ class SegmentReader:
             is_cut = position + walked < stop and self._is_cut_short(data, walked, position)
             if starts or not is_cut:
                 return block, position + walked, is_cut
+            if not self.is_record(position):
+                return block, position, False
             size = max(2 * size, int.from_bytes(data[:4], "big"))
 
     @staticmethod
@@ -125,8 +141,41 @@ class SegmentReader:
         return found if found is not None and found < stop else None
 
     def is_record(self, position: int) -> bool:
-        """Whether an intact record begins at this log position; its CRC is not checked."""
-        return self.record_at(position) is not None
+        """Whether an intact record begins at this log position; its CRC is not checked.
+
+        Reads no body, so that the cost does not depend on the size that the bytes state.
+        """
+        head = self._read_at(position, _RECORD_BYTES)
+        starts, _ = walk(head, 0, 1)
+        if starts:
+            return bool(RecordBlock(head, position, np.zeros(1, np.int64)).intact[0])
+        size = int.from_bytes(head[:4], "big", signed=True)
+        if len(head) < _RECORD_BYTES or head[4:8] not in _MAGICS:
+            return False
+        largest = min(self._segment.end - position, _LARGEST_RECORD)
+        return _RECORD_BYTES < size <= largest and self._ends_at(position, head)
+
+    def _ends_at(self, position: int, head: bytes) -> bool:
+        """Whether the lengths of a record that is longer than ``head`` add up to its size."""
+        block = RecordBlock(head, position, np.zeros(1, np.int64))
+        size, body = int(block.end[0]), int(block.tail["body_length"][0])
+        if block.head["physical_offset"][0] != position or body < 0:
+            return False
+        topic_at = int(block.topic_at[0])
+        width = topic_at - int(block.body_end[0])
+        if topic_at + 2 > size:
+            return False
+        topic_bytes = int.from_bytes(self._read_at(position + topic_at - width, width), "big")
+        properties_at = topic_at + topic_bytes + 2
+        if topic_bytes >= _SHORT_LIMIT or properties_at > size:
+            return False
+        properties_bytes = int.from_bytes(self._read_at(position + properties_at - 2, 2), "big")
+        return properties_bytes < _SHORT_LIMIT and properties_at + properties_bytes == size
+
+    def _read_at(self, position: int, length: int) -> bytes:
+        """Return at most ``length`` bytes at a log position, up to the segment's end."""
+        segment = self._segment
+        return self._files.read(segment.path, position - segment.base, min(length, segment.end - position))
 
     def record_at(self, position: int) -> RecordBlock | None:
         """Return the intact record that begins at this log position; None if there is none."""
@@ -161,7 +210,7 @@ class SegmentReader:
             for at in _magic_places(data):
                 if position + at >= stop:
                     return None
-                if self.is_record(position + at):
+                if _states_position(data, at, position + at) and self.is_record(position + at):
                     return position + at
             if position + len(data) >= segment.end:
                 return None
@@ -180,3 +229,9 @@ def _magic_places(data: bytes) -> list[int]:
             places.append(at - 4)
             at = data.find(magic, at + 1)
     return sorted(places)
+
+
+def _states_position(data: bytes, at: int, position: int) -> bool:
+    """Whether the bytes at ``at`` state this log position as a record's; True if ``data`` does not tell."""
+    stated = data[at + PHYSICAL_OFFSET_AT : at + PHYSICAL_OFFSET_AT + 8]
+    return len(stated) < 8 or int.from_bytes(stated, "big") == position

@@ -26,6 +26,7 @@ from rewindmq.pipeline.index_files.format import read_header
 from rewindmq.pipeline.output.identity import RecordIdentity, check_same_log
 from rewindmq.pipeline.output.output import Manifest, read_manifest
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, take_snapshot
+from rewindmq.protocol.files.private import FOLDER_MODE, make_private_folder, open_private
 
 # Folders below the store's root that a broker ignores.
 _NEW: Final = "install-index.new"
@@ -163,7 +164,7 @@ class _Installation:
 
     def _put_in_place(self, new: Path) -> None:
         old = self._store / _OLD
-        old.mkdir()
+        old.mkdir(FOLDER_MODE)
         *_, time_index = self._parts
         # The time index refers to queues, so the old one is removed before the old queues.
         if time_index.exists():
@@ -179,7 +180,7 @@ class _Installation:
         """Copy a folder tree. Links would let a broker write into the output's files."""
         for entry in self._files.list(source):
             if entry.is_file:
-                target.mkdir(parents=True, exist_ok=True)
+                make_private_folder(target)
                 self._copy_file(f"{source}/{entry.name}", target / entry.name, entry.size)
                 os.utime(target / entry.name, ns=(entry.mtime_ms * 1_000_000,) * 2)
             else:
@@ -189,7 +190,7 @@ class _Installation:
 
     def _copy_file(self, source: str, target: Path, size: int) -> None:
         self._file_count += 1
-        with target.open("xb") as file:
+        with open_private(target, "xb") as file:
             for position in range(0, size, _COPY_BYTES):
                 data = self._files.read(source, position, min(_COPY_BYTES, size - position))
                 if data != _ZEROS[: len(data)]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from rewindmq.broker.store.consume_queue.queue import FILLER_SIZE
 from rewindmq.broker.store.files.mapped_file import file_name
+from rewindmq.broker.store.layout.queue_path import queue_path
 from rewindmq.broker.store.layout.time_index import FOLDER as TIME_FOLDER
 from rewindmq.pipeline.files import Files
 from rewindmq.pipeline.index.queue_pieces import QUEUE_ENTRY, TIME
@@ -74,7 +75,7 @@ class QueueWriter:
         assert file_bytes % QUEUE_ENTRY.itemsize == 0
         self._files = files
         self._target = target
-        self._queue = f"{topic}/{queue_id}"
+        self._queue = queue_path(topic, queue_id)
         self.topic = topic
         self.queue_id = queue_id
         self._file_entries = file_bytes // QUEUE_ENTRY.itemsize

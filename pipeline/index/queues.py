@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from rewindmq.broker.store.consume_queue.table import names_a_queue
+from rewindmq.broker.store.layout.queue_path import names_a_queue
 from rewindmq.pipeline.files import Files
 from rewindmq.pipeline.index.queue_files import GAPS_SHOWN, Gap, QueueWriter
 from rewindmq.pipeline.index.queue_pieces import QUEUE_ENTRY, TIME

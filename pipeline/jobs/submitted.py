@@ -8,6 +8,7 @@ import sys
 
 from rewindmq.pipeline.cli import SUB_COMMANDS
 from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.text import escape_controls
 
 
 def run_submitted(name: str) -> int:
@@ -22,6 +23,6 @@ def run_submitted(name: str) -> int:
     try:
         code: int = module.run(parser.parse_args())
     except (RewindMQError, OSError) as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        print(escape_controls(f"{name}: {error}"), file=sys.stderr)
         return 1
     return code

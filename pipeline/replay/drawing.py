@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import Final
 
 from rewindmq.pipeline.replay.plan import Bins, Direction, Mode, Move, QueuePlan, ReplayPlan
 from rewindmq.pipeline.replay.words import format_duration, format_time, local_time
+from rewindmq.protocol.text import escape_html as escape
 
 _WIDTH: Final = 1_060
 _HEIGHT: Final = 300

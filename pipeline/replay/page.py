@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from typing import Final
 
 from rewindmq.pipeline.figures import format_bytes
@@ -23,6 +22,7 @@ from rewindmq.pipeline.replay.words import (
     format_target,
     format_time,
 )
+from rewindmq.protocol.text import escape_html as escape
 
 
 def render_html(plan: ReplayPlan) -> str:

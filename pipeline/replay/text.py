@@ -14,6 +14,7 @@ from rewindmq.pipeline.replay.words import (
     format_target,
     format_time,
 )
+from rewindmq.protocol.text import escape_lines
 
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS: Final = " .:-=+*#@"
@@ -58,7 +59,7 @@ def render_text(plan: ReplayPlan, *, is_plain: bool = False) -> str:
     Args:
         is_plain: use only ASCII characters in the histogram.
     """
-    return "\n".join(_lines(plan, _ASCII_BLOCKS if is_plain else _BLOCKS)) + "\n"
+    return escape_lines(_lines(plan, _ASCII_BLOCKS if is_plain else _BLOCKS)) + "\n"
 
 
 def _lines(plan: ReplayPlan, blocks: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from rewindmq.broker.store.layout.queue_path import names_a_queue, queue_path
 from rewindmq.pipeline.decode.damage import Damage
 from rewindmq.pipeline.decode.segment_reader import Segment
 from rewindmq.pipeline.errors import PipelineError
@@ -108,8 +109,10 @@ class StoreSnapshot(NamedTuple):
                     yield self.queue(topic.name, int(queue.name))
 
     def queue(self, topic: str, queue_id: int) -> QueueFiles:
-        """Return one consume queue; it has no files if the queue does not exist."""
-        folder = f"{self.root}/consumequeue/{topic}/{queue_id}"
+        """Return one consume queue; it has no files if the queue does not exist, or cannot."""
+        if not names_a_queue(topic, queue_id):
+            return QueueFiles(topic, queue_id, ())
+        folder = f"{self.root}/consumequeue/{queue_path(topic, queue_id)}"
         return QueueFiles(topic, queue_id, tuple(positioned_files(self.files, folder)))
 
     def index_files(self) -> list[FileEntry]:

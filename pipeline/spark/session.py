@@ -38,6 +38,8 @@ _CONFIG: Final = MappingProxyType(
         # Spark announces its default log configuration unless the configuration is named.
         "spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile="
         "classpath:org/apache/spark/log4j2-defaults.properties",
+        # Files with messages, like those that the jobs write themselves, are for their owner only.
+        "spark.hadoop.fs.permissions.umask-mode": "077",
     }
 )
 # Settings that every session needs, including sessions that the caller made.

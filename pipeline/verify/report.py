@@ -8,6 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from rewindmq.protocol.text import escape_lines
+
 FORMAT: Final = 1
 MAX_EXAMPLES: Final = 5
 # Prefix of the checks of an index output, which otherwise have the names of a store's own checks.
@@ -165,7 +167,7 @@ def render_text(report: VerifyReport) -> str:
         if check.wrong > len(check.examples):
             lines.append(f"  and {check.wrong - len(check.examples):,} more")
     lines += ["", _verdict(report)]
-    return "\n".join(lines) + "\n"
+    return escape_lines(lines) + "\n"
 
 
 def _verdict(report: VerifyReport) -> str:

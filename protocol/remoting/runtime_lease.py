@@ -23,32 +23,32 @@ class RuntimeLease:
         runtime: clock, timers, network, threads and random numbers.
     """
 
-    def __init__(self, runtime: Runtime, places: _Places | None, seed: int | None) -> None:
+    def __init__(self, runtime: Runtime, numbers: _ClientNumbers | None, seed: int | None) -> None:
         self.runtime = runtime
-        self._places = places
+        self._numbers = numbers
         self._seed = seed
-        self._place: int | None = None
+        self._number: int | None = None
 
     def take(self) -> None:
         """Record that the client starts; does nothing if it has started."""
-        if self._places is None or self._place is not None:
+        if self._numbers is None or self._number is not None:
             return
-        self._place = self._places.take()
+        self._number = self._numbers.take()
         if self._seed is not None:
             # Concurrent clients with one seed need different random numbers, or their client ids collide.
-            self.runtime.random.seed(f"{self._seed}/{self._place}" if self._place else self._seed)
+            self.runtime.random.seed(f"{self._seed}/{self._number}" if self._number else self._seed)
 
     def give_back(self) -> None:
         """Record that the client has stopped; does nothing if it did not start."""
-        place, self._place = self._place, None
-        if self._places is None or place is None:
+        number, self._number = self._number, None
+        if self._numbers is None or number is None:
             return
-        is_last = self._places.give_back(place)
+        is_last = self._numbers.give_back(number)
         if is_last or self._seed is not None:
             self.runtime.workers.close()
 
 
-class _Places:
+class _ClientNumbers:
     """Numbers of the running clients; a new client gets the least free number."""
 
     def __init__(self) -> None:
@@ -58,19 +58,19 @@ class _Places:
 
     def take(self) -> int:
         with self._guard:
-            place = next(number for number in range(len(self._taken) + 1) if number not in self._taken)
-            self._taken.add(place)
-            return place
+            number = next(free for free in range(len(self._taken) + 1) if free not in self._taken)
+            self._taken.add(number)
+            return number
 
-    def give_back(self, place: int) -> bool:
+    def give_back(self, number: int) -> bool:
         """Free a number; return whether no client is left."""
         with self._guard:
-            self._taken.remove(place)
+            self._taken.remove(number)
             return not self._taken
 
 
 # By time scale and seed; kept by the leases.
-_PLACES: Final[WeakValueDictionary[tuple[float, int | None], _Places]] = WeakValueDictionary()
+_NUMBERS: Final[WeakValueDictionary[tuple[float, int | None], _ClientNumbers]] = WeakValueDictionary()
 # By time scale.
 _SHARED: Final[dict[float, Runtime]] = {}
 
@@ -97,4 +97,4 @@ def lease_runtime(runtime: Runtime | None, time_scale: float | None, seed: int |
         raise ClientError(f"time_scale must be a number greater than 0, not {time_scale!r}") from None
     if seed is None:
         made = _SHARED.setdefault(scale, made)
-    return RuntimeLease(made, _PLACES.setdefault((scale, seed), _Places()), seed)
+    return RuntimeLease(made, _NUMBERS.setdefault((scale, seed), _ClientNumbers()), seed)

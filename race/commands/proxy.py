@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from rewindmq.protocol.remoting.process.options import port_number
+from rewindmq.protocol.remoting.process.options import add_open_access_argument, port_number
 
 if TYPE_CHECKING:
     import asyncio
@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--namesrv", required=True, metavar="ADDR", help="the cluster's name server, host:port"
     )
     parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (default: 127.0.0.1)")
+    add_open_access_argument(parser)
     parser.add_argument(
         "--port",
         type=port_number,
@@ -75,10 +76,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run until a signal arrives or, with ``--exit-with-parent``, standard input ends."""
+    from rewindmq.protocol.remoting.process.open_access import refuse_open_access
     from rewindmq.protocol.remoting.process.options import ProcessOptions
     from rewindmq.protocol.remoting.process.runner import run_work
     from rewindmq.race.proxy.pattern_text import parse_pattern
 
+    refuse_open_access(
+        arguments.host, allow_open_access=arguments.allow_open_access, remedy="pass --allow-open-access"
+    )
     patterns = [parse_pattern(text) for text in arguments.hold]
 
     async def work(runtime: Runtime, stopping: asyncio.Event) -> int:

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rewindmq.protocol.text import escape_lines
+
 if TYPE_CHECKING:
     from rewindmq.race.explore.schedule_file import Schedule
     from rewindmq.race.explore.search.pool import Setting
@@ -65,9 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         }
         print(json.dumps(verdict))
     else:
-        for line in describe(outcome.account):
-            print(line)
-        print(*(found or ["no law broken"]), sep="\n")
+        print(escape_lines([*describe(outcome.account), *(found or ["no law broken"])]))
         print(
             f"trace {outcome.account.digest}"
             + ("" if is_same_code else "; the code has changed since the schedule was saved")

@@ -15,6 +15,7 @@ from rewindmq.client.core.remedy import Remedy
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.options import positive_factor, positive_int
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.protocol.text import escape_lines
 from rewindmq.race.commands.list_races import outcome_text
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_to_json(plan, outcomes), indent=2))
     else:
-        print("\n".join(_lines(plan, outcomes, shown)))
+        print(escape_lines(_lines(plan, outcomes, shown)))
     return 0 if all(outcome.is_documented for outcome in outcomes) else 1
 
 
@@ -201,7 +202,7 @@ def _lines(plan: Plan, outcomes: Sequence[Outcome], shown: Outcome) -> list[str]
     lines: list[str] = []
     if shown.error is None and (len(outcomes) == 1 or not shown.is_documented):
         width = min(shutil.get_terminal_size().columns, _MAX_WIDTH)
-        lines.append(render_text(shown.history, shown.verdict, _meta(shown), width))
+        lines += render_text(shown.history, shown.verdict, _meta(shown), width).split("\n")
     if len(outcomes) == 1:
         lines.append(f"{plan.scenario_id}, {_setting(plan)}: {_result(shown)}, {shown.seconds:.2f} s")
     else:

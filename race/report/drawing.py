@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import Final
 
+from rewindmq.protocol.text import escape_html as escape
 from rewindmq.race.report.axis import TimeAxis
 from rewindmq.race.report.labels import CHARACTER_PIXELS, Box, Labels
 from rewindmq.race.report.scene import Arrow, Delivery, Mark, Scene, Tone

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Final, NamedTuple
 
+from rewindmq.protocol.text import escape_html as escape
 from rewindmq.race.checker import Verdict
 from rewindmq.race.history import Event, History, Lab
 from rewindmq.race.report.drawing import Drawing, small_chart

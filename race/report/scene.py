@@ -182,7 +182,7 @@ class _SceneBuilder:
             Point.RESET_SENT: self._reset_sent,
             Point.RESET_RECEIVED: self._reset_received,
             Point.CLIENT_NOTIFIED: self._notification_sent,
-            Point.RESET_NOTICE_RECEIVED: self._notification_received,
+            Point.RESET_NOTIFICATION_RECEIVED: self._notification_received,
             Point.OFFSET_RESET: self._offset_reset,
             Point.COMMIT_SENT: self._commit_sent,
             Point.COMMIT_RECEIVED: self._commit_received,

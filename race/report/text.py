@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rewindmq.protocol.text import escape_lines
 from rewindmq.race.checker import Moment, Verdict
 from rewindmq.race.history import History
 from rewindmq.race.report.axis import QUIET_SECONDS
@@ -35,7 +36,7 @@ def render_text(history: History, verdict: Verdict, meta: ReportMeta, width: int
         lines += _wrapped(f"{violation.loss} at {violation.at:.3f} s: {violation.text}.", width, "  ")
         lines += _wrapped(f"({LOSS_TEXTS[violation.loss]})", width, "     ")
     lines += ["", *_Table(scene, width).lines()]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return escape_lines(line.rstrip() for line in lines) + "\n"
 
 
 class _Table:

@@ -122,7 +122,7 @@ class FramePoints:
         self._suspended.add(event.process)
         targets = event.details["fields"].get("targets") or [["", 0, 0]]
         first = (targets[0][0], targets[0][1])
-        yield from self._point(event, Point.RESET_NOTICE_RECEIVED, first)
+        yield from self._point(event, Point.RESET_NOTIFICATION_RECEIVED, first)
         yield from self._point(event, Point.SUSPENDED, first)
         for broker, queue_id, _ in targets:
             yield from self._point(event, Point.QUEUE_DROPPED, (broker, queue_id))

@@ -135,6 +135,10 @@ def _dispatch(arguments: list[str]) -> int:
     if name not in COMMANDS:
         _refuse_unknown(name)
     parsed = build_parser(name).parse_args(arguments[1:])
+    # Not loaded for --help, which answers at once.
+    from rewindmq.protocol.remoting.process.log_format import escape_unconfigured_log
+
+    escape_unconfigured_log()
     code: int = parsed._run(parsed)
     return code
 
@@ -182,9 +186,14 @@ def _fail(arguments: list[str], text: str) -> int:
 
 
 def _say(text: str) -> None:
-    """Print a line on standard error; if that is closed, only the exit code reports the error."""
+    """Print a line on standard error; if that is closed, only the exit code reports the error.
+
+    The text may have parts that a peer or a file has sent, so control characters are escaped.
+    """
+    from rewindmq.protocol.text import escape_controls
+
     with suppress(OSError):
-        print(text, file=sys.stderr)
+        print(escape_controls(text), file=sys.stderr)
 
 
 def _describe(error: OSError) -> str:

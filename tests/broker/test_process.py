@@ -125,8 +125,10 @@ def test_a_configuration_file_that_cannot_be_read(conf: Path, name: str) -> None
     [
         (["-n", "nowhere"], "'nowhere' is not host:port"),
         (["-c", "/does/not/exist.conf"], "/does/not/exist.conf: No such file or directory"),
-        (["--host", "0.0.0.0"], "set brokerIP1"),
-        (["--host", "192.0.2.1"], "192.0.2.1"),
+        (["--host", "0.0.0.0"], "'0.0.0.0' is not a loopback address"),
+        (["--host", "192.0.2.1"], "pass --allow-open-access, or set allowOpenAccess=true,"),
+        (["--host", "0.0.0.0", "--allow-open-access"], "set brokerIP1"),
+        (["--host", "192.0.2.1", "--allow-open-access"], "cannot listen on 192.0.2.1"),
     ],
 )
 def test_unusable_arguments_print_one_line(tmp_path: Path, arguments: list[str], words: str) -> None:
@@ -135,3 +137,11 @@ def test_unusable_arguments_print_one_line(tmp_path: Path, arguments: list[str],
     assert line.startswith("rewindmq broker: ")
     assert words in line
     assert not (tmp_path / "store").exists()
+
+
+def test_the_file_can_allow_open_access(conf: Path) -> None:
+    """192.0.2.1 is an address that no machine has."""
+    conf.write_text(f"{conf.read_text()}bindAddress=192.0.2.1\n")
+    assert "'192.0.2.1' is not a loopback address" in fails("-c", conf, "-p", 0)[1]
+    conf.write_text(f"{conf.read_text()}allowOpenAccess=true\n")
+    assert "cannot listen on 192.0.2.1" in fails("-c", conf, "-p", 0)[1]

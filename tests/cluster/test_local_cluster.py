@@ -314,3 +314,23 @@ def test_up_refuses_a_file_as_directory(tmp_path: Path) -> None:
     )
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == f"rewindmq up: {blocker}: File exists\n"
+
+
+def test_up_with_a_host_that_other_machines_reach_needs_permission(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """192.0.2.1 is an address that no machine has."""
+    assert main(["up", "-p", "0", "--dir", str(tmp_path / "data"), "--host", "192.0.2.1"]) == 1
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    assert errors.startswith("rewindmq up: '192.0.2.1' is not a loopback address")
+    assert "pass --allow-open-access to allow that" in errors
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_cluster_passes_the_permission_to_all_processes(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="pass allow_open_access=True"):
+        LocalCluster(brokers=1, directory=tmp_path, host="192.0.2.1").start()
+    with pytest.raises(ClusterError, match=r"cannot listen on 192\.0\.2\.1"):
+        LocalCluster(brokers=1, directory=tmp_path, host="192.0.2.1", allow_open_access=True).start()
+    assert "allowOpenAccess=true" in (tmp_path / "broker-a" / "broker.conf").read_text()

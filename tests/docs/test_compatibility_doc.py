@@ -57,6 +57,22 @@ def recorded(*reports: pytest.TestReport) -> Recorder:
     return recorder
 
 
+def named_tests(module: ModuleType) -> set[str]:
+    """Return the tests of a module as the results name them: ``test_x`` or ``TestY::test_x``."""
+    tests = {name for name in vars(module) if name.startswith("test_")}
+    classes = {name: value for name, value in vars(module).items() if name.startswith("Test")}
+    for name, value in classes.items():
+        tests |= {f"{name}::{test}" for test in dir(value) if test.startswith("test_")}
+    return tests
+
+
+@pytest.mark.parametrize("name", results.read())
+def test_the_results_name_every_test_of_a_module_and_no_other(name: str) -> None:
+    """A test that is renamed would otherwise fail the interop group at its end."""
+    module = importlib.import_module(f"tests.interop.{name}")
+    assert set(results.read()[name]) == named_tests(module)
+
+
 def item(group: str) -> pytest.Item:
     """A collected test, as far as the recorder looks at it."""
     found = SimpleNamespace(get_closest_marker=lambda name: name if name == group else None)

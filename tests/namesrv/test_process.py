@@ -57,6 +57,18 @@ def test_port_in_use(tmp_path: Path) -> None:
         )
 
 
+def test_a_host_that_other_machines_reach_needs_permission(tmp_path: Path) -> None:
+    """192.0.2.1 is an address that no machine has."""
+    place = ("-p", "0", "--host", "192.0.2.1", "--root", str(tmp_path))
+    code, errors = fails(*place)
+    assert (code, errors.count("\n")) == (1, 1)
+    assert errors.startswith("rewindmq namesrv: '192.0.2.1' is not a loopback address")
+    assert "cannot listen on 192.0.2.1" in fails(*place, "--allow-open-access")[1]
+    settings = tmp_path / "namesrv.properties"
+    settings.write_text("allowOpenAccess=true\n")
+    assert "cannot listen on 192.0.2.1" in fails(*place, "-c", str(settings))[1]
+
+
 def test_unusable_files_are_one_line(tmp_path: Path) -> None:
     config = tmp_path / "namesrv.properties"
     assert fails("-c", str(config)) == (1, f"rewindmq namesrv: {config}: No such file or directory\n")

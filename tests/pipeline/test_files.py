@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import stat
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,32 @@ def test_a_linked_file_is_not_written_through(tmp_path: Path) -> None:
     with files.create(f"{tmp_path}/new") as file:
         file.write(b"new")
     assert files.read_all(f"{tmp_path}/old") == b"old"
+
+
+def test_what_is_made_on_this_machine_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the umask, and also where a link is not possible and the file is copied."""
+    files, root = LocalFiles(), tmp_path / "out"
+    before = os.umask(0)
+    try:
+        files.publish(f"{root}/a/published", b"1")
+        with files.create(f"{root}/b/created") as file:
+            file.write(b"2")
+        files.make_folder(f"{root}/c/folder")
+        wide = tmp_path / "wide"
+        wide.write_bytes(b"3")
+        os.utime(wide, ns=(1_000_000, 2_000_000))
+
+        def fail(*_: object) -> None:
+            raise OSError
+
+        monkeypatch.setattr(os, "link", fail)
+        files.link(str(wide), f"{root}/d/copied")
+    finally:
+        os.umask(before)
+    assert (root / "d/copied").read_bytes() == b"3"
+    assert (root / "d/copied").stat().st_mtime_ns == 2_000_000
+    modes = {stat.filemode(path.stat().st_mode) for path in (root, *root.rglob("*"))}
+    assert modes == {"drwx------", "-rw-------"}
 
 
 def test_parts_never_written_are_passed_over(tmp_path: Path) -> None:

@@ -22,7 +22,15 @@ from tools.suite import pytest_run
 from tools.suite.groups import CHOSEN, DEFAULT, FULL, Group
 from tools.suite.machine import JDK, Tool
 from tools.suite.outcome import Outcome, Verdict
-from tools.suite.pytest_run import INTERRUPTED, NO_TESTS, PASSED, GroupResult, PytestRun, processes
+from tools.suite.pytest_run import (
+    INTERRUPTED,
+    NO_TESTS,
+    PASSED,
+    GroupResult,
+    PytestRun,
+    is_compiled,
+    processes,
+)
 from tools.suite.running import run_groups, split
 from tools.suite.summary import NotRun, exit_code, summary
 from tools.suite.type_check import checking_types
@@ -121,6 +129,26 @@ def test_a_group_whose_tests_wait_has_more_processes_than_cores(
 ) -> None:
     spread = [group for group in CHOSEN if group.is_spread]
     assert [processes(group, cores) for group in (*DEFAULT, *spread)] == [default, interop]
+
+
+def test_a_new_clone_is_compiled_before_several_processes_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    cache = tmp_path / "tests" / "__pycache__"
+    cache.mkdir(parents=True)
+    (cache / "conftest.cpython-311.pyc").touch()
+    assert not is_compiled(tmp_path)
+    (cache / "conftest.cpython-311-pytest-9.2.0.pyc").touch()
+    assert is_compiled(tmp_path)
+
+
+def test_no_compilation_where_python_keeps_no_bytecode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "tests").mkdir()
+    assert is_compiled(tmp_path)
 
 
 def matched(groups: Iterable[Group], markers: frozenset[str]) -> list[str]:

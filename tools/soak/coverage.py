@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from tools.soak.hostile import ATTACKS
 from tools.soak.options import SoakOptions
 from tools.soak.verdict import Verdict, ViolationKind
 
@@ -45,6 +46,7 @@ def judge_coverage(options: SoakOptions, actions: Counter[str], verdict: Verdict
             verdict.add(ViolationKind.EMPTY, what)
     expected = [] if "kills" in options.without else list(_KILLS)
     expected += [] if "resets" in options.without else _RESETS
+    expected += [] if "hostile" in options.without else ATTACKS
     for what in expected:
         if not actions[what]:
             verdict.add(ViolationKind.EMPTY, what)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -32,7 +33,7 @@ from tools.soak.options import (
     SoakOptions,
 )
 from tools.soak.pauses import pause
-from tools.soak.processes import WorkerPool
+from tools.soak.processes import HOSTILE, WorkerPool
 from tools.soak.report import Report
 from tools.soak.resets import Rewinder
 from tools.soak.verdict import Verdict, ViolationKind
@@ -72,6 +73,7 @@ class Soak:
         self._chaos: Chaos
         self._brokers: list[str] = []
         self._peak_disk = 0
+        self._attacks: Counter[str] = Counter()
 
     async def run(self) -> Report:
         """Run the soak, drain the queues and return the report.
@@ -129,6 +131,8 @@ class Soak:
             await self._chaos.fill_up()
             for place in _PRODUCERS:
                 await self._pool.start_producer(place, options.rate / len(_PRODUCERS))
+            if "hostile" not in options.without:
+                await self._pool.start_hostile_peer()
             yield admin
 
     async def _make_topics(self, admin: AdminClient) -> None:
@@ -208,6 +212,9 @@ class Soak:
         """Stop all disturbances and wait until every sent message has arrived."""
         options, pool = self._options, self._pool
         self._report("no more disturbances; draining")
+        self._attacks = pool.attacks()
+        if HOSTILE in pool.workers:
+            await pool.end(HOSTILE, kill=False)
         await self._chaos.fill_up()
         for place in _PRODUCERS:
             if place in pool.workers:
@@ -241,6 +248,7 @@ class Soak:
         if options.minutes < MIN_MINUTES:
             needed.clear()
         grown = judge_memory(self._watch, options.settled, ended, frozenset(needed), verdict)
+        self._chaos.counts.update(self._attacks)
         judge_coverage(options, self._chaos.counts, verdict)
         for line in self._pool.ended_by_themselves:
             verdict.add(ViolationKind.DIED, line)

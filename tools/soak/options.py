@@ -19,7 +19,7 @@ DELAY_SECONDS: Final = (10, 30)
 TRANSACTION_CHECK_INTERVAL: Final = 20_000
 TRANSACTION_TIME_OUT: Final = 10_000
 # What ``--without`` can leave out.
-FEATURES: Final = ("orderly", "retries", "delays", "transactions", "resets", "kills")
+FEATURES: Final = ("orderly", "retries", "delays", "transactions", "resets", "kills", "hostile")
 # Redeliveries of a refused message before it becomes a dead letter.
 MAX_RECONSUME: Final = 3
 

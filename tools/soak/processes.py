@@ -7,11 +7,15 @@ import contextlib
 import json
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
+from tools.soak.hostile import ATTACKS
 from tools.soak.options import Group, SoakOptions
 
+# The place of the hostile peer.
+HOSTILE: Final = "hostile"
 _STOP_SECONDS: Final = 15.0
 _LINE_BYTES: Final = 65_536
 
@@ -47,6 +51,9 @@ class WorkerPool:
         options = ["--producer", str(number), "--rate", str(rate), "--profile", self._options.profile]
         await self._start(place, "producer", options)
 
+    async def start_hostile_peer(self) -> None:
+        await self._start(HOSTILE, "hostile", ["--profile", self._options.profile])
+
     async def _start(self, place: str, role: str, arguments: list[str]) -> None:
         incarnation = self._incarnations[place] = self._incarnations.get(place, -1) + 1
         worker = Worker(f"{place}.{incarnation}", self._options, self._namesrv)
@@ -74,6 +81,13 @@ class WorkerPool:
     def count(self, what: str) -> int:
         """Return the sum of a counter over all workers, running and ended, at most a second old."""
         return self._past.get(what, 0) + sum(worker.counts.get(what, 0) for worker in self.workers.values())
+
+    def attacks(self) -> Counter[str]:
+        """Return how often the hostile peer made each of its attacks."""
+        counts = Counter(self._past)
+        for worker in self.workers.values():
+            counts.update(worker.counts)
+        return Counter({what: count for what, count in counts.items() if what in ATTACKS})
 
     def pids(self) -> dict[int, str]:
         return {worker.pid: place for place, worker in self.workers.items() if worker.is_running}
@@ -114,8 +128,8 @@ class Worker:
 
     @property
     def is_at_work(self) -> bool:
-        """True once it has sent or received a message."""
-        return bool(self.counts.get("acked") or self.counts.get("delivered"))
+        """True once it has sent or received a message, or has attacked."""
+        return any(self.counts.get(what) for what in ("acked", "delivered", *ATTACKS))
 
     async def start(self, role: str, arguments: list[str]) -> None:
         options = self._options

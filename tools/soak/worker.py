@@ -1,8 +1,8 @@
 """One worker process of the soak, which the driver starts as ``python -m tools.soak.worker``.
 
-It is a producer or a consumer. It journals what it does, and each second prints its counters as a line of
-JSON. ``stop`` on standard input ends a producer's sending. The end of standard input, or SIGTERM, ends the
-process cleanly.
+It is a producer, a consumer or the hostile peer. It journals what it does, and each second prints its
+counters as a line of JSON. ``stop`` on standard input ends a producer's sending. The end of standard input,
+or SIGTERM, ends the process cleanly.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rewindmq.protocol.remoting.process.runner import loop_factory
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 from tools.soak.consuming import consume_lite, consume_orderly, consume_pulling, consume_pushed
 from tools.soak.context import WorkerContext
+from tools.soak.hostile import attack
 from tools.soak.journal import Header, JournalWriter
 from tools.soak.options import GROUPS
 from tools.soak.pauses import pause
@@ -36,6 +37,7 @@ _ROLES: Final[dict[str, Callable[[WorkerContext], Awaitable[None]]]] = {
     "orderly": consume_orderly,
     "pull": consume_pulling,
     "lite": consume_lite,
+    "hostile": attack,
 }
 
 # Seconds between two lines of counters.

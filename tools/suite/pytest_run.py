@@ -60,6 +60,8 @@ class PytestRun:
         command = [sys.executable, "-m", "pytest", "-m", group.marker, "--outcomes", str(self._outcomes)]
         if group.is_spread and not _is_one_process(arguments):
             command += ["-n", str(processes(group, _cores())), "--dist", "loadfile"]
+            if not is_compiled(Path.cwd()):
+                _compile(group)
             if JDK in group.needs:
                 # One turn for all its processes: if each took a turn, two runs could wait for each other.
                 take_turn()
@@ -102,6 +104,20 @@ class PytestRun:
 def processes(group: Group, cores: int) -> int:
     """Return how many processes share the tests of a spread group on a machine with ``cores`` cores."""
     return min(cores + group.more_processes, _MOST_PROCESSES)
+
+
+def is_compiled(root: Path) -> bool:
+    """True if pytest has compiled the tests of the repository in ``root``, or Python keeps no bytecode."""
+    if sys.dont_write_bytecode or not (root / "tests").is_dir():
+        return True
+    return any((root / "tests" / "__pycache__").glob("conftest.*-pytest-*.pyc"))
+
+
+def _compile(group: Group) -> None:
+    """Collect the tests once, in a new clone: else each process compiles all modules at the same time."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", group.marker]
+    # The run itself reports what cannot be collected.
+    subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
 
 def _cores() -> int:

@@ -28,6 +28,7 @@ from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MmapCache
 from rewindmq.broker.store.layout.compaction import CQ_FOLDER, LOG_FOLDER, POSITION_FILE
+from rewindmq.broker.store.layout.queue_path import names_a_queue, queue_path
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.errors import RewindMQError
@@ -77,7 +78,7 @@ class CompactionStore:
                 for queue in self._disk.list_folder(topic.path) if not topic.is_file else ():
                     name = queue.path.name
                     key = (topic.path.name, int(name) if name.isascii() and name.isdigit() else -1)
-                    if not queue.is_file and key[1] >= 0 and key not in self._queues:
+                    if not queue.is_file and names_a_queue(*key) and key not in self._queues:
                         self._queues[key] = self._new(*key)
                         self._queues[key].load(clean=clean)
 
@@ -93,8 +94,8 @@ class CompactionStore:
             raise StoreError(f"cannot read {path}: {error}") from None
 
     def _new(self, topic: str, queue_id: int) -> CompactionQueue:
-        name = str(queue_id)
-        folders = (self._folder / LOG_FOLDER / topic / name, self._folder / CQ_FOLDER / topic / name)
+        path = queue_path(topic, queue_id)
+        folders = (self._folder / LOG_FOLDER / path, self._folder / CQ_FOLDER / path)
         last_compacted = self._positions.get(f"{topic}_{queue_id}", -1)
         return CompactionQueue(folders, last_compacted, self._config, self._disk, self._pool)
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MmapCache
-
-_MAX_QUEUE_ID: Final = 0x7FFF_FFFF
-_MAX_FOLDER_NAME_BYTES: Final = 255
+from rewindmq.broker.store.layout.queue_path import names_a_queue, queue_path
 
 
 class ConsumeQueueTable:
@@ -48,6 +45,8 @@ class ConsumeQueueTable:
                 name = queue_folder.path.name
                 if not (name.isascii() and name.isdigit()) or str(int(name)) != name:
                     continue
+                if not names_a_queue(topic, int(name)):
+                    continue
                 queue = self._new(topic, int(name))
                 queue.files.load()
                 self._queues[queue.topic, queue.queue_id] = queue
@@ -66,15 +65,5 @@ class ConsumeQueueTable:
         del self._queues[topic, queue_id]
 
     def _new(self, topic: str, queue_id: int) -> ConsumeQueue:
-        folder = self._folder / topic / str(queue_id)
+        folder = self._folder / queue_path(topic, queue_id)
         return ConsumeQueue(topic, queue_id, folder, self._file_bytes, self._disk, self._pool)
-
-
-def names_a_queue(topic: str, queue_id: int) -> bool:
-    """Return True if topic and id can be folders of RocketMQ's layout."""
-    if not 0 <= queue_id <= _MAX_QUEUE_ID or topic in ("", ".", "..") or "/" in topic or "\0" in topic:
-        return False
-    try:
-        return len(topic.encode()) <= _MAX_FOLDER_NAME_BYTES
-    except UnicodeEncodeError:
-        return False

@@ -14,6 +14,7 @@ import msgspec
 
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MappedFile, MmapCache, file_name
+from rewindmq.broker.store.layout.queue_path import queue_path
 from rewindmq.broker.store.layout.time_index import (
     NOT_KNOWN,
     POSITION_FILE,
@@ -94,7 +95,7 @@ class TimeIndex:
 
     def _find(self, topic: str, queue_id: int, number: int) -> MappedFile | None:
         base = number * self._file_bytes
-        folder = self._folder / topic / str(queue_id)
+        folder = self._folder / queue_path(topic, queue_id)
         path = folder / file_name(base)
         try:
             sizes = {entry.path: entry.size for entry in self._disk.list_folder(folder) if entry.is_file}

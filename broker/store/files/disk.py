@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from rewindmq.broker.store.files.lock import StoreLock
+from rewindmq.protocol.files.private import FILE_MODE, make_private_folder, open_private
 
 # Linux gives a process 65,530 mappings (vm.max_map_count); libraries and memory need some of them.
 _MAX_MAPPINGS: Final = 16_384
@@ -98,7 +99,7 @@ class Disk(Protocol):
 
 
 class OsDisk:
-    """The operating system's file system."""
+    """The operating system's file system. What it creates is private to its owner (``protocol/files``)."""
 
     def lock(self, path: Path) -> Callable[[], None]:
         lock = StoreLock(path)
@@ -106,7 +107,7 @@ class OsDisk:
         return lock.release
 
     def make_folder(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path)
 
     def list_folder(self, path: Path) -> list[DiskEntry]:
         if not path.exists():
@@ -127,11 +128,11 @@ class OsDisk:
         return path.read_bytes() if path.exists() else None
 
     def touch(self, path: Path) -> None:
-        path.touch()
+        path.touch(FILE_MODE)
 
     def create(self, path: Path, size: int) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as file:
+        make_private_folder(path.parent)
+        with open_private(path, "xb") as file:
             file.truncate(size)
 
     def map(self, path: Path, size: int) -> mmap.mmap:
@@ -147,7 +148,7 @@ class OsDisk:
             os.fdatasync(file.fileno())
 
     def write(self, path: Path, data: bytes) -> None:
-        with path.open("wb") as file:
+        with open_private(path, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.protocol.files.private import FILE_MODE
 
 # A POSIX lock does not exclude a second store in the same process, and is lost when the process closes any
 # descriptor of the file. This set therefore records the files that this process has locked.
@@ -30,7 +31,7 @@ class StoreLock:
         try:
             if self._path.exists() and _identity(self._path.stat()) in _held:
                 raise self._taken()
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, FILE_MODE)
         except OSError as error:
             raise StoreError(f"cannot open {self._path}: {error.strerror}") from None
         try:

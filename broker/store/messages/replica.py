@@ -8,6 +8,9 @@
   expired), it also starts over here. In a 4.9.4 slave, the queue's new messages are missing until their
   offsets exceed the old maximum.
 - Bytes that are not a valid record are refused. 4.9.4 stores them, and adds no later message to any queue.
+- Records that no broker writes are refused: a body that does not match its CRC, a topic or queue id that
+  cannot be a folder or printed, a queue offset or store timestamp out of range. Nothing of such a record is
+  stored.
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from rewindmq.broker.store.config import StoreConfig
+from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import TagsCoder
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.layout.queue_path import names_a_queue
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.log.record_check import StoredRecord, check_record
 from rewindmq.protocol.message.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
@@ -30,6 +34,11 @@ _MAGICS: Final = frozenset((MAGIC_V1, MAGIC_V2))
 _HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
 # Most bytes of a record besides its body: fixed fields, topic, properties.
 _MAX_OVERHEAD_BYTES: Final = 131_072
+# The largest queue id of a topic with as many queues as a broker permits.
+_MAX_QUEUE_ID: Final = 65_534
+# 9999-12-31, the latest modification time that every file system can store.
+_LAST_MS: Final = 253_402_300_799_999
+_MAX_POSITION: Final = 2**63 - 1
 # The longest gap in a queue's offsets that is filled; a master's compaction topics have such gaps.
 _MAX_GAP: Final = 1_000_000
 
@@ -58,6 +67,7 @@ class ReplicaWriter:
         self._queues = queues
         self._coder = coder
         self._max_record_bytes = config.max_message_size + _MAX_OVERHEAD_BYTES
+        self._max_queue_offset = (_MAX_POSITION - config.consume_queue_file_bytes) // CQ_ENTRY_BYTES
         # The start of an unfinished record, not yet in the log.
         self._front = bytearray()
         # The log may already be in the next segment: bytes of the previous segment's unused rest that have
@@ -67,7 +77,12 @@ class ReplicaWriter:
     @property
     def position(self) -> int:
         """The log position that must be received next."""
-        return self._log.max_offset - self._unused + len(self._front)
+        return self.end + len(self._front)
+
+    @property
+    def end(self) -> int:
+        """The log position up to which everything received is stored."""
+        return self._log.max_offset - self._unused
 
     def restart(self) -> None:
         """Discard the unfinished record; continue from the end of the log."""
@@ -140,17 +155,41 @@ class ReplicaWriter:
             raise self._no_record()
         if len(block) - at < size:
             return 0
-        record = check_record(block, at, at + size, log.max_offset, check_crc=False)
+        record = check_record(block, at, at + size, log.max_offset, check_crc=True)
         if record is None:
             raise self._no_record()
+        self._check_fields(record)
         self._apply(record, block[at : at + size], arrivals)
         return size
 
     def _no_record(self) -> StoreError:
         return StoreError(
             f"the master's bytes at log position {self._log.max_offset} are not a record that can follow this"
-            " log: the logs, the mappedFileSizeCommitLog or the maxMessageSize of the two brokers differ"
+            " log: the logs, the mappedFileSizeCommitLog or the maxMessageSize of the two brokers differ, or"
+            " the body does not match its CRC"
         )
+
+    def _check_fields(self, record: StoredRecord) -> None:
+        """Check what the record adds to the store besides its bytes.
+
+        Raises:
+            StoreError: no broker writes such a record; nothing of it is stored.
+        """
+        fault = None
+        topic = _topic_of(record)
+        if not names_a_queue(topic, record.queue_id) or not topic.isprintable():
+            fault = "no valid topic and queue id"
+        elif record.queue_id > _MAX_QUEUE_ID:
+            fault = f"queue id {record.queue_id}, the limit is {_MAX_QUEUE_ID}"
+        elif not 0 <= record.queue_offset <= self._max_queue_offset:
+            fault = f"queue offset {record.queue_offset}"
+        elif not 0 <= record.store_timestamp <= _LAST_MS:
+            fault = f"store timestamp {record.store_timestamp}"
+        if fault is not None:
+            raise StoreError(
+                f"the master's record at log position {record.physical_offset} is refused, and with it the"
+                f" rest of the log: it has {fault}"
+            )
 
     def _apply(self, record: StoredRecord, data: bytes, arrivals: list[Arrival]) -> None:
         log = self._log
@@ -164,9 +203,8 @@ class ReplicaWriter:
             queue.append(record.physical_offset, record.size, tags_code, record.store_timestamp)
             arrivals.append(Arrival(queue.topic, queue.queue_id, queue.max_offset, tags_code, properties))
 
-    def _queue_with_room(self, record: StoredRecord) -> ConsumeQueue | None:
-        """Return the record's queue; None if its topic is not a valid folder name, as in recovery."""
-        topic = record.topic.decode("utf-8", "replace")
+    def _queue_with_room(self, record: StoredRecord) -> ConsumeQueue:
+        topic = _topic_of(record)
         queue = self._queues.get((topic, record.queue_id))
         if queue is not None and record.queue_offset < queue.max_offset:
             # A record is received only once. A lower offset thus means that the master has removed the queue
@@ -174,8 +212,7 @@ class ReplicaWriter:
             self._queues.remove(topic, record.queue_id)
             queue = None
         queue = queue or self._queues.create(topic, record.queue_id)
-        if queue is None:
-            return None
+        assert queue is not None, "the record's fields are checked"
         gap = record.queue_offset - queue.max_offset
         if gap > 0:
             if gap > _MAX_GAP and queue.files.files:
@@ -187,3 +224,11 @@ class ReplicaWriter:
         if queue.max_offset >= queue.room_end:
             queue.make_room(1, record.store_timestamp)
         return queue
+
+
+def _topic_of(record: StoredRecord) -> str:
+    """Return the record's topic; empty if it is not UTF-8."""
+    try:
+        return record.topic.decode()
+    except UnicodeDecodeError:
+        return ""

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed
 from rewindmq.protocol.errors import ClientError, RewindMQError
+from rewindmq.protocol.names import path_name
+from rewindmq.protocol.text import escape_lines
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
     from rewindmq.protocol.body.connection import Connection
     from rewindmq.protocol.body.running_info import ConsumerRunningInfo
-
-# A client chooses its id, so it may contain characters that are unsafe in a file name.
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.@#-]|^\.")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,10 +97,10 @@ def _analyze(infos: dict[str, ConsumerRunningInfo], now_ms: int) -> Printed:
 
 
 def _write(directory: Path, client_id: str, lines: list[str]) -> Path:
-    path = directory / _UNSAFE.sub("_", client_id)
+    path = directory / path_name(client_id)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(lines) + "\n")
+        path.write_text(escape_lines(lines) + "\n")
     except OSError as error:
         raise ClientError(f"cannot write {path}: {error.strerror}") from None
     return path

@@ -60,6 +60,15 @@ def add_process_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_open_access_argument(parser: argparse.ArgumentParser) -> None:
+    """Define ``--allow-open-access``, see ``open_access.refuse_open_access``."""
+    parser.add_argument(
+        "--allow-open-access",
+        action="store_true",
+        help="let HOST be an address that other machines can connect to: there is no TLS, no access control",
+    )
+
+
 def positive_factor(text: str) -> float:
     """Read a finite number greater than 0, for argparse."""
     try:

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from rewindmq.protocol.files.private import FILE_MODE
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.runtime import Clock
 
@@ -29,7 +30,7 @@ class PointLog:
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
         self._is_broken = False
 
     def __call__(self, point: Point, details: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol
 
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.points import Probe
+from rewindmq.protocol.remoting.process.log_format import OneLineFormatter
 from rewindmq.protocol.remoting.process.options import ProcessOptions
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
@@ -176,15 +177,8 @@ def read_parent_line(descriptor: int = _STDIN) -> str:
 def configure_log(level: str) -> None:
     """Send the log to standard error, one line per event."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_OneLineFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.setFormatter(OneLineFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-
-
-class _OneLineFormatter(logging.Formatter):
-    """Joins the lines of a traceback, or of a peer's text, into one."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return " | ".join(super().format(record).splitlines())
 
 
 async def _until_stopped(

@@ -11,9 +11,13 @@ from rewindmq.broker.config import BrokerRole
 from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.ha_frame import ReportDecoder, TransferDecoder, encode_report
+from rewindmq.protocol.remoting.runtime import Runtime
 from tests.broker.ha.test_replication import Pair
 from tests.support.fixtures import RunScenario
-from tests.support.stage import SimStage
+from tests.support.stage import SimStage, Stage
+
+# Every host of the simulated world, so that a scripted slave counts.
+ANY_HOST = "10.0.0.0/8"
 
 
 class ScriptedSlave(asyncio.Protocol):
@@ -24,6 +28,7 @@ class ScriptedSlave(asyncio.Protocol):
         self.decoder = TransferDecoder()
         self.position = 0
         self.is_closed = False
+        self._came = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -32,18 +37,26 @@ class ScriptedSlave(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         for transfer in self.decoder.receive(data):
             self.position = transfer.position + len(transfer.data)
+        self._came.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_closed = True
+
+    async def receive(self, end: int) -> None:
+        """Wait until it has the log up to ``end``."""
+        while self.position < end:
+            self._came.clear()
+            await self._came.wait()
 
     def report(self, position: int | None = None) -> None:
         self.transport.write(encode_report(self.position if position is None else position))
 
 
-async def scripted(stage: SimStage, broker: Broker) -> ScriptedSlave:
-    _, slave = await stage.runtime.network.connect(
-        ScriptedSlave, broker.address.rpartition(":")[0], broker._ha_master.port
-    )
+async def scripted(stage: Stage, broker: Broker, runtime: Runtime | None = None) -> ScriptedSlave:
+    """A slave on the stage's own host, unless ``runtime`` is another host's."""
+    network = (runtime or stage.runtime).network
+    host = broker.address.rpartition(":")[0]
+    _, slave = await network.connect(ScriptedSlave, host, broker._ha_master.port)
     assert isinstance(slave, ScriptedSlave)
     return slave
 
@@ -77,7 +90,10 @@ def test_no_slave_is_11_and_the_message_is_stored(simulate: RunScenario) -> None
 def test_a_slave_too_far_behind_is_11(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         broker = await stage.start_broker(
-            broker_role=BrokerRole.SYNC_MASTER, ha_slave_fallbehind_max=5_000, slave_timeout=1_000
+            broker_role=BrokerRole.SYNC_MASTER,
+            ha_slave_fallbehind_max=5_000,
+            slave_timeout=1_000,
+            ha_allowed_addresses=ANY_HOST,
         )
         slave = await scripted(stage, broker)
         slave.report(0)
@@ -93,7 +109,7 @@ def test_a_late_slave_is_12_after_slaveTimeout(simulate: RunScenario) -> None:
     """The send fails after 3 s, but is stored; the next send that the slave confirms succeeds."""
 
     async def scenario(stage: SimStage) -> None:
-        broker = await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
+        broker = await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER, ha_allowed_addresses=ANY_HOST)
         slave = await scripted(stage, broker)
         slave.report(0)
         peer = stage.peer()
@@ -128,7 +144,7 @@ def test_a_peer_that_is_not_a_slave_is_closed_and_the_master_goes_on(
     simulate: RunScenario, data: bytes
 ) -> None:
     async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage).start()
+        pair = await Pair(stage, ha_allowed_addresses=ANY_HOST).start()
         stranger = await scripted(stage, pair.master)
         stranger.transport.write(data)
         await stage.at(1)
@@ -140,14 +156,17 @@ def test_a_peer_that_is_not_a_slave_is_closed_and_the_master_goes_on(
     simulate(scenario, brokers=0)
 
 
-def test_a_silent_connection_is_closed_after_haHousekeepingInterval(simulate: RunScenario) -> None:
+def test_a_slave_that_falls_silent_is_closed_after_haHousekeepingInterval(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        broker = await stage.start_broker()
-        stranger = await scripted(stage, broker)
+        broker = await stage.start_broker(ha_allowed_addresses=ANY_HOST)
+        slave = await scripted(stage, broker)
+        slave.report(0)
         await stage.at(19)
-        assert not stranger.is_closed
+        # A part of a report does not count.
+        slave.transport.write(b"\0")
+        assert not slave.is_closed
         await stage.at(21)
-        assert stranger.is_closed
+        assert slave.is_closed
 
     simulate(scenario, brokers=0)
 
@@ -166,12 +185,15 @@ def test_heartbeats_go_both_ways(simulate: RunScenario) -> None:
     simulate(scenario, brokers=0)
 
 
-def test_more_connections_than_there_may_be_slaves_are_closed(simulate: RunScenario) -> None:
+def test_more_slaves_than_64_are_closed(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        broker = await stage.start_broker()
-        strangers = [await scripted(stage, broker) for _ in range(66)]
+        broker = await stage.start_broker(ha_allowed_addresses=ANY_HOST)
+        slaves = []
+        for _ in range(66):
+            slaves.append(await scripted(stage, broker))
+            slaves[-1].report(0)
         await stage.at(1)
-        assert [stranger.is_closed for stranger in strangers] == [False] * 64 + [True] * 2
+        assert [slave.is_closed for slave in slaves] == [False] * 64 + [True] * 2
 
     simulate(scenario, brokers=0)
 

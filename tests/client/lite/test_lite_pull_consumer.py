@@ -254,7 +254,7 @@ def test_a_classic_reset_has_no_effect(play: RunScenario, profile: Profile) -> N
             result = await admin.reset_offset_by_timestamp("T", "G", 0, True)
             assert list(result.offset_table.values()) == [0]
             assert await consumer.poll(20_000) == []
-            assert stage.events.at(Point.RESET_NOTICE_RECEIVED) != []
+            assert stage.events.at(Point.RESET_NOTIFICATION_RECEIVED) != []
             assert stage.events.at(Point.SUSPENDED) == []
             assert stage.stored() == {0: 10}
 

@@ -192,7 +192,7 @@ def test_D17_a_pull_consumer_is_not_moved(play: RunScenario, profile: Profile) -
         result = await admin.reset_offset_by_timestamp("T", "G", 0, True)
         assert list(result.offset_table.values()) == [0]
         await stage.world.sleep(20)
-        assert stage.events.at(Point.RESET_NOTICE_RECEIVED) != []
+        assert stage.events.at(Point.RESET_NOTIFICATION_RECEIVED) != []
         assert stage.events.at(Point.SUSPENDED) == []
         assert stage.stored() == {0: 30}
         assert await consumer.fetch_consume_offset(queue) == 30
@@ -319,7 +319,7 @@ def test_the_steps_of_a_reset_come_in_their_order(play: RunScenario) -> None:
         await stage.until(lambda: stage.events.at(Point.QUEUE_ADDED) != [])
         assert consumer.reset_state is ResetState.RUNNING
         wanted = [
-            Point.RESET_NOTICE_RECEIVED,
+            Point.RESET_NOTIFICATION_RECEIVED,
             Point.SUSPENDED,
             Point.QUEUE_DROPPED,
             Point.WAIT_OVER,
@@ -347,6 +347,6 @@ def test_a_local_reset_by_time_needs_no_notification(play: RunScenario) -> None:
         consumer.unsubscribe("%RETRY%G")
         await consumer.reset_offset_by_timestamp(0)
         await stage.until(lambda: len(inbox.messages) == 10)
-        assert stage.events.at(Point.RESET_NOTICE_RECEIVED) == []
+        assert stage.events.at(Point.RESET_NOTIFICATION_RECEIVED) == []
 
     play(scene)

@@ -134,12 +134,14 @@ def running_demo(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[i
 
 @pytest.mark.parametrize(
     "signals",
-    # The default group runs the last case only: every start is six processes.
+    # The default group runs the whole demo and none of these, CI the last one: every start is six processes.
     [
         pytest.param((signal.SIGINT,), marks=pytest.mark.long),
         pytest.param((signal.SIGTERM,), marks=pytest.mark.long),
         pytest.param((signal.SIGHUP,), marks=pytest.mark.long),
-        (signal.SIGINT, signal.SIGINT, signal.SIGTERM),
+        pytest.param(
+            (signal.SIGINT, signal.SIGINT, signal.SIGTERM), marks=(pytest.mark.long, pytest.mark.chosen)
+        ),
     ],
 )
 def test_a_signal_leaves_no_process_and_no_directory(
@@ -154,6 +156,8 @@ def test_a_signal_leaves_no_process_and_no_directory(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
+@pytest.mark.chosen
 def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path: Path) -> None:
     with running_demo(tmp_path) as (demo, children):
         consumers = [pid for pid in children if b"\0consumer\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]

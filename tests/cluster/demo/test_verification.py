@@ -96,10 +96,10 @@ def test_deliveries_are_counted_from_any_mark() -> None:
 
 def test_a_timeline_separates_the_notifications_of_two_brokers() -> None:
     entries: list[Entry] = [
-        event(Point.RESET_NOTICE_RECEIVED, 1002, address="host:1"),
+        event(Point.RESET_NOTIFICATION_RECEIVED, 1002, address="host:1"),
         event(Point.SUSPENDED, 1003),
         event(Point.QUEUE_DROPPED, 1004, A),
-        event(Point.RESET_NOTICE_RECEIVED, 1005, address="host:2"),
+        event(Point.RESET_NOTIFICATION_RECEIVED, 1005, address="host:2"),
         # A commit of the 5 s timer, before the reset's own commit.
         event(Point.COMMIT_SENT, 1500, A),
         event(Point.WAIT_OVER, 11003),

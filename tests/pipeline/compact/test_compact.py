@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import stat
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,6 +106,13 @@ def test_a_fresh_store_holds_what_the_reference_keeps(spark: SparkSession, tmp_p
     compact(spark, store, tmp_path / "out", options)
     check_store(store, root, options)
     check_opens(root)
+    check_private(tmp_path / "out")
+
+
+def check_private(root: Path) -> None:
+    """Check that only the owner may read the files, also those that Spark wrote."""
+    paths = [path for path in (root, *root.rglob("*")) if not path.is_symlink()]
+    assert {stat.filemode(path.stat().st_mode) for path in paths} == {"drwx------", "-rw-------"}
 
 
 def check_opens(root: Path) -> None:

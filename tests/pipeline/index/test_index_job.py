@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import duckdb
 import pyarrow.parquet as pq
 import pytest
 
@@ -168,6 +167,9 @@ def test_a_later_run_reads_what_is_new_and_ends_where_one_run_over_all_does(
 
 
 def test_the_parquet_copy_holds_all_but_bodies_for_any_reader(spark: SparkSession, built: Built) -> None:
+    # Loaded here, because DuckDB prints warnings at the end of each process that has loaded it.
+    import duckdb
+
     store, out, _ = built
     log = read_log(store)
     relation = duckdb.sql(

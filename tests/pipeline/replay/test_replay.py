@@ -206,6 +206,10 @@ def test_a_page_needs_nothing_but_itself_and_no_name_becomes_markup(early: Repla
     assert "prefers-color-scheme:dark" in page
     evil = render_html(replace(early, group="<b>&"))
     assert "<b>" not in evil
+    hostile = replace(early, group="G\n\x1b[2J\u202e\x9b")
+    for text in (render_html(hostile), render_text(hostile)):
+        assert all(character.isprintable() or character == "\n" for character in text)
+        assert r"G\n\x1b[2J\u202e\x9b" in text
     assert render_text(early, is_plain=True).isascii()
 
 

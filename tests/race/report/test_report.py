@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -164,6 +165,22 @@ def test_names_from_a_history_are_text_and_not_markup() -> None:
     text = render_html(History(events), Verdict(frozenset(), ()), ReportMeta(name, {name: name}, name))
     assert "<script" not in text
     assert name in Page(text).words
+
+
+def test_control_characters_of_a_history_are_escaped_in_every_form(lost: Run) -> None:
+    evil = "\nFORGED\r\x1b[2J\u202e\x9b31m\u2028"
+    events = [replace(event, process=f"{event.process}{evil}") for event in lost.history]
+    events.append(Event(events[-1].at, "lab", Lab.NOTE, {"text": evil}))
+    history = History(events)
+    meta = ReportMeta(f"R1{evil}", {"client": evil}, evil)
+    for text in (
+        render_text(history, lost.verdict, meta),
+        render_html(history, lost.verdict, meta),
+        render_svg(history, lost.verdict, meta),
+    ):
+        assert all(character.isprintable() or character == "\n" for character in text)
+        assert not re.search(r"^\s*FORGED", text, re.MULTILINE)
+        assert r"\x1b[2J" in text
 
 
 def test_an_empty_history_has_a_page_and_a_text() -> None:

@@ -16,16 +16,17 @@ from tests.race.stages import Player, act, held_answer, simulate
 
 FROM_FIRST = {"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
 SIMULATED = pytest.param(simulate, id="simulated")
-# Starting processes takes seconds, so fewer of the common tests use them.
-SELDOM = [SIMULATED, pytest.param(act, id="processes", marks=(pytest.mark.long, pytest.mark.chosen))]
+# Starting processes takes seconds, so the default group plays one test with them.
+WITH_PROCESSES = pytest.param(act, id="processes", marks=(pytest.mark.long, pytest.mark.chosen))
 
 
-@pytest.fixture(params=[simulate, act], ids=["simulated", "processes"])
+@pytest.fixture(params=[SIMULATED, WITH_PROCESSES])
 def player(request: pytest.FixtureRequest) -> Player:
     result: Player = request.param
     return result
 
 
+@pytest.mark.parametrize("player", [simulate, act], ids=["simulated", "processes"])
 def test_E05_a_held_answer_that_arrives_after_the_wait_loses_the_reset(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
@@ -58,7 +59,6 @@ def test_E05_a_held_answer_that_arrives_after_the_wait_loses_the_reset(player: P
     assert [event.at for event in history] == sorted(event.at for event in history)
 
 
-@pytest.mark.parametrize("player", SELDOM)
 def test_a_reset_goes_to_the_very_message_it_names(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open(queues=2)
@@ -81,7 +81,6 @@ def dict_of(targets: list[list[object]]) -> dict[object, object]:
     return {queue: offset for _, queue, offset in targets}
 
 
-@pytest.mark.parametrize("player", SELDOM)
 def test_a_refused_reset_is_part_of_the_history(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
@@ -111,7 +110,6 @@ def test_a_blocked_listener_returns_when_it_is_released_and_blocks_once(player: 
     player(play)
 
 
-@pytest.mark.parametrize("player", SELDOM)
 def test_E03_a_step_can_be_stalled_between_its_check_and_its_effect(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()

@@ -45,6 +45,7 @@ def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
+# The default group plays one scenario here: every play starts four processes or more.
 CHOSEN = (pytest.mark.long, pytest.mark.chosen)
 
 
@@ -81,6 +82,8 @@ def test_a_play_leaves_no_process_or_file(ending: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
+@pytest.mark.chosen
 def test_in_real_time_only_a_consumer_with_a_hold_gets_a_proxy() -> None:
     async def play(stage: Stage) -> None:
         await stage.open(consumers=2)
@@ -97,6 +100,8 @@ def test_in_real_time_only_a_consumer_with_a_hold_gets_a_proxy() -> None:
     assert {event.process for event in history.of(Lab.FRAME_SENT)} == {"consumer-B", "broker-a", "namesrv"}
 
 
+@pytest.mark.long
+@pytest.mark.chosen
 def test_all_clocks_agree() -> None:
     """A commit is sent, received and then observed, by the clocks of three processes."""
 
@@ -116,6 +121,8 @@ def test_all_clocks_agree() -> None:
     assert stored.at - sent.at < WAIT_SECONDS / TIME_SCALE
 
 
+@pytest.mark.long
+@pytest.mark.chosen
 @needs_proc
 def test_a_consumer_that_dies_is_noticed() -> None:
     before = own_children()

@@ -1,0 +1,1 @@
+"""Files and folders that only their owner may read and write."""
