@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.kv_config import KVConfigManager
 from rewindmq.namesrv.profile import NamesrvProfile
+from rewindmq.namesrv.registration_queue import RegistrationQueue
 from rewindmq.namesrv.route_info import RouteInfoManager
 from rewindmq.protocol.remoting.large_responses import LargeResponses
 from rewindmq.protocol.remoting.runtime import Clock
@@ -22,3 +23,4 @@ class NamesrvContext:
     kv_configs: KVConfigManager
     clock: Clock
     large_responses: LargeResponses
+    registrations: RegistrationQueue

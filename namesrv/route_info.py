@@ -102,13 +102,14 @@ class RouteInfoManager:
         first = not self._brokers.has_id(name, broker_id)
         if first and self._profile.refuses_single_topic and len(registration.queues) == 1:
             return None
-        self._check_room(registration)
+        live = self._live.get(address)
+        changed = live is None or live.data_version != registration.data_version
+        brings_topics = broker_id == MASTER_ID and (changed or first or self._profile.adds_unknown_topics)
+        self._check_room(registration, brings_topics=brings_topics)
         self._brokers.put(
             registration.cluster, name, broker_id, address, moves=self._profile.one_id_per_address
         )
-        live = self._live.get(address)
-        changed = live is None or live.data_version != registration.data_version
-        if broker_id == MASTER_ID and (changed or first or self._profile.adds_unknown_topics):
+        if brings_topics:
             self._topic_queues.put(name, registration.queues, every=changed or first)
         self._set_live(
             address,
@@ -231,10 +232,10 @@ class RouteInfoManager:
         addresses = (address for broker in self._brokers for address in broker.broker_addrs.values())
         return list(names), next(addresses, "")
 
-    def _check_room(self, registration: Registration) -> None:
-        name, topics = registration.broker_name, registration.queues
+    def _check_room(self, registration: Registration, *, brings_topics: bool) -> None:
+        name = registration.broker_name
+        topics = registration.queues if brings_topics else {}
         brokers, queues = self._brokers, self._topic_queues
-        is_master = registration.broker_id == MASTER_ID
         tables = (
             ("topics", len(queues), sum(topic not in queues for topic in topics), MAX_TOPICS),
             ("clusters", len(brokers.clusters), registration.cluster not in brokers.clusters, MAX_BROKERS),
@@ -250,7 +251,7 @@ class RouteInfoManager:
             (
                 "pairs of a topic and a broker",
                 queues.entries,
-                queues.count_new(name, topics) if is_master else 0,
+                queues.count_new(name, topics),
                 MAX_TOPIC_QUEUES,
             ),
         )

@@ -11,6 +11,7 @@ from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.namesrv.handlers import bind_handlers
 from rewindmq.namesrv.kv_config import KVConfigManager
 from rewindmq.namesrv.profile import CONNECTION_IDLE_SECONDS, PROFILES
+from rewindmq.namesrv.registration_queue import RegistrationQueue
 from rewindmq.namesrv.route_info import RouteInfoManager
 from rewindmq.protocol.remoting.address import format_address
 from rewindmq.protocol.remoting.connection import Connection
@@ -46,6 +47,7 @@ class NameServer:
             KVConfigManager(config.kv_config_file),
             runtime.clock,
             LargeResponses(runtime.timers),
+            RegistrationQueue(runtime.workers),
         )
         self._server = RemotingServer(
             runtime,

@@ -17,11 +17,11 @@ import msgspec
 from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.codec.body_shape import repair_for
+from rewindmq.protocol.codec.request_limits import request_limit
 from rewindmq.protocol.command import DECODE_FAILURES, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.limits import MAX_BODY_DEPTH
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.request_limits import request_limit
 
 BodyT = TypeVar("BodyT", bound=RemotingBody)
 

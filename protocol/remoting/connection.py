@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
+from rewindmq.protocol.codec.request_limits import DEFAULT_REQUEST_LIMIT
 from rewindmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectionLostError, TooManyRequestsError
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
@@ -22,7 +23,6 @@ from rewindmq.protocol.remoting.dispatch import (
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
 from rewindmq.protocol.remoting.state import CloseReason, ConnectionState
 from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_WRITE_BYTES, FrameStream, StreamOwner
-from rewindmq.protocol.request_limits import DEFAULT_REQUEST_LIMIT
 
 logger = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.request_limits import request_limit
 from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.frame import encode_frame
-from rewindmq.protocol.request_limits import request_limit
 from rewindmq.protocol.version import MQVersion
 
 logger = logging.getLogger(__name__)

@@ -152,7 +152,7 @@ def test_expiry_is_strict(now: float, gone: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     ("bound", "changes", "what"),
     [
-        ("MAX_TOPICS", {"topics": ("T", "V")}, "2 topics"),
+        ("MAX_TOPICS", {"topics": ("T", "V"), "data_version": DataVersion(counter=2)}, "2 topics"),
         ("MAX_BROKERS", {"broker_name": "broker-b"}, "1 brokers"),
         ("MAX_BROKERS", {"cluster": "D"}, "1 clusters"),
         ("MAX_BROKERS", {"broker_id": 1}, "1 broker ids"),

@@ -17,15 +17,15 @@ from rewindmq.protocol.codec import fastjson, json_header
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.codec.body_shape import repair_for
 from rewindmq.protocol.codec.fastjson_scanner import scan
-from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
-from rewindmq.protocol.errors import BodyError, FrameError
-from rewindmq.protocol.limits import MAX_FRAME_BYTES
-from rewindmq.protocol.request_limits import (
+from rewindmq.protocol.codec.request_limits import (
     DEFAULT_REQUEST_LIMIT,
     MAX_REQUEST_VALUES,
     REQUEST_LIMITS,
     request_limit,
 )
+from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
+from rewindmq.protocol.errors import BodyError, FrameError
+from rewindmq.protocol.limits import MAX_FRAME_BYTES
 from tests.support.work import lines_run
 
 

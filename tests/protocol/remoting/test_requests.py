@@ -9,12 +9,12 @@ import pytest
 
 from rewindmq.protocol.body.route import BrokerData, TopicRouteData
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.request_limits import request_limit
 from rewindmq.protocol.command import FLAG_ONEWAY, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.dispatch import MAX_REQUESTS_IN_PROGRESS
-from rewindmq.protocol.request_limits import request_limit
 from tests.protocol.remoting.remoting_stage import Stage
 
 ECHO, HOLD, RELEASE, REFUSE, CRASH, LATER, LATER_CRASH, CANCELLED = range(10, 18)
