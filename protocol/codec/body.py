@@ -33,6 +33,19 @@ _SCALARS: Final = (str, int, float, bytes)
 _MSGPACK_TYPES: Final = bytes(range(0x80, 0xE0))
 
 
+class PreparedBody(msgspec.Struct):
+    """A structured body with the bytes that were encoded before it is sent, see ``body_slices.prepare``.
+
+    Attributes:
+        encoded: the bytes by serialization type; other types are encoded when they are needed.
+        used: the serialization types in which it was sent.
+    """
+
+    body: msgspec.Struct
+    encoded: dict[SerializeType, bytes] = msgspec.field(default_factory=dict)
+    used: set[SerializeType] = msgspec.field(default_factory=set)
+
+
 def encode_body(body: msgspec.Struct, serialize_type: SerializeType, standard_json: bool = False) -> bytes:
     """Return the bytes of a structured body.
 
@@ -42,6 +55,10 @@ def encode_body(body: msgspec.Struct, serialize_type: SerializeType, standard_js
     Raises:
         BodyError: a text contains a lone surrogate, or an integer exceeds 64 bits.
     """
+    if isinstance(body, PreparedBody):
+        body.used.add(serialize_type)
+        encoded = body.encoded.get(serialize_type)
+        return encode_body(body.body, serialize_type, standard_json) if encoded is None else encoded
     plain = plain_value(body)
     if serialize_type is SerializeType.MSGPACK:
         try:

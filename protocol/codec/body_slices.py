@@ -15,7 +15,7 @@ import msgspec
 
 from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.codec import fastjson
-from rewindmq.protocol.codec.body import encoded_fields, plain_value
+from rewindmq.protocol.codec.body import PreparedBody, encoded_fields, plain_value
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES
@@ -53,6 +53,14 @@ def encode_in_slices(
     except (OverflowError, UnicodeEncodeError) as error:
         raise BodyError(f"{type(body).__name__}: {error}") from None
     return writer.content()
+
+
+def prepare(body: msgspec.Struct, types: Iterable[SerializeType]) -> Generator[None, None, PreparedBody]:
+    """Yield after each slice; return the body with its bytes in these serialization types."""
+    prepared = PreparedBody(body)
+    for serialize_type in types:
+        prepared.encoded[serialize_type] = yield from encode_in_slices(body, serialize_type)
+    return prepared
 
 
 class _Form(Protocol):

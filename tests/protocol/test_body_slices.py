@@ -17,7 +17,7 @@ from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from rewindmq.protocol.body.stats import ConsumeStats, ConsumeStatsList, OffsetWrapper
 from rewindmq.protocol.body.topic_list import TopicList
 from rewindmq.protocol.codec.body import encode_body
-from rewindmq.protocol.codec.body_slices import SLICE_VALUES, encode_in_slices
+from rewindmq.protocol.codec.body_slices import SLICE_VALUES, encode_in_slices, prepare
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.message_queue import MessageQueue
@@ -116,3 +116,12 @@ def test_a_body_that_fits_into_no_frame_is_given_up_soon(serialize_type: Seriali
     slices = encode_in_slices(TopicList(["x" * 100_000] * 100_000), serialize_type)
     with pytest.raises(BodyError, match="does not fit into a frame of 16777216 bytes"):
         drained(slices)
+
+
+def test_a_prepared_body_takes_no_work_to_encode_in_the_types_that_it_has() -> None:
+    body = topics(2_000)
+    prepared, _ = drained(prepare(body, [SerializeType.MSGPACK]))
+    assert lines_run(lambda: encode_body(prepared, SerializeType.MSGPACK)) < 10
+    for serialize_type in SerializeType:
+        assert encode_body(prepared, serialize_type) == encode_body(body, serialize_type)
+    assert prepared.used == set(SerializeType)
