@@ -26,6 +26,7 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.remoting.state import CloseReason
+from rewindmq.protocol.remoting.traffic import Traffic
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +51,11 @@ class Broker:
         # Until ``start`` has built the services, every request fails with a remark that says so, not with
         # REQUEST_CODE_NOT_SUPPORTED (3).
         self._handlers: dict[int, Handler] = dict.fromkeys(HANDLERS, _refuse_early)
+        self._traffic = Traffic(
+            config.server_frame_timeout_millis / 1_000,
+            config.server_max_unfinished_frame_bytes,
+            config.server_max_unread_bytes,
+        )
         self._server = self._new_server()
         self._vip_server = self._new_server()
         self._client = RemotingClient(runtime, greeting=_greet_name_server)
@@ -100,6 +106,7 @@ class Broker:
             self.address,
             self._notify_consumers,
             self._ha_master,
+            self._traffic,
         )
         services.context.long_polling.start(services.context.puller.answer_suspended)
         self._begin_schedule(services)
@@ -143,7 +150,9 @@ class Broker:
                         last.callback(table.persist)
 
     def _new_server(self) -> RemotingServer:
-        return RemotingServer(self._runtime, self._handlers, on_close=self._connection_closed)
+        return RemotingServer(
+            self._runtime, self._handlers, on_close=self._connection_closed, traffic=self._traffic
+        )
 
     async def _open_ports(self) -> None:
         """Bind the port and, 2 below it, the VIP port, to which clients before 4.5 send.
@@ -218,6 +227,7 @@ class Broker:
             context.long_polling.on_close(connection)
             context.producers.on_close(connection)
             context.consumers.on_close(connection)
+            context.queue_locks.on_close(connection)
             context.fencing.forget(connection)
             context.reset_notifier.forget(connection)
 

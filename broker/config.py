@@ -16,9 +16,11 @@ from rewindmq.broker.store.errors import StoreError
 from rewindmq.protocol.config.property_file import property_fields
 from rewindmq.protocol.errors import ConfigError
 from rewindmq.protocol.ha_frame import MAX_TRANSFER_BYTES
+from rewindmq.protocol.limits import MAX_FRAME_BYTES
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.property_loader import load_properties
+from rewindmq.protocol.remoting.traffic import FRAME_SECONDS, MAX_UNFINISHED_BYTES, MAX_UNREAD_BYTES
 from rewindmq.protocol.reset_mode import ResetMode
 
 _log = logging.getLogger(__name__)
@@ -33,6 +35,8 @@ NameText = Annotated[str, msgspec.Meta(pattern=_NAME.pattern)]
 Millis = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 QueueCount = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
+# With less, no connection could send or receive the largest frame.
+FrameBytes = Annotated[int, msgspec.Meta(ge=MAX_FRAME_BYTES)]
 
 
 class BrokerRole(StrEnum):
@@ -83,6 +87,11 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         profile: the release to imitate (RewindMQ's own key).
         reset_mode: the default mode of resets (RewindMQ's own key).
         emulated_busy: RewindMQ's own key; it can be changed while the broker runs, see ``live_config``.
+        server_frame_timeout_millis: time for the rest of a frame after its first bytes, not scaled
+            (RewindMQ's own key).
+        server_max_unfinished_frame_bytes: bytes of frames whose rest is missing, of all connections
+            (RewindMQ's own key).
+        server_max_unread_bytes: bytes that clients have not read, of all connections (RewindMQ's own key).
         clone_group_offset_of_all_topics: CLONE_GROUP_OFFSET (314) without a topic copies the offsets of all
             topics (RewindMQ's own key).
         store: RocketMQ's ``MessageStoreConfig``; its keys are in the same file.
@@ -107,6 +116,9 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     bind_address: str = "127.0.0.1"
     allow_open_access: bool = False
     broker_ip1: str | None = msgspec.field(default=None, name="brokerIP1")
+    server_frame_timeout_millis: Millis = int(FRAME_SECONDS * 1_000)
+    server_max_unfinished_frame_bytes: FrameBytes = MAX_UNFINISHED_BYTES
+    server_max_unread_bytes: FrameBytes = MAX_UNREAD_BYTES
     region_id: str = "DefaultRegion"
     trace_on: bool = True
     broker_permission: Annotated[int, msgspec.Meta(ge=0, le=7)] = PERM_READ_WRITE

@@ -33,8 +33,9 @@ from rewindmq.broker.tables.flush import TableFlush
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.end import TransactionEnds
-from rewindmq.protocol.remoting.large_responses import LargeResponses
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.slices.large_responses import LargeResponses
+from rewindmq.protocol.remoting.traffic import Traffic
 
 
 @dataclass(slots=True)
@@ -44,6 +45,7 @@ class BrokerContext:
     config: BrokerConfig
     profile: BrokerProfile
     runtime: Runtime
+    traffic: Traffic
     store: MessageStore
     topics: TopicConfigManager
     groups: SubscriptionGroupManager

@@ -13,11 +13,33 @@ MAX_QUEUE_NUMS: Final = 65_535
 # topic.
 MAX_TOPICS: Final = 25_000
 MAX_GROUPS: Final = 10_000
+# A connection's part of the groups online, of producers and of consumers: one client has far fewer.
+MAX_GROUPS_PER_CONNECTION: Final = 2_500
+# Pairs of a group online and a connection, of producers and of consumers; some 300 bytes each.
+MAX_GROUP_CHANNELS: Final = 200_000
+# About the memory of the subscriptions in heartbeats, see ``subscription_bytes``: of the groups whose
+# subscriptions one connection has set, and of all.
+MAX_SUBSCRIPTION_BYTES_PER_CONNECTION: Final = 4 << 20
+MAX_SUBSCRIPTION_BYTES: Final = 64 << 20
+# About the memory of suspended pulls, 1 KiB each and ``SUSPENDED_BYTES_PER_CHARACTER`` for the filter in a
+# pull: of one connection, and of all.
+MAX_SUSPENDED_BYTES_PER_CONNECTION: Final = 16 << 20
+MAX_SUSPENDED_BYTES: Final = 256 << 20
+# The longest wait of a suspended pull. RocketMQ's clients ask for 15 to 20 s; RocketMQ has no limit.
+MAX_SUSPEND_SECONDS: Final = 3_600.0
 # Refused commits that the broker lists, as many as an administrator can read; their total counts all.
 MAX_FENCED_COMMITS: Final = 1_000
-# Queues for which the broker remembers the deliveries to one connection. If it has to forget a queue, it
-# redirects the client's next pull from that queue once more.
+# Queues for which the broker remembers the deliveries to one connection, and to all. If it has to forget a
+# queue, it redirects the client's next pull from that queue once more.
 MAX_DELIVERIES: Final = 65_536
+MAX_ALL_DELIVERIES: Final = 500_000
+# Queues of whose fenced resets the broker notifies one connection, and all. A client whose queue is forgotten
+# learns of a reset with its next pull or commit.
+MAX_NOTIFIED_QUEUES_PER_CONNECTION: Final = 10_000
+MAX_NOTIFIED_QUEUES: Final = 200_000
+# Pairs of topic and group whose rate of pulled messages is measured within ``SAMPLE_SECONDS``; other pairs
+# have rate 0.
+MAX_RATED_PAIRS: Final = 50_000
 # About 100 bytes each in the response to QUERY_CONSUME_QUEUE (321).
 MAX_CONSUME_QUEUE_ENTRIES: Final = 10_000
 # About 150 bytes each in the responses to GET_CONSUME_STATS and GET_BROKER_CONSUME_STATS.
@@ -26,8 +48,21 @@ MAX_PROGRESS_QUEUES: Final = 70_000
 QUEUES_PER_SLICE: Final = 1_000
 # Locks of orderly consumers; a lock takes some 300 bytes.
 MAX_QUEUE_LOCKS: Final = 100_000
-# Characters of a client id or broker name that the broker stores with a lock.
+MAX_QUEUE_LOCKS_PER_CONNECTION: Final = 10_000
+# Characters of a client id or broker name that the broker stores with a lock or a heartbeat.
 MAX_CLIENT_ID_LENGTH: Final = 1_024
+
+
+def check_client_id(client_id: str) -> None:
+    """Refuse a client id that the broker does not store.
+
+    Raises:
+        RequestError: SYSTEM_ERROR (1), the client id is too long.
+    """
+    if len(client_id) > MAX_CLIENT_ID_LENGTH:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR, f"the client id must have at most {MAX_CLIENT_ID_LENGTH} characters"
+        )
 
 
 def check_room(what: str, count: int, limit: int) -> None:

@@ -64,8 +64,9 @@ from rewindmq.broker.transaction.end import TransactionEnds
 from rewindmq.broker.transaction.half import HalfMessages
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.client import RemotingClient
-from rewindmq.protocol.remoting.large_responses import LargeResponses
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.slices.large_responses import LargeResponses
+from rewindmq.protocol.remoting.traffic import Traffic
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
 _CONFIG_FOLDER: Final = "config"
@@ -99,6 +100,7 @@ def wire(
     address: str,
     notify: Callable[[ConsumerGroup], None],
     ha_master: HaMaster,
+    traffic: Traffic,
 ) -> Services:
     """Build and connect all services over an open store, and load the tables.
 
@@ -106,6 +108,7 @@ def wire(
         address: ``host:port`` as registered and written into message ids.
         notify: sends NOTIFY_CONSUMER_IDS_CHANGED (40) to a group's consumers.
         ha_master: the slaves' server; at a master its port is bound already.
+        traffic: the limits for all accepted connections.
 
     Raises:
         StoreError: if a file under ``config/`` cannot be read.
@@ -200,6 +203,7 @@ def wire(
         config=config,
         profile=profile,
         runtime=runtime,
+        traffic=traffic,
         store=store,
         topics=topics,
         groups=groups,

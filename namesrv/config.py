@@ -8,10 +8,14 @@ from typing import Annotated, Final
 
 import msgspec
 
+from rewindmq.protocol.limits import MAX_FRAME_BYTES
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.property_loader import load_properties
+from rewindmq.protocol.remoting.traffic import FRAME_SECONDS, MAX_UNFINISHED_BYTES, MAX_UNREAD_BYTES
 
 DEFAULT_PORT: Final = 9876
+# With less, no connection could send or receive the largest frame.
+FrameBytes = Annotated[int, msgspec.Meta(ge=MAX_FRAME_BYTES)]
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +32,11 @@ class NamesrvConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         order_message_enable: route responses include ORDER_TOPIC_CONFIG.
         scan_not_active_broker_interval: ms between two scans for silent brokers (5.x key); None takes
             the profile's.
+        server_frame_timeout_millis: time for the rest of a frame after its first bytes, not scaled
+            (RewindMQ's own key).
+        server_max_unfinished_frame_bytes: bytes of frames whose rest is missing, of all connections
+            (RewindMQ's own key).
+        server_max_unread_bytes: bytes that clients have not read, of all connections (RewindMQ's own key).
         profile: the release to imitate (RewindMQ's own key).
     """
 
@@ -36,6 +45,9 @@ class NamesrvConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     allow_open_access: bool = False
     rocketmq_home: str = ""
     kv_config_path: str = ""
+    server_frame_timeout_millis: Annotated[int, msgspec.Meta(ge=1)] = int(FRAME_SECONDS * 1_000)
+    server_max_unfinished_frame_bytes: FrameBytes = MAX_UNFINISHED_BYTES
+    server_max_unread_bytes: FrameBytes = MAX_UNREAD_BYTES
     order_message_enable: bool = False
     scan_not_active_broker_interval: Annotated[int, msgspec.Meta(ge=1)] | None = None
     profile: Profile = Profile.V49

@@ -9,8 +9,8 @@ from rewindmq.namesrv.kv_config import KVConfigManager
 from rewindmq.namesrv.profile import NamesrvProfile
 from rewindmq.namesrv.registration_queue import RegistrationQueue
 from rewindmq.namesrv.route_info import RouteInfoManager
-from rewindmq.protocol.remoting.large_responses import LargeResponses
 from rewindmq.protocol.remoting.runtime import Clock
+from rewindmq.protocol.remoting.slices.large_responses import LargeResponses
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ from rewindmq.namesrv.registration_queue import RegistrationQueue
 from rewindmq.namesrv.route_info import RouteInfoManager
 from rewindmq.protocol.remoting.address import format_address
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.remoting.large_responses import LargeResponses
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 from rewindmq.protocol.remoting.server import RemotingServer
+from rewindmq.protocol.remoting.slices.large_responses import LargeResponses
 from rewindmq.protocol.remoting.state import CloseReason
+from rewindmq.protocol.remoting.traffic import Traffic
 
 _log = logging.getLogger(__name__)
 
@@ -54,6 +55,11 @@ class NameServer:
             bind_handlers(self.context),
             idle_seconds=CONNECTION_IDLE_SECONDS,
             on_close=self._connection_closed,
+            traffic=Traffic(
+                config.server_frame_timeout_millis / 1_000,
+                config.server_max_unfinished_frame_bytes,
+                config.server_max_unread_bytes,
+            ),
         )
         interval = config.scan_not_active_broker_interval
         self._scan_seconds = profile.scan_seconds if interval is None else interval / 1_000

@@ -101,6 +101,16 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
         return self.flag & FLAG_ONEWAY != 0
 
     @property
+    def received_bytes(self) -> int:
+        """The bytes of a received command's body and of its encoded ext fields."""
+        body = len(self.body) if isinstance(self.body, (bytes, memoryview)) else 0
+        return body + (len(self.raw_ext) if self.raw_ext is not None else 0)
+
+    def drop_content(self) -> None:
+        """Drop the body and the ext fields of a received request that is answered later."""
+        self.body = self.ext_fields = self.raw_ext = None
+
+    @property
     def ext(self) -> Mapping[str, ExtValue]:
         """Return the ext fields without those of ``header``; ``all_ext_fields`` merges both.
 

@@ -30,6 +30,8 @@ _SPEAKS_TLS: Final = (
     "it speaks TLS, which is not served here; switch it off in the client (Java: -Dtls.enable=false)"
 )
 _HEADER_LENGTH_MASK: Final = 0xFFFFFF
+# A short piece takes much more memory than its bytes, so this many pieces become one.
+_MAX_PIECES: Final = 256
 _ENCODE_HEADER: Final = {kind: codec.encode_header for kind, codec in HEADER_CODECS.items()}
 _DECODE_HEADER: Final = {kind: codec.decode_header for kind, codec in HEADER_CODECS.items()}
 
@@ -68,11 +70,13 @@ class FrameDecoder:
     before them; the caller must then close the connection.
     """
 
-    __slots__ = ("_chunks", "_have", "_max_frame", "_need", "failure")
+    __slots__ = ("_chunks", "_have", "_joined", "_max_frame", "_need", "failure")
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._max_frame = max_frame_bytes
         self._chunks: list[bytes] = []
+        # The first chunks, each of which was joined from ``_MAX_PIECES`` pieces.
+        self._joined = 0
         self._have = 0
         self._need = _PREFIX_BYTES
         self.failure: FrameError | None = None
@@ -87,15 +91,23 @@ class FrameDecoder:
         if self._chunks:
             self._chunks.append(data)
             self._have += len(data)
-            # Join the pieces only once: the cost of a large frame in many small pieces stays linear.
+            # Join a piece at most twice: the cost of a large frame in many small pieces stays linear.
             if self._have < self._need:
+                if len(self._chunks) - self._joined >= _MAX_PIECES:
+                    self._chunks[self._joined :] = [b"".join(self._chunks[self._joined :])]
+                    self._joined += 1
                 return []
             data = b"".join(self._chunks)
-            self._chunks.clear()
-            self._have = 0
+            self.discard()
         if self.failure is not None:
             return []
         return self._split(data)
+
+    def discard(self) -> None:
+        """Drop the bytes of an incomplete frame."""
+        self._chunks.clear()
+        self._joined = 0
+        self._have = 0
 
     def _split(self, data: bytes) -> list[RemotingCommand]:
         commands: list[RemotingCommand] = []

@@ -10,12 +10,20 @@ from typing import Final
 
 # Starts the fields of a row in some of mqadmin's output. A terminal only moves the cursor to the right.
 _TAB: Final = "\t"
+# Characters of a text whose hash is remembered. A peer chooses the texts, such as the tags of messages.
+MAX_REMEMBERED_LENGTH: Final = 128
 
 
-@lru_cache(maxsize=65_536)
 def java_hash(text: str) -> int:
     """Return ``String.hashCode``: over UTF-16 code units, ``h = 31 * h + unit`` wrapped to signed 32 bits."""
+    return _remembered(text) if len(text) <= MAX_REMEMBERED_LENGTH else _java_hash(text)
+
+
+def _java_hash(text: str) -> int:
     return to_int32(extend_hash(0, text))
+
+
+_remembered = lru_cache(maxsize=65_536)(_java_hash)
 
 
 def extend_hash(value: int, text: str) -> int:

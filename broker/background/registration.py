@@ -29,7 +29,7 @@ from rewindmq.protocol.header.namesrv import (
 )
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers
-from rewindmq.protocol.remoting.slices import run_slices
+from rewindmq.protocol.remoting.slices.run import run_slices
 from rewindmq.protocol.remoting.tasks import end_tasks
 
 _log = logging.getLogger(__name__)

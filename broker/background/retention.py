@@ -19,7 +19,7 @@ from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.remoting.runtime import Runtime
-from rewindmq.protocol.remoting.slices import run_slices
+from rewindmq.protocol.remoting.slices.run import run_slices
 from rewindmq.protocol.remoting.tasks import end_tasks
 
 _log = logging.getLogger(__name__)

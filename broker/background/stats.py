@@ -7,6 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from rewindmq.broker.limits import MAX_RATED_PAIRS
+
 SAMPLE_SECONDS: Final = 10.0
 _WINDOWS_SECONDS: Final = (10.0, 60.0, 600.0)
 _GROUP_WINDOW_SECONDS: Final = 60.0
@@ -40,6 +42,7 @@ class BrokerStats:
         self.missed_total = 0
         self.put_at_midnight = (0, 0)
         self.get_at_midnight = (0, 0)
+        # Messages by topic and group since the last sample, and the same between the samples before.
         self._group_gets: dict[tuple[str, str], int] = {}
         self._group_samples = deque(
             [(now, dict[tuple[str, str], int]())], maxlen=int(_GROUP_WINDOW_SECONDS / SAMPLE_SECONDS) + 1
@@ -52,13 +55,15 @@ class BrokerStats:
         """Count the messages that one pull returned to a group."""
         self.get_total += count
         self.found_total += 1
-        key = (topic, group)
-        self._group_gets[key] = self._group_gets.get(key, 0) + count
+        key, gets = (topic, group), self._group_gets
+        if key in gets or len(gets) < MAX_RATED_PAIRS:
+            gets[key] = gets.get(key, 0) + count
 
     def sample(self, now_ms: int, now: float) -> None:
         """Record the counters; called every ``SAMPLE_SECONDS``."""
         self._samples.append(self._now(now))
-        self._group_samples.append((now, dict(self._group_gets)))
+        self._group_samples.append((now, self._group_gets))
+        self._group_gets = {}
         day = datetime.fromtimestamp(now_ms / 1_000).astimezone().date()
         if day != self._day:
             self._day = day
@@ -88,9 +93,11 @@ class BrokerStats:
     def consume_tps(self, topic: str, group: str) -> float:
         """Return the messages that a group pulled per second over the last minute."""
         key = (topic, group)
-        began, first = self._group_samples[0]
-        ended, last = self._group_samples[-1]
-        return (last.get(key, 0) - first.get(key, 0)) / (ended - began) if ended > began else 0.0
+        samples = iter(self._group_samples)
+        began, _ = next(samples)
+        total = sum(gets.get(key, 0) for _, gets in samples)
+        ended = self._group_samples[-1][0]
+        return total / (ended - began) if ended > began else 0.0
 
     def _now(self, now: float) -> _Sample:
         return _Sample(now, self.put_total, self.get_total, self.found_total, self.missed_total)

@@ -6,11 +6,14 @@ connection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from rewindmq.broker.clients.channel import ClientChannel
-from rewindmq.broker.limits import MAX_GROUPS, check_room
+from rewindmq.broker.clients.memberships import Memberships
+from rewindmq.broker.limits import MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTION_BYTES_PER_CONNECTION
+from rewindmq.broker.shares import Shares
 from rewindmq.protocol.body.heartbeat import (
     ConsumeFromWhere,
     ConsumerData,
@@ -19,6 +22,10 @@ from rewindmq.protocol.body.heartbeat import (
     SubscriptionData,
 )
 from rewindmq.protocol.remoting.connection import Connection
+
+# About what a subscription and a tag take beside their characters; a tag has a hash, too.
+_SUBSCRIPTION_BYTES: Final = 400
+_TAG_BYTES: Final = 100
 
 
 @dataclass(slots=True)
@@ -30,6 +37,8 @@ class ConsumerGroup:
             consumers disagree, each heartbeat changes the whole group.
         subscriptions: topic to subscription, merged over the consumers.
         channels: in order of registration.
+        payer: the connection whose share has the subscriptions' bytes; it has set the latest.
+        subscription_bytes: about the memory of the subscriptions.
     """
 
     name: str
@@ -38,48 +47,85 @@ class ConsumerGroup:
     consume_from_where: ConsumeFromWhere
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
     channels: dict[Connection, ClientChannel] = field(default_factory=dict)
+    payer: Connection | None = None
+    subscription_bytes: int = 0
 
     def client_ids(self) -> list[str]:
         """Return the consumers' client ids; a client with two connections is listed once."""
         return list(dict.fromkeys(channel.client_id for channel in self.channels.values()))
 
-    def merge(self, subscriptions: Iterable[SubscriptionData]) -> bool:
-        """Merge one heartbeat's subscriptions; return True if a topic was added or removed.
+    def merged(self, subscriptions: Iterable[SubscriptionData]) -> dict[str, SubscriptionData]:
+        """Return the subscriptions after one heartbeat.
 
         The newer version of a topic's subscription wins. Topics that the heartbeat does not list are removed,
         even if another consumer subscribes to them: RocketMQ demands equal subscriptions in a group.
         """
-        changed = False
-        listed = set()
+        listed: dict[str, SubscriptionData] = {}
         for subscription in subscriptions:
             topic = subscription.topic
-            listed.add(topic)
-            known = self.subscriptions.get(topic)
-            if known is None:
-                changed = True
-            if known is None or known.sub_version < subscription.sub_version:
-                self.subscriptions[topic] = subscription
-        for topic in [topic for topic in self.subscriptions if topic not in listed]:
-            del self.subscriptions[topic]
-            changed = True
-        return changed
+            known = listed.get(topic) or self.subscriptions.get(topic)
+            listed[topic] = (
+                subscription if known is None or known.sub_version < subscription.sub_version else known
+            )
+        # Known topics keep their places.
+        return {**{topic: listed[topic] for topic in self.subscriptions if topic in listed}, **listed}
+
+    def growth(self, connection: Connection, size: int) -> int:
+        """Return by how much a connection's share grows if it sets subscriptions of ``size`` bytes."""
+        if size <= self.subscription_bytes:
+            return 0
+        return size - self.subscription_bytes if self.payer is connection else size
+
+
+def subscription_bytes(subscription: SubscriptionData) -> int:
+    """Return about the memory that a subscription takes, in bytes."""
+    tags = subscription.tags_set
+    characters = len(subscription.topic) + len(subscription.sub_string) + len(subscription.expression_type)
+    return (
+        _SUBSCRIPTION_BYTES
+        + characters
+        + sum(map(len, tags))
+        + _TAG_BYTES * (len(tags) + len(subscription.code_set))
+    )
+
+
+def _size(subscriptions: Mapping[str, SubscriptionData]) -> int:
+    return sum(map(subscription_bytes, subscriptions.values()))
+
+
+def _new_group(data: ConsumerData) -> ConsumerGroup:
+    return ConsumerGroup(data.group_name, data.consume_type, data.message_model, data.consume_from_where)
 
 
 class ConsumerManager:
     """The online consumer groups; a group is removed with its last channel.
 
+    The broker counts a group's subscriptions for the connection that has set them. If that connection closes
+    and others remain in the group, the next of them counts.
+
     Args:
         on_change: called with a group whose consumers must be notified (NOTIFY_CONSUMER_IDS_CHANGED, 40).
         tell_broadcast_on_close: whether the other consumers of a broadcasting group are notified when a
             connection closes; False in 5.x.
+
+    Attributes:
+        memberships: the groups of each connection.
+        subscription_shares: the bytes of subscriptions for which each connection counts.
     """
 
     def __init__(
         self, on_change: Callable[[ConsumerGroup], None], *, tell_broadcast_on_close: bool = True
     ) -> None:
         self._groups: dict[str, ConsumerGroup] = {}
+        self.memberships = Memberships("consumer groups", self._groups.keys())
+        self.subscription_shares = Shares(
+            "bytes of subscriptions", MAX_SUBSCRIPTION_BYTES_PER_CONNECTION, MAX_SUBSCRIPTION_BYTES
+        )
         self._on_change = on_change
         self._tell_broadcast_on_close = tell_broadcast_on_close
+
+    def __len__(self) -> int:
+        return len(self._groups)
 
     def find(self, group: str) -> ConsumerGroup | None:
         """Return the group if it is online."""
@@ -95,10 +141,30 @@ class ConsumerManager:
         """Return the online groups that subscribe to a topic."""
         return [name for name, group in self._groups.items() if topic in group.subscriptions]
 
+    def check(
+        self, connection: Connection, consumers: Sequence[ConsumerData], *, without_sub: bool = False
+    ) -> None:
+        """Refuse a heartbeat whose groups or subscriptions do not fit.
+
+        Raises:
+            RequestError: SYSTEM_ERROR (1), see ``Memberships.check``; or the subscriptions set by the
+                connection, or all subscriptions, would be too large.
+        """
+        self.memberships.check(connection, [data.group_name for data in consumers])
+        if without_sub:
+            return
+        growth = 0
+        for data in consumers:
+            info = self._groups.get(data.group_name) or _new_group(data)
+            size = _size(info.merged(data.subscription_data_set))
+            growth += info.growth(connection, size)
+        if growth:
+            self.subscription_shares.check(connection, growth)
+
     def register(
         self, data: ConsumerData, channel: ClientChannel, *, notify: bool = True, without_sub: bool = False
     ) -> bool:
-        """Register one consumer group of a heartbeat.
+        """Register one consumer group of a heartbeat; ``check`` has accepted it.
 
         Args:
             notify: False if the group's configuration turns notifications off.
@@ -106,24 +172,34 @@ class ConsumerManager:
 
         Returns:
             True if the channel is new, or a topic was added or removed.
-
-        Raises:
-            RequestError: SYSTEM_ERROR (1), the group is new and there are ``MAX_GROUPS``.
         """
+        connection = channel.connection
         info = self._groups.get(data.group_name)
         if info is None:
-            check_room("consumer groups", len(self._groups), MAX_GROUPS)
-            info = self._groups[data.group_name] = ConsumerGroup(
-                data.group_name, data.consume_type, data.message_model, data.consume_from_where
-            )
+            info = self._groups[data.group_name] = _new_group(data)
+        changed = not without_sub and self._subscribe(info, connection, data.subscription_data_set)
         info.consume_type = data.consume_type
         info.message_model = data.message_model
         info.consume_from_where = data.consume_from_where
-        is_new = channel.connection not in info.channels
-        info.channels[channel.connection] = channel
-        changed = (not without_sub and info.merge(data.subscription_data_set)) or is_new
+        changed = connection not in info.channels or changed
+        info.channels[connection] = channel
+        self.memberships.add(connection, data.group_name)
         if changed and notify:
             self._on_change(info)
+        return changed
+
+    def _subscribe(
+        self, info: ConsumerGroup, connection: Connection, subscriptions: Iterable[SubscriptionData]
+    ) -> bool:
+        """Set a group's subscriptions; return True if a topic was added or removed."""
+        merged = info.merged(subscriptions)
+        size = _size(merged)
+        payer = info.payer if info.payer is not None and size <= info.subscription_bytes else connection
+        if info.payer is not None:
+            self.subscription_shares.remove(info.payer, info.subscription_bytes)
+        self.subscription_shares.add(payer, size)
+        changed = merged.keys() != info.subscriptions.keys()
+        info.subscriptions, info.subscription_bytes, info.payer = merged, size, payer
         return changed
 
     def unregister(self, group: str, connection: Connection, *, notify: bool = True) -> None:
@@ -134,7 +210,7 @@ class ConsumerManager:
 
     def on_close(self, connection: Connection) -> None:
         """Remove a connection from every group and notify the remaining consumers at once."""
-        for group in list(self._groups):
+        for group in self.memberships.of(connection):
             info = self._remove(group, connection)
             if info is not None and (
                 self._tell_broadcast_on_close or info.message_model is not MessageModel.BROADCASTING
@@ -161,6 +237,12 @@ class ConsumerManager:
         info = self._groups.get(group)
         if info is None or info.channels.pop(connection, None) is None:
             return None
+        self.memberships.remove(connection, group)
+        if info.payer is connection:
+            self.subscription_shares.remove(connection, info.subscription_bytes)
+            info.payer = next(iter(info.channels), None)
+            if info.payer is not None:
+                self.subscription_shares.add(info.payer, info.subscription_bytes)
         if not info.channels:
             del self._groups[group]
             return None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from rewindmq.broker.clients.channel import ClientChannel
-from rewindmq.broker.limits import MAX_GROUPS, check_room
+from rewindmq.broker.clients.memberships import Memberships
 from rewindmq.protocol.remoting.connection import Connection
 
 # How many channels to try (``GET_AVAILABLE_CHANNEL_RETRY_COUNT``).
@@ -14,35 +14,41 @@ _AVAILABLE_TRIES: Final = 3
 
 
 class ProducerManager:
-    """Producer groups and their channels; in memory only."""
+    """Producer groups and their channels; in memory only.
+
+    Attributes:
+        memberships: the groups of each connection.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[Connection, ClientChannel]] = {}
+        self.memberships = Memberships("producer groups", self._groups.keys())
         self._turn = 0
 
-    def register(self, group: str, channel: ClientChannel) -> None:
-        """Add a channel to a group, or replace the connection's old one.
+    def check(self, connection: Connection, groups: Iterable[str]) -> None:
+        """Refuse a heartbeat whose groups do not fit.
 
         Raises:
-            RequestError: SYSTEM_ERROR (1), the group is new and there are ``MAX_GROUPS``.
+            RequestError: SYSTEM_ERROR (1), see ``Memberships.check``.
         """
-        channels = self._groups.get(group)
-        if channels is None:
-            check_room("producer groups", len(self._groups), MAX_GROUPS)
-            channels = self._groups[group] = {}
-        channels[channel.connection] = channel
+        self.memberships.check(connection, groups)
+
+    def register(self, group: str, channel: ClientChannel) -> None:
+        """Add a channel to a group, or replace the connection's old one; ``check`` has accepted it."""
+        self._groups.setdefault(group, {})[channel.connection] = channel
+        self.memberships.add(channel.connection, group)
 
     def unregister(self, group: str, connection: Connection) -> None:
         """Remove one channel, and the group if it was the last."""
         channels = self._groups.get(group)
-        if channels is not None:
-            channels.pop(connection, None)
+        if channels is not None and channels.pop(connection, None) is not None:
+            self.memberships.remove(connection, group)
             if not channels:
                 del self._groups[group]
 
     def on_close(self, connection: Connection) -> None:
         """Remove a connection from every group."""
-        for group in list(self._groups):
+        for group in self.memberships.of(connection):
             self.unregister(group, connection)
 
     def expire(self, now: float) -> list[ClientChannel]:

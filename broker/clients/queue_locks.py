@@ -11,18 +11,26 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
-from rewindmq.broker.limits import MAX_QUEUE_LOCKS
+from rewindmq.broker.limits import MAX_QUEUE_LOCKS, MAX_QUEUE_LOCKS_PER_CONNECTION
+from rewindmq.broker.shares import Shares
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.remoting.connection import Connection
 
 LOCK_SECONDS: Final = 60.0
 
 _log = logging.getLogger(__name__)
 
+# A group and a queue.
+_Key = tuple[str, MessageQueue]
+
 
 @dataclass(slots=True)
 class _Lock:
+    """A lock; ``owner`` is the connection that refreshed it last, None if that is closed."""
+
     client_id: str
     refreshed: float
+    owner: Connection | None
 
     def is_expired(self, now: float) -> bool:
         return now - self.refreshed > LOCK_SECONDS
@@ -32,20 +40,33 @@ class QueueLocks:
     """The locks: group to queue to holder.
 
     As in RocketMQ, the broker does not check that topic and queue exist, or that the client belongs to the
-    group. RocketMQ's table grows for ever. This table holds at most ``MAX_QUEUE_LOCKS`` and removes expired
-    locks. Clients see no difference, because any client can take an expired lock.
+    group, and a lock stays until it expires if its client's connection closes: the client may return, and
+    its listener may still run. RocketMQ's table grows for ever. This table holds at most
+    ``MAX_QUEUE_LOCKS`` and removes expired locks. One connection has at most
+    ``MAX_QUEUE_LOCKS_PER_CONNECTION``. If the table is full, the locks of closed connections go first.
 
     Args:
         now: returns protocol seconds.
+
+    Attributes:
+        shares: the locks of each open connection.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._groups: dict[str, dict[MessageQueue, _Lock]] = {}
-        self._count = 0
+        self._of: dict[Connection, dict[_Key, None]] = {}
+        # The locks of closed connections, the earliest closed first.
+        self._left: dict[_Key, None] = {}
+        self.shares = Shares("queue locks", MAX_QUEUE_LOCKS_PER_CONNECTION, MAX_QUEUE_LOCKS)
         self._next_sweep = 0.0
 
-    def lock(self, group: str, client_id: str, queues: Collection[MessageQueue]) -> set[MessageQueue]:
+    def __len__(self) -> int:
+        return self.shares.used + len(self._left)
+
+    def lock(
+        self, connection: Connection, group: str, client_id: str, queues: Collection[MessageQueue]
+    ) -> set[MessageQueue]:
         """Acquire or refresh locks.
 
         Returns:
@@ -56,39 +77,74 @@ class QueueLocks:
         if now >= self._next_sweep:
             self._next_sweep = now + LOCK_SECONDS
             self._sweep(now)
-        return {queue for queue in queues if self._lock_one(group, client_id, queue, now)}
+        return {queue for queue in queues if self._lock_one(connection, (group, queue), client_id, now)}
 
-    def _lock_one(self, group: str, client_id: str, queue: MessageQueue, now: float) -> bool:
+    def _lock_one(self, connection: Connection, key: _Key, client_id: str, now: float) -> bool:
+        group, queue = key
         held = self._groups.get(group, {}).get(queue)
-        if held is None:
-            if self._count >= MAX_QUEUE_LOCKS:
-                _log.warning("tryLockBatch, there are %d locks already, %s %s", self._count, group, queue)
-                return False
-            self._groups.setdefault(group, {})[queue] = _Lock(client_id, now)
-            self._count += 1
-            return True
-        if held.client_id != client_id:
-            if not held.is_expired(now):
-                _log.info(
-                    "tryLockBatch, %s held by %s, not %s, group %s", queue, held.client_id, client_id, group
+        if held is not None and held.client_id != client_id and not held.is_expired(now):
+            _log.info(
+                "tryLockBatch, %s held by %s, not %s, group %s", queue, held.client_id, client_id, group
+            )
+            return False
+        if held is None or held.owner is not connection:
+            if not self._has_room(connection, is_new=held is None):
+                _log.warning(
+                    "tryLockBatch, no room for %s, group %s: %d locks, %d of them of %s",
+                    queue,
+                    group,
+                    len(self),
+                    self.shares.of(connection),
+                    connection.remote_address,
                 )
                 return False
-            held.client_id = client_id
-        held.refreshed = now
+            if held is not None:
+                self._disown(key, held)
+            self._of.setdefault(connection, {})[key] = None
+            self.shares.add(connection)
+        self._groups.setdefault(group, {})[queue] = _Lock(client_id, now, connection)
         return True
+
+    def _has_room(self, connection: Connection, *, is_new: bool) -> bool:
+        if not self.shares.has_share(connection):
+            return False
+        if is_new and len(self) >= self.shares.limit and self._left:
+            self._remove(next(iter(self._left)))
+        return not is_new or len(self) < self.shares.limit
 
     def unlock(self, group: str, client_id: str, queues: Collection[MessageQueue]) -> None:
         """Release the locks that the client holds on ``queues``."""
-        locks = self._groups.get(group)
-        if locks is None:
-            return
         for queue in queues:
-            held = locks.get(queue)
+            held = self._groups.get(group, {}).get(queue)
             if held is not None and held.client_id == client_id:
-                del locks[queue]
-                self._count -= 1
+                self._remove((group, queue))
+
+    def on_close(self, connection: Connection) -> None:
+        """Keep the locks of a closed connection until they expire, or the table is full."""
+        for key in list(self._of.get(connection, ())):
+            group, queue = key
+            held = self._groups[group][queue]
+            self._disown(key, held)
+            held.owner = None
+            self._left[key] = None
+
+    def _remove(self, key: _Key) -> None:
+        group, queue = key
+        locks = self._groups[group]
+        self._disown(key, locks.pop(queue))
         if not locks:
             del self._groups[group]
+
+    def _disown(self, key: _Key, held: _Lock) -> None:
+        """Remove a lock from those of its connection, or from those of closed connections."""
+        if held.owner is None:
+            del self._left[key]
+            return
+        own = self._of[held.owner]
+        del own[key]
+        if not own:
+            del self._of[held.owner]
+        self.shares.remove(held.owner)
 
     def is_any_held(self, group: str) -> bool:
         """Return True if a consumer of the group holds a lock, that is, consumes in order."""
@@ -96,10 +152,11 @@ class QueueLocks:
         return any(not held.is_expired(now) for held in self._groups.get(group, {}).values())
 
     def _sweep(self, now: float) -> None:
-        for group, locks in list(self._groups.items()):
-            kept = {queue: held for queue, held in locks.items() if not held.is_expired(now)}
-            self._count -= len(locks) - len(kept)
-            if kept:
-                self._groups[group] = kept
-            else:
-                del self._groups[group]
+        expired = [
+            (group, queue)
+            for group, locks in self._groups.items()
+            for queue, held in locks.items()
+            if held.is_expired(now)
+        ]
+        for key in expired:
+            self._remove(key)

@@ -15,7 +15,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.remoting.slices import run_slices
+from rewindmq.protocol.remoting.slices.run import run_slices
 
 CODE: Final = RequestCode.CLEAN_UNUSED_TOPIC
 

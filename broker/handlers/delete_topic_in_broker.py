@@ -19,7 +19,7 @@ from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
 from rewindmq.protocol.names import check_not_system_topic, check_topic
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.remoting.slices import run_slices
+from rewindmq.protocol.remoting.slices.run import run_slices
 
 CODE: Final = RequestCode.DELETE_TOPIC_IN_BROKER
 

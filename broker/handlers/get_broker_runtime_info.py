@@ -5,7 +5,8 @@ Kept from 4.9.7 ``AdminBrokerProcessor#getBrokerRuntimeInfo``: the keys that the
 Changed: this broker has no thread pools, so queue sizes and waiting times are 0 and capacities are missing.
 It does not measure latencies, so they are missing, too. It always reports the earliest message's time; 4.x
 reports it only if the log has more than 8 MiB. A slave adds haClientAddress: its end of the connection to its
-master's log, by which the master recognizes the slave.
+master's log, by which the master recognizes the slave. The keys ``usage...`` are RewindMQ's own, see
+docs/limits.md.
 Refused: nothing.
 """
 
@@ -15,6 +16,7 @@ from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.ha.access import HA_CLIENT_ADDRESS
+from rewindmq.broker.usage import usage
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -40,6 +42,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         **_process(context),
         **_traffic(context),
         **_store(context),
+        **usage(context),
         **dict.fromkeys((*_QUEUES, *context.profile.runtime_queues), 0),
     }
     if context.profile.reports_active:

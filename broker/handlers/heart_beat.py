@@ -5,8 +5,9 @@ registers both under the connection. It sends a change to every consumer of the 
 (NOTIFY_CONSUMER_IDS_CHANGED, 40).
 Changed: later requests to this client use the serialization type of the heartbeat. ``withoutSub`` (5.x) keeps
 the subscriptions. If the client sends its time scale, the response has the broker's.
-Refused with 1: a group name outside RocketMQ's character table, before anything is registered; one group more
-than the table can hold.
+Refused with 1, before anything is registered: a group name outside RocketMQ's character table, and more
+groups, larger subscriptions or a longer client id than docs/limits.md allows. Refused with 1, too: a new
+group if the table of groups or topics is full.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 
 from rewindmq.broker.clients.channel import ClientChannel
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.limits import check_client_id
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
@@ -30,10 +32,13 @@ CODE: Final = RequestCode.HEART_BEAT
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     before = context.table_flush.versions
     heartbeat = decode_body(request, HeartbeatData)
-    for consumer in heartbeat.consumer_data_set:
-        check_group(consumer.group_name)
-    for producer in heartbeat.producer_data_set:
-        check_group(producer.group_name)
+    check_client_id(heartbeat.client_id)
+    consumed = [consumer.group_name for consumer in heartbeat.consumer_data_set]
+    produced = [producer.group_name for producer in heartbeat.producer_data_set]
+    for group in (*consumed, *produced):
+        check_group(group)
+    context.consumers.check(connection, heartbeat.consumer_data_set, without_sub=heartbeat.without_sub)
+    context.producers.check(connection, produced)
     connection.peer_serialize_type = request.serialize_type
     channel = ClientChannel(
         connection,
@@ -45,8 +50,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     for consumer in heartbeat.consumer_data_set:
         notify = _prepare_group(context, consumer)
         context.consumers.register(consumer, channel, notify=notify, without_sub=heartbeat.without_sub)
-    for producer in heartbeat.producer_data_set:
-        context.producers.register(producer.group_name, channel)
+    for group in produced:
+        context.producers.register(group, channel)
     response = RemotingCommand(ResponseCode.SUCCESS)
     if TIME_SCALE in request.ext:
         response.set_ext(TIME_SCALE, str(float(context.runtime.clock.scale)))

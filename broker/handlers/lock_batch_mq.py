@@ -6,8 +6,9 @@ more than 60 s. The response lists what the client holds now. The broker does no
 belongs to the group, or that topic and queue exist. Kept from 5.3.3: ``onlyThisBroker`` has no effect while
 ``lockInStrictMode`` is off, which is the default. RewindMQ has no strict mode, in which 5.3.3 also asks the
 replicas.
-Changed: the broker holds at most ``MAX_QUEUE_LOCKS`` locks; beyond that it locks no further queue. It removes
-expired locks.
+Changed: the broker holds at most ``MAX_QUEUE_LOCKS`` locks, ``MAX_QUEUE_LOCKS_PER_CONNECTION`` of them for
+one connection; beyond that it locks no further queue. It removes expired locks, and those of closed
+connections if the table is full.
 Refused with 1, because the broker would store them: names outside RocketMQ's character table; client ids and
 broker names over ``MAX_CLIENT_ID_LENGTH`` characters.
 """
@@ -37,7 +38,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         check_topic(topic)
     for broker_name in {queue.broker_name for queue in body.mq_set}:
         _check_length("broker name", broker_name)
-    granted = context.queue_locks.lock(body.consumer_group, body.client_id, body.mq_set)
+    granted = context.queue_locks.lock(connection, body.consumer_group, body.client_id, body.mq_set)
     return RemotingCommand(ResponseCode.SUCCESS, body=LockBatchResponseBody(granted))
 
 

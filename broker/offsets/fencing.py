@@ -26,7 +26,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from rewindmq.broker.limits import MAX_DELIVERIES, MAX_FENCED_COMMITS
+from rewindmq.broker.limits import MAX_ALL_DELIVERIES, MAX_DELIVERIES, MAX_FENCED_COMMITS
+from rewindmq.broker.shares import Shares
 from rewindmq.broker.store.tables.consumer_offset import OffsetRecord
 from rewindmq.protocol.body.fenced_commit import FencedCommit, FencedCommitList
 from rewindmq.protocol.remoting.connection import Connection
@@ -58,14 +59,21 @@ class _Delivery:
 
 
 class Fencing:
-    """Tracks the deliveries of each connection, and admits or refuses its pulls and commits."""
+    """Tracks the deliveries of each connection, and admits or refuses its pulls and commits.
+
+    Attributes:
+        shares: the queues whose deliveries each connection has.
+    """
 
     def __init__(self) -> None:
         self._connections: dict[Connection, dict[_Queue, _Delivery]] = {}
+        self.shares = Shares("deliveries", MAX_DELIVERIES, MAX_ALL_DELIVERIES)
 
     def forget(self, connection: Connection) -> None:
         """Remove a closed connection."""
-        self._connections.pop(connection, None)
+        deliveries = self._connections.pop(connection, None)
+        if deliveries is not None:
+            self.shares.remove(connection, len(deliveries))
 
     def on_query(self, connection: Connection, queue: _Queue, record: OffsetRecord) -> None:
         """Let the connection continue at ``record``, which the broker returned to QUERY_CONSUMER_OFFSET (14).
@@ -140,15 +148,25 @@ class Fencing:
         return f"without epoch, and {delivery.start} to {delivery.end} was delivered since the reset"
 
     def _delivery(self, connection: Connection, queue: _Queue, epoch: int) -> _Delivery:
-        """Return the connection's deliveries; new ones if the epoch has changed."""
-        deliveries = self._connections.setdefault(connection, {})
+        """Return the connection's deliveries; new ones if the epoch has changed.
+
+        Without room for them, the connection's oldest are forgotten; if it has none, the new ones are.
+        """
+        deliveries = self._connections.get(connection, {})
         delivery = deliveries.get(queue)
-        if delivery is None or delivery.epoch != epoch:
-            deliveries.pop(queue, None)
-            if len(deliveries) >= MAX_DELIVERIES:
-                del deliveries[next(iter(deliveries))]
-            delivery = deliveries[queue] = _Delivery(epoch)
-        return delivery
+        if delivery is not None and delivery.epoch == epoch:
+            return delivery
+        made = _Delivery(epoch)
+        if delivery is not None:
+            del deliveries[queue]
+        elif self.shares.has_room(connection):
+            self.shares.add(connection)
+        elif deliveries:
+            del deliveries[next(iter(deliveries))]
+        else:
+            return made
+        self._connections.setdefault(connection, deliveries)[queue] = made
+        return made
 
 
 class FencedCommits:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from rewindmq.broker.filter.property_filter import PropertyFilter
+from rewindmq.broker.limits import (
+    MAX_SUSPEND_SECONDS,
+    MAX_SUSPENDED_BYTES,
+    MAX_SUSPENDED_BYTES_PER_CONNECTION,
+)
+from rewindmq.broker.shares import Shares
+from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Cancellable, Clock, Timers
 
 CHECK_SECONDS: Final = 5.0
+# About what a suspended pull takes, and a character of its filter: a tag has a hash, an expression a tree.
+SUSPENDED_BYTES: Final = 1_024
+SUSPENDED_BYTES_PER_CHARACTER: Final = 32
+
+K = TypeVar("K")
 
 # The messages for which a pull waits: one of these tag hashes, properties that pass, or all.
 MessageFilter = frozenset[int] | PropertyFilter | None
@@ -24,7 +36,7 @@ class SuspendedPull:
 
     Attributes:
         offset: the pull waits until the queue's maximum is above this offset.
-        suspended_at, suspend_seconds: protocol seconds.
+        suspended_at, suspend_seconds: protocol seconds; it waits for ``MAX_SUSPEND_SECONDS`` at most.
         filter: the messages for which it waits.
     """
 
@@ -36,12 +48,28 @@ class SuspendedPull:
     suspend_seconds: float
     filter: MessageFilter
 
+    @property
+    def queue(self) -> tuple[str, int]:
+        """The topic and the queue id."""
+        return self.header.topic, self.header.queue_id
+
+    @property
+    def memory(self) -> int:
+        """About the memory that the pull takes, in bytes."""
+        subscription = self.header.subscription
+        if subscription is None:
+            return SUSPENDED_BYTES
+        return SUSPENDED_BYTES + SUSPENDED_BYTES_PER_CHARACTER * len(subscription)
+
 
 class LongPolling:
     """The suspended pulls of each (topic, queue).
 
     Args:
         max_offset: returns the maximum of a (topic, queue).
+
+    Attributes:
+        shares: the bytes of the pulls of each connection.
     """
 
     def __init__(self, clock: Clock, timers: Timers, max_offset: Callable[[str, int], int]) -> None:
@@ -49,7 +77,12 @@ class LongPolling:
         self._timers = timers
         self._max_offset = max_offset
         self._answer: Callable[[SuspendedPull], None] = _not_started
-        self._suspended: dict[tuple[str, int], list[SuspendedPull]] = {}
+        # The pulls of a queue, and those of a connection, in order of arrival.
+        self._suspended: dict[tuple[str, int], dict[SuspendedPull, None]] = {}
+        self._of: dict[Connection, dict[SuspendedPull, None]] = {}
+        self.shares = Shares(
+            "bytes of suspended pulls", MAX_SUSPENDED_BYTES_PER_CONNECTION, MAX_SUSPENDED_BYTES
+        )
         self._woken: list[SuspendedPull] = []
         self._timer: Cancellable | None = None
 
@@ -66,7 +99,8 @@ class LongPolling:
         """Stop the loop and drop all pulls; the connections are about to close."""
         if self._timer is not None:
             self._timer.cancel()
-        self._suspended.clear()
+        for connection in list(self._of):
+            self.on_close(connection)
         self._woken.clear()
 
     @property
@@ -75,8 +109,16 @@ class LongPolling:
         return sum(map(len, self._suspended.values()))
 
     def suspend(self, pull: SuspendedPull) -> None:
-        """Keep a pull until a message arrives or its time is over."""
-        self._suspended.setdefault((pull.header.topic, pull.header.queue_id), []).append(pull)
+        """Keep a pull until a message arrives or its time is over.
+
+        Raises:
+            RequestError: SYSTEM_BUSY (2), the pulls of the connection, or all pulls, take too much memory.
+        """
+        memory = pull.memory
+        self.shares.check(pull.connection, memory, ResponseCode.SYSTEM_BUSY)
+        self.shares.add(pull.connection, memory)
+        self._suspended.setdefault(pull.queue, {})[pull] = None
+        self._of.setdefault(pull.connection, {})[pull] = None
 
     def is_awaited(self, topic: str, queue_id: int) -> bool:
         """Return True if a pull waits on this queue; only then ``on_arrival`` has an effect."""
@@ -103,7 +145,7 @@ class LongPolling:
         pulls = self._suspended.get((topic, queue_id)) if self._suspended else None
         if pulls is None:
             return
-        due = self._take_due((topic, queue_id), pulls, max_offset, tag_codes, properties)
+        due = self._take_due(pulls, max_offset, tag_codes, properties)
         if due and not self._woken:
             self._timers.call_later(0.0, self._answer_woken)
         self._woken += due
@@ -112,29 +154,26 @@ class LongPolling:
         """Answer the group's pulls of these queues now and return them; their epoch is outdated."""
         woken: list[SuspendedPull] = []
         for queue_id in queue_ids:
-            pulls = self._suspended.get((topic, queue_id), [])
+            pulls = self._suspended.get((topic, queue_id), ())
             of_group = [pull for pull in pulls if pull.header.consumer_group == group]
-            if of_group:
-                woken += of_group
-                others = [pull for pull in pulls if pull.header.consumer_group != group]
-                self._replace((topic, queue_id), others)
+            self._remove(of_group)
+            woken += of_group
         for pull in woken:
             self._answer(pull)
         return woken
 
     def on_close(self, connection: Connection) -> None:
         """Drop the pulls of a closed connection."""
-        for key, pulls in list(self._suspended.items()):
-            self._replace(key, [pull for pull in pulls if pull.connection is not connection])
+        self._remove(list(self._of.get(connection, ())))
 
     def _tick(self) -> None:
         self._timer = self._timers.call_later(CHECK_SECONDS, self._tick)
         for key in list(self._suspended):
             # Answering one pull may store a message (OFFSET_MOVED_EVENT) that wakes others.
-            pulls = self._suspended.get(key, [])
+            pulls = self._suspended.get(key, {})
             # The loop ignores filters: if a message arrived without waking the pull, the pull must read
             # again.
-            for pull in self._take_due(key, pulls, self._max_offset(*key), None):
+            for pull in self._take_due(pulls, self._max_offset(*key), None):
                 self._answer(pull)
 
     def _answer_woken(self) -> None:
@@ -144,27 +183,29 @@ class LongPolling:
 
     def _take_due(
         self,
-        key: tuple[str, int],
-        pulls: list[SuspendedPull],
+        pulls: Iterable[SuspendedPull],
         max_offset: int,
         tag_codes: tuple[int, ...] | None,
         properties: Sequence[bytes] = (),
     ) -> list[SuspendedPull]:
         """Remove and return the pulls that are due."""
         now = self._clock.monotonic()
-        due: list[SuspendedPull] = []
-        waiting: list[SuspendedPull] = []
-        for pull in pulls:
-            (due if _is_due(pull, max_offset, tag_codes, properties, now) else waiting).append(pull)
-        if due:
-            self._replace(key, waiting)
+        due = [pull for pull in pulls if _is_due(pull, max_offset, tag_codes, properties, now)]
+        self._remove(due)
         return due
 
-    def _replace(self, key: tuple[str, int], pulls: list[SuspendedPull]) -> None:
-        if pulls:
-            self._suspended[key] = pulls
-        else:
-            del self._suspended[key]
+    def _remove(self, pulls: Iterable[SuspendedPull]) -> None:
+        for pull in pulls:
+            self._remove_from(self._suspended, pull.queue, pull)
+            self._remove_from(self._of, pull.connection, pull)
+            self.shares.remove(pull.connection, pull.memory)
+
+    @staticmethod
+    def _remove_from(table: dict[K, dict[SuspendedPull, None]], key: K, pull: SuspendedPull) -> None:
+        pulls = table[key]
+        del pulls[pull]
+        if not pulls:
+            del table[key]
 
 
 def _is_due(
@@ -178,7 +219,7 @@ def _is_due(
         tag_codes is None or pull.filter is None or _is_wanted(pull.filter, tag_codes, properties)
     ):
         return True
-    return now - pull.suspended_at >= pull.suspend_seconds
+    return now - pull.suspended_at >= min(pull.suspend_seconds, MAX_SUSPEND_SECONDS)
 
 
 def _is_wanted(

@@ -34,6 +34,7 @@ from rewindmq.protocol.remoting.runtime import Runtime
 _log = logging.getLogger(__name__)
 
 _SUSPEND: Final = int(PullSysFlag.SUSPEND)
+_SUBSCRIPTION: Final = int(PullSysFlag.SUBSCRIPTION)
 _COMMIT_OFFSET: Final = int(PullSysFlag.COMMIT_OFFSET)
 _NOT_FOUND: Final = ResponseCode.PULL_NOT_FOUND
 _MOVED: Final = ResponseCode.PULL_OFFSET_MOVED
@@ -107,7 +108,7 @@ class MessagePuller:
 
         Raises:
             RequestError: see ``PullValidator.admit``; SYSTEM_ERROR (1), the commit does not fit into the
-                table.
+                table; SYSTEM_BUSY (2), there are too many suspended pulls.
         """
         wanted = self._admit(header, connection.remote_address)
         epoch = self._redirector.epoch(header)
@@ -232,6 +233,11 @@ class MessagePuller:
         wanted: MessageFilter,
     ) -> None:
         limit = header.suspend_timeout_millis / 1_000 if self._short_suspend is None else self._short_suspend
+        request.drop_content()
+        # Drop text of any length that the broker does not use.
+        header.proxy_froward_client_id = None
+        if not header.sys_flag & _SUBSCRIPTION:
+            header.subscription = header.expression_type = None
         self._long_polling.suspend(
             SuspendedPull(connection, request, header, header.queue_offset, self._monotonic(), limit, wanted)
         )

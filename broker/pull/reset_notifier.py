@@ -12,7 +12,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
+from rewindmq.broker.limits import MAX_NOTIFIED_QUEUES, MAX_NOTIFIED_QUEUES_PER_CONNECTION
 from rewindmq.broker.pull.long_polling import SuspendedPull
+from rewindmq.broker.shares import Shares
 from rewindmq.broker.store.tables.consumer_offset import OffsetRecord
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
@@ -23,26 +25,55 @@ from rewindmq.protocol.remoting.connection import Connection
 _log = logging.getLogger(__name__)
 
 
+_Queue = tuple[str, str, int]
+
+
 class ResetNotifier:
-    """The connection to notify, for each queue."""
+    """The connection to notify, for each queue.
+
+    A connection that pulls from more queues than its share is not notified of the oldest of them.
+
+    Attributes:
+        shares: the queues of each connection.
+    """
 
     def __init__(self, broker_name: str) -> None:
         self._broker_name = broker_name
         # Group, topic and queue id to the connection.
-        self._pulled: dict[tuple[str, str, int], Connection] = {}
+        self._pulled: dict[_Queue, Connection] = {}
+        self._of: dict[Connection, dict[_Queue, None]] = {}
+        self.shares = Shares("queues to notify", MAX_NOTIFIED_QUEUES_PER_CONNECTION, MAX_NOTIFIED_QUEUES)
 
-    def on_pull(self, connection: Connection, queue: tuple[str, str, int]) -> None:
+    def on_pull(self, connection: Connection, queue: _Queue) -> None:
         """Record a pull of an epoch-aware client; called for every such pull.
 
         Args:
             queue: group, topic and queue id.
         """
-        self._pulled[queue] = connection
+        known = self._pulled.get(queue)
+        if known is connection:
+            return
+        if known is not None:
+            self._remove(known, queue)
+        if not self.shares.has_share(connection):
+            self._remove(connection, next(iter(self._of[connection])))
+        if self.shares.has_room(connection):
+            self._pulled[queue] = connection
+            self._of.setdefault(connection, {})[queue] = None
+            self.shares.add(connection)
 
     def forget(self, connection: Connection) -> None:
         """Remove a closed connection."""
-        for queue in [queue for queue, known in self._pulled.items() if known is connection]:
-            del self._pulled[queue]
+        for queue in list(self._of.get(connection, ())):
+            self._remove(connection, queue)
+
+    def _remove(self, connection: Connection, queue: _Queue) -> None:
+        del self._pulled[queue]
+        own = self._of[connection]
+        del own[queue]
+        if not own:
+            del self._of[connection]
+        self.shares.remove(connection)
 
     def send(
         self, group: str, topic: str, records: Mapping[int, OffsetRecord], answered: Iterable[SuspendedPull]

@@ -174,6 +174,7 @@ class MessageAppender:
             if sync_flush is not None:
                 sync_flush.begin()
             return response
+        request.drop_content()
         end = result.physical_offset + result.size
         answer = _Answer(connection, request, response, (sync_flush is not None) + (sync_replica is not None))
         if sync_replica is not None:

@@ -63,6 +63,9 @@ class ConfigTable(Generic[Entry]):
         self._unsaved: dict[str, int] = {}
         self.on_unsaved: Callable[[], None] = _do_nothing
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def load(self) -> None:
         """Read the file; its entries replace built-in entries of the same name.
 

@@ -79,11 +79,6 @@ class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
         """
         self._take_over(wrapper.subscription_group_table, wrapper.data_version)
 
-    @property
-    def count(self) -> int:
-        """The number of groups."""
-        return len(self._entries)
-
     def table(self) -> SubscriptionGroupWrapper:
         """Return all groups and the data version."""
         return SubscriptionGroupWrapper(dict(self._entries), self.data_version)

@@ -14,7 +14,7 @@ from rewindmq.protocol.command import DECODE_FAILURES, ExtValue, RemotingCommand
 from rewindmq.protocol.errors import BodyError, FrameError
 from rewindmq.protocol.ext_text import ext_text
 from rewindmq.protocol.integers import Int32
-from rewindmq.protocol.limits import MAX_EXT_FIELDS
+from rewindmq.protocol.limits import MAX_EXT_FIELDS, MAX_HEADER_VALUES
 from rewindmq.protocol.version import LanguageCode
 
 
@@ -65,8 +65,6 @@ _JSON: Final = SerializeType.JSON
 _OPENING: Final = ord("{")
 # Text of at most this length has at most MAX_EXT_FIELDS fields: each takes at least the bytes of `"":0,`.
 _SURELY_FEW_BYTES: Final = 5 * MAX_EXT_FIELDS
-# Values, keys and escapes in a header that only the tolerant reader takes: some 10 ms.
-_MAX_VALUES: Final = 10_000
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 
@@ -148,7 +146,7 @@ def _decode_other(data: bytes) -> RemotingCommand:
 
 def _tolerant(data: bytes) -> _TolerantHeader:
     try:
-        header = msgspec.convert(fastjson.loads(data, _MAX_VALUES), _TolerantHeader, strict=False)
+        header = msgspec.convert(fastjson.loads(data, MAX_HEADER_VALUES), _TolerantHeader, strict=False)
         header.remark = _text(header.remark)
         if header.ext_fields:
             header.ext_fields = {key: _text(value) for key, value in header.ext_fields.items()}

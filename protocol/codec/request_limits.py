@@ -26,18 +26,19 @@ class RequestLimit(NamedTuple):
     values: int
 
 
+# RocketMQ's requests have bodies of some hundred bytes, or none, with the exceptions below.
+MAX_REQUEST_BODY_BYTES: Final = 131_072
+# HEART_BEAT (34): about 2,000 subscriptions. LOCK_BATCH_MQ (41), UNLOCK_BATCH_MQ (42): about 5,000 queues.
+MAX_CLIENT_BODY_BYTES: Final = 524_288
 # Some 30 ms of decoding at the worst.
 MAX_REQUEST_VALUES: Final = 30_000
-# RocketMQ's other requests have bodies of some hundred bytes, or none.
-DEFAULT_REQUEST_LIMIT: Final = RequestLimit(131_072, MAX_REQUEST_VALUES)
+# REGISTER_BROKER (103) and RESET_CONSUMER_CLIENT_OFFSET (220): 100,000 topics, or as many queues.
+MAX_TABLE_VALUES: Final = 1_500_000
 
+DEFAULT_REQUEST_LIMIT: Final = RequestLimit(MAX_REQUEST_BODY_BYTES, MAX_REQUEST_VALUES)
 _MESSAGES: Final = RequestLimit(MAX_FRAME_BYTES, MAX_REQUEST_VALUES)
-# A table of a broker's topics, or of a topic's queues.
-_TABLE: Final = RequestLimit(MAX_FRAME_BYTES, 1_500_000)
-# About 700 groups with two subscriptions each.
-_GROUPS: Final = RequestLimit(262_144, MAX_REQUEST_VALUES)
-# About 5,000 queues.
-_QUEUES: Final = RequestLimit(524_288, MAX_REQUEST_VALUES)
+_TABLE: Final = RequestLimit(MAX_FRAME_BYTES, MAX_TABLE_VALUES)
+_CLIENT: Final = RequestLimit(MAX_CLIENT_BODY_BYTES, MAX_REQUEST_VALUES)
 
 REQUEST_LIMITS: Final[Mapping[int, RequestLimit]] = MappingProxyType(
     {
@@ -49,9 +50,9 @@ REQUEST_LIMITS: Final[Mapping[int, RequestLimit]] = MappingProxyType(
         RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: _MESSAGES,
         RequestCode.CHECK_TRANSACTION_STATE: _MESSAGES,
         RequestCode.CONSUME_MESSAGE_DIRECTLY: _MESSAGES,
-        RequestCode.HEART_BEAT: _GROUPS,
-        RequestCode.LOCK_BATCH_MQ: _QUEUES,
-        RequestCode.UNLOCK_BATCH_MQ: _QUEUES,
+        RequestCode.HEART_BEAT: _CLIENT,
+        RequestCode.LOCK_BATCH_MQ: _CLIENT,
+        RequestCode.UNLOCK_BATCH_MQ: _CLIENT,
         RequestCode.REGISTER_BROKER: _TABLE,
         RequestCode.RESET_CONSUMER_CLIENT_OFFSET: _TABLE,
     }

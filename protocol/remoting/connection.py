@@ -13,6 +13,7 @@ from rewindmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingComman
 from rewindmq.protocol.errors import ConnectionLostError, TooManyRequestsError
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
 from rewindmq.protocol.remoting.dispatch import (
+    MAX_REQUEST_BYTES_IN_PROGRESS,
     MAX_REQUESTS_IN_PROGRESS,
     busy,
     encode_reply,
@@ -23,6 +24,7 @@ from rewindmq.protocol.remoting.dispatch import (
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
 from rewindmq.protocol.remoting.state import CloseReason, ConnectionState
 from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_WRITE_BYTES, FrameStream, StreamOwner
+from rewindmq.protocol.remoting.unfinished_frame import UnfinishedFrame
 
 logger = logging.getLogger(__name__)
 
@@ -71,9 +73,11 @@ class Connection(FrameStream):
         "_backlog",
         "_decoder",
         "_handlers",
+        "_in_progress",
         "_pending",
-        "_suspended",
+        "_task_bytes",
         "_tasks",
+        "_unfinished",
         "peer_serialize_type",
     )
 
@@ -84,16 +88,22 @@ class Connection(FrameStream):
         self._handlers = endpoint.handlers
         self._decoder = FrameDecoder()
         self._backlog: deque[RemotingCommand] = deque()
-        # Requests whose handlers returned None and that ``reply`` has not answered yet.
-        self._suspended = 0
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        # Requests that run in tasks, and those that ``reply`` has not answered yet.
+        self._in_progress = 0
+        # To the bytes of the task's request.
+        self._tasks: dict[asyncio.Task[None], int] = {}
+        self._task_bytes = 0
         self.peer_serialize_type = serialize_type
 
     # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._pending = PendingRequests(self._loop, self._endpoint.runtime.timers, self.remote_address)
+        timers = self._endpoint.runtime.timers
+        self._pending = PendingRequests(self._loop, timers, self.remote_address)
+        self._unfinished = UnfinishedFrame(
+            self, self._endpoint.traffic, timers, self._loop.time, self._on_late_frame
+        )
         self._endpoint.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -113,7 +123,8 @@ class Connection(FrameStream):
         self._flush_due = True
         self._gather_bytes = MAX_WRITE_BYTES
         decoder = self._decoder
-        for command in decoder.feed(data):
+        commands = decoder.feed(data)
+        for command in commands:
             if command.flag & FLAG_RESPONSE:
                 self._pending.complete(command)
             elif self._reading_paused:
@@ -125,6 +136,8 @@ class Connection(FrameStream):
         if decoder.failure is not None and not self.is_closed:
             logger.warning("closing %s: %s", self.remote_address, decoder.failure)
             self._shut(CloseReason.BAD_FRAME, str(decoder.failure))
+        elif self._accepted and (decoder.buffered or self._unfinished.exists) and not self.is_closed:
+            self._unfinished.update(decoder.buffered, is_new=bool(commands))
 
     # Responses to the peer's requests.
 
@@ -132,10 +145,11 @@ class Connection(FrameStream):
         """Answer a request whose handler returned None.
 
         Opaque, flag and serialization type are the request's. Does nothing for a oneway request or if the
-        connection is closed.
+        connection is closed. Whoever keeps the request until then calls ``RemotingCommand.drop_content``,
+        because its bytes count against no limit.
         """
         if not request.flag & FLAG_ONEWAY:
-            self._suspended -= 1
+            self._in_progress -= 1
             self._answer(request, response)
 
     def _answer(self, request: RemotingCommand, response: RemotingCommand) -> None:
@@ -154,7 +168,7 @@ class Connection(FrameStream):
         if handler is None:
             self._answer(request, unsupported(request))
             return
-        if self._suspended + len(self._tasks) >= MAX_REQUESTS_IN_PROGRESS:
+        if self._in_progress >= MAX_REQUESTS_IN_PROGRESS or self._task_bytes >= MAX_REQUEST_BYTES_IN_PROGRESS:
             self._answer(request, busy())
             return
         body = request.body
@@ -173,7 +187,7 @@ class Connection(FrameStream):
         elif result is not None:
             self._await_result(request, result)
         elif not request.flag & FLAG_ONEWAY:
-            self._suspended += 1
+            self._in_progress += 1
 
     def _handle_backlog(self) -> None:
         """Handle the requests that were queued while the peer did not read."""
@@ -185,14 +199,18 @@ class Connection(FrameStream):
         self._flush()
         if self._peer_reads() and not self._transport.is_closing():
             self._reading_paused = False
+            self._unfinished.restart()
             self._transport.resume_reading()
 
     def _peer_reads(self) -> bool:
         return not self._writing_paused and not self.is_closed
 
     def _await_result(self, request: RemotingCommand, result: Awaitable[RemotingCommand | None]) -> None:
+        self._in_progress += 1
         task = self._loop.create_task(self._answer_when_done(request, result))
-        self._tasks[task] = self._endpoint.tasks[task] = None
+        self._tasks[task] = size = request.received_bytes
+        self._task_bytes += size
+        self._endpoint.tasks[task] = None
         task.add_done_callback(self._forget_task)
 
     async def _answer_when_done(
@@ -204,15 +222,17 @@ class Connection(FrameStream):
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            self._answer(request, failure(request, error))
+            response = failure(request, error)
         except Exception as error:
-            self._answer(request, failure(request, error))
-        else:
-            if response is not None:
-                self._answer(request, response)
+            response = failure(request, error)
+        if response is not None:
+            self._answer(request, response)
+        if response is not None or request.flag & FLAG_ONEWAY:
+            self._in_progress -= 1
 
     def _forget_task(self, task: asyncio.Task[None]) -> None:
-        del self._tasks[task], self._endpoint.tasks[task]
+        self._task_bytes -= self._tasks.pop(task)
+        del self._endpoint.tasks[task]
         if self._state is ConnectionState.DRAINING and not self._tasks:
             self._shut(CloseReason.LOCAL, "shutting down")
 
@@ -234,7 +254,7 @@ class Connection(FrameStream):
         pending = self._pending
         if len(pending) >= MAX_PENDING:
             return _failed(TooManyRequestsError(f"{len(pending)} requests to {self.remote_address} wait"))
-        if self._is_deaf():
+        if self._is_deaf() or self.is_closed:
             return _failed(TooManyRequestsError(f"{self.remote_address} does not read"))
         command.opaque = opaque = pending.next_opaque()
         command.flag = 0
@@ -296,8 +316,13 @@ class Connection(FrameStream):
             if not self._tasks:
                 self._shut(CloseReason.LOCAL, "shutting down")
 
+    def _on_late_frame(self) -> None:
+        self._shut(CloseReason.SLOW_FRAME, str(CloseReason.SLOW_FRAME))
+
     def _release(self, why: str) -> None:
         super()._release(why)
+        self._unfinished.close()
+        self._decoder.discard()
         self._backlog.clear()
         for task in self._tasks:
             task.cancel()

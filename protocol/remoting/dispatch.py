@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 # Limit of one connection's requests in progress; the next request gets SYSTEM_BUSY (2).
 MAX_REQUESTS_IN_PROGRESS: Final = 10_000
+# Bytes of these requests' bodies and ext fields; above it, the next request gets SYSTEM_BUSY (2), too.
+MAX_REQUEST_BYTES_IN_PROGRESS: Final = 32 << 20
 
 _STRICT_JSON_KEY: Final = "acceptStandardJsonOnly"
 

@@ -10,6 +10,7 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.permits import OnewayPermits
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.state import CloseReason
+from rewindmq.protocol.remoting.traffic import Traffic
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +26,7 @@ class Endpoint:
         handlers: request code to handler; read for every request, so it may grow while running.
         idle_seconds: protocol seconds without a byte in either direction after which a connection is closed.
         permits: the oneway permits shared by all connections.
+        traffic: the limits for all accepted connections.
         tasks: running handler tasks, in order of arrival.
     """
 
@@ -34,10 +36,12 @@ class Endpoint:
         handlers: Mapping[int, Handler],
         idle_seconds: float,
         on_close: Callable[[Connection, CloseReason], None] | None,
+        traffic: Traffic | None = None,
     ) -> None:
         self.runtime = runtime
         self.handlers = handlers
         self.idle_seconds = idle_seconds
+        self.traffic = Traffic() if traffic is None else traffic
         self.permits = OnewayPermits(runtime.timers)
         # Insertion order, not a set: under virtual time the same seed must give the same schedule.
         self.tasks: dict[asyncio.Task[None], None] = {}

@@ -10,6 +10,7 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.endpoint import IDLE_SECONDS, Endpoint
 from rewindmq.protocol.remoting.runtime import Listener, Runtime
 from rewindmq.protocol.remoting.state import CloseReason
+from rewindmq.protocol.remoting.traffic import Traffic
 
 
 class RemotingServer(Endpoint):
@@ -20,6 +21,7 @@ class RemotingServer(Endpoint):
         idle_seconds: protocol seconds of silence after which a connection is closed (120, as
             ``NettyServerConfig``).
         on_close: called with every closed connection and the reason, after its pending requests have failed.
+        traffic: the limits for all connections, which servers of one process share.
     """
 
     def __init__(
@@ -29,8 +31,9 @@ class RemotingServer(Endpoint):
         *,
         idle_seconds: float = IDLE_SECONDS,
         on_close: Callable[[Connection, CloseReason], None] | None = None,
+        traffic: Traffic | None = None,
     ) -> None:
-        super().__init__(runtime, handlers, idle_seconds, on_close)
+        super().__init__(runtime, handlers, idle_seconds, on_close, traffic)
         self._listener: Listener | None = None
         self._address = ("", 0)
 

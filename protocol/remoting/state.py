@@ -36,4 +36,5 @@ class CloseReason(StrEnum):
     IDLE = "idle"
     BAD_FRAME = "bad frame"
     OVERFLOW = "the peer does not read"
+    SLOW_FRAME = "the rest of a frame is missing"
     LOCAL = "closed here"

@@ -11,6 +11,7 @@ from rewindmq.protocol.remoting.address import format_address
 from rewindmq.protocol.remoting.permits import OnewayPermits, expire
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 from rewindmq.protocol.remoting.state import TRANSITIONS, CloseReason, ConnectionState
+from rewindmq.protocol.remoting.traffic import Traffic
 
 logger = logging.getLogger(__name__)
 
@@ -34,11 +35,13 @@ class StreamOwner(Protocol):
     Attributes:
         idle_seconds: protocol seconds without a byte in either direction after which the stream is closed.
         permits: the oneway permits of the endpoint.
+        traffic: the limits for all accepted connections.
     """
 
     runtime: Runtime
     idle_seconds: float
     permits: OnewayPermits
+    traffic: Traffic
 
 
 class FrameStream(asyncio.Protocol):
@@ -122,6 +125,7 @@ class FrameStream(asyncio.Protocol):
         self.is_closed = False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._endpoint.traffic.unread.release(self)
         if self.close_reason is None:
             self.close_reason = CloseReason.PEER if exc is None else CloseReason.ERROR
         self._enter(ConnectionState.CLOSED)
@@ -133,12 +137,14 @@ class FrameStream(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._writing_paused = True
+        self._count_unread()
         if self._accepted and not self._reading_paused and not self._transport.is_closing():
             self._reading_paused = True
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         self._writing_paused = False
+        self._endpoint.traffic.unread.release(self)
         self._release_permits()
         self._wake_drain_waiters(None)
 
@@ -189,16 +195,31 @@ class FrameStream(asyncio.Protocol):
         if not self._writing_paused:
             self._release_permits()
 
+    @property
+    def is_reading(self) -> bool:
+        """False while the connection does not read, because the peer does not."""
+        return not self._reading_paused
+
     def _is_deaf(self) -> bool:
-        """Return whether the unsent bytes exceed the limit, because the peer does not read."""
-        return (
-            self._writing_paused
-            and self._out_bytes + self._transport.get_write_buffer_size() > MAX_UNSENT_BYTES
-        )
+        """Return whether the unsent bytes exceed the limit of a peer, because this peer does not read.
+
+        Closes the connection whose peer has not read for the longest time if there are too many in all.
+        """
+        return self._writing_paused and self._count_unread() > MAX_UNSENT_BYTES
+
+    def _count_unread(self) -> int:
+        """Return the unsent bytes, and count them for the limit of all accepted connections."""
+        unsent = self._out_bytes + self._transport.get_write_buffer_size()
+        if self._accepted and self._state is not ConnectionState.CLOSED:
+            self._endpoint.traffic.unread.hold(self, unsent)
+        return unsent
 
     def _send_or_drop(self, frame: bytes) -> None:
         """Send a frame that no caller can take back; if the peer does not read, close the connection."""
-        if self._is_deaf():
+        is_deaf = self._is_deaf()
+        if self.is_closed:
+            return
+        if is_deaf:
             logger.warning("closing %s: it does not read", self.remote_address)
             self.abort(CloseReason.OVERFLOW)
         else:

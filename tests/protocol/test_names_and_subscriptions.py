@@ -5,7 +5,7 @@ Specification: docs/spec/protocol.md 3.4, 7.2, 7.3, 7.5; docs/spec/broker.md B.1
 
 import pytest
 
-from rewindmq.protocol import names
+from rewindmq.protocol import names, text
 from rewindmq.protocol.body.heartbeat import EXPRESSION_SQL92
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.subscription import build_subscription_data
@@ -116,3 +116,10 @@ def test_sql92_is_kept_as_it_is() -> None:
     with pytest.raises(RequestError) as refusal:
         build_subscription_data("T", "", EXPRESSION_SQL92)
     assert refusal.value.code == 23
+
+
+def test_only_hashes_of_short_texts_are_remembered() -> None:
+    before = text._remembered.cache_info().currsize
+    longest = "t" * (text.MAX_REMEMBERED_LENGTH + 1)
+    assert text.java_hash(longest) == text.to_int32(text.extend_hash(0, longest))
+    assert text._remembered.cache_info().currsize == before

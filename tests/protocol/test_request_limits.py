@@ -1,4 +1,4 @@
-"""Limits on the bodies of requests: bytes and values (docs/broker.md, Limits)."""
+"""Limits on the bodies of requests: bytes and values (docs/limits.md)."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _SYSTEM_TOPICS: Final = (
 # it writes both spellings of a name (getTransferedTps) where each release of RocketMQ writes one.
 _NOT_SHOWN: Final = (
     r"QueueCapacity|[pP]utLatency|putMessageDistributeTime|EntireTimeMax|putMessageFailedTimes|timer[A-Z]",
-    r"commitLogDirCapacity|commitLogDiskRatio_|remainTransientStoreBufferNumbs",
+    r"commitLogDirCapacity|commitLogDiskRatio_|remainTransientStoreBufferNumbs|usage[A-Z]",
     r"getTransferr?edTps|brokerVersion ",
 )
 # Shown after the consumer has learned of its retry topic and has committed: up to a minute after its start.

@@ -79,6 +79,9 @@ class ConsumerOffsetTable:
         # What the file contains; used by ``load`` and ``save`` only.
         self._written: tuple[_Table, _Table] = ({}, {})
 
+    def __len__(self) -> int:
+        return self._count
+
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
         """Store an offset, higher or lower than the one before.
 
@@ -274,11 +277,6 @@ class ConsumerOffsetTable:
     def _next_epochs(self, key: str, targets: Mapping[int, int]) -> dict[int, int]:
         known = self._epochs.get(key, {})
         return {queue_id: known.get(queue_id, 0) + 1 for queue_id in targets}
-
-    @property
-    def count(self) -> int:
-        """The number of offsets."""
-        return self._count
 
     def copy_in_slices(self) -> Generator[None, None, tuple[_Table, _Table]]:
         """Copy all offsets and all epochs: ``topic@group`` to queue to number.

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from rewindmq.broker.clients import consumer_manager, producer_manager
+from rewindmq.broker.clients import memberships
 from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.tables import subscription_group, topic_config
 from rewindmq.protocol.body.connection import ConsumerConnection
@@ -229,17 +228,17 @@ def test_bad_group_names_register_nothing(simulate: RunScenario, group: str) -> 
     simulate(scenario)
 
 
-@pytest.mark.parametrize(("module", "what"), [(producer_manager, "producer"), (consumer_manager, "consumer")])
+@pytest.mark.parametrize(("group", "what"), [("", "producer"), ("Second", "consumer")])
 def test_one_group_too_many_is_refused(
-    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch, module: ModuleType, what: str
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch, group: str, what: str
 ) -> None:
-    monkeypatch.setattr(module, "MAX_GROUPS", 1)
+    monkeypatch.setattr(memberships, "MAX_GROUPS", 1)
 
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for _ in range(2):
             (await peer.heartbeat("First", producers=["First"])).require_success()
-        refused = await peer.heartbeat("Second", producers=["Second"])
+        refused = await peer.heartbeat(group, producers=["Second"])
         assert (refused.code, refused.remark) == (1, f"there are 1 {what} groups already")
         assert (await members(peer, "First")) == ["c1"]
 

@@ -13,6 +13,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.profile import Profile
+from tests.support.ends import new_end
 from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
@@ -108,23 +109,64 @@ def test_names_that_would_be_kept_are_checked(simulate: RunScenario, body: LockB
     simulate(scenario)
 
 
+def queues_of(count: int, first: int = 0) -> list[MessageQueue]:
+    return [MessageQueue("T", "broker-a", number) for number in range(first, first + count)]
+
+
 def test_the_table_is_bounded_and_forgets_expired_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS", 3)
     now = 0.0
-    locks = QueueLocks(lambda: now)
-    queues = [MessageQueue("T", "broker-a", number) for number in range(6)]
-    assert len(locks.lock("G", "c1", queues)) == 3
+    locks, one = QueueLocks(lambda: now), new_end()
+    queues = queues_of(6)
+    assert len(locks.lock(one, "G", "c1", queues)) == 3
     now = 60.0
-    assert locks.lock("H", "c1", queues) == set()
+    assert locks.lock(one, "H", "c1", queues) == set()
     assert locks.is_any_held("G")
     now = 60.1
     assert not locks.is_any_held("G")
     now = 120.1
-    assert len(locks.lock("H", "c1", queues)) == 3
-    held = locks.lock("H", "c1", queues)
+    assert len(locks.lock(one, "H", "c1", queues)) == 3
+    held = locks.lock(one, "H", "c1", queues)
     locks.unlock("H", "c1", held)
     assert not locks.is_any_held("H")
-    assert len(locks.lock("G", "c2", queues)) == 3
+    assert len(locks.lock(one, "G", "c2", queues)) == 3
+
+
+def test_no_connection_locks_more_queues_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS_PER_CONNECTION", 2)
+    monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS", 5)
+    locks, greedy, other, third = QueueLocks(lambda: 0.0), new_end(), new_end(), new_end()
+    assert len(locks.lock(greedy, "G", "c1", queues_of(6))) == 2
+    assert len(locks.lock(other, "H", "c2", queues_of(2))) == 2
+    assert len(locks.lock(third, "I", "c3", queues_of(2))) == 1
+    # The refused client may lock after the release.
+    locks.unlock("G", "c1", queues_of(6))
+    assert len(locks.lock(third, "I", "c3", queues_of(2))) == 2
+    assert len(locks.lock(greedy, "G", "c1", queues_of(6, first=10))) == 1
+    assert len(locks) == 5
+
+
+def test_locks_of_closed_connections_make_room_and_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS", 4)
+    now = 0.0
+    locks = QueueLocks(lambda: now)
+    first, second, third = new_end(), new_end(), new_end()
+    assert len(locks.lock(first, "G", "c1", queues_of(2))) == 2
+    assert len(locks.lock(second, "H", "c2", queues_of(2))) == 2
+    locks.on_close(first)
+    assert (len(locks), locks.shares.used) == (4, 2)
+    # The client returns over another connection: one of its locks is its own again.
+    assert locks.lock(third, "G", "c1", queues_of(1)) == {Q0}
+    # Only the lock that the closed connection left goes.
+    assert len(locks.lock(third, "I", "c3", queues_of(2))) == 1
+    assert locks.lock(second, "H", "c2", queues_of(2)) == {Q0, Q1}
+    assert locks.lock(third, "G", "c1", queues_of(1)) == {Q0}
+    for connection in (second, third):
+        locks.on_close(connection)
+    assert (len(locks), locks.shares.used) == (4, 0)
+    now = 60.1
+    assert locks.lock(first, "J", "c4", ()) == set()
+    assert len(locks) == 0
 
 
 @pytest.mark.parametrize(("profile", "topic"), [(Profile.V49, "%RETRY%G"), (Profile.V53, "%DLQ%G")])

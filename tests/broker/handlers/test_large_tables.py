@@ -16,8 +16,8 @@ from rewindmq.protocol.header.admin import (
     GetTopicStatsInfoRequestHeader,
     QueryConsumeTimeSpanRequestHeader,
 )
-from rewindmq.protocol.remoting import large_responses
-from rewindmq.protocol.remoting.slices import run_at_once
+from rewindmq.protocol.remoting.slices import large_responses
+from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 

@@ -13,7 +13,7 @@ import pytest
 from rewindmq.broker.store import MessageStore, StoreConfig, StoredMessage
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import OsDisk
-from rewindmq.protocol.remoting.slices import run_at_once
+from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.broker.store.store_box import StoreBox, drop_segment
 
 SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.tables import consumer_offset
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetChanges
-from rewindmq.protocol.remoting.slices import run_at_once
+from rewindmq.protocol.remoting.slices.run import run_at_once
 from rewindmq.race.sim.disk import SimDisk
 from tests.support.work import lines_run
 

@@ -17,7 +17,7 @@ from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMe
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.protocol.message.record import decode_records
-from rewindmq.protocol.remoting.slices import run_at_once
+from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.broker.store.store_box import StoreBox, UnsyncedDisk, drop_segment
 
 SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)

@@ -30,6 +30,7 @@ from tests.client.push.orderly_props import RELEASES, SUCCESS, SUSPEND, InOrder,
 from tests.client.race_props import since
 from tests.client.scripted_broker import ScriptedBroker, pull_answer
 from tests.client.scripted_stage import ALL, consumer_of, play_scripted
+from tests.support.ends import new_end
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -86,7 +87,7 @@ def test_a_queue_whose_holder_died_is_taken_over_when_its_lock_expires(
         queue = MessageQueue("T", "broker-a", 0)
         locks = stage.brokers["broker-a"].context.queue_locks
         locked = stage.world.now
-        assert locks.lock("G", "dead", [queue]) == {queue}
+        assert locks.lock(new_end(), "G", "dead", [queue]) == {queue}
         await stage.fill(3)
         listener = InOrder(stage)
         consumer = await consume(stage, listener)
@@ -120,7 +121,7 @@ def test_a_refused_refresh_stops_pulls_and_deliveries_until_the_lock_is_back(pla
         await stage.until(lambda: len(listener.calls) == 2)
         locks = stage.brokers["broker-a"].context.queue_locks
         locks.unlock("G", consumer.client_id, [queue])
-        assert locks.lock("G", "thief", [queue]) == {queue}
+        assert locks.lock(new_end(), "G", "thief", [queue]) == {queue}
         process_queue = consumer.process_queues[queue]
         await stage.until(lambda: not process_queue.locked, 25)  # type: ignore[attr-defined]
         await stage.world.sleep(1.1)

@@ -13,8 +13,8 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import encode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import BodyError, RequestError
-from rewindmq.protocol.remoting.large_responses import SMALL_ENTRIES, LargeResponses
 from rewindmq.protocol.remoting.runtime import LoopTimers
+from rewindmq.protocol.remoting.slices.large_responses import SMALL_ENTRIES, LargeResponses
 
 REQUEST = RemotingCommand(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, serialize_type=SerializeType.JSON)
 

@@ -14,7 +14,7 @@ from rewindmq.protocol.command import FLAG_ONEWAY, RemotingCommand, SerializeTyp
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES
 from rewindmq.protocol.remoting.connection import Connection, Handler
-from rewindmq.protocol.remoting.dispatch import MAX_REQUESTS_IN_PROGRESS
+from rewindmq.protocol.remoting.dispatch import MAX_REQUEST_BYTES_IN_PROGRESS, MAX_REQUESTS_IN_PROGRESS
 from tests.protocol.remoting.remoting_stage import Stage
 
 ECHO, HOLD, RELEASE, REFUSE, CRASH, LATER, LATER_CRASH, CANCELLED = range(10, 18)
@@ -192,6 +192,48 @@ async def test_requests_beyond_the_limit_return_system_busy(stage: Stage) -> Non
     assert answer.remark == "[OVERLOAD]system busy, start flow control for a while"
     held.release(*held.requests[0])
     assert [(await peer.receive()).code for _ in range(MAX_REQUESTS_IN_PROGRESS)].count(0) == 10_000
+    peer.send(RemotingCommand(ECHO, opaque=1))
+    assert (await peer.receive()).code == ResponseCode.SUCCESS
+
+
+async def test_a_request_is_refused_while_the_ones_in_progress_have_too_many_bytes(stage: Stage) -> None:
+    gate = asyncio.Event()
+
+    async def wait(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        await gate.wait()
+        return RemotingCommand(0)
+
+    held = RequestCode.SEND_BATCH_MESSAGE
+    server = await stage.server({ECHO: echo, held: wait})
+    peer, other = await stage.raw(server), await stage.raw(server)
+    part = bytes(8 << 20)
+    count = MAX_REQUEST_BYTES_IN_PROGRESS // len(part)
+    peer.send(*(RemotingCommand(held, opaque=n, body=part) for n in range(count)))
+    peer.send(RemotingCommand(held, opaque=-1))
+    answer = await peer.receive()
+    assert (answer.opaque, answer.code) == (-1, ResponseCode.SYSTEM_BUSY)
+    other.send(RemotingCommand(ECHO, body=b"served"))
+    assert (await other.receive()).body == b"served"
+    gate.set()
+    assert {(await peer.receive()).code for _ in range(count)} == {ResponseCode.SUCCESS}
+    peer.send(RemotingCommand(ECHO, opaque=1))
+    assert (await peer.receive()).code == ResponseCode.SUCCESS
+
+
+async def test_requests_that_a_task_leaves_for_a_later_answer_count_until_then(stage: Stage) -> None:
+    held = Held()
+
+    async def leave(connection: Connection, request: RemotingCommand) -> None:
+        held.hold(connection, request)
+
+    server = await stage.server({ECHO: echo, HOLD: leave})
+    peer = await stage.raw(server)
+    peer.send(*(RemotingCommand(HOLD, opaque=n) for n in range(MAX_REQUESTS_IN_PROGRESS)))
+    await stage.eventually(lambda: len(held.requests) == MAX_REQUESTS_IN_PROGRESS)
+    peer.send(RemotingCommand(ECHO, opaque=-1))
+    assert (await peer.receive()).code == ResponseCode.SYSTEM_BUSY
+    held.release(*held.requests[0])
+    assert {(await peer.receive()).code for _ in range(MAX_REQUESTS_IN_PROGRESS)} == {0}
     peer.send(RemotingCommand(ECHO, opaque=1))
     assert (await peer.receive()).code == ResponseCode.SUCCESS
 

@@ -14,7 +14,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Reply
 from rewindmq.protocol.remoting.dispatch import accepts_standard_json
 from rewindmq.protocol.remoting.runtime import Timers
-from rewindmq.protocol.remoting.slices import run_at_once, run_slices
+from rewindmq.protocol.remoting.slices.run import run_at_once, run_slices
 
 # A body with this many entries is built and encoded at once: at most a few ms.
 SMALL_ENTRIES: Final = SLICE_VALUES // 2

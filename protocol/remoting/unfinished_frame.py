@@ -1,0 +1,114 @@
+"""The unfinished frame of an accepted connection: its bytes and its deadline."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from rewindmq.protocol.remoting.runtime import Cancellable, Timers
+from rewindmq.protocol.remoting.traffic import Holder, Traffic
+
+logger = logging.getLogger(__name__)
+
+_SLACK_SECONDS = 0.001
+
+
+class Reader(Holder, Protocol):
+    """The connection of an unfinished frame.
+
+    Attributes:
+        is_reading: False while the connection does not read, because the peer does not.
+    """
+
+    @property
+    def is_reading(self) -> bool: ...
+
+
+class UnfinishedFrame:
+    """Counts the bytes of a frame whose rest is missing, and ends the wait for the rest.
+
+    One timer serves many frames: it is set for the first of them, and set again only if a frame is unfinished
+    when it fires.
+
+    Args:
+        now: returns the event loop's time in seconds.
+        on_late: called when the rest did not arrive in time.
+    """
+
+    __slots__ = ("_began", "_connection", "_now", "_on_late", "_timer", "_timers", "_traffic")
+
+    def __init__(
+        self,
+        connection: Reader,
+        traffic: Traffic,
+        timers: Timers,
+        now: Callable[[], float],
+        on_late: Callable[[], None],
+    ) -> None:
+        self._connection = connection
+        self._traffic = traffic
+        self._timers = timers
+        self._now = now
+        self._on_late = on_late
+        self._began: float | None = None
+        self._timer: Cancellable | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether a frame has begun and not ended."""
+        return self._began is not None
+
+    def update(self, buffered: int, *, is_new: bool) -> None:
+        """Record the state after a read.
+
+        Args:
+            buffered: bytes of the unfinished frame; 0 if there is none.
+            is_new: True if the read completed the frame before.
+        """
+        unfinished = self._traffic.unfinished
+        if is_new:
+            unfinished.release(self._connection)
+            self._began = None
+        if not buffered:
+            return
+        if self._began is None:
+            self._began = self._now()
+            if self._timer is None:
+                self._arm(self._traffic.frame_seconds)
+        unfinished.hold(self._connection, buffered)
+
+    def restart(self) -> None:
+        """Give the frame the whole time again: the connection reads again."""
+        if self._began is not None:
+            self._began = self._now()
+
+    def close(self) -> None:
+        """Forget the frame: the connection is closed."""
+        self._began = None
+        self._traffic.unfinished.release(self._connection)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self, seconds: float) -> None:
+        # Not scaled: the time that a peer needs does not depend on this process's clock.
+        self._timer = self._timers.call_timeout(seconds, self._check)
+
+    def _check(self) -> None:
+        self._timer = None
+        if self._began is None:
+            return
+        if not self._connection.is_reading:
+            # The rest may wait in the socket.
+            self.restart()
+        left = self._began + self._traffic.frame_seconds - self._now()
+        if left > _SLACK_SECONDS:
+            self._arm(left)
+        else:
+            logger.warning(
+                "closing %s: the rest of a frame did not arrive within %g s",
+                self._connection.remote_address,
+                self._traffic.frame_seconds,
+            )
+            self._on_late()

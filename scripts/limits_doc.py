@@ -1,0 +1,363 @@
+"""Writes docs/limits.md: every limit on what a peer may send, use or store, from the code that applies it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import msgspec
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.store.config import StoreConfig
+from rewindmq.namesrv.config import NamesrvConfig
+
+TARGET: Final = Path(__file__).resolve().parent.parent / "docs" / "limits.md"
+
+_SERVER_KEYS: Final = (BrokerConfig, NamesrvConfig)
+_KEY_OWNERS: Final = (BrokerConfig, StoreConfig, NamesrvConfig)
+
+
+class Limit(NamedTuple):
+    """One row of the page.
+
+    Attributes:
+        what: what is limited.
+        source: ``module:CONSTANT`` below ``rewindmq``, or a configuration key in camelCase.
+        unit: of the value.
+        beyond: what happens beyond the limit.
+        usage: the key of GET_BROKER_RUNTIME_INFO (28) that shows how full it is.
+    """
+
+    what: str
+    source: str
+    unit: str
+    beyond: str
+    usage: str = ""
+
+
+_CLOSED: Final = "the connection is closed"
+_REFUSED: Final = "SYSTEM_ERROR (1)"
+_BUSY: Final = "SYSTEM_BUSY (2)"
+_ILLEGAL: Final = "MESSAGE_ILLEGAL (13)"
+_OLDEST: Final = "the connections that have held bytes longest are closed"
+
+_FRAMES: Final = (
+    Limit("frame", "protocol.limits:MAX_FRAME_BYTES", "bytes", _CLOSED),
+    Limit("header of a frame", "protocol.limits:MAX_HEADER_BYTES", "bytes", _CLOSED),
+    Limit("ext fields of a header", "protocol.limits:MAX_EXT_FIELDS", "fields", _CLOSED),
+    Limit(
+        "values, commas and escapes in a header that is not strict JSON",
+        "protocol.limits:MAX_HEADER_VALUES",
+        "values",
+        _CLOSED,
+    ),
+    Limit(
+        "body of HEART_BEAT (34), LOCK_BATCH_MQ (41) and UNLOCK_BATCH_MQ (42)",
+        "protocol.codec.request_limits:MAX_CLIENT_BODY_BYTES",
+        "bytes",
+        _REFUSED,
+    ),
+    Limit(
+        "body of other requests without messages, except 103 and 220",
+        "protocol.codec.request_limits:MAX_REQUEST_BODY_BYTES",
+        "bytes",
+        _REFUSED,
+    ),
+    Limit(
+        "values and keys in the body of a request, about",
+        "protocol.codec.request_limits:MAX_REQUEST_VALUES",
+        "values",
+        _REFUSED,
+    ),
+    Limit(
+        "the same of REGISTER_BROKER (103) and RESET_CONSUMER_CLIENT_OFFSET (220)",
+        "protocol.codec.request_limits:MAX_TABLE_VALUES",
+        "values",
+        _REFUSED,
+    ),
+    Limit("nesting of a structured body", "protocol.limits:MAX_BODY_DEPTH", "levels", _REFUSED),
+    Limit("inflated body", "protocol.limits:MAX_INFLATED_BODY_BYTES", "bytes", "the message is unreadable"),
+    Limit("rest of a frame after its first bytes", "serverFrameTimeoutMillis", "ms", _CLOSED),
+    Limit(
+        "unfinished frames of all connections",
+        "serverMaxUnfinishedFrameBytes",
+        "bytes",
+        _OLDEST,
+        "usageUnfinishedFrameBytes",
+    ),
+    Limit(
+        "responses that one peer has not read", "protocol.remoting.stream:MAX_UNSENT_BYTES", "bytes", _CLOSED
+    ),
+    Limit("responses that peers have not read", "serverMaxUnreadBytes", "bytes", _OLDEST, "usageUnreadBytes"),
+    Limit(
+        "requests in progress of one connection, suspended pulls included",
+        "protocol.remoting.dispatch:MAX_REQUESTS_IN_PROGRESS",
+        "requests",
+        _BUSY,
+    ),
+    Limit(
+        "their bodies and fields, except of suspended pulls and waiting sends",
+        "protocol.remoting.dispatch:MAX_REQUEST_BYTES_IN_PROGRESS",
+        "bytes",
+        _BUSY,
+    ),
+    Limit(
+        "requests to one peer that wait for a response",
+        "protocol.remoting.pending:MAX_PENDING",
+        "requests",
+        "the new request fails",
+    ),
+    Limit("connection without a byte", "protocol.remoting.endpoint:IDLE_SECONDS", "s", "it is closed"),
+    Limit(
+        "closed connection that still sends", "protocol.remoting.stream:LINGER_SECONDS", "s", "it is reset"
+    ),
+)
+_MESSAGES: Final = (
+    Limit("body of a message, and of a batch", "maxMessageSize", "bytes", _ILLEGAL),
+    Limit("properties of a message", "protocol.limits:MAX_PROPERTIES_BYTES", "bytes", _ILLEGAL),
+    Limit("name of a topic", "protocol.limits:MAX_TOPIC_LENGTH", "characters", _REFUSED),
+    Limit("name of a group", "protocol.limits:MAX_GROUP_LENGTH", "characters", _REFUSED),
+    Limit("client id; broker name of a lock", "broker.limits:MAX_CLIENT_ID_LENGTH", "characters", _REFUSED),
+    Limit(
+        "text whose hash is remembered", "protocol.text:MAX_REMEMBERED_LENGTH", "characters", "computed again"
+    ),
+)
+_TABLES: Final = (
+    Limit("topics", "broker.limits:MAX_TOPICS", "topics", _REFUSED, "usageTopics"),
+    Limit("queues of a topic", "broker.limits:MAX_QUEUE_NUMS", "queues", _REFUSED),
+    Limit("consumer groups", "broker.limits:MAX_GROUPS", "groups", _REFUSED, "usageConsumerGroups"),
+    Limit(
+        "consumer offsets",
+        "broker.store.tables.consumer_offset:MAX_OFFSETS",
+        "offsets",
+        _REFUSED,
+        "usageConsumerOffsets",
+    ),
+    Limit(
+        "groups online, of producers and of consumers",
+        "broker.limits:MAX_GROUPS",
+        "groups",
+        _REFUSED,
+        "usageOnlineProducerGroups, usageOnlineConsumerGroups",
+    ),
+    Limit(
+        "of these, groups of one connection",
+        "broker.limits:MAX_GROUPS_PER_CONNECTION",
+        "groups",
+        _REFUSED,
+    ),
+    Limit(
+        "connections in groups, of producers and of consumers",
+        "broker.limits:MAX_GROUP_CHANNELS",
+        "pairs",
+        _REFUSED,
+        "usageOnlineProducers, usageOnlineConsumers",
+    ),
+    Limit(
+        "subscriptions that one connection has set",
+        "broker.limits:MAX_SUBSCRIPTION_BYTES_PER_CONNECTION",
+        "bytes",
+        _REFUSED,
+    ),
+    Limit(
+        "all subscriptions",
+        "broker.limits:MAX_SUBSCRIPTION_BYTES",
+        "bytes",
+        _REFUSED,
+        "usageSubscriptionBytes",
+    ),
+    Limit("client without heartbeat", "broker.clients.channel:CHANNEL_EXPIRED_SECONDS", "s", "it is closed"),
+    Limit(
+        "queue locks of one connection",
+        "broker.limits:MAX_QUEUE_LOCKS_PER_CONNECTION",
+        "locks",
+        "not granted",
+    ),
+    Limit(
+        "all queue locks",
+        "broker.limits:MAX_QUEUE_LOCKS",
+        "locks",
+        "locks of closed connections go; else not granted",
+        "usageQueueLocks",
+    ),
+    Limit(
+        "lock that is not refreshed",
+        "broker.clients.queue_locks:LOCK_SECONDS",
+        "s",
+        "another client may take it",
+    ),
+    Limit(
+        "queues of one connection whose deliveries after fenced resets are remembered",
+        "broker.limits:MAX_DELIVERIES",
+        "queues",
+        "the oldest is forgotten, its next pull redirected",
+    ),
+    Limit(
+        "the same of all connections",
+        "broker.limits:MAX_ALL_DELIVERIES",
+        "queues",
+        "as above; a connection without any is redirected again",
+        "usageDeliveries",
+    ),
+    Limit(
+        "queues of whose fenced resets one connection is notified",
+        "broker.limits:MAX_NOTIFIED_QUEUES_PER_CONNECTION",
+        "queues",
+        "no notification for the oldest",
+    ),
+    Limit(
+        "the same of all connections",
+        "broker.limits:MAX_NOTIFIED_QUEUES",
+        "queues",
+        "no notification",
+        "usageNotifiedQueues",
+    ),
+    Limit(
+        "fenced commits listed", "broker.limits:MAX_FENCED_COMMITS", "commits", "the oldest leave the list"
+    ),
+    Limit(
+        "pairs of topic and group with a rate, in 10 s", "broker.limits:MAX_RATED_PAIRS", "pairs", "rate 0"
+    ),
+)
+_PULLS: Final = (
+    Limit(
+        "messages that a pull asks for", "protocol.limits:MAX_PULL_MESSAGES", "messages", "fewer are returned"
+    ),
+    Limit("messages returned, recent ones", "maxTransferCountOnMessageInMemory", "messages", "the pull ends"),
+    Limit("their bytes", "maxTransferBytesOnMessageInMemory", "bytes", "the pull ends"),
+    Limit("messages returned, old ones", "maxTransferCountOnMessageInDisk", "messages", "the pull ends"),
+    Limit("their bytes", "maxTransferBytesOnMessageInDisk", "bytes", "the pull ends"),
+    Limit("suspended pull", "broker.limits:MAX_SUSPEND_SECONDS", "s", "PULL_NOT_FOUND (19)"),
+    Limit(
+        "suspended pulls of one connection",
+        "broker.limits:MAX_SUSPENDED_BYTES_PER_CONNECTION",
+        "bytes",
+        _BUSY,
+    ),
+    Limit(
+        "all suspended pulls", "broker.limits:MAX_SUSPENDED_BYTES", "bytes", _BUSY, "usageSuspendedPullBytes"
+    ),
+    Limit(
+        "SQL92 expression",
+        "broker.filter.parser:MAX_EXPRESSION_LENGTH",
+        "characters",
+        "SUBSCRIPTION_PARSE_FAILED (23)",
+    ),
+    Limit("its nesting", "broker.filter.parser:MAX_NESTING", "levels", "SUBSCRIPTION_PARSE_FAILED (23)"),
+)
+_ANSWERS: Final = (
+    Limit(
+        "queues of GET_CONSUME_STATS (208) and GET_BROKER_CONSUME_STATS (317)",
+        "broker.limits:MAX_PROGRESS_QUEUES",
+        "queues",
+        _REFUSED,
+    ),
+    Limit(
+        "entries of QUERY_CONSUME_QUEUE (321)",
+        "broker.limits:MAX_CONSUME_QUEUE_ENTRIES",
+        "entries",
+        "fewer are returned",
+    ),
+    Limit(
+        "messages of QUERY_MESSAGE (12)", "broker.store.layout.index:MAX_MSGS_NUM_BATCH", "messages", "fewer"
+    ),
+    Limit("slots of an index file", "maxHashSlotNum", "slots", "–"),
+    Limit("entries of an index file", "maxIndexNum", "entries", "a new file begins"),
+    Limit("half message without an outcome", "transactionCheckMax", "checks", "it is discarded"),
+    Limit("slaves", "broker.ha.access:MAX_SLAVES", "connections", _CLOSED),
+    Limit("log sent to a slave at a time", "haTransferBatchSize", "bytes", "–"),
+    Limit("the same, at most", "protocol.ha_frame:MAX_TRANSFER_BYTES", "bytes", "ConfigError"),
+)
+_NAMESRV: Final = (
+    Limit("topics", "namesrv.route_info:MAX_TOPICS", "topics", _REFUSED),
+    Limit("brokers, clusters, ids and addresses", "namesrv.route_info:MAX_BROKERS", "entries", _REFUSED),
+    Limit("pairs of a topic and a broker", "namesrv.route_info:MAX_TOPIC_QUEUES", "pairs", _REFUSED),
+    Limit("queues of a topic", "namesrv.handlers.register_broker:MAX_QUEUE_NUMS", "queues", _REFUSED),
+    Limit("address", "namesrv.handlers.register_broker:MAX_ADDRESS_LENGTH", "characters", _REFUSED),
+    Limit("unpacked registration", "namesrv.registration_body:MAX_UNPACKED_BYTES", "bytes", _REFUSED),
+    Limit("key-value pairs", "namesrv.kv_config:MAX_ENTRIES", "pairs", _REFUSED),
+    Limit("their names", "namesrv.kv_config:MAX_NAME_LENGTH", "characters", _REFUSED),
+    Limit("their values", "namesrv.kv_config:MAX_VALUE_LENGTH", "characters", _REFUSED),
+    Limit("all of them", "namesrv.kv_config:MAX_TABLE_BYTES", "bytes", _REFUSED),
+)
+
+SECTIONS: Final[Mapping[str, tuple[Limit, ...]]] = MappingProxyType(
+    {
+        "Connections of broker and name server": _FRAMES,
+        "Messages and names": _MESSAGES,
+        "Tables of the broker": _TABLES,
+        "Pulls": _PULLS,
+        "Other requests, store and slaves": _ANSWERS,
+        "Name server": _NAMESRV,
+    }
+)
+
+_PREAMBLE: Final = """\
+# Limits
+
+Generated by `./scripts/generate_limits_doc` from the code that applies the limits; do not edit.
+
+Every table whose keys a peer chooses has a limit. A table that belongs to connections also has a share for
+each connection, so one peer cannot fill it alone. What a connection has put into such a table is removed when
+the connection closes. Queue locks are an exception: they stay until they expire, as in RocketMQ, because the
+client may return. But the locks of closed connections are the first to go if the table is full. Topics,
+consumer groups, offsets and the name server's tables belong to no connection and have no shares.
+
+A refused request changes nothing. The bytes of subscriptions and suspended pulls are estimates of their
+memory, from the lengths of their texts. Above the limit for unfinished frames, or for unread responses, the
+server closes the connections that have held bytes longest. A peer that sends the rest of its frames and reads
+its responses holds no bytes for long, so it is not among them.
+
+Column 4 names a key of [broker.conf](broker.md#brokerconf) or of [the name server](namesrv.md), whose default
+column 2 shows, or a constant. Column 5 names the key of GET_BROKER_RUNTIME_INFO (28) that shows `used/limit`.
+"""
+
+
+def render() -> str:
+    """Return the whole document."""
+    lines = [_PREAMBLE]
+    for heading, limits in SECTIONS.items():
+        lines += [f"## {heading}\n", *_table(limits), ""]
+    return "\n".join(lines)
+
+
+def _table(limits: Iterable[Limit]) -> Iterable[str]:
+    yield "| what | limit | beyond it | set by | fill |"
+    yield "|---|---|---|---|---|"
+    for limit in limits:
+        usage = ", ".join(f"`{key}`" for key in limit.usage.split(", ") if key)
+        yield f"| {limit.what} | {_value(limit)} | {limit.beyond} | {_set_by(limit.source)} | {usage} |"
+
+
+def _value(limit: Limit) -> str:
+    value = value_of(limit.source)
+    assert isinstance(value, int | float), limit
+    return f"{value:,.15g} {limit.unit}"
+
+
+def _set_by(source: str) -> str:
+    module, _, constant = source.rpartition(":")
+    if not module:
+        return f"`{source}`"
+    return f"`{constant}` in `{module.replace('.', '/')}.py`"
+
+
+def value_of(source: str) -> object:
+    """Return the value of a constant, or a key's default."""
+    module, _, constant = source.rpartition(":")
+    if module:
+        return getattr(importlib.import_module(f"rewindmq.{module}"), constant)
+    (default,) = {
+        field.default
+        for owner in _KEY_OWNERS
+        for field in msgspec.structs.fields(owner)
+        if field.encode_name == source
+    }
+    return default
+
+
+if __name__ == "__main__":
+    TARGET.write_text(render())
