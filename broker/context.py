@@ -35,6 +35,7 @@ from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.end import TransactionEnds
 from rewindmq.protocol.remoting.accept.limit import ConnectionLimit
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.slices.large_responses import LargeResponses
 from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 
 
@@ -74,5 +75,6 @@ class BrokerContext:
     puller: MessagePuller
     registration: Registration
     live_config: LiveConfig
+    large_responses: LargeResponses
     # None at a master.
     slave: Slave | None = None

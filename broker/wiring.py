@@ -66,6 +66,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.accept.limit import ConnectionLimit
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.slices.large_responses import LargeResponses
 from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
@@ -244,6 +245,7 @@ def wire(
         puller=puller,
         registration=registration,
         live_config=LiveConfig(config, topics.renew),
+        large_responses=LargeResponses(runtime.timers),
     )
     check_parts = CheckParts(
         runtime,

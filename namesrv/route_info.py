@@ -6,24 +6,28 @@ that it registered, not by its connection's address.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import msgspec
-
+from rewindmq.namesrv.broker_addr_table import BrokerAddrTable
 from rewindmq.namesrv.profile import BROKER_EXPIRY_SECONDS, NamesrvProfile
+from rewindmq.namesrv.topic_queue_table import TopicQueueTable
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
-from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
 
 MASTER_ID: Final = 0
 # RocketMQ has no bounds here; without any, one peer could fill the memory.
 MAX_TOPICS: Final = 100_000
+# Also the limit of clusters, of broker ids and of broker addresses.
 MAX_BROKERS: Final = 10_000
+# Topics x brokers: each takes some 300 bytes. As many as 40 brokers with 25,000 topics, RewindMQ's limit.
+MAX_TOPIC_QUEUES: Final = 1_000_000
+# Queues of removed brokers that are freed at once: about 1 ms.
+SWEEP_SLICE: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +71,21 @@ class LiveBroker:
 
 
 class RouteInfoManager:
-    """topicQueueTable, brokerAddrTable, clusterAddrTable, brokerLiveTable, filterServerTable."""
+    """topicQueueTable, brokerAddrTable, clusterAddrTable, brokerLiveTable, filterServerTable.
+
+    Attributes:
+        on_leaving: called after brokers were removed, if ``sweep`` has queues left to free.
+    """
 
     def __init__(self, profile: NamesrvProfile) -> None:
         self._profile = profile
-        self._topic_queues: dict[str, dict[str, QueueData]] = {}
-        self._brokers: dict[str, BrokerData] = {}
-        self._clusters: dict[str, set[str]] = {}
+        self._topic_queues = TopicQueueTable()
+        self._brokers = BrokerAddrTable()
         self._live: dict[str, LiveBroker] = {}
+        # The addresses that last registered over each connection.
+        self._carried: dict[Hashable, dict[str, None]] = {}
         self._filter_servers: dict[str, list[str]] = {}
+        self.on_leaving: Callable[[], None] = _do_nothing
 
     def register(self, registration: Registration, now: float) -> RegisterResult | None:
         """Store a broker's registration (docs/spec/nameserver.md A.2, steps 1 to 7).
@@ -88,61 +98,47 @@ class RouteInfoManager:
         Raises:
             RequestError: SYSTEM_ERROR (1), a table is full; nothing has changed.
         """
-        address = registration.address
-        broker = self._brokers.get(registration.broker_name)
-        known_ids: dict[int, str] = broker.broker_addrs if broker is not None else {}
-        first = registration.broker_id not in known_ids
+        name, broker_id, address = registration.broker_name, registration.broker_id, registration.address
+        first = not self._brokers.has_id(name, broker_id)
         if first and self._profile.refuses_single_topic and len(registration.queues) == 1:
             return None
-        self._check_room(registration, known_ids)
-        self._clusters.setdefault(registration.cluster, set()).add(registration.broker_name)
-        if broker is None:
-            broker = BrokerData(registration.cluster, registration.broker_name, {})
-            self._brokers[registration.broker_name] = broker
-        if self._profile.one_id_per_address:
-            _drop_address(broker, address, keep=registration.broker_id)
-        broker.broker_addrs[registration.broker_id] = address
-
         live = self._live.get(address)
         changed = live is None or live.data_version != registration.data_version
-        if registration.broker_id == MASTER_ID:
-            self._take_topics(registration, every=changed or first)
-        self._live[address] = LiveBroker(
-            now,
-            registration.data_version,
-            registration.connection,
-            registration.ha_address,
-            self._expiry(registration.expiry_seconds),
+        brings_topics = broker_id == MASTER_ID and (changed or first or self._profile.adds_unknown_topics)
+        self._check_room(registration, brings_topics=brings_topics)
+        self._brokers.put(
+            registration.cluster, name, broker_id, address, moves=self._profile.one_id_per_address
+        )
+        if brings_topics:
+            self._topic_queues.put(name, registration.queues, every=changed or first)
+        self._set_live(
+            address,
+            LiveBroker(
+                now,
+                registration.data_version,
+                registration.connection,
+                registration.ha_address,
+                self._expiry(registration.expiry_seconds),
+            ),
         )
         if registration.filter_servers:
             self._filter_servers[address] = list(registration.filter_servers)
         else:
             self._filter_servers.pop(address, None)
-        return self._master_of(broker, registration.broker_id)
-
-    def _take_topics(self, registration: Registration, *, every: bool) -> None:
-        if not (every or self._profile.adds_unknown_topics):
-            return
-        name = registration.broker_name
-        for topic, queue_data in registration.queues.items():
-            routes = self._topic_queues.setdefault(topic, {})
-            if every or name not in routes:
-                routes[name] = queue_data
+        return self._master_of(name, broker_id)
 
     def unregister(self, broker_name: str, broker_id: int, address: str) -> None:
         """Remove one id of a broker (UNREGISTER_BROKER, 104), even if another address holds the id by now."""
-        self._live.pop(address, None)
-        self._filter_servers.pop(address, None)
-        broker = self._brokers.get(broker_name)
-        if broker is not None:
-            broker.broker_addrs.pop(broker_id, None)
-            self._drop_if_empty(broker)
+        self._drop_live(address)
+        self._remove_queues(self._brokers.remove_id(broker_name, broker_id))
+        self._begin_sweep()
 
     def remove_connection(self, connection: Hashable) -> list[str]:
         """Remove every broker that last registered over ``connection``; return their addresses."""
-        gone = [address for address, live in self._live.items() if live.connection is connection]
+        gone = list(self._carried.get(connection, ()))
         for address in gone:
             self._remove_address(address)
+        self._begin_sweep()
         return gone
 
     def remove_expired(self, now: float) -> list[tuple[str, Hashable]]:
@@ -154,7 +150,31 @@ class RouteInfoManager:
         ]
         for address, _ in gone:
             self._remove_address(address)
+        self._begin_sweep()
         return gone
+
+    @property
+    def topics_in_memory(self) -> int:
+        """The number of topics, also of those that ``sweep`` has still to free."""
+        return len(self._topic_queues)
+
+    @property
+    def broker_ids(self) -> int:
+        """The number of broker ids of all brokers."""
+        return self._brokers.ids
+
+    @property
+    def queues_in_memory(self) -> int:
+        """The number of pairs of a topic and a broker, also of those that ``sweep`` has still to free."""
+        return self._topic_queues.entries
+
+    def sweep(self) -> bool:
+        """Free some of the queues of removed brokers, which are in no route any more.
+
+        Returns:
+            True if none is left.
+        """
+        return self._topic_queues.sweep(SWEEP_SLICE)
 
     def query_data_version(self, address: str, version: DataVersion, now: float) -> DataVersion | None:
         """Return a broker's stored data version, or None; an equal ``version`` refreshes the broker."""
@@ -167,25 +187,11 @@ class RouteInfoManager:
 
     def set_write_permission(self, broker_name: str, writable: bool) -> int:
         """Make a broker's topics readable and writable, or clear their write bit; return how many it has."""
-        count = 0
-        for queues in self._topic_queues.values():
-            queue_data = queues.get(broker_name)
-            if queue_data is not None:
-                perm = PERM_READ_WRITE if writable else queue_data.perm & ~Perm.WRITE
-                # Not changed in place: responses that are still being written hold the old object.
-                queues[broker_name] = msgspec.structs.replace(queue_data, perm=perm)
-                count += 1
-        return count
+        return self._topic_queues.set_write_permission(broker_name, writable)
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
         """Remove a topic's queues, at the brokers of one cluster or everywhere."""
-        queues = self._topic_queues.get(topic)
-        if queues is None:
-            return
-        for broker_name in list(queues) if cluster is None else self._clusters.get(cluster, ()):
-            queues.pop(broker_name, None)
-        if not queues:
-            del self._topic_queues[topic]
+        self._topic_queues.delete_topic(topic, None if cluster is None else self._brokers.names_in(cluster))
 
     def is_live(self, address: str) -> bool:
         """Return True if a broker is registered at the address."""
@@ -193,10 +199,8 @@ class RouteInfoManager:
 
     def find_route(self, topic: str) -> TopicRouteData | None:
         """Return a topic's route, or None if none of its brokers is registered."""
-        queues = self._topic_queues.get(topic)
-        if queues is None:
-            return None
-        brokers = [_copy(self._brokers[name]) for name in queues if name in self._brokers]
+        queues = self._topic_queues.find(topic)
+        brokers = [_copy(broker) for queue in queues if (broker := self._brokers.find(queue.broker_name))]
         if not brokers:
             return None
         filters = {
@@ -205,98 +209,104 @@ class RouteInfoManager:
             for address in broker.broker_addrs.values()
             if address in self._filter_servers
         }
-        return TopicRouteData(
-            queue_datas=list(queues.values()), broker_datas=brokers, filter_server_table=filters
-        )
+        return TopicRouteData(queue_datas=queues, broker_datas=brokers, filter_server_table=filters)
 
     def cluster_info(self) -> ClusterInfo:
         """Return copies of brokerAddrTable and clusterAddrTable."""
         return ClusterInfo(
-            broker_addr_table={name: _copy(broker) for name, broker in self._brokers.items()},
-            cluster_addr_table={cluster: set(names) for cluster, names in self._clusters.items()},
+            broker_addr_table={broker.broker_name: _copy(broker) for broker in self._brokers},
+            cluster_addr_table={name: set(self._brokers.names_in(name)) for name in self._brokers.clusters},
         )
 
     def topics(self) -> list[str]:
         """Return every topic that has queues."""
-        return list(self._topic_queues)
+        return self._topic_queues.topics()
 
     def topics_of_cluster(self, cluster: str) -> list[str]:
         """Return the topics with queues at a broker of the cluster; none for an unknown cluster."""
-        names = self._clusters.get(cluster, set())
-        return [topic for topic, queues in self._topic_queues.items() if not names.isdisjoint(queues)]
+        return self._topic_queues.topics_of(self._brokers.names_in(cluster))
 
     def system_topics(self) -> tuple[list[str], str]:
         """Return the topics named after clusters and brokers, and the address of one broker or ""."""
-        names = dict.fromkeys([*self._clusters, *self._brokers])
-        addresses = (address for broker in self._brokers.values() for address in broker.broker_addrs.values())
+        names = dict.fromkeys([*self._brokers.clusters, *(broker.broker_name for broker in self._brokers)])
+        addresses = (address for broker in self._brokers for address in broker.broker_addrs.values())
         return list(names), next(addresses, "")
 
-    def _check_room(self, registration: Registration, known_ids: Mapping[int, str]) -> None:
-        tables: tuple[tuple[str, Collection[Hashable], Iterable[Hashable], int], ...] = (
-            ("topics", self._topic_queues, registration.queues, MAX_TOPICS),
-            ("clusters", self._clusters, (registration.cluster,), MAX_BROKERS),
-            ("brokers", self._brokers, (registration.broker_name,), MAX_BROKERS),
-            ("broker ids", known_ids, (registration.broker_id,), MAX_BROKERS),
-            ("broker addresses", self._live, (registration.address,), MAX_BROKERS),
+    def _check_room(self, registration: Registration, *, brings_topics: bool) -> None:
+        name = registration.broker_name
+        topics = registration.queues if brings_topics else {}
+        brokers, queues = self._brokers, self._topic_queues
+        tables = (
+            ("topics", len(queues), sum(topic not in queues for topic in topics), MAX_TOPICS),
+            ("clusters", len(brokers.clusters), registration.cluster not in brokers.clusters, MAX_BROKERS),
+            ("brokers", len(brokers), name not in brokers, MAX_BROKERS),
+            (
+                "brokers of clusters",
+                brokers.memberships,
+                name not in brokers.names_in(registration.cluster),
+                MAX_BROKERS,
+            ),
+            ("broker ids", brokers.ids, not brokers.has_id(name, registration.broker_id), MAX_BROKERS),
+            ("broker addresses", len(self._live), registration.address not in self._live, MAX_BROKERS),
+            (
+                "pairs of a topic and a broker",
+                queues.entries,
+                queues.count_new(name, topics),
+                MAX_TOPIC_QUEUES,
+            ),
         )
-        for what, table, keys, limit in tables:
-            new = sum(key not in table for key in keys)
-            if new and len(table) + new > limit:
-                raise RequestError(ResponseCode.SYSTEM_ERROR, f"there are {len(table)} {what} already")
+        for what, count, new, limit in tables:
+            if new and count + new > limit:
+                raise RequestError(ResponseCode.SYSTEM_ERROR, f"there are {count} {what} already")
 
     def _expiry(self, announced: float | None) -> float:
         if announced is not None and self._profile.announced_expiry:
             return announced
         return BROKER_EXPIRY_SECONDS
 
-    def _master_of(self, broker: BrokerData, broker_id: int) -> RegisterResult:
-        if broker_id == MASTER_ID:
+    def _master_of(self, broker_name: str, broker_id: int) -> RegisterResult:
+        broker = self._brokers.find(broker_name)
+        if broker_id == MASTER_ID or broker is None:
             return RegisterResult()
         master = broker.broker_addrs.get(MASTER_ID, "")
         live = self._live.get(master)
         return RegisterResult(master, live.ha_address) if live is not None else RegisterResult()
 
-    def _remove_address(self, address: str) -> None:
+    def _set_live(self, address: str, live: LiveBroker) -> None:
+        self._forget_carrier(address)
+        self._live[address] = live
+        self._carried.setdefault(live.connection, {})[address] = None
+
+    def _drop_live(self, address: str) -> None:
+        self._forget_carrier(address)
         self._live.pop(address, None)
         self._filter_servers.pop(address, None)
-        for broker in list(self._brokers.values()):
-            if _drop_address(broker, address):
-                self._drop_if_empty(broker)
 
-    def _drop_if_empty(self, broker: BrokerData) -> None:
-        """Remove a broker that has no address left, with its cluster entry and its queues."""
-        if broker.broker_addrs:
+    def _forget_carrier(self, address: str) -> None:
+        live = self._live.get(address)
+        if live is None:
             return
-        name = broker.broker_name
-        del self._brokers[name]
-        for cluster in _discard(self._clusters.items(), name):
-            del self._clusters[cluster]
-        for topic, queues in list(self._topic_queues.items()):
-            queues.pop(name, None)
-            if not queues:
-                del self._topic_queues[topic]
+        carried = self._carried[live.connection]
+        del carried[address]
+        if not carried:
+            del self._carried[live.connection]
 
+    def _remove_address(self, address: str) -> None:
+        self._drop_live(address)
+        self._remove_queues(self._brokers.remove_address(address))
 
-def _drop_address(broker: BrokerData, address: str, keep: int | None = None) -> bool:
-    stale = [
-        broker_id
-        for broker_id, known in broker.broker_addrs.items()
-        if known == address and broker_id != keep
-    ]
-    for broker_id in stale:
-        del broker.broker_addrs[broker_id]
-    return bool(stale)
+    def _remove_queues(self, broker_names: Iterable[str]) -> None:
+        for name in broker_names:
+            self._topic_queues.remove_broker(name)
 
-
-def _discard(clusters: Iterable[tuple[str, set[str]]], name: str) -> list[str]:
-    """Remove a broker name from every cluster; return the clusters that are empty then."""
-    empty = []
-    for cluster, names in clusters:
-        names.discard(name)
-        if not names:
-            empty.append(cluster)
-    return empty
+    def _begin_sweep(self) -> None:
+        if not self.sweep():
+            self.on_leaving()
 
 
 def _copy(broker: BrokerData) -> BrokerData:
     return BrokerData(broker.cluster, broker.broker_name, dict(broker.broker_addrs))
+
+
+def _do_nothing() -> None:
+    """Default ``on_leaving``, until the name server sets it."""

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from typing import Final
 
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.namesrv.handlers import bind_handlers
 from rewindmq.namesrv.kv_config import KVConfigManager
 from rewindmq.namesrv.profile import CONNECTION_IDLE_SECONDS, PROFILES
+from rewindmq.namesrv.registration_queue import RegistrationQueue
 from rewindmq.namesrv.route_info import RouteInfoManager
 from rewindmq.protocol.remoting.accept.limit import connection_limit
 from rewindmq.protocol.remoting.address import format_address
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 from rewindmq.protocol.remoting.server import RemotingServer
+from rewindmq.protocol.remoting.slices.large_responses import LargeResponses
 from rewindmq.protocol.remoting.state import CloseReason
 from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 
 _log = logging.getLogger(__name__)
+
+# Brokers that one connection or scan removes with a log line each.
+_LOGGED_BROKERS: Final = 20
 
 
 class NameServer:
@@ -36,7 +43,13 @@ class NameServer:
         profile = PROFILES[config.profile.release]
         self._runtime = runtime
         self.context = NamesrvContext(
-            config, profile, RouteInfoManager(profile), KVConfigManager(config.kv_config_file), runtime.clock
+            config,
+            profile,
+            RouteInfoManager(profile),
+            KVConfigManager(config.kv_config_file),
+            runtime.clock,
+            LargeResponses(runtime.timers),
+            RegistrationQueue(runtime.workers),
         )
         self._server = RemotingServer(
             runtime,
@@ -58,6 +71,8 @@ class NameServer:
         interval = config.scan_not_active_broker_interval
         self._scan_seconds = profile.scan_seconds if interval is None else interval / 1_000
         self._scan: Cancellable | None = None
+        self._sweep: Cancellable | None = None
+        self.context.routes.on_leaving = self._begin_sweep
 
     @property
     def address(self) -> str:
@@ -82,15 +97,36 @@ class NameServer:
             self._scan.cancel()
             self._scan = None
         await self._server.close()
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
 
     def _scan_brokers(self) -> None:
         self._scan = self._runtime.timers.call_later(self._scan_seconds, self._scan_brokers)
-        for address, connection in self.context.routes.remove_expired(self._runtime.clock.monotonic()):
-            _log.warning("broker %s removed: no registration for too long", address)
+        gone = self.context.routes.remove_expired(self._runtime.clock.monotonic())
+        _log_removed(logging.WARNING, [address for address, _ in gone], "no registration for too long")
+        for _, connection in gone:
             assert isinstance(connection, Connection)
             connection.close("its broker stopped registering")
 
     def _connection_closed(self, connection: Connection, reason: CloseReason) -> None:
-        for address in self.context.routes.remove_connection(connection):
-            level = logging.INFO if reason is CloseReason.LOCAL else logging.WARNING
-            _log.log(level, "broker %s removed: connection closed (%s)", address, reason)
+        gone = self.context.routes.remove_connection(connection)
+        level = logging.INFO if reason is CloseReason.LOCAL else logging.WARNING
+        _log_removed(level, gone, f"connection closed ({reason})")
+
+    def _begin_sweep(self) -> None:
+        """Free the queues of removed brokers, some of them in each turn of the event loop."""
+        if self._sweep is None:
+            self._sweep = self._runtime.timers.call_later(0, self._sweep_routes)
+
+    def _sweep_routes(self) -> None:
+        self._sweep = None
+        if not self.context.routes.sweep():
+            self._begin_sweep()
+
+
+def _log_removed(level: int, addresses: Sequence[str], why: str) -> None:
+    for address in addresses[:_LOGGED_BROKERS]:
+        _log.log(level, "broker %s removed: %s", address, why)
+    if len(addresses) > _LOGGED_BROKERS:
+        _log.log(level, "%d more brokers removed: %s", len(addresses) - _LOGGED_BROKERS, why)

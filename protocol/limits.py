@@ -5,6 +5,8 @@ MAX_FRAME_BYTES = 16_777_216
 # Properties have up to 32 767 bytes; JSON escapes a control character in six bytes.
 MAX_HEADER_BYTES = 262_144
 MAX_EXT_FIELDS = 512
+# Values, commas and escapes in a header that only the tolerant JSON reader takes: some 10 ms.
+MAX_HEADER_VALUES = 10_000
 # Nesting of a structured body; RocketMQ's deepest, that of REGISTER_BROKER (103), has seven levels.
 MAX_BODY_DEPTH = 32
 # MessageStoreConfig.maxMessageSize.

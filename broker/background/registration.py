@@ -18,8 +18,9 @@ from typing import Any, Final, NamedTuple
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.registration import RegisterBrokerBody, TopicConfigSerializeWrapper
 from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.codec.body import decode_body
-from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.codec.body import PreparedBody, decode_body
+from rewindmq.protocol.codec.body_slices import prepare
+from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.header.namesrv import (
     RegisterBrokerRequestHeader,
@@ -28,6 +29,7 @@ from rewindmq.protocol.header.namesrv import (
 )
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers
+from rewindmq.protocol.remoting.slices.run import run_slices
 from rewindmq.protocol.remoting.tasks import end_tasks
 
 _log = logging.getLogger(__name__)
@@ -35,6 +37,8 @@ _log = logging.getLogger(__name__)
 FIRST_DELAY_SECONDS: Final = 10.0
 MIN_PERIOD_MS: Final = 10_000
 MAX_PERIOD_MS: Final = 60_000
+# So many topics are encoded at once: some ms.
+_SMALL_TOPICS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,9 @@ class Registration:
         # Whether a topic has changed since the running announcement began, and whether one is running.
         self._is_unannounced = False
         self._is_announcing = False
+        self._encoding = asyncio.Lock()
+        # The serialization types of the name servers.
+        self._used_types = {SerializeType.MSGPACK}
 
     @property
     def address(self) -> str:
@@ -126,7 +133,7 @@ class Registration:
 
     async def register(self) -> None:
         """Register at every name server and wait for the responses; log failures."""
-        body = RegisterBrokerBody(self._topics())
+        body = await self._body()
         answers = await asyncio.gather(*(self._register_at(address, body) for address in self._addresses))
         # Name servers may disagree; as in RocketMQ the first response counts.
         answer = next((answer for answer in answers if answer is not None), None)
@@ -163,14 +170,27 @@ class Registration:
             self._is_announcing = False
 
     async def _announce(self) -> None:
-        body = RegisterBrokerBody(self._topics())
+        body = await self._body()
         for address in self._addresses:
             try:
                 await self._client.invoke_oneway(address, self._command(body), self._timeout_seconds)
             except RewindMQError as error:
                 self._note_failure(address, error)
 
-    async def _register_at(self, address: str, body: RegisterBrokerBody) -> _Answer | None:
+    async def _body(self) -> PreparedBody:
+        """Return all topics; many are encoded in slices, because the broker serves others meanwhile."""
+        topics = self._topics()
+        if len(topics.topic_config_table) <= _SMALL_TOPICS:
+            return PreparedBody(RegisterBrokerBody(topics))
+        # One at a time: a name server must not get an older table after a newer one.
+        async with self._encoding:
+            body = RegisterBrokerBody(self._topics())
+            prepared = await run_slices(self._timers, prepare(body, sorted(self._used_types)))
+            # Encodings that a name server asks for now are prepared from the next time on.
+            prepared.used = self._used_types
+            return prepared
+
+    async def _register_at(self, address: str, body: PreparedBody) -> _Answer | None:
         """Register at one name server; return None if that fails."""
         try:
             response = await self._client.invoke(address, self._command(body), self._timeout_seconds)
@@ -201,7 +221,7 @@ class Registration:
         except RewindMQError as error:
             _log.warning("could not unregister at name server %s: %s", address, error)
 
-    def _command(self, body: RegisterBrokerBody) -> RemotingCommand:
+    def _command(self, body: PreparedBody) -> RemotingCommand:
         identity = self._identity
         header = RegisterBrokerRequestHeader(
             broker_name=identity.broker_name,

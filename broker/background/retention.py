@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -18,6 +19,7 @@ from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.errors import StoreError, cause_of
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.slices.run import run_slices
 from rewindmq.protocol.remoting.tasks import end_tasks
 
 _log = logging.getLogger(__name__)
@@ -42,6 +44,7 @@ class Retention:
     ) -> None:
         self._clock = runtime.clock
         self._timers = runtime.timers
+        self._workers = runtime.workers
         self._store = store
         self._ends_idle = ends_idle
         self._reserved_ms = config.file_reserved_time * _HOUR_MS
@@ -54,15 +57,20 @@ class Retention:
         self._pause = config.delete_commit_log_files_interval / 1_000
         self._manual_runs = 0
         self._running: asyncio.Task[None] | None = None
+        self._deleting: asyncio.Future[None] | None = None
 
     def begin(self, schedule: Schedule) -> None:
         """See ``BackgroundService``."""
         schedule.every(FIRST_SECONDS, self._period, self._begin_run)
 
     async def close(self) -> None:
-        """Stop the running deletion; no file is deleted in part."""
+        """Stop the running deletion; wait for the file that is being deleted."""
         if self._running is not None:
             await end_tasks((self._running,))
+        if self._deleting is not None and not self._deleting.done():
+            await asyncio.wait((self._deleting,))
+            if error := self._deleting.exception():
+                _log.error("can not delete expired files: %s", error)
 
     def delete_soon(self) -> None:
         """Make the next 20 runs delete expired files at any hour."""
@@ -75,7 +83,10 @@ class Retention:
     async def _run(self) -> None:
         try:
             await self._delete_segments()
-            self._store.cleaner.expire_queues(ends_idle=self._ends_idle)
+            cleaner = self._store.cleaner
+            await run_slices(self._timers, cleaner.expire_queues(ends_idle=self._ends_idle))
+            if cleaner.has_index_files:
+                await self._delete(cleaner.delete_index_files)
         except StoreError as error:
             _log.error("can not delete expired files, will try again: %s", error)
 
@@ -88,15 +99,28 @@ class Retention:
         self._manual_runs = max(0, self._manual_runs - 1)
         at_once = self._may_force and ratio is not None and ratio > self._forced
         count = 0
-        while count < _FILES_PER_RUN and self._drop_segment(at_once=at_once):
+        while count < _FILES_PER_RUN and await self._drop_segment(at_once=at_once):
             count += 1
             await self._timers.sleep(self._pause)
         if is_short and not count:
             _log.warning("disk space will be full soon, but there is no file to delete")
 
-    def _drop_segment(self, *, at_once: bool) -> bool:
-        expired_before = None if at_once else self._clock.now_ms() - self._reserved_ms
-        return self._store.cleaner.drop_segment(expired_before)
+    async def _drop_segment(self, *, at_once: bool) -> bool:
+        """Delete the log's first segment if it is expired: on a worker, because it may take some 100 ms."""
+        cleaner = self._store.cleaner
+        segment = cleaner.take_segment(None if at_once else self._clock.now_ms() - self._reserved_ms)
+        if segment is None:
+            return False
+        try:
+            await self._delete(cleaner.delete, segment)
+        except StoreError:
+            cleaner.put_back(segment)
+            raise
+        return True
+
+    async def _delete(self, delete: Callable[..., None], *args: object) -> None:
+        self._deleting = asyncio.ensure_future(self._workers.run(delete, *args))
+        await asyncio.shield(self._deleting)
 
     def _disk_ratio(self) -> float | None:
         """Return the used part of the disk, or None if unknown; set whether the store accepts messages."""

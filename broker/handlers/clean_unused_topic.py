@@ -15,13 +15,16 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.slices.run import run_slices
 
 CODE: Final = RequestCode.CLEAN_UNUSED_TOPIC
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+async def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     try:
-        context.store.cleaner.remove_unused_topics(context.topics.names)
+        await run_slices(
+            context.runtime.timers, context.store.cleaner.remove_unused_topics(context.topics.names)
+        )
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
     return RemotingCommand(ResponseCode.SUCCESS)

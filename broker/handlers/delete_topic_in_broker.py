@@ -18,12 +18,13 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
 from rewindmq.protocol.names import check_not_system_topic, check_topic
-from rewindmq.protocol.remoting.connection import Connection, Reply
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.slices.run import run_slices
 
 CODE: Final = RequestCode.DELETE_TOPIC_IN_BROKER
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
+async def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     check_master(context.config)
     before = context.table_flush.versions
     name = request.decode_header(DeleteTopicRequestHeader).topic
@@ -33,7 +34,10 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
     context.topics.delete(name)
     try:
-        context.store.cleaner.remove_unused_topics(context.topics.names)
+        removal = context.store.cleaner.remove_unused_topics(context.topics.names)
+        await run_slices(context.runtime.timers, removal)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
+    if context.table_flush.has_changed(before):
+        await context.table_flush.saved()
+    return RemotingCommand(ResponseCode.SUCCESS)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.GET_ALL_TOPIC_CONFIG
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    return RemotingCommand(ResponseCode.SUCCESS, body=context.topics.table())
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
+    return context.large_responses.reply(request, len(context.topics), context.topics.table)

@@ -8,33 +8,37 @@ Changed and refused: nothing.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.group_progress import ProgressScan, is_consumed
 from rewindmq.protocol.body.stats import ConsumeStats, ConsumeStatsList
-from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.admin import GetConsumeStatsInBrokerHeader
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.GET_BROKER_CONSUME_STATS
 
 
-async def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     ordered_only = request.decode_header(GetConsumeStatsInBrokerHeader).is_order
+    return context.large_responses.build(request, _stats(context, ordered_only))
+
+
+def _stats(context: BrokerContext, ordered_only: bool) -> Generator[None, None, ConsumeStatsList]:
     body = ConsumeStatsList(broker_addr=context.registration.address)
     scan = ProgressScan(context)
-    topics = context.offsets.topics_by_group()
     for group in context.groups.table().subscription_group_table:
         found = []
-        for name in topics.get(group, ()):
+        for name in context.offsets.topics_of(group):
             topic = context.topics.find(name)
             if topic is None or (ordered_only and not topic.order) or not is_consumed(context, group, name):
                 continue
             stats = ConsumeStats()
-            await scan.add(group, name, topic.write_queue_nums, stats)
+            yield from scan.add(group, name, topic.write_queue_nums, stats)
             found.append(stats)
         body.consume_stats_list.append({group: found})
         body.total_diff += sum(stats.total_diff() for stats in found)
-    return RemotingCommand(ResponseCode.SUCCESS, body=body)
+    return body

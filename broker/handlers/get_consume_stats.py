@@ -8,29 +8,36 @@ Refused: nothing.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.group_progress import ProgressScan, is_consumed
 from rewindmq.protocol.body.stats import ConsumeStats
-from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.admin import GetConsumeStatsRequestHeader
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.GET_CONSUME_STATS
 
 
-async def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     header = request.decode_header(GetConsumeStatsRequestHeader)
+    return context.large_responses.build(request, _stats(context, header))
+
+
+def _stats(
+    context: BrokerContext, header: GetConsumeStatsRequestHeader
+) -> Generator[None, None, ConsumeStats]:
     group = header.consumer_group
     stats = ConsumeStats()
     scan = ProgressScan(context)
     for name in _topics(context, header):
         topic = context.topics.find(name)
         if topic is not None and is_consumed(context, group, name):
-            await scan.add(group, name, topic.read_queue_nums, stats)
-    return RemotingCommand(ResponseCode.SUCCESS, body=stats)
+            yield from scan.add(group, name, topic.read_queue_nums, stats)
+    return stats
 
 
 def _topics(context: BrokerContext, header: GetConsumeStatsRequestHeader) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetDocument
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetChanges
 from rewindmq.protocol.points import Point, Probe
 from rewindmq.protocol.remoting.runtime import Workers
 
@@ -52,8 +52,8 @@ class OffsetFlush:
 
     def flush(self) -> None:
         """Write the offsets if they changed since the last write and no write is running."""
-        if self._writing is None and (document := self._offsets.take()) is not None:
-            self._write(document, self._flushed)
+        if self._writing is None and (changes := self._offsets.take()) is not None:
+            self._write(changes, self._flushed)
 
     def reset(self, plan: Callable[[], ResetPlan]) -> asyncio.Future[None]:
         """Write a reset, then apply it. A caller that stops waiting does not cancel the reset.
@@ -82,14 +82,14 @@ class OffsetFlush:
                 if not plan.targets:
                     _settle(waiting.done, None)
                     continue
-                document = self._offsets.take_reset(plan.group, plan.topic, plan.targets)
+                changes = self._offsets.take_reset(plan.group, plan.topic, plan.targets)
             except Exception as error:
                 _settle(waiting.done, error)
                 continue
-            self._write(document, partial(self._reset_written, plan, waiting.done))
+            self._write(changes, partial(self._reset_written, plan, waiting.done))
 
-    def _write(self, document: OffsetDocument, then: Callable[[BaseException | None], None]) -> None:
-        writing = asyncio.ensure_future(self._workers.run(self._offsets.save, document))
+    def _write(self, changes: OffsetChanges, then: Callable[[BaseException | None], None]) -> None:
+        writing = asyncio.ensure_future(self._workers.run(self._offsets.save, changes))
         self._writing = writing
         writing.add_done_callback(partial(self._written, then))
 
@@ -103,8 +103,11 @@ class OffsetFlush:
     def _flushed(self, error: BaseException | None) -> None:
         if error is not None:
             _log.error("can not flush consumer offsets, will try again: %s", error)
-        elif self._probe is not None:
+            return
+        if self._probe is not None:
             self._probe(Point.OFFSETS_FLUSHED, {})
+        if self._offsets.has_more:
+            self.flush()
 
     def _reset_written(
         self, plan: ResetPlan, done: asyncio.Future[None], error: BaseException | None

@@ -8,12 +8,14 @@ durable stays until the next run. Files in use are deleted at once, because read
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Generator
 from typing import Final
 
+from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.errors import StoreError, cause_of
 from rewindmq.broker.store.files.disk import Disk
+from rewindmq.broker.store.files.mapped_file import DroppedFile
 from rewindmq.broker.store.index.service import IndexService
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
@@ -23,10 +25,17 @@ _KEPT: Final = (SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC)
 # The broker stores its progress in these queues. If they started over at offset 0, it would skip new
 # messages.
 _NEVER_OVER: Final = (SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC)
+# Queues looked at, and queues removed, at once: about 1 ms.
+_QUEUES_PER_SLICE: Final = 200
+_REMOVED_PER_SLICE: Final = 10
 
 
 class StoreCleaner:
-    """Deletes expired files. Called on the event loop's thread only, between messages."""
+    """Deletes expired files. Called on the event loop's thread only, between messages, except ``delete``.
+
+    Some methods return a generator that yields after about 1 ms of work. The store is consistent whenever it
+    yields.
+    """
 
     def __init__(self, log: CommitLog, queues: ConsumeQueueTable, index: IndexService, disk: Disk) -> None:
         self._log = log
@@ -35,40 +44,60 @@ class StoreCleaner:
         self._disk = disk
         # Start of the log when ``expire_queues`` last ran: it has nothing to do until the log starts later.
         self._expired_to = -1
+        self._index_files: list[DroppedFile] = []
 
-    def drop_segment(self, modified_before: int | None) -> bool:
-        """Delete the log's first segment if it is expired and durable; never delete the last segment.
+    def take_segment(self, modified_before: int | None) -> DroppedFile | None:
+        """Take the log's first segment from the log if it is expired and durable; never take the last one.
+
+        The caller deletes it with ``delete``, and takes no other segment until it is deleted: if an older
+        file outlived a newer one, the next start would find a hole in the log.
 
         Args:
             modified_before: ms; a segment is expired if it was last written at this time or earlier. None
                 means that a segment of any age is expired.
 
         Returns:
-            True if the segment was deleted.
+            The segment, which is no part of the log from now on; None if none is expired.
 
         Raises:
             StoreError: the disk failed.
         """
         files = self._log.segments.files
         if len(files) < 2 or files[0].base + files[0].size > self._log.flushed_offset:
-            return False
-        first = files[0]
+            return None
         try:
             if modified_before is not None and self._modified_at() > modified_before:
-                return False
-            self._log.segments.drop_first()
+                return None
         except OSError as error:
-            raise StoreError(f"cannot delete {first.path}: {error.strerror}") from None
-        _log.info("commit log file %s deleted", first.path.name)
-        return True
+            raise StoreError(f"cannot delete {files[0].path}: {error.strerror}") from None
+        return self._log.segments.take_first()
+
+    def delete(self, segment: DroppedFile) -> None:
+        """Delete a segment that ``take_segment`` has returned; may run on a worker thread.
+
+        Raises:
+            StoreError: the disk failed; ``put_back`` makes the segment a part of the log again.
+        """
+        path = segment.file.path
+        try:
+            segment.remove()
+        except OSError as error:
+            raise StoreError(f"cannot delete {path}: {error.strerror}") from None
+        _log.info("commit log file %s deleted", path.name)
+
+    def put_back(self, segment: DroppedFile) -> None:
+        """Put a segment that could not be deleted back into the log."""
+        self._log.segments.put_back(segment)
 
     def _modified_at(self) -> int:
         first = self._log.segments.files[0]
         first.save_mtime(self._disk)
         return self._disk.mtime_ms(first.path)
 
-    def expire_queues(self, *, ends_idle: bool) -> None:
-        """Delete files of queues and key index that refer only to deleted messages, if the log was shortened.
+    def expire_queues(self, *, ends_idle: bool) -> Generator[None, None, None]:
+        """Delete queue files that refer only to deleted messages, if the log was shortened.
+
+        Also take the files of the key index that do so, for ``delete_index_files``. Yields after each slice.
 
         Args:
             ends_idle: see ``ConsumeQueue.expire``.
@@ -80,15 +109,37 @@ class StoreCleaner:
         if log_min <= max(self._expired_to, 0):
             return
         try:
-            for queue in self._queues:
-                queue.expire(log_min, ends_idle=ends_idle)
-            self._index.drop_expired()
+            for number, queue in enumerate(self._queues):
+                if queue.expire(log_min, ends_idle=ends_idle) or number % _QUEUES_PER_SLICE == 0:
+                    yield
         except OSError as error:
             raise StoreError(f"cannot delete {cause_of(error)}") from None
+        self._index_files += self._index.take_expired()
         self._expired_to = log_min
 
-    def remove_expired_queues(self) -> int:
+    @property
+    def has_index_files(self) -> bool:
+        """Return True if ``delete_index_files`` has something to do."""
+        return bool(self._index_files)
+
+    def delete_index_files(self) -> None:
+        """Delete the files that ``expire_queues`` took from the key index; may run on a worker thread.
+
+        Raises:
+            StoreError: the disk failed; the next call tries again.
+        """
+        while self._index_files:
+            dropped = self._index_files[0]
+            try:
+                dropped.remove()
+            except OSError as error:
+                raise StoreError(f"cannot delete {dropped.file.path}: {error.strerror}") from None
+            self._index_files.pop(0)
+
+    def remove_expired_queues(self) -> Generator[None, None, int]:
         """Remove queues without messages; the next message of such a queue starts over at offset 0.
+
+        Yields after each slice.
 
         Returns:
             The number of queues removed.
@@ -98,13 +149,13 @@ class StoreCleaner:
         """
         log_min = self._log.min_offset
         return self._remove(
-            (queue.topic, queue.queue_id)
-            for queue in self._queues
-            if queue.topic not in _NEVER_OVER and 0 <= queue.max_physical_offset <= log_min
+            lambda queue: queue.topic not in _NEVER_OVER and 0 <= queue.max_physical_offset <= log_min
         )
 
-    def remove_unused_topics(self, topics: Collection[str]) -> int:
+    def remove_unused_topics(self, topics: Collection[str]) -> Generator[None, None, int]:
         """Remove the queues of all topics except ``topics`` and two system topics; messages stay in the log.
+
+        Yields after each slice. ``topics`` may change meanwhile.
 
         Returns:
             The number of queues removed.
@@ -112,20 +163,21 @@ class StoreCleaner:
         Raises:
             StoreError: the disk failed.
         """
-        return self._remove(
-            (queue.topic, queue.queue_id)
-            for queue in self._queues
-            if queue.topic not in topics and queue.topic not in _KEPT
-        )
+        return self._remove(lambda queue: queue.topic not in topics and queue.topic not in _KEPT)
 
-    def _remove(self, keys: Iterable[tuple[str, int]]) -> int:
+    def _remove(self, is_unused: Callable[[ConsumeQueue], bool]) -> Generator[None, None, int]:
         count = 0
-        for key in list(keys):
-            try:
-                self._queues.remove(*key)
-            except OSError as error:
-                text = f"cannot delete {cause_of(error)}"
-                _log.error(text)
-                raise StoreError(text) from None
-            count += 1
+        for number, queue in enumerate(self._queues):
+            if is_unused(queue) and self._queues.get((queue.topic, queue.queue_id)) is queue:
+                try:
+                    self._queues.remove(queue.topic, queue.queue_id)
+                except OSError as error:
+                    text = f"cannot delete {cause_of(error)}"
+                    _log.error(text)
+                    raise StoreError(text) from None
+                count += 1
+                if count % _REMOVED_PER_SLICE == 0:
+                    yield
+            elif number % _QUEUES_PER_SLICE == _QUEUES_PER_SLICE - 1:
+                yield
         return count

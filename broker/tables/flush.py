@@ -61,6 +61,11 @@ class TableFlush:
         """The tables' versions, to compare by identity."""
         return tuple(table.data_version for table in self._tables)
 
+    def has_changed(self, before: tuple[DataVersion, ...]) -> bool:
+        """Return True if a table differs from the one of these ``versions`` and is not on disk yet."""
+        is_unchanged = all(old is new for old, new in zip(before, self.versions, strict=True))
+        return not is_unchanged and not self.is_saved
+
     def answer(
         self, response: RemotingCommand, before: tuple[DataVersion, ...]
     ) -> RemotingCommand | Coroutine[Any, Any, RemotingCommand]:
@@ -74,8 +79,7 @@ class TableFlush:
         Args:
             before: ``versions`` before the request was served.
         """
-        is_unchanged = all(old is new for old, new in zip(before, self.versions, strict=True))
-        return response if is_unchanged or self.is_saved else self._answer_saved(response)
+        return self._answer_saved(response) if self.has_changed(before) else response
 
     async def _answer_saved(self, response: RemotingCommand) -> RemotingCommand:
         await self.saved()

@@ -13,16 +13,14 @@ from typing import Final
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Handler, Reply
 from rewindmq.protocol.remoting.handler_table import load_handlers
 
-NamesrvHandler = Callable[[NamesrvContext, Connection, RemotingCommand], RemotingCommand]
+NamesrvHandler = Callable[[NamesrvContext, Connection, RemotingCommand], Reply]
 
 HANDLERS: Final[Mapping[RequestCode, NamesrvHandler]] = load_handlers(__name__, __path__)
 
 
-def bind_handlers(
-    context: NamesrvContext,
-) -> dict[int, Callable[[Connection, RemotingCommand], RemotingCommand]]:
+def bind_handlers(context: NamesrvContext) -> dict[int, Handler]:
     """Return the server's dispatch table; a server answers other codes with code 3."""
     return {code: partial(handler, context) for code, handler in HANDLERS.items()}

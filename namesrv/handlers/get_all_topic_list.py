@@ -10,12 +10,15 @@ from typing import Final
 
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.protocol.body.topic_list import TopicList
-from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER
 
 
-def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    return RemotingCommand(ResponseCode.SUCCESS, body=TopicList(topic_list=context.routes.topics()))
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> Reply:
+    routes = context.routes
+    return context.large_responses.reply(
+        request, routes.topics_in_memory, lambda: TopicList(topic_list=routes.topics())
+    )

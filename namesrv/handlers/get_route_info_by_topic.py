@@ -19,12 +19,12 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
 from rewindmq.protocol.names import check_topic, faq_suffix
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.GET_ROUTEINFO_BY_TOPIC
 
 
-def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> Reply:
     topic = request.decode_header(GetRouteInfoRequestHeader).topic
     route = context.routes.find_route(topic)
     if route is None:
@@ -36,4 +36,4 @@ def handle(context: NamesrvContext, connection: Connection, request: RemotingCom
     if context.config.order_message_enable:
         route.order_topic_conf = context.kv_configs.get(ORDER_TOPIC_CONFIG, topic)
     body = OldTopicRouteData.of(route) if context.profile.writes_old_routes else route
-    return RemotingCommand(ResponseCode.SUCCESS, body=body)
+    return context.large_responses.reply(request, len(route.queue_datas), lambda: body)

@@ -10,15 +10,14 @@ from typing import Final
 
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.protocol.body.topic_list import TopicList
-from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS
 
 
-def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> Reply:
     topics, address = context.routes.system_topics()
-    return RemotingCommand(
-        ResponseCode.SUCCESS, body=TopicList(topic_list=topics, broker_addr=address or None)
-    )
+    body = TopicList(topic_list=topics, broker_addr=address or None)
+    return context.large_responses.reply(request, len(topics), lambda: body)

@@ -9,15 +9,19 @@ from typing import Final
 
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.protocol.body.topic_list import TopicList
-from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.namesrv import GetTopicsByClusterRequestHeader
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.GET_TOPICS_BY_CLUSTER
 
 
-def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> Reply:
     header = request.decode_header(GetTopicsByClusterRequestHeader)
-    topics = context.routes.topics_of_cluster(header.cluster)
-    return RemotingCommand(ResponseCode.SUCCESS, body=TopicList(topic_list=topics))
+    routes = context.routes
+    return context.large_responses.reply(
+        request,
+        routes.topics_in_memory,
+        lambda: TopicList(topic_list=routes.topics_of_cluster(header.cluster)),
+    )

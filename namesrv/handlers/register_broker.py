@@ -3,6 +3,7 @@
 Kept: steps 1 to 7 of ``RouteInfoManager#registerBroker``. The response gives a slave its master's address;
 the body is the namespace ORDER_TOPIC_CONFIG, if that exists. 4.2.0 ignores the checksum. 5.x adds unknown
 topics even if the data version has not changed.
+Changed: registrations take effect in order of arrival; in RocketMQ, two may overtake each other.
 Refused with 1, and nothing changes: a body that does not match its checksum or does not decode; invalid names
 and addresses; more entries than the tables may hold; in 5.3.3, a first registration of exactly one topic.
 Not kept: registrations of brokers before 3.0.11, which had another body; 5.x's comparison of state versions
@@ -14,6 +15,7 @@ from __future__ import annotations
 import logging
 import re
 import zlib
+from functools import partial
 from typing import Final
 
 from rewindmq.namesrv.context import NamesrvContext
@@ -28,7 +30,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader, RegisterBrokerResponseHeader
 from rewindmq.protocol.remoting.address import parse_address
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.REGISTER_BROKER
 
@@ -40,22 +42,55 @@ MAX_QUEUE_NUMS: Final = 65_536
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-][%|a-zA-Z0-9_.-]{0,126}", re.ASCII)
 MAX_ADDRESS_LENGTH: Final = 262
 
+# A larger body is decoded on a worker thread: about 400 topics.
+_SMALL_BODY_BYTES: Final = 65_536
+
 _log = logging.getLogger(__name__)
 
 
-def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> Reply:
     header = request.decode_header(RegisterBrokerRequestHeader)
     _check_identity(header)
+    if len(_bytes(request)) <= _SMALL_BODY_BYTES and context.registrations.is_empty:
+        return _register(context, _decode(context, connection, request, header))
+    return _register_later(context, connection, request, header)
+
+
+async def _register_later(
+    context: NamesrvContext,
+    connection: Connection,
+    request: RemotingCommand,
+    header: RegisterBrokerRequestHeader,
+) -> RemotingCommand:
+    decode = partial(_decode, context, connection, request, header)
+    return _register(context, await context.registrations.decode(decode))
+
+
+def _decode(
+    context: NamesrvContext,
+    connection: Connection,
+    request: RemotingCommand,
+    header: RegisterBrokerRequestHeader,
+) -> Registration:
+    """Decode and check the request; may run on a worker thread."""
     if context.profile.checks_body_crc:
         _check_crc(request, header.body_crc32)
     body = decode_register_broker_body(request, compressed=header.compressed)
-    registration = _registration(header, body, connection)
-    known = context.routes.is_live(header.broker_addr)
+    return _registration(header, body, connection)
+
+
+def _register(context: NamesrvContext, registration: Registration) -> RemotingCommand:
+    known = context.routes.is_live(registration.address)
     result = context.routes.register(registration, context.clock.monotonic())
     if result is None:
         raise _refusal("register broker failed")
     if not known:
-        _log.info("broker %s id %d at %s joined", header.broker_name, header.broker_id, header.broker_addr)
+        _log.info(
+            "broker %s id %d at %s joined",
+            registration.broker_name,
+            registration.broker_id,
+            registration.address,
+        )
     order_topics = context.kv_configs.namespace(ORDER_TOPIC_CONFIG)
     return RemotingCommand(
         ResponseCode.SUCCESS,

@@ -17,6 +17,7 @@ import msgspec
 from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.codec.body_shape import repair_for
+from rewindmq.protocol.codec.request_limits import request_limit
 from rewindmq.protocol.command import DECODE_FAILURES, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.limits import MAX_BODY_DEPTH
@@ -28,6 +29,21 @@ BodyT = TypeVar("BodyT", bound=RemotingBody)
 # claim.
 _UNPACK: Final = msgspec.msgpack.Decoder().decode
 _SCALARS: Final = (str, int, float, bytes)
+# The first bytes of all values except small integers. They are counted within texts and numbers, too.
+_MSGPACK_TYPES: Final = bytes(range(0x80, 0xE0))
+
+
+class PreparedBody(msgspec.Struct):
+    """A structured body with the bytes that were encoded before it is sent, see ``body_slices.prepare``.
+
+    Attributes:
+        encoded: the bytes by serialization type; other types are encoded when they are needed.
+        used: the serialization types in which it was sent.
+    """
+
+    body: msgspec.Struct
+    encoded: dict[SerializeType, bytes] = msgspec.field(default_factory=dict)
+    used: set[SerializeType] = msgspec.field(default_factory=set)
 
 
 def encode_body(body: msgspec.Struct, serialize_type: SerializeType, standard_json: bool = False) -> bytes:
@@ -39,7 +55,11 @@ def encode_body(body: msgspec.Struct, serialize_type: SerializeType, standard_js
     Raises:
         BodyError: a text contains a lone surrogate, or an integer exceeds 64 bits.
     """
-    plain = _plain(body)
+    if isinstance(body, PreparedBody):
+        body.used.add(serialize_type)
+        encoded = body.encoded.get(serialize_type)
+        return encode_body(body.body, serialize_type, standard_json) if encoded is None else encoded
+    plain = plain_value(body)
     if serialize_type is SerializeType.MSGPACK:
         try:
             packed: bytes = msgpack.packb(plain)
@@ -50,25 +70,30 @@ def encode_body(body: msgspec.Struct, serialize_type: SerializeType, standard_js
     return fastjson.dumps(plain, standard=standard).encode()
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Convert structs to dicts with encoded names, without None fields; sort sets, keep keys."""
     if isinstance(value, _SCALARS):
         return value
     if isinstance(value, msgspec.Struct):
-        return {
-            wire_name: _plain(member)
-            for name, wire_name in _members(type(value))
-            if (member := getattr(value, name)) is not None
-        }
+        return {name: plain_value(member) for name, member in encoded_fields(value).items()}
     if isinstance(value, dict):
-        return {key: _plain(member) for key, member in value.items()}
+        return {key: plain_value(member) for key, member in value.items()}
     if isinstance(value, MessageQueue):
         return {"topic": value.topic, "brokerName": value.broker_name, "queueId": value.queue_id}
     if isinstance(value, (set, frozenset)):
-        return [_plain(member) for member in sorted(value)]
+        return [plain_value(member) for member in sorted(value)]
     if isinstance(value, (list, tuple)):
-        return [_plain(member) for member in value]
+        return [plain_value(member) for member in value]
     return value
+
+
+def encoded_fields(value: msgspec.Struct) -> dict[str, Any]:
+    """Return a struct's fields by encoded name, without None."""
+    return {
+        wire_name: member
+        for name, wire_name in _members(type(value))
+        if (member := getattr(value, name)) is not None
+    }
 
 
 @functools.cache
@@ -83,20 +108,26 @@ def decode_body(command: RemotingCommand, body_type: type[BodyT]) -> BodyT:
 
     Raises:
         BodyError: no body, bytes that do not parse, a required field missing, a value of the wrong type or
-            out of range.
+            out of range; a request with more values than ``request_limit`` allows.
     """
     data = command.body
     if data is None or isinstance(data, msgspec.Struct):
         raise BodyError(f"{body_type.__name__}: the request has no body")
     data = bytes(data)
-    plain = _unpacked(data) if command.serialize_type is SerializeType.MSGPACK else fastjson.loads(data)
+    max_values = None if command.is_response else request_limit(command.code).values
+    if command.serialize_type is SerializeType.MSGPACK:
+        plain = _unpacked(data, max_values)
+    else:
+        plain = fastjson.loads(data, max_values)
     try:
         return msgspec.convert(repair_for(body_type)(plain), body_type, strict=False)
     except DECODE_FAILURES as error:
         raise BodyError(f"{body_type.__name__}: {error}") from None
 
 
-def _unpacked(data: bytes) -> Any:
+def _unpacked(data: bytes, max_values: int | None) -> Any:
+    if max_values is not None and len(data) - len(data.translate(None, _MSGPACK_TYPES)) > max_values:
+        raise BodyError(f"msgpack body: more than {max_values} values")
     try:
         value = _UNPACK(data)
     # An unhashable map key is a TypeError.

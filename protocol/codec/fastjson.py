@@ -23,20 +23,26 @@ _NON_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _CONTAINERS: Final = frozenset((dict, list, tuple))
 
 
-def loads(data: bytes | str) -> Any:
+def loads(data: bytes | str, max_values: int | None = None) -> Any:
     """Parse strict JSON, or else any text that fastjson writes or accepts.
 
     Beyond the standard: bare integer and identifier keys, single quotes, comments, extra commas, NaN (becomes
     None), and objects as keys (become ``MessageQueue``, or stay text). If a key is repeated, its last value
     applies.
 
+    Args:
+        max_values: limit on values and keys, about; it limits the processor time and the memory.
+
     Raises:
-        BodyError: the text is not valid, is not UTF-8, or is nested deeper than ``MAX_BODY_DEPTH``.
+        BodyError: the text is not valid, is not UTF-8, has more values than ``max_values``, or is nested
+            deeper than ``MAX_BODY_DEPTH``.
     """
+    if max_values is not None and len(data) > max_values:
+        _check_values(data, max_values)
     try:
         value = msgspec.json.decode(data)
     except msgspec.DecodeError:
-        return scan(_as_text(data))
+        return scan(_as_text(data), max_values)
     except UnicodeDecodeError as error:
         raise BodyError(f"JSON body: {error}") from None
     except RecursionError:
@@ -44,6 +50,13 @@ def loads(data: bytes | str) -> Any:
     if is_deeper_than(value, MAX_BODY_DEPTH):
         raise BodyError(f"JSON body: nested deeper than {MAX_BODY_DEPTH}")
     return value
+
+
+def _check_values(data: bytes | str, max_values: int) -> None:
+    # Each value but the first follows one of these. Counting them within texts, too, is good enough.
+    marks: Any = ",[{" if isinstance(data, str) else (b",", b"[", b"{")
+    if sum(map(data.count, marks)) > max_values:
+        raise BodyError(f"JSON body: more than {max_values} values")
 
 
 def _as_text(data: bytes | str) -> str:
@@ -121,7 +134,7 @@ def _write_object(value: dict[Any, Any], parts: list[str], standard: bool) -> No
         if member is None or (isinstance(member, float) and not math.isfinite(member)):
             continue
         parts.append(separator)
-        parts.append(_key(key, standard))
+        parts.append(key_text(key, standard=standard))
         parts.append(":")
         _write(member, parts, standard)
         separator = ","
@@ -136,7 +149,8 @@ def _in_order(value: dict[Any, Any]) -> list[Any]:
         return sorted(value, key=lambda key: (type(key).__name__, key))
 
 
-def _key(key: str | int | MessageQueue, standard: bool) -> str:
+def key_text(key: str | int | MessageQueue, *, standard: bool) -> str:
+    """Return a key as ``dumps`` writes it, without the colon."""
     if isinstance(key, str):
         return _quote(key, standard)
     if isinstance(key, int):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any, Final
 
 from rewindmq.protocol.errors import BodyError
@@ -12,6 +13,8 @@ from rewindmq.protocol.message_queue import MessageQueue
 # Control characters that fastjson skips. Comments have a separate pattern, because a repeated alternation of
 # both would take about a hundred bytes of memory for each character that it matches.
 _BLANKS: Final = re.compile(r"[ \t\r\n\f\b\0\ufeff]*")
+# What ``peek`` may have to skip begins with one of these.
+_SKIPPED: Final = frozenset(" \t\r\n\f\b\0\ufeff/")
 _COMMENT: Final = re.compile(r"/\*(?s:.)*?\*/|//[^\n]*")
 _NUMBER: Final = re.compile(r"-?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,3})?(?![\w.])")
 _INTEGER_KEY: Final = re.compile(r"-?\d{1,20}(?!\w)")
@@ -24,13 +27,18 @@ _ESCAPES: Final = {
 _LITERALS: Final = {"true": True, "false": False, "null": None, "NaN": None}
 
 
-def scan(text: str) -> Any:
+def scan(text: str, max_steps: int | None = None) -> Any:
     """Return the one value in ``text``.
 
+    Args:
+        max_steps: limit on the values, keys, commas, comments and escapes, about 1 µs each; the rest of the
+            text is passed over many characters at a time.
+
     Raises:
-        BodyError: no value, text after the value, or nesting beyond ``MAX_BODY_DEPTH``.
+        BodyError: no value, text after the value, more than ``max_steps``, or nesting beyond
+            ``MAX_BODY_DEPTH``.
     """
-    scanner = _Scanner(text)
+    scanner = _Scanner(text, sys.maxsize if max_steps is None else max_steps)
     value = scanner.value(0)
     if scanner.peek():
         raise scanner.error("unexpected text after the value")
@@ -40,18 +48,29 @@ def scan(text: str) -> Any:
 class _Scanner:
     """Recursive descent over one text; recursion is bounded by ``MAX_BODY_DEPTH``."""
 
-    __slots__ = ("at", "text")
+    __slots__ = ("at", "max_steps", "steps", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, max_steps: int) -> None:
         self.text = text
         self.at = 0
+        self.max_steps = max_steps
+        self.steps = 0
 
     def error(self, what: str) -> BodyError:
         return BodyError(f"JSON body: {what} at character {self.at}")
 
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > self.max_steps:
+            raise self.error(f"more than {self.max_steps} values")
+
     def peek(self) -> str:
         """Skip blanks and comments; return the next character, "" at the end."""
+        following = self.text[self.at : self.at + 1]
+        if following not in _SKIPPED:
+            return following
         while True:
+            self.step()
             self.at = _end(_BLANKS.match(self.text, self.at))
             following = self.text[self.at : self.at + 1]
             comment = _COMMENT.match(self.text, self.at) if following == "/" else None
@@ -60,6 +79,7 @@ class _Scanner:
             self.at = comment.end()
 
     def value(self, depth: int) -> Any:
+        self.step()
         if depth > MAX_BODY_DEPTH:
             raise self.error(f"nested deeper than {MAX_BODY_DEPTH}")
         first = self.peek()
@@ -110,6 +130,7 @@ class _Scanner:
     def past_commas(self) -> str:
         """Skip any number of commas; return the next character as ``peek`` does."""
         while (following := self.peek()) == ",":
+            self.step()
             self.at += 1
         return following
 
@@ -154,6 +175,7 @@ class _Scanner:
 
     def escape(self) -> str:
         """Return the character after a backslash; also called at the end of the text, where it raises."""
+        self.step()
         letter = self.text[self.at : self.at + 1]
         self.at += 1
         if letter == "u":

@@ -14,7 +14,7 @@ from rewindmq.protocol.command import DECODE_FAILURES, ExtValue, RemotingCommand
 from rewindmq.protocol.errors import BodyError, FrameError
 from rewindmq.protocol.ext_text import ext_text
 from rewindmq.protocol.integers import Int32
-from rewindmq.protocol.limits import MAX_EXT_FIELDS
+from rewindmq.protocol.limits import MAX_EXT_FIELDS, MAX_HEADER_VALUES
 from rewindmq.protocol.version import LanguageCode
 
 
@@ -146,7 +146,7 @@ def _decode_other(data: bytes) -> RemotingCommand:
 
 def _tolerant(data: bytes) -> _TolerantHeader:
     try:
-        header = msgspec.convert(fastjson.loads(data), _TolerantHeader, strict=False)
+        header = msgspec.convert(fastjson.loads(data, MAX_HEADER_VALUES), _TolerantHeader, strict=False)
         header.remark = _text(header.remark)
         if header.ext_fields:
             header.ext_fields = {key: _text(value) for key, value in header.ext_fields.items()}

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from rewindmq.protocol.codec.request_limits import DEFAULT_REQUEST_LIMIT
 from rewindmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectionLostError, TooManyRequestsError
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
@@ -17,6 +18,7 @@ from rewindmq.protocol.remoting.dispatch import (
     busy,
     encode_reply,
     failure,
+    too_large,
     unsupported,
 )
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
@@ -26,6 +28,9 @@ from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_WRITE_BYTES,
 from rewindmq.protocol.remoting.traffic.unfinished_frame import UnfinishedFrame
 
 logger = logging.getLogger(__name__)
+
+# No request has a lower limit.
+_SMALL_BODY_BYTES: Final = DEFAULT_REQUEST_LIMIT.body_bytes
 
 # None: the request was oneway, or ``Connection.reply`` sends the response later.
 Reply = RemotingCommand | Awaitable[RemotingCommand | None] | None
@@ -179,6 +184,12 @@ class Connection(FrameStream):
         if self._in_progress >= MAX_REQUESTS_IN_PROGRESS or self._task_bytes >= MAX_REQUEST_BYTES_IN_PROGRESS:
             self._answer(request, busy())
             return
+        body = request.body
+        if isinstance(body, bytes) and len(body) > _SMALL_BODY_BYTES:
+            refusal = too_large(request, len(body))
+            if refusal is not None:
+                self._answer(request, refusal)
+                return
         try:
             result = handler(self, request)
         except Exception as error:

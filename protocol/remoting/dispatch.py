@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.request_limits import request_limit
 from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError, RewindMQError
 from rewindmq.protocol.frame import encode_frame
@@ -35,6 +36,24 @@ def busy() -> RemotingCommand:
     return RemotingCommand(
         ResponseCode.SYSTEM_BUSY, remark="[OVERLOAD]system busy, start flow control for a while"
     )
+
+
+def too_large(request: RemotingCommand, size: int) -> RemotingCommand | None:
+    """Return SYSTEM_ERROR (1) if a body of ``size`` bytes exceeds the limit of the request's code."""
+    limit = request_limit(request.code).body_bytes
+    if size <= limit:
+        return None
+    return RemotingCommand(
+        ResponseCode.SYSTEM_ERROR,
+        remark=f"the body of {_name(request.code)} has {size} bytes, at most {limit} are allowed",
+    )
+
+
+def _name(code: int) -> str:
+    try:
+        return f"{RequestCode(code).name} ({code})"
+    except ValueError:
+        return f"request {code}"
 
 
 def failure(request: RemotingCommand, error: BaseException) -> RemotingCommand:

@@ -57,12 +57,20 @@ steps = st.one_of(
     st.tuples(st.just("remove_connection"), st.sampled_from(ADDRESSES)),
     st.tuples(st.just("remove_expired"), st.just(None)),
     st.tuples(st.just("delete_topic"), st.tuples(st.sampled_from(TOPICS), st.sampled_from([None, "C"]))),
+    st.tuples(st.just("sweep"), st.just(None)),
 )
 
 
 @settings(derandomize=True, deadline=None, max_examples=300)
-@given(st.sampled_from(RELEASES), st.lists(steps, max_size=30))
-def test_tables_always_agree(profile: Profile, sequence: list[tuple[str, Any]]) -> None:
+@given(st.sampled_from(RELEASES), st.lists(steps, max_size=30), st.integers(0, 2))
+def test_tables_always_agree(profile: Profile, sequence: list[tuple[str, Any]], swept: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        # The queues of a removed broker stay in memory for some steps.
+        patch.setattr(route_info, "SWEEP_SLICE", swept)
+        run_steps(profile, sequence)
+
+
+def run_steps(profile: Profile, sequence: list[tuple[str, Any]]) -> None:
     routes = RouteInfoManager(PROFILES[profile])
     for second, (step, argument) in enumerate(sequence):
         now = 10.0 * second
@@ -74,12 +82,18 @@ def test_tables_always_agree(profile: Profile, sequence: list[tuple[str, Any]]) 
             routes.remove_connection(argument)
         elif step == "remove_expired":
             routes.remove_expired(now)
+        elif step == "sweep":
+            routes.sweep()
         else:
             routes.delete_topic(*argument)
         check(routes)
 
 
 def check(routes: RouteInfoManager) -> None:
+    assert sorted(routes.topics()) == [topic for topic in TOPICS if routes.find_route(topic) is not None]
+    assert routes.queues_in_memory >= sum(
+        len(route.queue_datas) for topic in TOPICS if (route := routes.find_route(topic)) is not None
+    )
     info = routes.cluster_info()
     brokers = info.broker_addr_table
     assert all(broker.broker_addrs for broker in brokers.values()), "a broker without an address"
@@ -138,17 +152,22 @@ def test_expiry_is_strict(now: float, gone: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     ("bound", "changes", "what"),
     [
-        ("MAX_TOPICS", {"topics": ("T", "V")}, "2 topics"),
+        ("MAX_TOPICS", {"topics": ("T", "V"), "data_version": DataVersion(counter=2)}, "2 topics"),
         ("MAX_BROKERS", {"broker_name": "broker-b"}, "1 brokers"),
         ("MAX_BROKERS", {"cluster": "D"}, "1 clusters"),
         ("MAX_BROKERS", {"broker_id": 1}, "1 broker ids"),
         ("MAX_BROKERS", {"address": "h:2"}, "1 broker addresses"),
+        (
+            "MAX_TOPIC_QUEUES",
+            {"broker_name": "broker-b", "address": "h:2"},
+            "2 pairs of a topic and a broker",
+        ),
     ],
 )
 def test_a_full_table_refuses_what_is_new(
     monkeypatch: pytest.MonkeyPatch, bound: str, changes: dict[str, Any], what: str
 ) -> None:
-    monkeypatch.setattr(route_info, bound, 2 if bound == "MAX_TOPICS" else 1)
+    monkeypatch.setattr(route_info, bound, 1 if bound == "MAX_BROKERS" else 2)
     routes = RouteInfoManager(PROFILES[Profile.V49])
     routes.register(registration(), 0.0)
     before = (routes.cluster_info(), routes.topics())

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Generator
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.limits import MAX_PROGRESS_QUEUES
+from rewindmq.broker.limits import MAX_PROGRESS_QUEUES, QUEUES_PER_SLICE
 from rewindmq.protocol.body.stats import ConsumeStats, OffsetWrapper
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.message_queue import MessageQueue
-
-# Queues read in one turn of the event loop: about 2 ms.
-_SLICE: Final = 1_000
 
 
 def is_consumed(context: BrokerContext, group: str, topic: str) -> bool:
@@ -22,14 +19,19 @@ def is_consumed(context: BrokerContext, group: str, topic: str) -> bool:
 
 
 class ProgressScan:
-    """Reads the progress of groups for one response, in steps between which the broker serves others."""
+    """Reads the progress of groups for one response, in slices between which the broker serves others."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
         self._queues = 0
+        self._left = QUEUES_PER_SLICE
 
-    async def add(self, group: str, topic: str, queue_nums: int, stats: ConsumeStats) -> None:
+    def add(
+        self, group: str, topic: str, queue_nums: int, stats: ConsumeStats
+    ) -> Generator[None, None, None]:
         """Add the group's progress in a topic's queues to ``stats``; a missing offset counts as 0.
+
+        Yields after each slice.
 
         The broker does not record pull offsets, so it reports 0 messages in flight.
 
@@ -45,13 +47,14 @@ class ProgressScan:
                 " ask for one group and one topic",
             )
         offsets = context.offsets.offsets_of(group, topic)
-        for first in range(0, queue_nums, _SLICE):
-            if self._queues > _SLICE:
-                await context.runtime.timers.sleep(0)
-            for queue_id in range(first, min(first + _SLICE, queue_nums)):
-                stats.offset_table[MessageQueue(topic, context.config.broker_name, queue_id)] = _progress(
-                    context, topic, queue_id, max(0, offsets.get(queue_id, 0))
-                )
+        for queue_id in range(queue_nums):
+            stats.offset_table[MessageQueue(topic, context.config.broker_name, queue_id)] = _progress(
+                context, topic, queue_id, max(0, offsets.get(queue_id, 0))
+            )
+            self._left -= 1
+            if not self._left:
+                self._left = QUEUES_PER_SLICE
+                yield
         stats.consume_tps += context.stats.consume_tps(topic, group)
 
 

@@ -348,7 +348,7 @@ class ConsumeQueue:
         first = files[0].base // CQ_ENTRY_BYTES if files else 0
         self.min_offset = self._first_entry_at(log_min, first)
 
-    def expire(self, log_min: int, *, ends_idle: bool) -> None:
+    def expire(self, log_min: int, *, ends_idle: bool) -> bool:
         """Delete the oldest files whose records are all gone from the log, and correct ``min_offset``.
 
         Specification: docs/spec/store.md 11.3.
@@ -359,16 +359,21 @@ class ConsumeQueue:
             ends_idle: set ``min_offset`` to ``max_offset`` if no record is left, as 5.x does; 4.9.4 keeps the
                 old value.
 
+        Returns:
+            True if a file was deleted.
+
         Raises:
             OSError: the disk fails; files deleted so far stay deleted.
         """
         files = self.files.files
+        count = len(files)
         while len(files) > 1 and files[0] is not self.active and self._last_position(files[0]) < log_min:
             self.files.drop_first()
         before = self.min_offset
         self.correct_min_offset(log_min)
         if not ends_idle and self.min_offset == self.max_offset:
             self.min_offset = before
+        return len(files) < count
 
     @staticmethod
     def _last_position(file: MappedFile) -> int:

@@ -19,6 +19,8 @@ from rewindmq.broker.store.files.disk import Disk
 _NAME: Final = re.compile(r"[0-9]{20}")
 # One in this many mappings of a full cache is idle: taken from its file, but not unmapped yet.
 _IDLE_SHARE: Final = 4
+# Pages of a deleted file that are unmapped at once: well below 1 ms.
+_UNMAPPED_BYTES: Final = 16_777_216
 
 
 def file_name(base: int) -> str:
@@ -60,11 +62,10 @@ class MmapCache:
         file, _ = self._idle.popitem(last=False)
         file.give_up_map()
 
-    def release(self, file: MappedFile) -> None:
-        """Drop one file's mapping."""
+    def release(self, file: MappedFile) -> mmap.mmap | None:
+        """Drop one file's mapping; the last reference to it, if there was one, is returned."""
         file.map = None
-        self._in_use.pop(file, None)
-        self._idle.pop(file, None)
+        return self._in_use.pop(file, None) or self._idle.pop(file, None)
 
     def release_all(self) -> None:
         """Drop every mapping."""
@@ -159,6 +160,32 @@ class MappedFile:
             self._saved_mtime_ms = self.mtime_ms
 
 
+class DroppedFile:
+    """A file that is not used any more, and not deleted yet.
+
+    Attributes:
+        file: the file; it is no part of its ``MappedFileQueue``.
+    """
+
+    def __init__(self, file: MappedFile, pool: MmapCache, disk: Disk) -> None:
+        self.file = file
+        self._mapping = pool.release(file)
+        self._disk = disk
+
+    def remove(self) -> None:
+        """Delete the file; may run on a worker thread. Raise OSError on failure; it may be called again.
+
+        The system frees the blocks of a mapped file only with its mapping, and Python lets no other thread
+        run while it drops one. So the mapping goes first, some MiB at a time.
+        """
+        mapping, self._mapping = self._mapping, None
+        if mapping is not None:
+            for start in range(0, len(mapping), _UNMAPPED_BYTES):
+                mapping.madvise(mmap.MADV_DONTNEED, start, min(_UNMAPPED_BYTES, len(mapping) - start))
+            del mapping
+        self._disk.remove(self.file.path)
+
+
 class MappedFileQueue:
     """The files of one folder, in order of base, without gaps."""
 
@@ -232,15 +259,23 @@ class MappedFileQueue:
             self._disk.remove(file.path)
 
     def drop_first(self) -> None:
-        """Delete the first file; open mappings stay readable. After an OSError the file is still there."""
+        """Delete the first file. After an OSError the file is still there."""
         # Remove it from the list first: a concurrent flush then knows why the file is missing.
         file = self.files.pop(0)
+        self._pool.release(file)
         try:
             self._disk.remove(file.path)
         except OSError:
             self.files.insert(0, file)
             raise
-        self._pool.release(file)
+
+    def take_first(self) -> DroppedFile:
+        """Take the first file from the queue, without deleting it yet."""
+        return DroppedFile(self.files.pop(0), self._pool, self._disk)
+
+    def put_back(self, dropped: DroppedFile) -> None:
+        """Use a file of ``take_first`` again, because it could not be deleted."""
+        self.files.insert(0, dropped.file)
 
     def clear_beyond(self, position: int) -> None:
         """Zero the file from ``position`` on, so that a later crash cannot bring old data back."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MappedFile, MmapCache
+from rewindmq.broker.store.files.mapped_file import DroppedFile, MappedFile, MmapCache
 from rewindmq.broker.store.layout.index import (
     ENTRY,
     ENTRY_BYTES,
@@ -148,7 +148,10 @@ class IndexFile:
         self._disk.sync(self.path)
         self._file.save_mtime(self._disk)
 
+    def take(self) -> DroppedFile:
+        """Stop using the file; the caller deletes it."""
+        return DroppedFile(self._file, self._pool, self._disk)
+
     def remove(self) -> None:
         """Delete the file. Raise OSError on a disk error."""
-        self._pool.release(self._file)
-        self._disk.remove(self.path)
+        self.take().remove()

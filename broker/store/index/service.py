@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MmapCache, create_file
+from rewindmq.broker.store.files.mapped_file import DroppedFile, MmapCache, create_file
 from rewindmq.broker.store.index.file import IndexFile
 from rewindmq.broker.store.layout.index import MAX_MSGS_NUM_BATCH, file_bytes, index_keys, key_hash
 from rewindmq.broker.store.log.commit_log import CommitLog
@@ -145,9 +145,13 @@ class IndexService:
         while len(self._files) > 1 and self._files[0].end_phy_offset < position:
             self._files.pop(0).remove()
 
-    def drop_expired(self) -> None:
-        """Drop files whose messages are all gone, unless a flush may use them. Raise OSError on failure."""
-        self._drop_before(min(self._log.min_offset, self._flushed_position))
+    def take_expired(self) -> list[DroppedFile]:
+        """Take files whose messages are all gone from the index, except those that a flush may use."""
+        position = min(self._log.min_offset, self._flushed_position)
+        taken = []
+        while len(self._files) > 1 and self._files[0].end_phy_offset < position:
+            taken.append(self._files.pop(0).take())
+        return taken
 
     def drop_suspect(self) -> None:
         """Drop the files that a failed flush left in doubt; ``catch_up`` makes them again from the log.

@@ -9,7 +9,8 @@ which RocketMQ ignores. The field is missing while there are no epochs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,13 +22,29 @@ NO_OFFSET: Final = -1
 # RocketMQ 4.x has no limit, and accepts any topic, group and queue id.
 MAX_OFFSETS: Final = 500_000
 _SEPARATOR: Final = "@"
+# A key is a topic and a group.
+_PARTS: Final = 2
 _MAX_EPOCH: Final = 2**63 - 1
 _OS_DISK: Final = OsDisk()
+# Keys copied at once: about 1 ms. Copying this many queues of a key takes as long as copying a key.
+_SLICE: Final = 2_000
+_QUEUES_PER_KEY: Final = 16
+# Keys copied for one write of the file: about 10 ms.
+_CHANGES_PER_WRITE: Final = 10_000
 
 # topic@group to queue to number.
 _Table = dict[str, dict[int, int]]
-# The file's fields, copied so that a worker thread can write them while the table changes.
-OffsetDocument = Mapping[str, Any]
+
+
+class OffsetChanges(NamedTuple):
+    """Copies of the entries that changed since the last write, by key; None for an entry that was removed.
+
+    A worker thread writes them while the table changes. They take as long to copy as the changes since the
+    last write, not as the table.
+    """
+
+    offsets: dict[str, dict[int, int] | None]
+    epochs: dict[str, dict[int, int] | None]
 
 
 class OffsetRecord(NamedTuple):
@@ -50,10 +67,17 @@ class ConsumerOffsetTable:
         self._offsets: _Table = {}
         # Only epochs above 0.
         self._epochs: _Table = {}
+        # The topics of each group, in order of their first offsets.
+        self._topics: dict[str, dict[str, None]] = {}
         # The file's ``dataVersion``: 5.x writes and uses it; RewindMQ only preserves it.
         self._version: Any = None
         self._count = 0
-        self._is_saved = True
+        # The keys that changed since the last copy, and those of the copy that could not be written.
+        self._unsaved: dict[str, None] = {}
+        self._refused: Collection[str] = ()
+        self._has_more = False
+        # What the file contains; used by ``load`` and ``save`` only.
+        self._written: tuple[_Table, _Table] = ({}, {})
 
     def __len__(self) -> int:
         return self._count
@@ -76,9 +100,11 @@ class ConsumerOffsetTable:
             if self._count >= MAX_OFFSETS:
                 raise StoreError(f"there are {MAX_OFFSETS} consumer offsets already")
             self._count += 1
-            offsets = self._offsets.setdefault(key, {})
+            if offsets is None:
+                offsets = self._offsets[key] = {}
+                self._add_key(key)
         offsets[queue_id] = offset
-        self._is_saved = False
+        self._unsaved[key] = None
         return previous
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
@@ -100,8 +126,10 @@ class ConsumerOffsetTable:
         if growth > 0 and self._count + growth > MAX_OFFSETS:
             raise StoreError(f"there are {self._count} consumer offsets already")
         self._offsets.update(fresh)
+        for key in fresh:
+            self._add_key(key)
+            self._unsaved[key] = None
         self._count += growth
-        self._is_saved = self._is_saved and not fresh
 
     def remove_group(self, group: str) -> None:
         """Remove a group's offsets and epochs."""
@@ -109,7 +137,8 @@ class ConsumerOffsetTable:
             key = topic + _SEPARATOR + group
             self._count -= len(self._offsets.pop(key))
             self._epochs.pop(key, None)
-            self._is_saved = False
+            self._unsaved[key] = None
+        self._topics.pop(group, None)
 
     def epoch(self, group: str, topic: str, queue_id: int) -> int:
         """Return the queue's number of resets in fenced mode; called for every commit and pull."""
@@ -132,34 +161,30 @@ class ConsumerOffsetTable:
 
     def topics_of(self, group: str) -> list[str]:
         """Return the group's topics with offsets. As in RocketMQ, keys with a second ``@`` are ignored."""
-        return [
-            parts[0]
-            for parts in (key.split(_SEPARATOR) for key in self._offsets)
-            if len(parts) == 2 and parts[1] == group
-        ]
-
-    def topics_by_group(self) -> dict[str, list[str]]:
-        """Return the topics that each group has offsets for, as ``topics_of`` does for one group."""
-        found: dict[str, list[str]] = {}
-        for key in self._offsets:
-            parts = key.split(_SEPARATOR)
-            if len(parts) == 2:
-                found.setdefault(parts[1], []).append(parts[0])
-        return found
+        return list(self._topics.get(group, ()))
 
     def groups_of(self, topic: str) -> list[str]:
         """Return the groups that have offsets for the topic."""
-        return [
-            parts[1]
-            for parts in (key.split(_SEPARATOR) for key in self._offsets)
-            if len(parts) == 2 and parts[0] == topic
-        ]
+        return [group for group, topics in self._topics.items() if topic in topics]
+
+    def _add_key(self, key: str) -> None:
+        parts = key.split(_SEPARATOR)
+        if len(parts) == _PARTS:
+            topic, group = parts
+            self._topics.setdefault(group, {})[topic] = None
 
     def load(self) -> None:
         """Read the file, see ``ConfigFile.load``. Raise StoreError if it cannot be read."""
         self._offsets, self._epochs, self._version = self._file.load(_read_document) or ({}, {}, None)
         self._count = sum(map(len, self._offsets.values()))
-        self._is_saved = True
+        self._topics = {}
+        for key in self._offsets:
+            self._add_key(key)
+        self._unsaved, self._refused = {}, ()
+        self._written = (
+            {key: dict(queues) for key, queues in self._offsets.items()},
+            {key: dict(queues) for key, queues in self._epochs.items()},
+        )
 
     def persist(self) -> bool:
         """Write the file if anything changed since it was last written.
@@ -170,18 +195,37 @@ class ConsumerOffsetTable:
         Raises:
             StoreError: the disk failed; the next call tries again.
         """
-        document = self.take()
-        if document is None:
+        self._note_refused()
+        if not self._unsaved:
             return False
-        self.save(document)
+        self.save(self._take(len(self._unsaved)))
         return True
 
-    def take(self) -> OffsetDocument | None:
-        """Return a copy for ``save`` to write; None if nothing has changed since the last call."""
-        if self._is_saved:
-            return None
-        self._is_saved = True
-        return self._document(self._offsets, self._epochs)
+    def take(self) -> OffsetChanges | None:
+        """Return what ``save`` has to write; None if nothing has changed since the last call.
+
+        Every copy must be saved before the next one is taken. After very many changes it is only a part of
+        them: then ``has_more`` is True.
+        """
+        self._note_refused()
+        return self._take(_CHANGES_PER_WRITE) if self._unsaved else None
+
+    @property
+    def has_more(self) -> bool:
+        """Return True if the last copy was only a part of the changes."""
+        return self._has_more
+
+    def _note_refused(self) -> None:
+        for key in self._refused:
+            self._unsaved[key] = None
+        self._refused = ()
+
+    def _take(self, limit: int) -> OffsetChanges:
+        changed = list(islice(self._unsaved, limit))
+        for key in changed:
+            del self._unsaved[key]
+        self._has_more = bool(self._unsaved)
+        return OffsetChanges(_copies(self._offsets, changed), _copies(self._epochs, changed))
 
     def check_room(self, group: str, topic: str, queue_ids: Collection[int]) -> None:
         """Check that offsets for all these queues can be stored.
@@ -193,7 +237,7 @@ class ConsumerOffsetTable:
         if self._count + sum(queue_id not in offsets for queue_id in queue_ids) > MAX_OFFSETS:
             raise StoreError(f"there are {self._count} consumer offsets already")
 
-    def take_reset(self, group: str, topic: str, targets: Mapping[int, int]) -> OffsetDocument:
+    def take_reset(self, group: str, topic: str, targets: Mapping[int, int]) -> OffsetChanges:
         """Return what ``save`` has to write before ``reset`` with the same arguments; nothing is reset yet.
 
         The broker must write a reset to disk before it sends the reset's epoch. Otherwise, after a crash, the
@@ -207,12 +251,11 @@ class ConsumerOffsetTable:
         """
         self.check_room(group, topic, targets)
         key = topic + _SEPARATOR + group
-        offsets = self._offsets.get(key, {})
-        self._is_saved = True
-        return self._document(
-            {**self._offsets, key: {**offsets, **targets}},
-            {**self._epochs, key: {**self._epochs.get(key, {}), **self._next_epochs(key, targets)}},
-        )
+        self._note_refused()
+        changes = self._take(_CHANGES_PER_WRITE)
+        changes.offsets[key] = {**self._offsets.get(key, {}), **targets}
+        changes.epochs[key] = {**self._epochs.get(key, {}), **self._next_epochs(key, targets)}
+        return changes
 
     def reset(self, group: str, topic: str, targets: Mapping[int, int]) -> dict[int, int]:
         """Store offsets and raise their epochs, once ``take_reset`` is on disk.
@@ -225,24 +268,37 @@ class ConsumerOffsetTable:
         key = topic + _SEPARATOR + group
         epochs = self._next_epochs(key, targets)
         offsets = self._offsets.setdefault(key, {})
+        self._add_key(key)
         self._count += len(targets.keys() - offsets.keys())
         offsets.update(targets)
         self._epochs.setdefault(key, {}).update(epochs)
         return epochs
 
-    def _document(self, offsets: _Table, epochs: _Table) -> OffsetDocument:
-        copies = {key: dict(queues) for key, queues in offsets.items()}
-        epochs = {key: dict(queues) for key, queues in epochs.items()}
-        return {"dataVersion": self._version, "offsetTable": copies, "epochTable": epochs or None}
-
     def _next_epochs(self, key: str, targets: Mapping[int, int]) -> dict[int, int]:
         known = self._epochs.get(key, {})
         return {queue_id: known.get(queue_id, 0) + 1 for queue_id in targets}
 
-    def tables(self) -> tuple[dict[str, dict[int, int]], dict[str, dict[int, int]]]:
-        """Copies of all offsets and of all epochs: ``topic@group`` to queue to number."""
-        offsets = {key: dict(queues) for key, queues in self._offsets.items()}
-        return offsets, {key: dict(queues) for key, queues in self._epochs.items()}
+    def copy_in_slices(self) -> Generator[None, None, tuple[_Table, _Table]]:
+        """Copy all offsets and all epochs: ``topic@group`` to queue to number.
+
+        Yields after each slice. Offsets and epochs of one key are copied together; keys may change between
+        two slices.
+        """
+        offsets: _Table = {}
+        epochs: _Table = {}
+        left = _SLICE
+        for key in list(self._offsets):
+            queues = self._offsets.get(key)
+            if queues is None:
+                continue
+            offsets[key] = dict(queues)
+            if key in self._epochs:
+                epochs[key] = dict(self._epochs[key])
+            left -= 1 + len(queues) // _QUEUES_PER_KEY
+            if left <= 0:
+                left = _SLICE
+                yield
+        return offsets, epochs
 
     def take_over(
         self, offsets: Mapping[str, Mapping[int, int]], epochs: Mapping[str, Mapping[int, int]]
@@ -265,23 +321,41 @@ class ConsumerOffsetTable:
             epochs_of_key = dict(epochs.get(key, {}))
             if self._offsets.get(key) != offsets_of_key or self._epochs.get(key, {}) != epochs_of_key:
                 self._offsets[key] = dict(offsets_of_key)
+                self._add_key(key)
                 self._epochs.pop(key, None)
                 if epochs_of_key:
                     self._epochs[key] = epochs_of_key
-                self._is_saved = False
+                self._unsaved[key] = None
         self._count = count
 
-    def save(self, document: OffsetDocument) -> None:
+    def save(self, changes: OffsetChanges) -> None:
         """Write the file; may run on a worker thread while offsets are stored.
 
         Raises:
-            StoreError: the disk failed; the offsets count as changed again.
+            StoreError: the disk failed; the changes are part of the next copy.
         """
+        offsets, epochs = self._written
+        _apply(offsets, changes.offsets)
+        _apply(epochs, changes.epochs)
         try:
-            self._file.save(document)
+            self._file.save(
+                {"dataVersion": self._version, "offsetTable": offsets, "epochTable": epochs or None}
+            )
         except BaseException:
-            self._is_saved = False
+            self._refused = changes.offsets.keys()
             raise
+
+
+def _copies(table: _Table, keys: Iterable[str]) -> dict[str, dict[int, int] | None]:
+    return {key: dict(table[key]) if key in table else None for key in keys}
+
+
+def _apply(table: _Table, changes: Mapping[str, dict[int, int] | None]) -> None:
+    for key, queues in changes.items():
+        if queues is None:
+            table.pop(key, None)
+        else:
+            table[key] = queues
 
 
 def _read_document(document: Any) -> tuple[_Table, _Table, Any]:

@@ -17,7 +17,7 @@ from rewindmq.broker.offsets.fencing import Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush, ResetPlan
 from rewindmq.broker.pull.reset_redirector import Redirect, ResetRedirector
 from rewindmq.broker.store.tables import consumer_offset
-from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetDocument, OffsetRecord
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetChanges, OffsetRecord
 from rewindmq.client.consume.offset_store import OffsetMemory
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.push.consume_concurrently import ConsumeConcurrentlyService
@@ -59,8 +59,9 @@ def _replaced(owner: Any, **attributes: Any) -> Iterator[None]:
 
 def _epoch_not_flushed() -> AbstractContextManager[None]:
     def reset(self: OffsetFlush, plan: Callable[[], ResetPlan]) -> asyncio.Future[None]:
-        plan().apply()
-        self._offsets._is_saved = False
+        made = plan()
+        made.apply()
+        self._offsets._unsaved[f"{made.topic}@{made.group}"] = None
         done = asyncio.get_running_loop().create_future()
         done.set_result(None)
         return done
@@ -101,7 +102,7 @@ def _offset_not_saved_with_epoch() -> AbstractContextManager[None]:
 
     def take_reset(
         self: ConsumerOffsetTable, group: str, topic: str, targets: Mapping[int, int]
-    ) -> OffsetDocument:
+    ) -> OffsetChanges:
         stored = {queue_id: self.query(group, topic, queue_id) for queue_id in targets}
         return real(self, group, topic, stored)
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from rewindmq.broker.background import registration
 from rewindmq.protocol import frame
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.registration import RegisterBrokerBody
 from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.codec.body import decode_body
+from rewindmq.protocol.codec.body import PreparedBody, decode_body, encode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader
@@ -234,3 +235,35 @@ async def test_a_real_name_server_routes_to_a_real_broker_until_it_stops(stage: 
     assert (await cluster())["broker-a"].broker_addrs == {0: broker.address}
     await broker.close()
     assert await cluster() == {}
+
+
+def test_many_topics_are_encoded_before_they_are_sent(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker learns the serialization type of its name server by the first registration."""
+    monkeypatch.setattr(registration, "_SMALL_TOPICS", 3)
+    monkeypatch.delitem(frame._DECODE_HEADER, SerializeType.MSGPACK)
+    sent: list[tuple[SerializeType, bool]] = []
+
+    def watched(content: Any, kind: SerializeType, standard_json: bool = False) -> bytes:
+        if isinstance(content, PreparedBody):
+            sent.append((kind, kind in content.encoded))
+        return encode_body(content, kind, standard_json)
+
+    monkeypatch.setattr(frame, "encode_body", watched)
+
+    async def scenario(stage: SimStage) -> None:
+        recorder = Recorder(stage, "10.0.5.1")
+        await stage.start_broker(namesrv_addr=await recorder.start())
+        await stage.at(45.0)
+        assert sent == [
+            (SerializeType.MSGPACK, True),
+            (SerializeType.JSON, False),
+            (SerializeType.JSON, True),
+            (SerializeType.JSON, True),
+        ]
+        first, _, last = (decode_body(request, RegisterBrokerBody) for _, request in recorder.received)
+        assert first == last
+        assert len(first.topic_config_serialize_wrapper.topic_config_table) > 3
+
+    simulate(scenario, brokers=0)

@@ -5,11 +5,18 @@ Specification: docs/spec/broker.md B.11.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from rewindmq.broker.background.retention import Retention
+from rewindmq.broker.background.schedule import Schedule
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.store import StoreConfig
 from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
@@ -19,8 +26,11 @@ from rewindmq.protocol.header.offset import (
 )
 from rewindmq.protocol.names import OFFSET_MOVED_EVENT
 from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.race.sim.world import EPOCH_MS
+from tests.broker.store.store_box import StoreBox
 from tests.support.fixtures import RunScenario
+from tests.support.hand_workers import HandWorkers
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -325,3 +335,104 @@ def test_delayed_messages_that_are_deleted_keep_back_none_that_follow(
         assert context.delay_offsets.table[18] == 26
 
     simulate(scenario, brokers=0)
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[StoreBox]:
+    made = StoreBox(tmp_path / "store")
+    yield made
+    made.close_all()
+
+
+class OneRun:
+    """A schedule that starts the service's work when the test says so."""
+
+    start: Callable[[], None]
+
+    def every(self, first: float, period: float, callback: Callable[[], None]) -> None:
+        self.start = callback
+
+
+class CalledWorkers(HandWorkers):
+    """Tells when there is a job."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called = asyncio.Event()
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Awaitable[Any]:
+        self.called.set()
+        return super().run(function, *args)
+
+
+class Deleting:
+    """Retention over a store of six expired segments, whose workers wait for the test."""
+
+    def __init__(self, box: StoreBox, disk: OsDisk | None = None) -> None:
+        self.workers = CalledWorkers()
+        runtime = replace(system_runtime(), workers=self.workers)
+        self.store = box.open(disk, StoreConfig(**SMALL))
+        for _ in range(60):
+            box.put(self.store, body=b"x" * 290)
+        self.store.flush()
+        config = BrokerConfig(file_reserved_time=0, delete_when=ANY_HOUR, delete_commit_log_files_interval=0)
+        self.retention = Retention(runtime, config, self.store, ends_idle=True)
+        schedule = OneRun()
+        self.retention.begin(cast("Schedule", schedule))
+        schedule.start()
+        self.files = box.root / "commitlog"
+
+    async def job(self) -> None:
+        """Wait until retention has work for a worker."""
+        await self.workers.called.wait()
+        self.workers.called.clear()
+
+
+async def test_a_worker_deletes_segments_while_the_store_is_used(box: StoreBox) -> None:
+    deleting = Deleting(box)
+    await deleting.job()
+    store = deleting.store
+    assert len(list(deleting.files.iterdir())) == 6
+    # The log begins behind the segment, and takes messages.
+    assert store.min_commit_log_offset == 4_096
+    assert store.look_message(0) is None
+    assert box.put(store).queue_offset == 60
+    store.flush()
+    await deleting.workers.finish()
+    assert len(list(deleting.files.iterdir())) == 5
+    await deleting.job()
+    assert store.min_commit_log_offset == 2 * 4_096
+
+
+async def test_a_segment_that_cannot_be_deleted_is_a_part_of_the_log_again(
+    box: StoreBox, caplog: pytest.LogCaptureFixture
+) -> None:
+    deleting = Deleting(box, StuckDisk())
+    await deleting.job()
+    await deleting.workers.finish()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert deleting.store.min_commit_log_offset == 0
+    assert deleting.store.get_message("T", 0, 0, 1, None).message_count == 1
+    assert "Permission denied" in caplog.text
+
+
+async def test_a_stop_waits_for_the_segment_that_is_being_deleted(box: StoreBox) -> None:
+    deleting = Deleting(box)
+    await deleting.job()
+    closing = asyncio.ensure_future(deleting.retention.close())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not closing.done()
+    await deleting.workers.finish()
+    await closing
+    assert len(list(deleting.files.iterdir())) == 5
+
+
+class StuckDisk(OsDisk):
+    """Removes no segment."""
+
+    def remove(self, path: Path) -> None:
+        if path.parent.name == "commitlog":
+            raise PermissionError(13, "Permission denied", str(path))
+        super().remove(path)

@@ -242,7 +242,7 @@ def test_317_lists_every_group_in_every_topic(simulate: RunScenario) -> None:
 def test_208_lists_a_topic_once_and_lets_other_requests_pass(
     simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_progress, "_SLICE", 10)
+    monkeypatch.setattr(group_progress, "QUEUES_PER_SLICE", 10)
 
     async def scenario(stage: SimStage) -> None:
         peer, bystander = stage.peer(), stage.peer("c2")

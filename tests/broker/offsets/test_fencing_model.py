@@ -166,13 +166,13 @@ class Broker(RuleBasedStateMachine):
     @rule(offset=OFFSETS, is_refused=st.booleans())
     def reset(self, offset: int, is_refused: bool) -> None:
         before = self.record
-        document = self.offsets.take_reset("G", "T", {0: offset})
+        changes = self.offsets.take_reset("G", "T", {0: offset})
         assert self.record == before
         if is_refused:
             # As ``save`` does when the disk refuses.
-            self.offsets._is_saved = False
+            self.offsets._refused = changes.offsets.keys()
             return
-        self.offsets.save(document)
+        self.offsets.save(changes)
         assert self.offsets.reset("G", "T", {0: offset}) == {0: before.epoch + 1}
         assert self.record == (offset, before.epoch + 1)
         self.stored_of = self.saved_of = self.acknowledged = before.epoch + 1

@@ -9,6 +9,7 @@ import pytest
 
 from rewindmq.broker.offsets.flush import OffsetFlush, ResetPlan
 from rewindmq.broker.store import StoreError
+from rewindmq.broker.store.tables import consumer_offset
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.protocol.points import Point
 from tests.support.hand_workers import HandWorkers, RefusingDisk
@@ -144,3 +145,18 @@ async def test_close_waits_for_all_requested_saves(box: Box) -> None:
         await box.workers.finish()
     await closing
     assert box.saved == (20, 2)
+
+
+async def test_a_flush_of_very_many_changes_goes_on_until_all_are_written(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer_offset, "_CHANGES_PER_WRITE", 2)
+    for queue_id in range(5):
+        box.table.commit("G", f"T{queue_id}", 0, 1)
+    box.flush.flush()
+    for _ in range(3):
+        await box.workers.finish()
+    assert not box.workers.jobs
+    table = ConsumerOffsetTable(box.path)
+    table.load()
+    assert len(table.topics_of("G")) == 5

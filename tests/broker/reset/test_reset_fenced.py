@@ -15,7 +15,7 @@ from rewindmq.broker import limits
 from rewindmq.broker.offsets import fencing
 from rewindmq.broker.offsets.flush import ResetPlan
 from rewindmq.broker.store.files.disk import OsDisk
-from rewindmq.broker.store.tables.consumer_offset import OffsetDocument
+from rewindmq.broker.store.tables.consumer_offset import OffsetChanges
 from rewindmq.protocol.body.fenced_commit import FencedCommit, FencedCommitList
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -349,10 +349,10 @@ async def test_one_worker_writes_at_a_time(stage: Stage, monkeypatch: pytest.Mon
     writers: list[int] = []
     save = broker.context.offsets.save
 
-    def counted(document: OffsetDocument) -> None:
+    def counted(changes: OffsetChanges) -> None:
         writers.append(1)
         assert len(writers) == 1
-        save(document)
+        save(changes)
         writers.pop()
 
     monkeypatch.setattr(broker.context.offsets, "save", counted)

@@ -12,6 +12,7 @@ from rewindmq.broker.store import (
     PutStatus,
     StoreConfig,
     StoredMessage,
+    StoreError,
 )
 from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.protocol.message.properties import format_properties
@@ -83,3 +84,17 @@ class StoreBox:
 
     def put_batch(self, store: MessageStore, bodies: list[bytes], topic: str = "T") -> PutResult:
         return store.put_batch(StoredMessage(topic, 0, b""), [BatchEntry(body, b"") for body in bodies])
+
+
+def drop_segment(store: MessageStore, modified_before: int | None) -> bool:
+    """Delete the first segment as ``Retention`` does; True if there was an expired one."""
+    cleaner = store.cleaner
+    segment = cleaner.take_segment(modified_before)
+    if segment is None:
+        return False
+    try:
+        cleaner.delete(segment)
+    except StoreError:
+        cleaner.put_back(segment)
+        raise
+    return True

@@ -13,7 +13,8 @@ import pytest
 from rewindmq.broker.store import MessageStore, StoreConfig, StoredMessage
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import OsDisk
-from tests.broker.store.store_box import StoreBox
+from rewindmq.protocol.remoting.slices.run import run_at_once
+from tests.broker.store.store_box import StoreBox, drop_segment
 
 SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
 INDEXED = msgspec.structs.replace(SMALL, max_hash_slot_num=10, max_index_num=11)
@@ -29,17 +30,18 @@ def filled(box: StoreBox, disk: OsDisk | None = None) -> MessageStore:
 
 def drop_all(store: MessageStore) -> int:
     count = 0
-    while store.cleaner.drop_segment(None):
+    while drop_segment(store, None):
         count += 1
-    store.cleaner.expire_queues(ends_idle=True)
+    run_at_once(store.cleaner.expire_queues(ends_idle=True))
+    store.cleaner.delete_index_files()
     return count
 
 
 def test_what_is_not_durable_stays(box: StoreBox) -> None:
     store = filled(box)
-    assert not store.cleaner.drop_segment(None)
+    assert not drop_segment(store, None)
     store.flush()
-    assert store.cleaner.drop_segment(None)
+    assert drop_segment(store, None)
 
 
 def test_the_newest_segment_and_the_newest_queue_file_stay(box: StoreBox) -> None:
@@ -57,8 +59,8 @@ def test_the_newest_segment_and_the_newest_queue_file_stay(box: StoreBox) -> Non
 def test_only_segments_that_were_last_written_to_before(box: StoreBox) -> None:
     store = filled(box)
     store.flush()
-    assert not store.cleaner.drop_segment(box.now - 1)
-    assert store.cleaner.drop_segment(box.now)
+    assert not drop_segment(store, box.now - 1)
+    assert drop_segment(store, box.now)
 
 
 def test_an_exhausted_queue_keeps_its_minimum_where_4_x_does(box: StoreBox) -> None:
@@ -68,9 +70,9 @@ def test_an_exhausted_queue_keeps_its_minimum_where_4_x_does(box: StoreBox) -> N
     for _ in range(40):
         box.put(store, body=b"x" * 290)
     store.flush()
-    while store.cleaner.drop_segment(None):
+    while drop_segment(store, None):
         pass
-    store.cleaner.expire_queues(ends_idle=False)
+    run_at_once(store.cleaner.expire_queues(ends_idle=False))
     assert (store.min_offset("Idle", 0), store.max_offset("Idle", 0)) == (0, 15)
     assert store.min_offset("T", 0) > 0
 
@@ -85,7 +87,7 @@ def test_queues_the_broker_keeps_its_own_progress_of_never_start_over(box: Store
         box.put(store, body=b"x" * 290)
     store.flush()
     drop_all(store)
-    assert store.cleaner.remove_expired_queues() == 1
+    assert run_at_once(store.cleaner.remove_expired_queues()) == 1
     assert [store.max_offset(topic, 0) for topic in own] == [1, 1, 1]
     assert store.max_offset("Idle", 0) == 0
 
@@ -160,7 +162,7 @@ def test_a_disk_that_refuses_leaves_everything_as_it_is(box: StoreBox) -> None:
     store = filled(box, RefusingDisk())
     store.flush()
     with pytest.raises(StoreError, match=r"cannot delete .*: Permission denied"):
-        store.cleaner.drop_segment(None)
+        drop_segment(store, None)
     assert store.get_message("T", 0, 0, 1, None).message_count == 1
 
 

@@ -17,7 +17,8 @@ from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMe
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.protocol.message.record import decode_records
-from tests.broker.store.store_box import StoreBox, UnsyncedDisk
+from rewindmq.protocol.remoting.slices.run import run_at_once
+from tests.broker.store.store_box import StoreBox, UnsyncedDisk, drop_segment
 
 SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
 messages = st.lists(
@@ -103,7 +104,7 @@ def test_a_queue_that_starts_over_at_the_master_does_so_at_the_slave(box: StoreB
     slave = open_store(tmp_path / "slave", config)
     fill(master, [("T", 0, 10)] * 25 + [("U", 0, 10)] * 3)
     copy(master, slave)
-    assert master.cleaner.remove_unused_topics({"U"}) == 1
+    assert run_at_once(master.cleaner.remove_unused_topics({"U"})) == 1
     fill(master, [("T", 0, 20)] * 3 + [("U", 0, 20)])
     copy(master, slave)
     for topic, count in (("T", 3), ("U", 4)):
@@ -126,9 +127,9 @@ def test_a_slave_keeps_compaction_topics_when_their_segments_expire(box: StoreBo
     copy(master, slave)
     for store in (master, slave):
         store.flush()
-        while store.cleaner.drop_segment(None):
+        while drop_segment(store, None):
             pass
-        store.cleaner.expire_queues(ends_idle=True)
+        run_at_once(store.cleaner.expire_queues(ends_idle=True))
         assert store.look_message(0) is None
         assert store.get_message("Prices", 0, 0, 32, None).message_count == 3
     slave.close()

@@ -8,7 +8,8 @@ import logging
 import pytest
 
 from rewindmq.protocol.body.route import BrokerData, TopicRouteData
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.request_limits import request_limit
 from rewindmq.protocol.command import FLAG_ONEWAY, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES
@@ -202,12 +203,13 @@ async def test_a_request_is_refused_while_the_ones_in_progress_have_too_many_byt
         await gate.wait()
         return RemotingCommand(0)
 
-    server = await stage.server({ECHO: echo, HOLD: wait})
+    held = RequestCode.SEND_BATCH_MESSAGE
+    server = await stage.server({ECHO: echo, held: wait})
     peer, other = await stage.raw(server), await stage.raw(server)
     part = bytes(8 << 20)
     count = MAX_REQUEST_BYTES_IN_PROGRESS // len(part)
-    peer.send(*(RemotingCommand(HOLD, opaque=n, body=part) for n in range(count)))
-    peer.send(RemotingCommand(HOLD, opaque=-1))
+    peer.send(*(RemotingCommand(held, opaque=n, body=part) for n in range(count)))
+    peer.send(RemotingCommand(held, opaque=-1))
     answer = await peer.receive()
     assert (answer.opaque, answer.code) == (-1, ResponseCode.SYSTEM_BUSY)
     other.send(RemotingCommand(ECHO, body=b"served"))
@@ -265,3 +267,21 @@ async def test_a_server_calls_its_client_in_the_serialization_type_of_the_latest
     ]
     # ali-ons takes opaque 0 for "unset" (docs/spec/protocol.md T12).
     assert all(request.opaque >= 1 for request in seen)
+
+
+@pytest.mark.parametrize("code", [RequestCode.HEART_BEAT, RequestCode.UPDATE_BROKER_CONFIG])
+async def test_a_body_above_the_limit_of_its_code_is_refused_before_the_handler(
+    stage: Stage, code: RequestCode
+) -> None:
+    server = await stage.server({code: echo})
+    client = stage.client()
+    limit = request_limit(code).body_bytes
+    address = f"127.0.0.1:{server.port}"
+    at_the_limit = await client.invoke(address, RemotingCommand(code, body=bytes(limit)))
+    assert (at_the_limit.code, at_the_limit.body) == (ResponseCode.SUCCESS, bytes(limit))
+    refused = await client.invoke(address, RemotingCommand(code, body=bytes(limit + 1)))
+    assert (refused.code, refused.body) == (ResponseCode.SYSTEM_ERROR, None)
+    assert refused.remark == (
+        f"the body of {code.name} ({code:d}) has {limit + 1} bytes, at most {limit} are allowed"
+    )
+    assert (await client.invoke(address, RemotingCommand(code, body=b"alive"))).body == b"alive"

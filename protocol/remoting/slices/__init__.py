@@ -1,0 +1,1 @@
+"""Long work in slices, between which a server serves other requests."""

@@ -1,0 +1,95 @@
+"""Requests for whole tables: a broker with full tables serves others while it builds the response."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
+from rewindmq.protocol.command import CommandHeader, SerializeType
+from rewindmq.protocol.header.admin import (
+    GetConsumeStatsInBrokerHeader,
+    GetConsumeStatsRequestHeader,
+    GetTopicStatsInfoRequestHeader,
+    QueryConsumeTimeSpanRequestHeader,
+)
+from rewindmq.protocol.remoting.slices import large_responses
+from rewindmq.protocol.remoting.slices.run import run_at_once
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+
+REQUESTS: dict[RequestCode, CommandHeader | None] = {
+    RequestCode.GET_ALL_TOPIC_CONFIG: None,
+    RequestCode.GET_ALL_CONSUMER_OFFSET: None,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: None,
+    RequestCode.GET_TOPIC_STATS_INFO: GetTopicStatsInfoRequestHeader("T"),
+    RequestCode.GET_CONSUME_STATS: GetConsumeStatsRequestHeader("G", "T"),
+    RequestCode.GET_BROKER_CONSUME_STATS: GetConsumeStatsInBrokerHeader(is_order=False),
+    RequestCode.QUERY_CONSUME_TIME_SPAN: QueryConsumeTimeSpanRequestHeader("T", "G"),
+}
+
+
+async def fill(stage: SimStage) -> None:
+    """Two thousand topics, groups, offsets and queues."""
+    context = stage.broker.context
+    await stage.peer().create_topic(write=2_000, read=2_000)
+    for number in range(2_000):
+        context.topics.ensure(f"T{number}", 1)
+        context.groups.find(f"G{number}")
+        context.offsets.commit(f"G{number}", f"T{number}", 0, 1)
+    context.groups.find("G")
+    context.offsets.commit("G", "T", 0, 1)
+    await context.table_flush.saved()
+
+
+@pytest.mark.parametrize("serialize_type", [SerializeType.JSON, SerializeType.MSGPACK])
+@pytest.mark.parametrize("code", REQUESTS)
+def test_a_whole_table_lets_other_requests_pass(
+    simulate: RunScenario, code: RequestCode, serialize_type: SerializeType
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await fill(stage)
+        peer, bystander = stage.peer(serialize_type=serialize_type), stage.peer("c2")
+        await peer.heartbeat()
+        await bystander.heartbeat()
+        order: list[str] = []
+        asked = asyncio.ensure_future(peer.ask(code, REQUESTS[code]))
+        asked.add_done_callback(lambda _: order.append("table"))
+        for _ in range(2):
+            await bystander.heartbeat()
+            order.append("heartbeat")
+        answer = (await asked).require_success()
+        assert order == ["heartbeat", "heartbeat", "table"]
+        # At once, it would have been the same.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(large_responses, "SMALL_ENTRIES", 1_000_000)
+            assert (await peer.ask(code, REQUESTS[code])).body == answer.body
+
+    simulate(scenario)
+
+
+def test_43_has_offsets_and_epochs_that_belong_together(simulate: RunScenario) -> None:
+    """A fenced reset while the table is copied: the response has both of its parts, or none."""
+
+    async def scenario(stage: SimStage) -> None:
+        offsets = stage.broker.context.offsets
+        for number in range(20_000):
+            offsets.commit(f"G{number}", "T", 0, 1)
+        peer = stage.peer()
+        copy = offsets.copy_in_slices()
+        next(copy)
+        for group in ("G0", "G19999"):
+            offsets.take_reset(group, "T", {0: 7})
+            offsets.reset(group, "T", {0: 7})
+        copied, epochs = run_at_once(copy)
+        assert (copied["T@G0"], epochs.get("T@G0")) == ({0: 1}, None)
+        assert (copied["T@G19999"], epochs.get("T@G19999")) == ({0: 7}, {0: 1})
+        response = (await peer.ask(RequestCode.GET_ALL_CONSUMER_OFFSET)).require_success()
+        body = decode_body(response, ConsumerOffsetSerializeWrapper)
+        assert body.offset_table["T@G0"] == {0: 7}
+        assert body.epoch_table == {"T@G0": {0: 1}, "T@G19999": {0: 1}}
+
+    simulate(scenario)
