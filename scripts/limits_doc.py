@@ -243,7 +243,19 @@ _ANSWERS: Final = (
     Limit("slots of an index file", "maxHashSlotNum", "slots", "–"),
     Limit("entries of an index file", "maxIndexNum", "entries", "a new file begins"),
     Limit("half message without an outcome", "transactionCheckMax", "checks", "it is discarded"),
-    Limit("slaves", "broker.ha.access:MAX_SLAVES", "connections", _CLOSED),
+    Limit(
+        "connections at the HA port",
+        "broker.ha.access:MAX_SLAVES",
+        "connections",
+        "one that does not count as a slave is closed, else the new one",
+    ),
+    Limit("HA connection without a report", "broker.ha.connection:FIRST_REPORT_SECONDS", "s", "it is closed"),
+    Limit(
+        "queue id of a record from a master",
+        "broker.store.messages.replica:MAX_QUEUE_ID",
+        "as the largest",
+        "the slave stops following",
+    ),
     Limit("log sent to a slave at a time", "haTransferBatchSize", "bytes", "–"),
     Limit("the same, at most", "protocol.ha_frame:MAX_TRANSFER_BYTES", "bytes", "ConfigError"),
 )
