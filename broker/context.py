@@ -34,7 +34,7 @@ from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.end import TransactionEnds
 from rewindmq.protocol.remoting.runtime import Runtime
-from rewindmq.protocol.remoting.traffic import Traffic
+from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 
 
 @dataclass(slots=True)

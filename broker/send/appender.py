@@ -21,7 +21,10 @@ _REFUSALS: Final = MappingProxyType(
     {
         PutStatus.MESSAGE_ILLEGAL: (
             ResponseCode.MESSAGE_ILLEGAL,
-            "the message is illegal: its body, topic or properties are longer than the broker accepts",
+            (
+                "the message is illegal: its body, topic or properties are longer than the broker accepts, or"
+                " a property contains the character 0"
+            ),
         ),
         PutStatus.CREATE_MAPPED_FILE_FAILED: (
             ResponseCode.SYSTEM_ERROR,

@@ -20,10 +20,10 @@ from rewindmq.protocol.remoting.dispatch import (
     unsupported,
 )
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
-from rewindmq.protocol.remoting.stalls import TimedCoroutine
+from rewindmq.protocol.remoting.stalls.timed import TimedCoroutine
 from rewindmq.protocol.remoting.state import CloseReason, ConnectionState
 from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_WRITE_BYTES, FrameStream, StreamOwner
-from rewindmq.protocol.remoting.unfinished_frame import UnfinishedFrame
+from rewindmq.protocol.remoting.traffic.unfinished_frame import UnfinishedFrame
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from rewindmq.protocol.points import Failpoint, Probe
-from rewindmq.protocol.remoting.stalls import Stalls
+from rewindmq.protocol.remoting.stalls.record import Stalls
 from rewindmq.protocol.remoting.workers import ThreadWorkers
 
 T = TypeVar("T")

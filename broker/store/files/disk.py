@@ -8,10 +8,13 @@ import os
 import resource
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from rewindmq.broker.store.files.lock import StoreLock
+from rewindmq.broker.store.files.unsynced_names import UnsyncedNames
 from rewindmq.protocol.files.private import FILE_MODE, make_private_folder, open_private
 
 # Linux gives a process 65,530 mappings (vm.max_map_count); libraries and memory need some of them.
@@ -41,7 +44,7 @@ class Disk(Protocol):
         """
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder and its parents; do nothing if it exists."""
+        """Make a folder and its parents durably; do nothing if it exists."""
 
     def list_folder(self, path: Path) -> list[DiskEntry]:
         """Return a folder's entries by name; empty if the folder is missing."""
@@ -56,10 +59,10 @@ class Disk(Protocol):
         """Return the content of a small file; None if it is missing."""
 
     def touch(self, path: Path) -> None:
-        """Create an empty file unless it exists."""
+        """Create an empty file durably, unless it exists."""
 
     def create(self, path: Path, size: int) -> None:
-        """Create a sparse file of exactly ``size`` bytes, and missing folders."""
+        """Create a sparse file of exactly ``size`` bytes, and missing folders; ``sync`` keeps them."""
 
     def map(self, path: Path, size: int) -> mmap.mmap:
         """Return a shared, writable mapping of the whole file."""
@@ -68,7 +71,13 @@ class Disk(Protocol):
         """Allocate disk blocks, because writing to a mapping on a full disk kills the process (SIGBUS)."""
 
     def sync(self, path: Path) -> None:
-        """Make the file durable, including writes through mappings. Called on worker threads."""
+        """Make the file durable: its name, and its content with writes through mappings.
+
+        Called on worker threads.
+        """
+
+    def sync_folder(self, path: Path) -> None:
+        """Make the names in a folder durable."""
 
     def write(self, path: Path, data: bytes) -> None:
         """Write a small file as a whole, durably."""
@@ -101,13 +110,31 @@ class Disk(Protocol):
 class OsDisk:
     """The operating system's file system. What it creates is private to its owner (``protocol/files``)."""
 
+    @cached_property
+    def _new(self) -> UnsyncedNames:
+        return UnsyncedNames()
+
     def lock(self, path: Path) -> Callable[[], None]:
         lock = StoreLock(path)
         lock.acquire()
         return lock.release
 
     def make_folder(self, path: Path) -> None:
+        for folder in self._make_folders(path):
+            # The store's own folder may be in a folder that this user may not read.
+            with suppress(PermissionError):
+                self.sync_folder(folder.parent)
+
+    @staticmethod
+    def _make_folders(path: Path) -> list[Path]:
+        """Make a folder and its parents; return those that were missing, the innermost first."""
+        missing = []
+        for folder in (path, *path.parents):
+            if folder.exists():
+                break
+            missing.append(folder)
         make_private_folder(path)
+        return missing
 
     def list_folder(self, path: Path) -> list[DiskEntry]:
         if not path.exists():
@@ -128,12 +155,16 @@ class OsDisk:
         return path.read_bytes() if path.exists() else None
 
     def touch(self, path: Path) -> None:
-        path.touch(FILE_MODE)
+        if not path.exists():
+            path.touch(FILE_MODE)
+            self.sync_folder(path.parent)
 
     def create(self, path: Path, size: int) -> None:
-        make_private_folder(path.parent)
+        folders = self._make_folders(path.parent)
         with open_private(path, "xb") as file:
             file.truncate(size)
+        for name in (path, *folders):
+            self._new.add(name)
 
     def map(self, path: Path, size: int) -> mmap.mmap:
         with path.open("r+b") as file:
@@ -146,6 +177,21 @@ class OsDisk:
     def sync(self, path: Path) -> None:
         with path.open("rb") as file:
             os.fdatasync(file.fileno())
+        names = self._new.take(path)
+        try:
+            for name in names:
+                self.sync_folder(name.parent)
+        except OSError:
+            for name in names:
+                self._new.add(name)
+            raise
+
+    def sync_folder(self, path: Path) -> None:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def write(self, path: Path, data: bytes) -> None:
         with open_private(path, "wb") as file:
@@ -155,13 +201,10 @@ class OsDisk:
 
     def replace(self, source: Path, target: Path) -> None:
         source.replace(target)
-        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        self.sync_folder(target.parent)
 
     def remove(self, path: Path) -> None:
+        self._new.drop(path)
         path.unlink(missing_ok=True)
 
     def mtime_ms(self, path: Path) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime, Timers
-from rewindmq.protocol.remoting.stalls import Stalls
+from rewindmq.protocol.remoting.stalls.record import Stalls
 
 # Real seconds between two checks: a stall that begins after one and ends before the next stays unseen, unless
 # it is a request, a timer or a close.

@@ -38,7 +38,8 @@ def test_pulls_woken_together_are_answered_over_several_turns(wake: Wake, second
         polling = LongPolling(runtime.clock, runtime.timers, lambda topic, queue_id: 1)
         polling.start(answered.append)
         header = PullMessageRequestHeader("G", "T", 0, 0, 32, 0, 0, 0, 0)
-        pulls = [SuspendedPull(Mock(), Mock(), header, 0, 0.0, 100.0, None) for _ in range(_PULLS)]
+        connection, request = Mock(), Mock()
+        pulls = [SuspendedPull(connection, request, header, 0, 0.0, 100.0, None) for _ in range(_PULLS)]
         for pull in pulls:
             polling.suspend(pull)
         wake(polling)

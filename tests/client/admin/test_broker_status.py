@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewindmq.protocol.remoting.stalls import Stalls
+from rewindmq.protocol.remoting.stalls.record import Stalls
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 

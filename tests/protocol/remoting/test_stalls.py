@@ -16,7 +16,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection, Handler, Reply
 from rewindmq.protocol.remoting.process.stall_watch import CHECK_SECONDS, watch_stalls
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime, system_runtime
-from rewindmq.protocol.remoting.stalls import LOG_SECONDS, STALL_SECONDS, Stalls
+from rewindmq.protocol.remoting.stalls.record import LOG_SECONDS, STALL_SECONDS, Stalls
 from rewindmq.race.sim import World
 from tests.protocol.remoting.remoting_stage import Stage
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from rewindmq.protocol.code import RequestCode
-
-T = TypeVar("T")
 
 # A hold longer than this is a stall: it is counted, and a new longest one is logged. Real seconds.
 STALL_SECONDS: Final = 0.05
@@ -109,35 +107,6 @@ class Stalls:
             self.threshold = min(real_seconds, STALL_SECONDS) / self._scale
             self._is_logged = not is_stall
             self.log()
-
-
-class TimedCoroutine(Coroutine[Any, Any, T]):
-    """Runs another coroutine and records each of its steps between two suspensions."""
-
-    def __init__(self, work: Coroutine[Any, Any, T], stalls: Stalls, cause: Cause, peer: str) -> None:
-        self._work = work
-        self._stalls = stalls
-        self._cause = cause
-        self._peer = peer
-
-    def send(self, value: Any) -> Any:
-        return self._step(self._work.send, value)
-
-    def throw(self, *error: Any) -> Any:
-        return self._step(self._work.throw, *error)
-
-    def close(self) -> None:
-        self._work.close()
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        return self._work.__await__()
-
-    def _step(self, step: Callable[..., Any], *args: Any) -> Any:
-        began = self._stalls.now()
-        try:
-            return step(*args)
-        finally:
-            self._stalls.passed(began, self._cause, self._peer)
 
 
 def describe(cause: Cause) -> str:
