@@ -233,7 +233,7 @@ def test_a_connection_without_a_report_is_closed_in_time(simulate: RunScenario, 
 
 
 @pytest.mark.parametrize("reports", [False, True], ids=["silent", "reporting"])
-def test_a_slave_gets_in_whoever_holds_the_connections(simulate: RunScenario, reports: bool) -> None:
+def test_a_slave_gets_in_when_strangers_hold_all_connections(simulate: RunScenario, reports: bool) -> None:
     async def scenario(stage: SimStage) -> None:
         namesrv = await stage.start_namesrv()
         pair = Pair(stage, namesrv_addr=namesrv.address)
