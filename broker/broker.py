@@ -21,6 +21,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ConfigError, ConnectionLostError, RequestError
 from rewindmq.protocol.header.client import NotifyConsumerIdsChangedRequestHeader
+from rewindmq.protocol.remoting.accept.limit import connection_limit
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -51,6 +52,12 @@ class Broker:
         # Until ``start`` has built the services, every request fails with a remark that says so, not with
         # REQUEST_CODE_NOT_SUPPORTED (3).
         self._handlers: dict[int, Handler] = dict.fromkeys(HANDLERS, _refuse_early)
+        self._limit = connection_limit(
+            runtime.max_connections,
+            config.server_max_connections,
+            config.server_max_connections_per_address,
+            runtime.clock.monotonic,
+        )
         self._traffic = Traffic(
             config.server_frame_timeout_millis / 1_000,
             config.server_max_unfinished_frame_bytes,
@@ -107,6 +114,7 @@ class Broker:
             self._notify_consumers,
             self._ha_master,
             self._traffic,
+            self._limit,
         )
         services.context.long_polling.start(services.context.puller.answer_suspended)
         self._begin_schedule(services)
@@ -151,7 +159,11 @@ class Broker:
 
     def _new_server(self) -> RemotingServer:
         return RemotingServer(
-            self._runtime, self._handlers, on_close=self._connection_closed, traffic=self._traffic
+            self._runtime,
+            self._handlers,
+            limit=self._limit,
+            on_close=self._connection_closed,
+            traffic=self._traffic,
         )
 
     async def _open_ports(self) -> None:

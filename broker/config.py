@@ -88,6 +88,10 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         disk_space_clean_forcibly_ratio: percent above which files of any age are deleted.
         disk_space_warning_level_ratio: percent above which the broker also refuses messages.
         store_path_commit_log: must be ``commitlog`` under the root.
+        server_max_connections: accepted connections in all; None means what the process's open files permit
+            (RewindMQ's own key).
+        server_max_connections_per_address: accepted connections from one IP address; None means half of
+            ``server_max_connections`` (RewindMQ's own key).
         profile: the release to imitate (RewindMQ's own key).
         reset_mode: the default mode of resets (RewindMQ's own key).
         emulated_busy: RewindMQ's own key; it can be changed while the broker runs, see ``live_config``.
@@ -160,6 +164,8 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     transaction_check_interval: Millis | None = None
     transaction_time_out: Millis = 6_000
     transaction_check_max: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 15
+    server_max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    server_max_connections_per_address: Annotated[int, msgspec.Meta(ge=1)] | None = None
     profile: Profile = Profile.V49
     reset_mode: ResetMode = ResetMode.CLASSIC
     emulated_busy: EmulatedBusy = EmulatedBusy.NONE

@@ -33,6 +33,7 @@ from rewindmq.broker.tables.flush import TableFlush
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.end import TransactionEnds
+from rewindmq.protocol.remoting.accept.limit import ConnectionLimit
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 
@@ -45,6 +46,7 @@ class BrokerContext:
     profile: BrokerProfile
     runtime: Runtime
     traffic: Traffic
+    connections: ConnectionLimit
     store: MessageStore
     topics: TopicConfigManager
     groups: SubscriptionGroupManager

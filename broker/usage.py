@@ -13,6 +13,7 @@ def usage(context: BrokerContext) -> dict[str, str]:
     """Return ``used/limit`` by key; docs/limits.md explains the keys."""
     producers, consumers = context.producers, context.consumers
     return {
+        "usageConnections": f"{context.connections.count}/{context.connections.maximum}",
         "usageTopics": f"{len(context.topics)}/{MAX_TOPICS}",
         "usageConsumerGroups": f"{len(context.groups)}/{MAX_GROUPS}",
         "usageConsumerOffsets": f"{len(context.offsets)}/{MAX_OFFSETS}",

@@ -63,6 +63,7 @@ from rewindmq.broker.transaction.check_service import TransactionCheckService
 from rewindmq.broker.transaction.end import TransactionEnds
 from rewindmq.broker.transaction.half import HalfMessages
 from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.accept.limit import ConnectionLimit
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
@@ -100,6 +101,7 @@ def wire(
     notify: Callable[[ConsumerGroup], None],
     ha_master: HaMaster,
     traffic: Traffic,
+    connections: ConnectionLimit,
 ) -> Services:
     """Build and connect all services over an open store, and load the tables.
 
@@ -108,6 +110,7 @@ def wire(
         notify: sends NOTIFY_CONSUMER_IDS_CHANGED (40) to a group's consumers.
         ha_master: the slaves' server; at a master its port is bound already.
         traffic: the limits for all accepted connections.
+        connections: counts them.
 
     Raises:
         StoreError: if a file under ``config/`` cannot be read.
@@ -203,6 +206,7 @@ def wire(
         profile=profile,
         runtime=runtime,
         traffic=traffic,
+        connections=connections,
         store=store,
         topics=topics,
         groups=groups,

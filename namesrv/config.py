@@ -36,6 +36,10 @@ class NamesrvConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         order_message_enable: route responses include ORDER_TOPIC_CONFIG.
         scan_not_active_broker_interval: ms between two scans for silent brokers (5.x key); None takes
             the profile's.
+        server_max_connections: accepted connections in all; None means what the process's open files permit
+            (RewindMQ's own key).
+        server_max_connections_per_address: accepted connections from one IP address; None means half of
+            ``server_max_connections`` (RewindMQ's own key).
         server_frame_timeout_millis: time for the rest of a frame after its first bytes, not scaled
             (RewindMQ's own key).
         server_max_unfinished_frame_bytes: bytes of frames whose rest is missing, of all connections
@@ -54,6 +58,8 @@ class NamesrvConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     server_max_unread_bytes: FrameBytes = MAX_UNREAD_BYTES
     order_message_enable: bool = False
     scan_not_active_broker_interval: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    server_max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    server_max_connections_per_address: Annotated[int, msgspec.Meta(ge=1)] | None = None
     profile: Profile = Profile.V49
 
     @property

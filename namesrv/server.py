@@ -10,6 +10,7 @@ from rewindmq.namesrv.handlers import bind_handlers
 from rewindmq.namesrv.kv_config import KVConfigManager
 from rewindmq.namesrv.profile import CONNECTION_IDLE_SECONDS, PROFILES
 from rewindmq.namesrv.route_info import RouteInfoManager
+from rewindmq.protocol.remoting.accept.limit import connection_limit
 from rewindmq.protocol.remoting.address import format_address
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
@@ -41,6 +42,12 @@ class NameServer:
             runtime,
             bind_handlers(self.context),
             idle_seconds=CONNECTION_IDLE_SECONDS,
+            limit=connection_limit(
+                runtime.max_connections,
+                config.server_max_connections,
+                config.server_max_connections_per_address,
+                runtime.clock.monotonic,
+            ),
             on_close=self._connection_closed,
             traffic=Traffic(
                 config.server_frame_timeout_millis / 1_000,

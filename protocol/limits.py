@@ -18,3 +18,10 @@ MAX_GROUP_LENGTH = 255
 MAX_PROPERTIES_BYTES = 32_767
 # PullMessageProcessor: the most messages that one request may ask for.
 MAX_PULL_MESSAGES = 1_024
+# How a server process divides its file descriptors. A store maps at most one file for every fourth
+# descriptor. The reserve is for 64 slaves, listening sockets, name servers, and files that are open for a
+# moment. The rest is for accepted connections.
+MAPPED_FILES_SHARE = 4
+RESERVED_DESCRIPTORS = 128
+# Default of serverMaxConnections, if the descriptors permit as many.
+MAX_CONNECTIONS = 65_536

@@ -26,7 +26,7 @@ class Limit(NamedTuple):
     Attributes:
         what: what is limited.
         source: ``module:CONSTANT`` below ``rewindmq``, or a configuration key in camelCase.
-        unit: of the value.
+        unit: of the value; for a key without a default, how the value is found.
         beyond: what happens beyond the limit.
         usage: the key of GET_BROKER_RUNTIME_INFO (28) that shows how full it is.
     """
@@ -45,6 +45,15 @@ _ILLEGAL: Final = "MESSAGE_ILLEGAL (13)"
 _OLDEST: Final = "the connections that have held bytes longest are closed"
 
 _FRAMES: Final = (
+    Limit("connections of all peers", "serverMaxConnections", "what the open files permit", _CLOSED),
+    Limit(
+        "the same, at most, by default",
+        "protocol.limits:MAX_CONNECTIONS",
+        "connections",
+        _CLOSED,
+        "usageConnections",
+    ),
+    Limit("connections of one IP address", "serverMaxConnectionsPerAddress", "half of all", _CLOSED),
     Limit("frame", "protocol.limits:MAX_FRAME_BYTES", "bytes", _CLOSED),
     Limit("header of a frame", "protocol.limits:MAX_HEADER_BYTES", "bytes", _CLOSED),
     Limit("ext fields of a header", "protocol.limits:MAX_EXT_FIELDS", "fields", _CLOSED),
@@ -322,6 +331,8 @@ def _table(limits: Iterable[Limit]) -> Iterable[str]:
 
 def _value(limit: Limit) -> str:
     value = value_of(limit.source)
+    if value is None:
+        return limit.unit
     assert isinstance(value, int | float), limit
     return f"{value:,.15g} {limit.unit}"
 

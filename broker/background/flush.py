@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.remoting.runtime import Workers
 
@@ -27,11 +28,23 @@ class BackgroundFlush:
         self._workers = workers
         self._store = store
         self._running: dict[str, asyncio.Future[object]] = {}
+        # The error that was logged last, until a flush succeeds.
+        self._failures: dict[str, str] = {}
 
     def flush_log(self) -> None:
-        """Flush the log unless it is durable already."""
-        if self._store.flushed_offset < self._store.max_commit_log_offset:
+        """Flush the log unless it is durable already; after a failed flush, flush everything."""
+        if self._store.flush_failure:
+            self._retry()
+        elif self._store.flushed_offset < self._store.max_commit_log_offset:
             self._run("commit log", self._store.flush)
+
+    def _retry(self) -> None:
+        try:
+            self._store.prepare_retry()
+        except StoreError as error:
+            self._failed("store", error)
+        else:
+            self.flush_all()
 
     def flush_all(self) -> None:
         """Flush the log, the ConsumeQueues and the checkpoint."""
@@ -50,5 +63,17 @@ class BackgroundFlush:
 
     def _finished(self, what: str, done: asyncio.Future[object]) -> None:
         del self._running[what]
-        if not done.cancelled() and (error := done.exception()) is not None:
-            _log.error("%s not flushed, will try again: %s", what, error)
+        if done.cancelled():
+            return
+        error = done.exception()
+        if error is not None:
+            self._failed(what, error)
+        elif self._failures.pop(what, None) is not None:
+            _log.info("%s flushed again", what)
+
+    def _failed(self, what: str, error: BaseException) -> None:
+        # A retry every 500 ms fails in the same way.
+        text = str(error)
+        if self._failures.get(what) != text:
+            self._failures[what] = text
+            _log.error("%s not flushed, will try again: %s", what, text)

@@ -15,7 +15,7 @@ from typing import Final
 
 from rewindmq.broker.background.schedule import Schedule
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.errors import StoreError, cause_of
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.tasks import end_tasks
@@ -103,7 +103,7 @@ class Retention:
         try:
             ratio = self._store.disk_used_ratio()
         except OSError as error:
-            _log.error("can not read the disk usage: %s", error.strerror)
+            _log.error("can not read the disk usage: %s", cause_of(error))
             return None
         # Between the two limits the previous decision applies, as in 4.9.4.
         if ratio > self._full and not self._store.is_disk_full:

@@ -10,10 +10,13 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers, Workers
 
 _log = logging.getLogger(__name__)
+# Real seconds between a failed flush and the next one for the same sends.
+_RETRY_SECONDS: Final = 0.1
 
 
 @dataclass(slots=True)
@@ -40,6 +43,9 @@ class SyncFlush:
         self._timeout_seconds = timeout_seconds
         self._waiting: deque[_Waiter] = deque()
         self._flushing: asyncio.Future[int] | None = None
+        # The failure that was logged last, until a flush succeeds.
+        self._failure = ""
+        self._retry: Cancellable | None = None
 
     def wait(self, position: int, done: Callable[[bool], None]) -> None:
         """Call ``done(True)`` when the log is durable up to ``position``, ``done(False)`` at the timeout."""
@@ -64,6 +70,8 @@ class SyncFlush:
         for waiter in self._waiting:
             waiter.timeout.cancel()
         self._waiting.clear()
+        if self._retry is not None:
+            self._retry.cancel()
         if self._flushing is not None:
             await asyncio.wait((self._flushing,))
 
@@ -73,15 +81,28 @@ class SyncFlush:
             return
         error = flushing.exception()
         if error is not None:
-            # Let the waiting sends time out: retrying at once on a broken disk would loop without pause.
-            _log.error("flush failed: %s", error)
+            self._on_failure(str(error))
             return
+        self._failure = ""
         durable = flushing.result()
         # Waiters are in the order of their positions.
         while self._waiting and self._waiting[0].position <= durable:
             waiter = self._waiting.popleft()
             waiter.timeout.cancel()
             waiter.done(True)
+        if self._waiting:
+            self.begin()
+
+    def _on_failure(self, failure: str) -> None:
+        if failure != self._failure:
+            self._failure = failure
+            _log.error("flush failed: %s", failure)
+        if self._waiting and self._retry is None:
+            # A retry at once on a broken disk would loop without pause.
+            self._retry = self._timers.call_timeout(_RETRY_SECONDS, self._flush_again)
+
+    def _flush_again(self) -> None:
+        self._retry = None
         if self._waiting:
             self.begin()
 

@@ -20,7 +20,7 @@ from rewindmq.broker.offsets.delay_offsets import DelayOffsets
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.sender import tags_code_of
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
-from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.errors import StoreError, cause_of
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.code import ResponseCode
@@ -123,6 +123,9 @@ class DelayService:
         del self._looks[level]
         try:
             wait = self._deliver_due(level)
+        except OSError as error:
+            _log.error("delay level %d: %s, will try again in %g s", level, cause_of(error), _ERROR_SECONDS)
+            wait = _ERROR_SECONDS
         except Exception:
             _log.exception("delay level %d failed, will try again in %g s", level, _ERROR_SECONDS)
             wait = _ERROR_SECONDS

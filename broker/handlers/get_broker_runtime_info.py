@@ -17,6 +17,7 @@ from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.ha.access import HA_CLIENT_ADDRESS
+from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.usage import usage
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -90,7 +91,7 @@ def _traffic(context: BrokerContext) -> dict[str, object]:
 
 def _store(context: BrokerContext) -> dict[str, object]:
     store = context.store
-    disk_ratio = f"{store.disk_used_ratio():.2f}"
+    disk_ratio = _disk_ratio(store)
     return {
         "commitLogMinOffset": store.min_commit_log_offset,
         "commitLogMaxOffset": store.max_commit_log_offset,
@@ -115,6 +116,14 @@ def _event_loop(context: BrokerContext) -> dict[str, object]:
         "eventLoopWorstStallRequest": longest or "",
         "eventLoopWorstStallTimestamp": longest.at_ms if longest else 0,
     }
+
+
+def _disk_ratio(store: MessageStore) -> str:
+    """Return the used part of the disk; -1.00 if it is unknown, as RocketMQ does."""
+    try:
+        return f"{store.disk_used_ratio():.2f}"
+    except OSError:
+        return "-1.00"
 
 
 def _size(count: int) -> str:

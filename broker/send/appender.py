@@ -16,22 +16,12 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.remoting.connection import Connection
 
-# RocketMQ 4.9.4 SendMessageProcessor#handlePutMessageResult: results that mean that nothing is stored.
-_REFUSALS: Final = MappingProxyType(
-    {
-        PutStatus.MESSAGE_ILLEGAL: (
-            ResponseCode.MESSAGE_ILLEGAL,
-            (
-                "the message is illegal: its body, topic or properties are longer than the broker accepts, or"
-                " a property contains the character 0"
-            ),
-        ),
-        PutStatus.CREATE_MAPPED_FILE_FAILED: (
-            ResponseCode.SYSTEM_ERROR,
-            "create mapped file failed, server is busy or broken.",
-        ),
-    }
+# RocketMQ 4.9.4 SendMessageProcessor#handlePutMessageResult: remarks that mean that nothing is stored.
+_ILLEGAL: Final = (
+    "the message is illegal: its body, topic or properties are longer than the broker accepts, or a property"
+    " contains the character 0"
 )
+_NO_ROOM: Final = "create mapped file failed, server is busy or broken."
 _LATE: Final = MappingProxyType(
     {
         ResponseCode.FLUSH_DISK_TIMEOUT: "stored, but the disk did not confirm it in time",
@@ -85,6 +75,7 @@ class MessageAppender:
         tables_saved: Callable[[], Awaitable[None]],
         refused: Callable[[RequestError], RemotingCommand],
     ) -> None:
+        self._store = store
         self._put_message = store.put_message
         self._put_batch = store.put_batch
         self._stats = stats
@@ -143,8 +134,13 @@ class MessageAppender:
         return result
 
     def _refusal(self, status: PutStatus) -> RequestError:
-        if status is not PutStatus.SERVICE_NOT_AVAILABLE:
-            return RequestError(*_REFUSALS[status])
+        if status is PutStatus.MESSAGE_ILLEGAL:
+            return RequestError(ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL)
+        if status is PutStatus.CREATE_MAPPED_FILE_FAILED:
+            return RequestError(
+                ResponseCode.SYSTEM_ERROR, f"{_NO_ROOM} The disk fails: {self._store.write_failure}"
+            )
+        failure = self._store.flush_failure
         try:
             used = f"{self._disk_used_ratio():5.2f}"
         except OSError:
@@ -153,7 +149,7 @@ class MessageAppender:
             ResponseCode.SERVICE_NOT_AVAILABLE,
             "service not available now. It may be caused by one of the following reasons: the broker's disk"
             f" is full [CL: {used} CQ: {used} INDEX: {used}], messages are put to the slave, message store"
-            " has been shut down, etc.",
+            " has been shut down, etc." + (f" The disk fails: {failure}" if failure else ""),
         )
 
     def answer_when_durable(
@@ -179,7 +175,8 @@ class MessageAppender:
             return response
         request.drop_content()
         end = result.physical_offset + result.size
-        answer = _Answer(connection, request, response, (sync_flush is not None) + (sync_replica is not None))
+        steps = (sync_flush is not None) + (sync_replica is not None)
+        answer = _Answer(connection, request, response, steps, self._store)
         if sync_replica is not None:
             sync_replica.wait(end, answer.on_replicated)
         if sync_flush is not None:
@@ -206,20 +203,28 @@ class MessageAppender:
 class _Answer:
     """The response to a stored message, sent when flush and replication are done or timed out."""
 
-    __slots__ = ("_connection", "_request", "_response", "_steps")
+    __slots__ = ("_connection", "_request", "_response", "_steps", "_store")
 
     def __init__(
-        self, connection: Connection, request: RemotingCommand, response: RemotingCommand, steps: int
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        response: RemotingCommand,
+        steps: int,
+        store: MessageStore,
     ) -> None:
         self._connection = connection
         self._request = request
         self._response = response
         self._steps = steps
+        self._store = store
 
     def on_flushed(self, is_durable: bool) -> None:
         # The slave's result takes precedence, as in RocketMQ.
         if not is_durable and self._response.code == ResponseCode.SUCCESS:
             self._set(ResponseCode.FLUSH_DISK_TIMEOUT)
+            if self._store.flush_failure:
+                self._response.remark = f"{self._response.remark}: {self._store.flush_failure}"
         self._done()
 
     def on_replicated(self, failure: ResponseCode | None) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
-from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.errors import StoreError, cause_of
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.index.service import IndexService
 from rewindmq.broker.store.log.commit_log import CommitLog
@@ -84,7 +84,7 @@ class StoreCleaner:
                 queue.expire(log_min, ends_idle=ends_idle)
             self._index.drop_expired()
         except OSError as error:
-            raise StoreError(f"cannot delete {error.filename}: {error.strerror}") from None
+            raise StoreError(f"cannot delete {cause_of(error)}") from None
         self._expired_to = log_min
 
     def remove_expired_queues(self) -> int:
@@ -124,6 +124,8 @@ class StoreCleaner:
             try:
                 self._queues.remove(*key)
             except OSError as error:
-                raise StoreError(f"cannot delete {error.filename}: {error.strerror}") from None
+                text = f"cannot delete {cause_of(error)}"
+                _log.error(text)
+                raise StoreError(text) from None
             count += 1
         return count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
@@ -16,9 +17,10 @@ from rewindmq.broker.store.consume_queue.store_times import StoreTimes
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels, TagsCoder
 from rewindmq.broker.store.consume_queue.time_index import TimeIndex
-from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.errors import StoreError, cause_of
 from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.files.mapped_file import MmapCache
+from rewindmq.broker.store.files.write_failure import WriteFailure
 from rewindmq.broker.store.index.service import IndexService
 from rewindmq.broker.store.layout.paths import StoreLayout
 from rewindmq.broker.store.log.commit_log import CommitLog
@@ -90,7 +92,8 @@ class MessageStore:
         self._recovery = Recovery(
             self._log, self._queues, self._checkpoint, coder, config.check_crc_on_recover
         )
-        self._writer = MessageWriter(self._log, self._queues, config, coder, now_ms)
+        self._write_failure = WriteFailure(now_ms)
+        self._writer = MessageWriter(self._log, self._queues, config, coder, now_ms, self._write_failure)
         self._replica = ReplicaWriter(self._log, self._queues, coder, config)
         self.cleaner = StoreCleaner(self._log, self._queues, self._index, disk)
         memory = config.physical_memory_bytes
@@ -98,8 +101,9 @@ class MessageStore:
         # Set by ``Disk.lock`` when the store is opened.
         self._unlock: Callable[[], None]
         self._is_open = False
-        # True if messages are accepted; permanently False after the disk fails to make data durable.
+        # True if messages are accepted. Threads that flush change it, too.
         self._is_writable = False
+        self._writable_lock = threading.Lock()
         self._is_replica = False
         self._is_disk_full = False
         self._sync_failure = ""
@@ -173,13 +177,15 @@ class MessageStore:
         """Complete the key index if it exists and lacks few messages."""
         if self._index.is_present:
             try:
+                self._index.drop_suspect()
                 self._index.catch_up(self._log.max_offset, _RECORDS_AT_CLOSE)
             except OSError as error:
-                _log.error("%s is not up to date: %s", self._layout.index, error.strerror)
+                _log.error("the key index is not up to date: %s", cause_of(error))
 
     def _decide_writable(self) -> None:
-        is_shut = self._is_replica or self._is_disk_full or bool(self._sync_failure)
-        self._is_writable = self._is_open and not is_shut
+        with self._writable_lock:
+            is_shut = self._is_replica or self._is_disk_full or bool(self._sync_failure)
+            self._is_writable = self._is_open and not is_shut
 
     @property
     def is_disk_full(self) -> bool:
@@ -217,8 +223,10 @@ class MessageStore:
         """Append a message behind the compacted queue's end, and copy it to the compaction log."""
         try:
             self._compaction.prepare_put(message.topic, message.queue_id, self._now_ms())
-        except OSError:
+        except OSError as error:
+            self._write_failure.begin(error)
             return _NO_ROOM
+        self._write_failure.end()
         result = put()
         self._compaction.find(message.topic, message.queue_id)
         return result
@@ -285,7 +293,7 @@ class MessageStore:
         try:
             arrivals = self._replica.append(position, data)
         except OSError as error:
-            raise StoreError(f"cannot write the commit log or a consume queue: {error.strerror}") from None
+            raise StoreError(f"cannot write {cause_of(error)}") from None
         if self._compaction.topics:
             for arrival in arrivals:
                 if arrival.topic in self._compaction.topics:
@@ -387,7 +395,7 @@ class MessageStore:
         try:
             return self._index.catch_up(until, max_records)
         except OSError as error:
-            raise StoreError(f"cannot write {self._layout.index}: {error.strerror}") from None
+            raise StoreError(f"cannot write {cause_of(error)}") from None
 
     def query_message(self, topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:
         """Return the indexed messages of ``topic`` under ``key`` with a store time in [begin, end] ms.
@@ -430,6 +438,27 @@ class MessageStore:
         """Log position before which everything is durable."""
         return self._log.flushed_offset
 
+    @property
+    def write_failure(self) -> str:
+        """Why the newest message refused with CREATE_MAPPED_FILE_FAILED had no room: path and reason."""
+        return self._write_failure.cause
+
+    @property
+    def flush_failure(self) -> str:
+        """Why a flush failed, until ``flush_all`` succeeds: the store refuses messages; else ""."""
+        return self._sync_failure
+
+    def prepare_retry(self) -> None:
+        """Do what must precede the next ``flush_all`` after a failure; on the thread that puts messages.
+
+        Raises:
+            StoreError: the disk still fails; call again.
+        """
+        try:
+            self._index.drop_suspect()
+        except OSError as error:
+            raise StoreError(f"cannot delete {cause_of(error)}") from None
+
     def flush(self) -> int:
         """Make the log durable (fdatasync); may run on a worker thread while messages are put.
 
@@ -437,9 +466,8 @@ class MessageStore:
             The log position made durable.
 
         Raises:
-            StoreError: the disk failed. The durable state is then unknown, and a retry would not reveal it,
-                because the system reports a failed write only once. The store accepts no more messages, but
-                serves reads.
+            StoreError: the disk failed, and the durable state is unknown. The store serves reads, but accepts
+                no more messages until a ``flush_all`` has succeeded, which writes the unflushed bytes again.
         """
         self._sync(self._log.flush)
         return self._log.flushed_offset
@@ -462,7 +490,9 @@ class MessageStore:
             self._log.save_mtimes(timestamp)
             self._checkpoint.save()
         except OSError as error:
-            raise StoreError(f"cannot write {self._layout.checkpoint}: {error.strerror}") from None
+            raise StoreError(f"cannot write {cause_of(error)}") from None
+        self._sync_failure = ""
+        self._decide_writable()
 
     def _flush_index(self) -> None:
         timestamp = self._index.flush()
@@ -470,11 +500,9 @@ class MessageStore:
             self._checkpoint.index_msg_timestamp = timestamp
 
     def _sync(self, make_durable: Callable[[], object]) -> None:
-        if not self._sync_failure:
-            try:
-                make_durable()
-                return
-            except OSError as error:
-                self._sync_failure = f"cannot flush the store {self._layout.root}: {error.strerror}"
-                self._decide_writable()
-        raise StoreError(self._sync_failure)
+        try:
+            make_durable()
+        except OSError as error:
+            self._sync_failure = f"cannot flush {cause_of(error)}"
+            self._decide_writable()
+            raise StoreError(self._sync_failure) from None

@@ -9,6 +9,7 @@ import asyncio
 import logging
 
 from rewindmq.broker.background.schedule import Schedule
+from rewindmq.broker.store.errors import cause_of
 from rewindmq.broker.transaction.check import CheckParts, CheckRun
 from rewindmq.protocol.names import TRANS_HALF_TOPIC
 from rewindmq.protocol.remoting.tasks import end_tasks
@@ -45,5 +46,8 @@ class TransactionCheckService:
 
     def _ended(self, run: asyncio.Task[None]) -> None:
         self._run = None
-        if not run.cancelled() and run.exception() is not None:
-            _log.error("check of half messages failed, will try again", exc_info=run.exception())
+        error = None if run.cancelled() else run.exception()
+        if isinstance(error, OSError):
+            _log.error("check of half messages failed, will try again: %s", cause_of(error))
+        elif error is not None:
+            _log.error("check of half messages failed, will try again", exc_info=error)

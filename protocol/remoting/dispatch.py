@@ -9,7 +9,7 @@ import msgspec
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
-from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.errors import RequestError, RewindMQError
 from rewindmq.protocol.frame import encode_frame
 from rewindmq.protocol.version import MQVersion
 
@@ -41,7 +41,11 @@ def failure(request: RemotingCommand, error: BaseException) -> RemotingCommand:
     """Return the response for an error: its code and remark, or SYSTEM_ERROR (1) if it has none."""
     if isinstance(error, RequestError):
         return RemotingCommand(error.code, remark=error.remark)
-    logger.error("request code %d failed", request.code, exc_info=error)
+    # These say what went wrong, and where on the disk; any other error is a defect, whose place matters.
+    if isinstance(error, RewindMQError) or (isinstance(error, OSError) and error.filename is not None):
+        logger.error("request code %d failed: %s", request.code, error)
+    else:
+        logger.error("request code %d failed", request.code, exc_info=error)
     return RemotingCommand(ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
 
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-import socket
+import resource
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from rewindmq.protocol.limits import MAPPED_FILES_SHARE, MAX_CONNECTIONS, RESERVED_DESCRIPTORS
 from rewindmq.protocol.points import Failpoint, Probe
+from rewindmq.protocol.remoting.accept.listener import listen_tcp
 from rewindmq.protocol.remoting.stalls.record import Stalls
 from rewindmq.protocol.remoting.workers import ThreadWorkers
 
@@ -120,6 +123,8 @@ class Runtime:
     stalls: Stalls | None = None
     # A counter that gives each number once in the process; the numbers identify short-lived objects.
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    # How many connections a server may accept, so that descriptors remain for its files.
+    max_connections: int = MAX_CONNECTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,22 +156,6 @@ class LoopTimers:
         return asyncio.get_running_loop().call_later(seconds, callback, *args)
 
 
-@dataclass(frozen=True, slots=True)
-class _BoundListener:
-    server: asyncio.Server
-
-    @property
-    def host(self) -> str:
-        return str(self.server.sockets[0].getsockname()[0])
-
-    @property
-    def port(self) -> int:
-        return int(self.server.sockets[0].getsockname()[1])
-
-    def close(self) -> None:
-        self.server.close()
-
-
 class TcpNetwork:
     """TCP through the running event loop, without Nagle's algorithm.
 
@@ -175,10 +164,7 @@ class TcpNetwork:
     """
 
     async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(factory, host, port, family=family, backlog=1024)
-        return _BoundListener(server)
+        return await listen_tcp(factory, host, port)
 
     async def connect(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int
@@ -205,4 +191,13 @@ def system_runtime(
         workers=ThreadWorkers(max_workers),
         random=random.Random(seed),
         probe=probe,
+        max_connections=_connection_descriptors(),
     )
+
+
+def _connection_descriptors() -> int:
+    """Return how many file descriptors of this process accepted connections may take, at least 1."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return max(1, limit - limit // MAPPED_FILES_SHARE - RESERVED_DESCRIPTORS)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.remoting.accept.limit import ConnectionLimit
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.endpoint import IDLE_SECONDS, Endpoint
 from rewindmq.protocol.remoting.runtime import Listener, Runtime
@@ -20,6 +21,7 @@ class RemotingServer(Endpoint):
         handlers: request code to handler; other codes get REQUEST_CODE_NOT_SUPPORTED (3).
         idle_seconds: protocol seconds of silence after which a connection is closed (120, as
             ``NettyServerConfig``).
+        limit: counts the connections of all servers that share it; None accepts every connection.
         on_close: called with every closed connection and the reason, after its pending requests have failed.
         traffic: the limits for all connections, which servers of one process share.
     """
@@ -30,10 +32,13 @@ class RemotingServer(Endpoint):
         handlers: Mapping[int, Handler],
         *,
         idle_seconds: float = IDLE_SECONDS,
+        limit: ConnectionLimit | None = None,
         on_close: Callable[[Connection, CloseReason], None] | None = None,
         traffic: Traffic | None = None,
     ) -> None:
         super().__init__(runtime, handlers, idle_seconds, on_close, traffic)
+        self._limit = limit
+        self._admitted: set[Connection] = set()
         self._listener: Listener | None = None
         self._address = ("", 0)
 
@@ -74,6 +79,21 @@ class RemotingServer(Endpoint):
         if listener is not None:
             listener.close()
         await self._close_connections(grace_seconds)
+
+    def connection_opened(self, connection: Connection) -> None:
+        super().connection_opened(connection)
+        if self._limit is None:
+            return
+        if self._limit.admit(connection.remote_address):
+            self._admitted.add(connection)
+        else:
+            connection.abort(CloseReason.LIMIT)
+
+    def connection_closed(self, connection: Connection, reason: CloseReason) -> None:
+        if self._limit is not None and connection in self._admitted:
+            self._admitted.discard(connection)
+            self._limit.release(connection.remote_address)
+        super().connection_closed(connection, reason)
 
     def _accept(self) -> Connection:
         # Every peer reads JSON. Its heartbeat's type replaces this default for later requests to the peer.

@@ -36,5 +36,6 @@ class CloseReason(StrEnum):
     IDLE = "idle"
     BAD_FRAME = "bad frame"
     OVERFLOW = "the peer does not read"
+    LIMIT = "too many connections"
     SLOW_FRAME = "the rest of a frame is missing"
     LOCAL = "closed here"

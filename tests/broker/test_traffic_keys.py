@@ -35,10 +35,6 @@ async def half_sender(stage: SimStage, address: str) -> HalfSender:
     return peer
 
 
-def closed(*peers: HalfSender) -> list[bool]:
-    return [peer.is_closed for peer in peers]
-
-
 def test_serverFrameTimeoutMillis_ends_the_wait_for_a_frame(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.start_namesrv(server_frame_timeout_millis=2_000)
@@ -46,11 +42,11 @@ def test_serverFrameTimeoutMillis_ends_the_wait_for_a_frame(simulate: RunScenari
         at_namesrv = await half_sender(stage, stage.namesrv)
         at_broker = await half_sender(stage, broker.address)
         await stage.at(1.9)
-        assert closed(at_namesrv, at_broker) == [False, False]
+        assert (at_namesrv.is_closed, at_broker.is_closed) == (False, False)
         await stage.at(3.9)
-        assert closed(at_namesrv, at_broker) == [True, False]
+        assert (at_namesrv.is_closed, at_broker.is_closed) == (True, False)
         await stage.at(4.1)
-        assert closed(at_namesrv, at_broker) == [True, True]
+        assert (at_namesrv.is_closed, at_broker.is_closed) == (True, True)
 
     simulate(scenario, brokers=0)
 
@@ -62,10 +58,10 @@ def test_serverMaxUnfinishedFrameBytes_holds_for_both_ports_of_a_broker(simulate
         first = await half_sender(stage, broker.address)
         second = await half_sender(stage, f"{host}:{int(port) - 2}")
         await stage.at(1.0)
-        assert closed(first, second) == [False, False]
+        assert (first.is_closed, second.is_closed) == (False, False)
         third = await half_sender(stage, broker.address)
         await stage.at(2.0)
-        assert closed(first, second, third) == [True, False, False]
+        assert (first.is_closed, second.is_closed, third.is_closed) == (True, False, False)
         (await stage.peer().send()).require_success()
 
     simulate(scenario, brokers=0)

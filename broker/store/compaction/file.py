@@ -201,6 +201,6 @@ class CompactionFile:
 
     def flush(self) -> None:
         """Make both files durable; may run on a worker thread. Raise OSError on a disk error."""
-        for file in (self.log, self.entries):
-            self._disk.sync(file.path)
+        for file, end in ((self.log, self.end), (self.entries, self.count * ENTRY_BYTES)):
+            file.sync(self._disk, 0, end)
             file.save_mtime(self._disk)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from bisect import bisect_left
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,7 +15,7 @@ from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.offset_search import search_by_time
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MappedFile, MmapCache, file_name
+from rewindmq.broker.store.files.mapped_file import MappedFile, MmapCache, create_file, file_name
 from rewindmq.broker.store.model import Boundary, GetMessageStatus, GetResult, SearchMode
 from rewindmq.protocol.message.record import BLANK_BYTES
 
@@ -161,11 +162,12 @@ class CompactionQueue:
         entries = MappedFile(
             self._pool, self._entry_folder / file_name(base), base, self._entry_file_bytes, 0
         )
-        self._disk.create(log.path, log.size)
+        create_file(self._disk, log.path, log.size)
         try:
-            self._disk.create(entries.path, entries.size)
+            create_file(self._disk, entries.path, entries.size)
         except OSError:
-            self._disk.remove(log.path)
+            with suppress(OSError):
+                self._disk.remove(log.path)
             raise
         if self._files:
             self._files[-1].seal()

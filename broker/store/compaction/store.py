@@ -24,7 +24,7 @@ from rewindmq.broker.store.compaction.queue import CompactionQueue
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.consume_queue.queue import FILLER_SIZE, ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
-from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.errors import StoreError, cause_of
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MmapCache
 from rewindmq.broker.store.layout.compaction import CQ_FOLDER, LOG_FOLDER, POSITION_FILE
@@ -64,6 +64,7 @@ class CompactionStore:
         self._queues: dict[tuple[str, int], CompactionQueue] = {}
         self._positions: dict[str, int] = {}
         self.topics: frozenset[str] = frozenset()
+        self._is_failing = False
 
     def load(self, *, durable_ms: int | None) -> None:
         """Find every queue on disk.
@@ -123,9 +124,12 @@ class CompactionStore:
         if found.seen_offset < ordinary.max_offset:
             try:
                 self._copy(ordinary, found)
+                self._is_failing = False
             except OSError as error:
                 # The commit log has the messages; the next call tries again.
-                _log.error("%s lacks messages: %s", self._folder, error.strerror)
+                if not self._is_failing:
+                    _log.error("%s lacks messages: %s", self._folder, cause_of(error))
+                self._is_failing = True
         return found
 
     def prepare_put(self, topic: str, queue_id: int, now_ms: int) -> None:

@@ -318,9 +318,22 @@ class ConsumeQueue:
         self._end_at(last, keep - last.base // CQ_ENTRY_BYTES)
 
     def destroy(self) -> None:
-        """Delete every file; the queue starts over at 0."""
-        while self.files.files:
-            self.files.drop_last()
+        """Delete every file; the queue starts over at 0.
+
+        Raises:
+            OSError: the disk fails; the queue has only the entries of the files that are left.
+        """
+        files = self.files.files
+        try:
+            while files:
+                self.files.drop_last()
+        except OSError:
+            self._use(files[-1])
+            self.max_offset = min(self.max_offset, (files[-1].base + files[-1].size) // CQ_ENTRY_BYTES)
+            self.min_offset = min(self.min_offset, self.max_offset)
+            self._flushed_index = min(self._flushed_index, self.max_offset)
+            self.room_end = 0
+            raise
         self.active = None
         self.active_index = self.min_offset = self.max_offset = self.room_end = self._flushed_index = 0
         self.max_physical_offset = -1
@@ -385,12 +398,13 @@ class ConsumeQueue:
                 file.base < end * CQ_ENTRY_BYTES
                 and file.base + file.size > self._flushed_index * CQ_ENTRY_BYTES
             ):
-                self._sync(file)
+                self._sync(file, end)
         self._flushed_index = end
 
-    def _sync(self, file: MappedFile) -> None:
+    def _sync(self, file: MappedFile, end: int) -> None:
+        start = max(self._flushed_index * CQ_ENTRY_BYTES - file.base, 0)
         try:
-            self._disk.sync(file.path)
+            file.sync(self._disk, start, min(end * CQ_ENTRY_BYTES - file.base, file.size))
         except FileNotFoundError:
             # Retention has deleted the file in the meantime.
             if file in self.files.files:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from rewindmq.broker.store.errors import cause_of
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MappedFile, MmapCache, file_name
 from rewindmq.broker.store.layout.queue_path import queue_path
@@ -38,6 +39,7 @@ class TimeIndex:
         self._disk = disk
         self._pool = pool
         self._begin = self._end = 0
+        self._is_failing = False
         # None: the file is missing or unusable.
         self._files: dict[tuple[str, int, int], MappedFile | None] = {}
 
@@ -83,35 +85,41 @@ class TimeIndex:
         if not self._begin <= physical_offset < self._end:
             return NOT_KNOWN
         number, place = divmod(index, self._entries_per_file)
+        try:
+            file = self._file(topic, queue_id, number)
+            mapping = None if file is None else file.map or file.open_map()
+        except OSError as error:
+            if not self._is_failing:
+                self._is_failing = True
+                _log.error("time index not used for now: %s", cause_of(error))
+            return NOT_KNOWN
+        self._is_failing = False
+        if mapping is None:
+            return NOT_KNOWN
+        (timestamp,) = TIME.unpack_from(mapping, place * TIME_BYTES)
+        return max(int(timestamp), NOT_KNOWN)
+
+    def _file(self, topic: str, queue_id: int, number: int) -> MappedFile | None:
         key = (topic, queue_id, number)
         try:
-            file = self._files[key]
+            return self._files[key]
         except KeyError:
             file = self._files[key] = self._find(topic, queue_id, number)
-        if file is None:
-            return NOT_KNOWN
-        (timestamp,) = TIME.unpack_from(file.map or file.open_map(), place * TIME_BYTES)
-        return max(int(timestamp), NOT_KNOWN)
+            return file
 
     def _find(self, topic: str, queue_id: int, number: int) -> MappedFile | None:
         base = number * self._file_bytes
         folder = self._folder / queue_path(topic, queue_id)
         path = folder / file_name(base)
-        try:
-            sizes = {entry.path: entry.size for entry in self._disk.list_folder(folder) if entry.is_file}
-            if path not in sizes:
-                return None
-            if sizes[path] != self._file_bytes:
-                _log.error(
-                    "%s not used: it has %d bytes, a consume queue file's entries need %d",
-                    path,
-                    sizes[path],
-                    self._file_bytes,
-                )
-                return None
-            file = MappedFile(self._pool, path, base, self._file_bytes, 0)
-            file.open_map()
-        except OSError as error:
-            _log.error("%s not used: %s", path, error.strerror)
+        sizes = {entry.path: entry.size for entry in self._disk.list_folder(folder) if entry.is_file}
+        if path not in sizes:
             return None
-        return file
+        if sizes[path] != self._file_bytes:
+            _log.error(
+                "%s not used: it has %d bytes, a consume queue file's entries need %d",
+                path,
+                sizes[path],
+                self._file_bytes,
+            )
+            return None
+        return MappedFile(self._pool, path, base, self._file_bytes, 0)

@@ -9,16 +9,35 @@ import resource
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from rewindmq.broker.store.files.lock import StoreLock
 from rewindmq.broker.store.files.unsynced_names import UnsyncedNames
 from rewindmq.protocol.files.private import FILE_MODE, make_private_folder, open_private
+from rewindmq.protocol.limits import MAPPED_FILES_SHARE
 
 # Linux gives a process 65,530 mappings (vm.max_map_count); libraries and memory need some of them.
 _MAX_MAPPINGS: Final = 16_384
+_REWRITE_BYTES: Final = 1_048_576
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+def _names_path(call: Call) -> Call:
+    """Add the path to errors of calls that know only a descriptor or a mapping."""
+
+    @wraps(call)
+    def named(disk: OsDisk, path: Path, *args: Any) -> Any:
+        try:
+            return call(disk, path, *args)
+        except OSError as error:
+            if error.filename is None:
+                error.filename = str(path)
+            raise
+
+    return cast("Call", named)
 
 
 class DiskEntry(NamedTuple):
@@ -34,7 +53,7 @@ class DiskEntry(NamedTuple):
 
 
 class Disk(Protocol):
-    """The store's file system calls. Every method may raise OSError, like the system call behind it."""
+    """The store's file system calls. Every method may raise OSError, with the path as its ``filename``."""
 
     def lock(self, path: Path) -> Callable[[], None]:
         """Lock the folder of this file against other stores; return the function that unlocks it.
@@ -78,6 +97,12 @@ class Disk(Protocol):
 
     def sync_folder(self, path: Path) -> None:
         """Make the names in a folder durable."""
+
+    def rewrite(self, path: Path, start: int, end: int) -> None:
+        """Write the bytes from ``start`` to ``end`` again, unchanged, so that the next ``sync`` covers them.
+
+        They must not change meanwhile. Called on worker threads.
+        """
 
     def write(self, path: Path, data: bytes) -> None:
         """Write a small file as a whole, durably."""
@@ -159,6 +184,7 @@ class OsDisk:
             path.touch(FILE_MODE)
             self.sync_folder(path.parent)
 
+    @_names_path
     def create(self, path: Path, size: int) -> None:
         folders = self._make_folders(path.parent)
         with open_private(path, "xb") as file:
@@ -166,14 +192,17 @@ class OsDisk:
         for name in (path, *folders):
             self._new.add(name)
 
+    @_names_path
     def map(self, path: Path, size: int) -> mmap.mmap:
         with path.open("r+b") as file:
             return mmap.mmap(file.fileno(), size)
 
+    @_names_path
     def allocate(self, path: Path, offset: int, length: int) -> None:
         with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), offset, length)
 
+    @_names_path
     def sync(self, path: Path) -> None:
         with path.open("rb") as file:
             os.fdatasync(file.fileno())
@@ -193,12 +222,22 @@ class OsDisk:
         finally:
             os.close(folder)
 
+    @_names_path
+    def rewrite(self, path: Path, start: int, end: int) -> None:
+        with path.open("r+b") as file:
+            for at in range(start, end, _REWRITE_BYTES):
+                data = os.pread(file.fileno(), min(end - at, _REWRITE_BYTES), at)
+                if os.pwrite(file.fileno(), data, at) != min(end - at, _REWRITE_BYTES):
+                    raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    @_names_path
     def write(self, path: Path, data: bytes) -> None:
         with open_private(path, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
 
+    @_names_path
     def replace(self, source: Path, target: Path) -> None:
         source.replace(target)
         self.sync_folder(target.parent)
@@ -235,4 +274,4 @@ class OsDisk:
         if soft_limit == resource.RLIM_INFINITY:
             return _MAX_MAPPINGS
         # Connections need the larger part of the descriptors.
-        return max(16, min(_MAX_MAPPINGS, soft_limit // 4))
+        return max(16, min(_MAX_MAPPINGS, soft_limit // MAPPED_FILES_SHARE))

@@ -86,6 +86,7 @@ class MappedFile:
     """
 
     __slots__ = (
+        "_is_suspect",
         "_pool",
         "_saved_mtime_ms",
         "allocated",
@@ -107,6 +108,7 @@ class MappedFile:
         self.allocated = 0
         self.on_map_given_up: Callable[[], None] | None = None
         self._saved_mtime_ms = -1
+        self._is_suspect = False
 
     def open_map(self) -> mmap.mmap:
         """Return the mapping, made on first use. Raise OSError if mapping fails."""
@@ -124,6 +126,29 @@ class MappedFile:
         """End writing; set the modification time again, because the last write changed it."""
         self.mtime_ms = mtime_ms
         self._saved_mtime_ms = -1
+
+    @property
+    def is_suspect(self) -> bool:
+        """True if the last ``sync`` failed, so that what is on disk is unknown."""
+        return self._is_suspect
+
+    def sync(self, disk: Disk, start: int, end: int) -> None:
+        """Make the bytes from ``start`` to ``end`` durable; may run on a worker thread.
+
+        After a failure the system may count pages as written that are not, and a second sync would skip them.
+        So the next call writes the bytes again first. They must not change meanwhile.
+
+        Args:
+            start: everything before it is durable.
+
+        Raises:
+            OSError: the disk fails; how much of the bytes is durable is unknown.
+        """
+        if self._is_suspect:
+            disk.rewrite(self.path, start, end)
+        self._is_suspect = True
+        disk.sync(self.path)
+        self._is_suspect = False
 
     def save_mtime(self, disk: Disk) -> None:
         """Set the file's modification time to its last write; searches by time and retention use it."""
@@ -183,24 +208,28 @@ class MappedFileQueue:
     def append_file(self, base: int, now_ms: int) -> MappedFile:
         """Create a file at ``base``, right after the last file if there is one. Raise OSError on failure."""
         path = self.folder / file_name(base)
-        try:
-            self._disk.create(path, self.file_bytes)
-        except FileExistsError:
-            raise
-        except OSError:
-            # Sizing failed: the next load would report a file of the wrong size.
-            with suppress(OSError):
-                self._disk.remove(path)
-            raise
+        create_file(self._disk, path, self.file_bytes)
         file = MappedFile(self._pool, path, base, self.file_bytes, now_ms)
         self.files.append(file)
         return file
 
     def drop_last(self) -> None:
-        """Delete the last file."""
+        """Delete the last file. After an OSError the file is still there."""
+        # Remove it from the list first: a concurrent flush then knows why the file is missing.
+        file = self.files.pop()
+        try:
+            self._disk.remove(file.path)
+        except OSError:
+            self.files.append(file)
+            raise
+        self._pool.release(file)
+
+    def discard_last(self) -> None:
+        """Forget the last file, which has no data. If it cannot be deleted, ``append_file`` replaces it."""
         file = self.files.pop()
         self._pool.release(file)
-        self._disk.remove(file.path)
+        with suppress(OSError):
+            self._disk.remove(file.path)
 
     def drop_first(self) -> None:
         """Delete the first file; open mappings stay readable. After an OSError the file is still there."""
@@ -218,6 +247,24 @@ class MappedFileQueue:
         file = self.find(position)
         if file is not None:
             clear_file_beyond(self._disk, file, position - file.base)
+
+
+def create_file(disk: Disk, path: Path, size: int) -> None:
+    """Create a file that the store does not have; replace one that a failed removal has left there.
+
+    Raises:
+        OSError: the disk fails. A file of another size may be left, which the next call replaces.
+    """
+    try:
+        disk.create(path, size)
+    except FileExistsError:
+        disk.remove(path)
+        disk.create(path, size)
+    except OSError:
+        # Sizing failed: the next load would report a file of the wrong size.
+        with suppress(OSError):
+            disk.remove(path)
+        raise
 
 
 def clear_file_beyond(disk: Disk, file: MappedFile, at: int) -> None:

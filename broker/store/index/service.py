@@ -14,6 +14,7 @@ damaged. A file of the wrong size, which RocketMQ resizes to match its settings,
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable
 from datetime import datetime
@@ -23,7 +24,7 @@ from typing import Final, NamedTuple
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MmapCache
+from rewindmq.broker.store.files.mapped_file import MmapCache, create_file
 from rewindmq.broker.store.index.file import IndexFile
 from rewindmq.broker.store.layout.index import MAX_MSGS_NUM_BATCH, file_bytes, index_keys, key_hash
 from rewindmq.broker.store.log.commit_log import CommitLog
@@ -80,6 +81,8 @@ class IndexService:
         self._posted = 0
         # True if every message with the newest indexed store time is in the index.
         self._is_settled = False
+        # True if a flush failed: what of the unflushed files is on disk is unknown.
+        self._is_suspect = False
 
     # Opening
 
@@ -145,6 +148,22 @@ class IndexService:
     def drop_expired(self) -> None:
         """Drop files whose messages are all gone, unless a flush may use them. Raise OSError on failure."""
         self._drop_before(min(self._log.min_offset, self._flushed_position))
+
+    def drop_suspect(self) -> None:
+        """Drop the files that a failed flush left in doubt; ``catch_up`` makes them again from the log.
+
+        Raises:
+            OSError: the disk fails; call again.
+        """
+        if not self._is_suspect:
+            return
+        while self._files and self._files[-1].end_phy_offset >= self._flushed_position:
+            self._files[-1].remove()
+            self._files.pop()
+        self._posted = 0
+        self._find_end()
+        self._settle()
+        self._is_suspect = False
 
     def _find_end(self) -> None:
         """Find the log position from which to continue."""
@@ -218,7 +237,7 @@ class IndexService:
         if self._files and not self._files[-1].is_full:
             return self._files[-1]
         path = self._folder / self._next_name()
-        self._disk.create(path, file_bytes(self._slots, self._entries))
+        create_file(self._disk, path, file_bytes(self._slots, self._entries))
         file = IndexFile(path, self._slots, self._entries, self._disk, self._pool)
         if self._files:
             file.begin_after(self._files[-1])
@@ -271,8 +290,10 @@ class IndexService:
             The store time, ms, up to which every message is in files that survive a crash.
 
         Raises:
-            OSError: the disk fails.
+            OSError: the disk fails; it does so until ``drop_suspect`` is called.
         """
+        if self._is_suspect:
+            raise OSError(errno.EIO, "not flushed completely", str(self._folder))
         position, files = self._position, list(self._files)
         if not files:
             return 0
@@ -280,8 +301,15 @@ class IndexService:
         if position > self._flushed_position:
             for file in files:
                 if file.end_phy_offset >= self._flushed_position:
-                    file.flush()
+                    self._flush_file(file)
             self._flushed_position = position
         # A crash could lose entries of later messages that have the same store time.
         is_settled = self._is_settled or (position >= self._log.max_offset and self._now_ms() > timestamp)
         return timestamp if is_settled else timestamp - 1
+
+    def _flush_file(self, file: IndexFile) -> None:
+        try:
+            file.flush()
+        except OSError:
+            self._is_suspect = True
+            raise

@@ -5,6 +5,7 @@ Specification: docs/spec/store.md 3.
 
 from __future__ import annotations
 
+import errno
 import logging
 import mmap
 import struct
@@ -114,7 +115,7 @@ class CommitLog:
         try:
             segment.open_map()
         except OSError:
-            self.segments.drop_last()
+            self.segments.discard_last()
             raise
         if left >= BLANK_BYTES:
             BLANK.pack_into(self.buffer, self.max_offset - full.base, left, MAGIC_BLANK)
@@ -232,9 +233,29 @@ class CommitLog:
             if end > self.flushed_offset:
                 for segment in list(self.segments.files):
                     if segment.base < end and segment.base + segment.size > self.flushed_offset:
-                        self._disk.sync(segment.path)
+                        self._sync(segment, end)
                 self.flushed_offset = end
             return self.flushed_offset
+
+    def _sync(self, segment: MappedFile, end: int) -> None:
+        start = max(self.flushed_offset - segment.base, 0)
+        end = min(end - segment.base, segment.size)
+        if segment.is_suspect:
+            self._check_records(segment, start, end)
+        segment.sync(self._disk, start, end)
+
+    def _check_records(self, segment: MappedFile, start: int, end: int) -> None:
+        """Check that the system still has the records that a failed flush did not bring to disk."""
+        # Not ``open_map``: the cache of mappings belongs to another thread.
+        mapping = self._disk.map(segment.path, segment.size)
+        while start < end:
+            record = check_record(mapping, start, end, segment.base + start, check_crc=True)
+            if record is None:
+                if is_blank(mapping, start, end):
+                    return
+                text = f"the record at log position {segment.base + start} was lost; restart the broker"
+                raise OSError(errno.EIO, text, str(segment.path))
+            start += record.size
 
     def save_mtimes(self, timestamp: int) -> None:
         """Set the segments' modification times; the last segment gets ``timestamp``."""

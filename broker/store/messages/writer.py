@@ -12,6 +12,7 @@ from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, TagsCoder
+from rewindmq.broker.store.files.write_failure import WriteFailure
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.log.record_check import HOST_FLAGS, RECORD_HEADS
 from rewindmq.broker.store.model import BatchEntries, PutResult, PutStatus, StoredMessage
@@ -52,8 +53,10 @@ class MessageWriter:
         config: StoreConfig,
         coder: TagsCoder,
         now_ms: Callable[[], int],
+        failure: WriteFailure,
     ) -> None:
         self._log = log
+        self._failure = failure
         self._queues = queues
         self._coder = coder
         self._now_ms = now_ms
@@ -199,8 +202,10 @@ class MessageWriter:
                 log.make_room(size)
             if queue.max_offset + entries > queue.room_end:
                 queue.make_room(entries, timestamp)
-        except OSError:
+        except OSError as error:
+            self._failure.begin(error)
             return False
+        self._failure.end()
         return True
 
     def _encode_batch(

@@ -161,7 +161,7 @@ async def test_background_flush_runs_each_kind_once_at_a_time_and_survives_failu
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Log:
-        flushed_offset, max_commit_log_offset = 0, 10
+        flushed_offset, max_commit_log_offset, flush_failure = 0, 10, ""
 
         def flush(self) -> int:
             return 10

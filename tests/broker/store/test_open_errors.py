@@ -191,11 +191,11 @@ def test_an_error_of_the_disk_while_opening_is_one_line(box: StoreBox) -> None:
 def test_a_flush_that_fails_is_an_error_and_the_stop_counts_as_a_crash(box: StoreBox) -> None:
     class Failing(OsDisk):
         def sync(self, path: Path) -> Never:
-            raise OSError(5, "Input/output error")
+            raise OSError(5, "Input/output error", str(path))
 
     store = box.open(disk=Failing())
     box.put(store)
-    with pytest.raises(StoreError, match="Input/output error"):
+    with pytest.raises(StoreError, match=r"commitlog/0{20}: Input/output error"):
         store.flush()
     assert store.flushed_offset == 0
     assert store.put_message(StoredMessage("T", 0, b"")).status is PutStatus.SERVICE_NOT_AVAILABLE

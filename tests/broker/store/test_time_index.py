@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 
 from rewindmq.broker.store import Boundary, MessageStore, PutResult, SearchMode
+from rewindmq.broker.store.files.disk import DiskEntry, OsDisk
 from rewindmq.broker.store.layout.time_index import TIME, TimeIndexPosition, file_bytes
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.protocol.message.record import FIXED_V4
@@ -181,3 +183,30 @@ def test_missing_files_zeros_and_files_of_another_size_cost_no_answer(spaced: Sp
     (folder / f"{16 * ENTRIES:020d}").write_bytes(struct.pack(">q", -5) * ENTRIES)
     store = spaced.open()
     assert answers(store, spaced) == expected
+
+
+class UnlistedDisk(OsDisk):
+    """Cannot list the folders of the time index while told so."""
+
+    refuses = False
+
+    def list_folder(self, path: Path) -> list[DiskEntry]:
+        if self.refuses and "timeindex" in path.parts:
+            raise OSError(errno.EMFILE, "Too many open files", str(path))
+        return super().list_folder(path)
+
+
+def test_an_index_that_cannot_be_read_for_a_while_is_used_afterwards(
+    spaced: SpacedBox, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = spaced.open()
+    expected = answers(store, spaced)
+    store.close()
+    write_index(spaced, shift=1)
+    store = spaced.open(disk := UnlistedDisk())
+    disk.refuses = True
+    assert answers(store, spaced) == expected
+    folder = spaced.root / "timeindex" / TOPIC / "0"
+    assert caplog.messages == [f"time index not used for now: {folder}: Too many open files"]
+    disk.refuses = False
+    assert store.store_time(TOPIC, 0, 1) == spaced.begin + 11

@@ -1,0 +1,1 @@
+"""Accepting connections: the listening socket, and the limit of connections."""
