@@ -25,6 +25,7 @@ from bench import (
     hot_path,
     many_queues,
     races,
+    recovery,
     searching,
     sending,
 )
@@ -227,6 +228,40 @@ def bench_many_queues(rounds: int, scale: float) -> list[Row]:
     return list(rows.values())
 
 
+def bench_recovery(rounds: int, scale: float) -> list[Row]:
+    """Measure the start after a kill, with a warm page cache."""
+    size = int(scale * recovery.GIB / 4)
+    opened = {
+        body: Row(
+            f"recovery after a kill, messages of {body:,} B",
+            "s/GiB",
+            1.0,
+            higher_is_better=False,
+            note=f"processor time; a log of {size >> 20} MiB without a checkpoint; every record is read",
+        )
+        for body in (1_024, 100)
+    }
+    settled = Row(
+        "the same, 10,000 messages after the checkpoint",
+        "s",
+        higher_is_better=False,
+        note="recovery begins at the segment of 256 MiB before the checkpoint",
+    )
+    served = Row("the same, broker's command to serving", "s", higher_is_better=False)
+    for body, row in opened.items():
+        _say(f"recovery, filling {size >> 20} MiB with messages of {body} B")
+        with recovery.killed_store(size, body) as root:
+            for _ in range(rounds):
+                (root / "checkpoint").unlink(missing_ok=True)
+                seconds, length = recovery.open_seconds(root)
+                row.samples.append(seconds * recovery.GIB / length)
+    with recovery.killed_store(size, 1_024, 10_000) as root:
+        for _ in range(rounds):
+            settled.samples.append(recovery.open_seconds(root)[0])
+            served.samples.append(recovery.serve_seconds(root))
+    return [*opened.values(), settled, served]
+
+
 def bench_races(rounds: int, scale: float) -> list[Row]:
     """Measure the race laboratory."""
     simulated = Row("race laboratory: R1 simulated, one core", "runs/s")
@@ -262,6 +297,7 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "search": bench_search,
     "hot-path": bench_hot_path,
     "queues": bench_many_queues,
+    "recovery": bench_recovery,
     "races": bench_races,
     "pipeline": bench_pipeline,
 }

@@ -36,7 +36,8 @@ from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.remoting.process.runner import tune_collector
-from rewindmq.protocol.remoting.runtime import Listener, TcpNetwork, system_runtime
+from rewindmq.protocol.remoting.process.stall_watch import watch_stalls
+from rewindmq.protocol.remoting.runtime import Listener, Runtime, TcpNetwork, system_runtime
 from rewindmq.protocol.subscription import build_subscription_data
 from rewindmq.protocol.version import LanguageCode
 
@@ -211,6 +212,13 @@ def microseconds(load: Load, runs: int) -> float:
 async def _least_nanoseconds(directory: str, reads: Sequence[bytes], runs: int) -> float:
     network = _RecordingNetwork()
     runtime = replace(system_runtime(), network=network)
+    with watch_stalls(runtime) as watched:
+        return await _least_of(watched, network, directory, reads, runs)
+
+
+async def _least_of(
+    runtime: Runtime, network: _RecordingNetwork, directory: str, reads: Sequence[bytes], runs: int
+) -> float:
     broker = Broker(runtime, BrokerConfig(store_path_root_dir=directory, listen_port=0))
     await broker.start()
     try:

@@ -27,7 +27,7 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.remoting.state import CloseReason
-from rewindmq.protocol.remoting.traffic import Traffic
+from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 
 _log = logging.getLogger(__name__)
 
@@ -241,6 +241,7 @@ class Broker:
             context.consumers.on_close(connection)
             context.queue_locks.on_close(connection)
             context.fencing.forget(connection)
+            context.committer.new_offsets.forget(connection)
             context.reset_notifier.forget(connection)
 
     def _notify_consumers(self, group: ConsumerGroup) -> None:

@@ -20,7 +20,11 @@ from rewindmq.protocol.limits import MAX_FRAME_BYTES
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.property_loader import load_properties
-from rewindmq.protocol.remoting.traffic import FRAME_SECONDS, MAX_UNFINISHED_BYTES, MAX_UNREAD_BYTES
+from rewindmq.protocol.remoting.traffic.held_bytes import (
+    FRAME_SECONDS,
+    MAX_UNFINISHED_BYTES,
+    MAX_UNREAD_BYTES,
+)
 from rewindmq.protocol.reset_mode import ResetMode
 
 _log = logging.getLogger(__name__)

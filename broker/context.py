@@ -35,7 +35,7 @@ from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.end import TransactionEnds
 from rewindmq.protocol.remoting.accept.limit import ConnectionLimit
 from rewindmq.protocol.remoting.runtime import Runtime
-from rewindmq.protocol.remoting.traffic import Traffic
+from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 
 
 @dataclass(slots=True)

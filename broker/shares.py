@@ -68,3 +68,7 @@ class Shares:
         else:
             self._of.pop(connection, None)
         self.used -= count
+
+    def forget(self, connection: Connection) -> None:
+        """Stop counting for a closed connection."""
+        self.used -= self._of.pop(connection, 0)

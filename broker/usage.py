@@ -6,7 +6,7 @@ from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.limits import MAX_GROUPS, MAX_TOPICS
 from rewindmq.broker.shares import Shares
 from rewindmq.broker.store.tables.consumer_offset import MAX_OFFSETS
-from rewindmq.protocol.remoting.traffic import HeldBytes
+from rewindmq.protocol.remoting.traffic.held_bytes import HeldBytes
 
 
 def usage(context: BrokerContext) -> dict[str, str]:

@@ -66,7 +66,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.accept.limit import ConnectionLimit
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
-from rewindmq.protocol.remoting.traffic import Traffic
+from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
 _CONFIG_FOLDER: Final = "config"

@@ -11,7 +11,11 @@ import msgspec
 from rewindmq.protocol.limits import MAX_FRAME_BYTES
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.property_loader import load_properties
-from rewindmq.protocol.remoting.traffic import FRAME_SECONDS, MAX_UNFINISHED_BYTES, MAX_UNREAD_BYTES
+from rewindmq.protocol.remoting.traffic.held_bytes import (
+    FRAME_SECONDS,
+    MAX_UNFINISHED_BYTES,
+    MAX_UNREAD_BYTES,
+)
 
 DEFAULT_PORT: Final = 9876
 # With less, no connection could send or receive the largest frame.

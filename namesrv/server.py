@@ -16,7 +16,7 @@ from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.remoting.state import CloseReason
-from rewindmq.protocol.remoting.traffic import Traffic
+from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 
 _log = logging.getLogger(__name__)
 

@@ -116,6 +116,12 @@ _TABLES: Final = (
         "usageConsumerOffsets",
     ),
     Limit(
+        "offsets that one connection adds",
+        "broker.limits:MAX_NEW_OFFSETS_PER_CONNECTION",
+        "offsets",
+        _REFUSED,
+    ),
+    Limit(
         "groups online, of producers and of consumers",
         "broker.limits:MAX_GROUPS",
         "groups",
@@ -246,7 +252,19 @@ _ANSWERS: Final = (
     Limit("slots of an index file", "maxHashSlotNum", "slots", "–"),
     Limit("entries of an index file", "maxIndexNum", "entries", "a new file begins"),
     Limit("half message without an outcome", "transactionCheckMax", "checks", "it is discarded"),
-    Limit("slaves", "broker.ha.access:MAX_SLAVES", "connections", _CLOSED),
+    Limit(
+        "connections at the HA port",
+        "broker.ha.access:MAX_SLAVES",
+        "connections",
+        "one that does not count as a slave is closed, else the new one",
+    ),
+    Limit("HA connection without a report", "broker.ha.connection:FIRST_REPORT_SECONDS", "s", "it is closed"),
+    Limit(
+        "queue id of a record from a master",
+        "broker.store.messages.replica:MAX_QUEUE_ID",
+        "as the largest",
+        "the slave stops following",
+    ),
     Limit("log sent to a slave at a time", "haTransferBatchSize", "bytes", "–"),
     Limit("the same, at most", "protocol.ha_frame:MAX_TRANSFER_BYTES", "bytes", "ConfigError"),
 )
@@ -282,7 +300,8 @@ Every table whose keys a peer chooses has a limit. A table that belongs to conne
 each connection, so one peer cannot fill it alone. What a connection has put into such a table is removed when
 the connection closes. Queue locks are an exception: they stay until they expire, as in RocketMQ, because the
 client may return. But the locks of closed connections are the first to go if the table is full. Topics,
-consumer groups, offsets and the name server's tables belong to no connection and have no shares.
+consumer groups and offsets belong to no connection and stay. A client that may create topics can fill their
+table: set `autoCreateTopicEnable` and `autoCreateSubscriptionGroup` to false if you do not trust the clients.
 
 A refused request changes nothing. The bytes of subscriptions and suspended pulls are estimates of their
 memory, from the lengths of their texts. Above the limit for unfinished frames, or for unread responses, the

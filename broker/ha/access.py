@@ -9,6 +9,8 @@ GET_BROKER_RUNTIME_INFO (28). A slave of RocketMQ does not; its IP address must 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Sequence
 from enum import Enum
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, NamedTuple
@@ -57,10 +59,6 @@ class RegisteredSlave(NamedTuple):
 
     address: str
     ha_client: str | None
-
-    def owns(self, address: str) -> bool:
-        """Return True if the connection from ``address`` is this slave's."""
-        return self.shares_host(address) if self.ha_client is None else self.ha_client == address
 
     def shares_host(self, address: str) -> bool:
         """Return True if the connection from ``address`` comes from this slave's host."""
@@ -131,14 +129,29 @@ class HaAccess:
         return RegisteredSlave(address, table.get(HA_CLIENT_ADDRESS))
 
 
-def standing_of(address: str, slaves: tuple[RegisteredSlave, ...]) -> Standing:
-    """Return the standing of a connection that no list names, given the registered slaves."""
-    if any(slave.owns(address) for slave in slaves):
-        return Standing.SLAVE
+def connections_of(slaves: Sequence[RegisteredSlave], addresses: Sequence[str]) -> set[str]:
+    """Return those of the connections' addresses that are the registered slaves'.
+
+    A slave that names no connection has one from its host: of several, the newest.
+
+    Args:
+        addresses: of all connections, the oldest first.
+    """
+    named = {slave.ha_client for slave in slaves}
+    found = {address for address in addresses if address in named}
+    unnamed = Counter(_host(slave.address) for slave in slaves if slave.ha_client is None)
+    for address in reversed(addresses):
+        host = _host(address)
+        if host is not None and unnamed[host] and address not in found:
+            unnamed[host] -= 1
+            found.add(address)
+    return found
+
+
+def may_read(address: str, slaves: Sequence[RegisteredSlave]) -> bool:
+    """Return True if a connection comes from this machine or from a registered slave's."""
     host = _host(address)
-    if host is not None and (host.is_loopback or any(slave.shares_host(address) for slave in slaves)):
-        return Standing.READER
-    return Standing.STRANGER
+    return host is not None and (host.is_loopback or any(slave.shares_host(address) for slave in slaves))
 
 
 def _host(address: str) -> IPv4Address | IPv6Address | None:

@@ -29,9 +29,9 @@ _UNSENT_BYTES: Final = 1 << 18
 _TRANSFERS_PER_TURN: Final = 16
 # Seconds, not scaled, within which a slave must report; 4.9.4's slave reports 5 s after connecting.
 FIRST_REPORT_SECONDS: Final = 10.0
-# Look-ups in a row that do not find a slave registered before its reports no longer count. Brokers register
-# every 30 s, so a name server that has just started may not know a slave yet.
-_MISSES: Final = 2
+# Look-ups in a row, every 10 s, that do not find a slave before its reports no longer count. Brokers
+# register every 30 s, so a name server that has just started may not know a slave yet.
+_MISSES: Final = 4
 
 
 class ReplicationMaster(Protocol):
@@ -148,6 +148,12 @@ class SlaveConnection(asyncio.Protocol):
                     " haAllowedAddresses is not set",
                     self.address,
                 )
+
+    def replace(self) -> None:
+        """Stop counting, because a newer connection of the same slave counts."""
+        if self.counts:
+            self.counts = False
+            _log.info("slave %s has a newer connection: reports of this one do not count", self.address)
 
     def begin(self) -> None:
         """Send the log from the reported position on."""

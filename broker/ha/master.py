@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.ha.access import MAX_SLAVES, HaAccess, Standing, standing_of
+from rewindmq.broker.ha.access import (
+    MAX_SLAVES,
+    HaAccess,
+    RegisteredSlave,
+    Standing,
+    connections_of,
+    may_read,
+)
 from rewindmq.broker.ha.connection import SlaveConnection
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.remoting.client import RemotingClient
@@ -17,8 +24,7 @@ from rewindmq.protocol.remoting.tasks import end_tasks
 
 _log = logging.getLogger(__name__)
 
-# Brokers register every 30 s.
-CHECK_SECONDS: Final = 30.0
+CHECK_SECONDS: Final = 10.0
 # Between two look-ups, so that connections in quick succession share one.
 _PAUSE_SECONDS: Final = 0.05
 
@@ -86,13 +92,10 @@ class HaMaster:
 
     def on_first_report(self, slave: SlaveConnection) -> None:
         """Let the connection follow, at once or after the name servers have been asked."""
-        standing = self._access.first_standing(slave.address)
-        if standing is Standing.SLAVE:
-            slave.settle(standing)
-            return
-        if standing is Standing.READER:
-            slave.begin()
-        self._check([slave])
+        if self._access.first_standing(slave.address) is Standing.SLAVE:
+            slave.settle(Standing.SLAVE)
+        else:
+            self._check([slave])
 
     def note(self, position: int) -> None:
         """Record that a slave has the log up to this position."""
@@ -147,14 +150,28 @@ class HaMaster:
         while self._unchecked:
             # A connection that arrives during the look-up waits for the next one, which sees its slave.
             batch, self._unchecked = self._unchecked, {}
+            registered: tuple[RegisteredSlave, ...] = ()
             try:
                 registered = await self._access.find_slaves()
             except Exception:
                 _log.exception("cannot find the registered slaves")
-                registered = ()
-            for slave in batch:
-                slave.settle(standing_of(slave.address, registered))
+            self._settle(batch, registered)
             await self.runtime.timers.sleep(_PAUSE_SECONDS)
+
+    def _settle(self, batch: Iterable[SlaveConnection], registered: Sequence[RegisteredSlave]) -> None:
+        reported = [slave.address for slave in self._slaves if slave.has_reported]
+        found = connections_of(registered, reported)
+        for slave in batch:
+            if slave.address in found:
+                slave.settle(Standing.SLAVE)
+            else:
+                is_reader = may_read(slave.address, registered)
+                slave.settle(Standing.READER if is_reader else Standing.STRANGER)
+        # A newer connection counts instead of an older one of a slave that names none.
+        unnamed = [slave for slave in registered if slave.ha_client is None]
+        for slave in self._slaves:
+            if slave.address not in found and any(other.shares_host(slave.address) for other in unnamed):
+                slave.replace()
 
 
 def _ignore() -> None:

@@ -2,6 +2,7 @@
 
 Kept from 4.9.7 ``AdminBrokerProcessor#getBrokerRuntimeInfo``: the keys that the tools read
 (docs/spec/protocol.md 5.9), with both spellings of getTransferedTps.
+Added: what held the event loop longest since the start (``eventLoop...``), except in a simulation.
 Changed: this broker has no thread pools, so queue sizes and waiting times are 0 and capacities are missing.
 It does not measure latencies, so they are missing, too. It always reports the earliest message's time; 4.x
 reports it only if the log has more than 8 MiB. A slave adds haClientAddress: its end of the connection to its
@@ -43,6 +44,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         **_process(context),
         **_traffic(context),
         **_store(context),
+        **_event_loop(context),
         **usage(context),
         **dict.fromkeys((*_QUEUES, *context.profile.runtime_queues), 0),
     }
@@ -109,6 +111,19 @@ def _disk_ratio(store: MessageStore) -> str:
         return f"{store.disk_used_ratio():.2f}"
     except OSError:
         return "-1.00"
+
+
+def _event_loop(context: BrokerContext) -> dict[str, object]:
+    stalls = context.runtime.stalls
+    if stalls is None:
+        return {}
+    longest = stalls.longest
+    return {
+        "eventLoopStallCount": stalls.count,
+        "eventLoopWorstStallMs": f"{longest.ms:.1f}" if longest else 0,
+        "eventLoopWorstStallRequest": longest or "",
+        "eventLoopWorstStallTimestamp": longest.at_ms if longest else 0,
+    }
 
 
 def _size(count: int) -> str:

@@ -9,9 +9,16 @@ import logging
 from typing import Any, NamedTuple
 
 from rewindmq.broker.clients.consumer_manager import ConsumerManager
+from rewindmq.broker.limits import MAX_NEW_OFFSETS_PER_CONNECTION
 from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
+from rewindmq.broker.shares import Shares
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetRecord
+from rewindmq.broker.store.tables.consumer_offset import (
+    MAX_OFFSETS,
+    NO_OFFSET,
+    ConsumerOffsetTable,
+    OffsetRecord,
+)
 from rewindmq.protocol.body.fenced_commit import FencedCommit
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import RequestError
@@ -56,6 +63,9 @@ class OffsetCommitter:
 
     As in RocketMQ, a commit may move the offset back. The broker does not store a commit from before a fenced
     reset; it adds the commit to the list of refused commits (LIST_FENCED_COMMITS).
+
+    Attributes:
+        new_offsets: the offsets that each open connection has added to the table.
     """
 
     def __init__(
@@ -72,6 +82,7 @@ class OffsetCommitter:
         self._fencing = fencing
         self._fenced = fenced
         self._consumers = consumers
+        self.new_offsets = Shares("new consumer offsets", MAX_NEW_OFFSETS_PER_CONNECTION, MAX_OFFSETS)
 
     def commit(self, commit: Commit) -> OffsetRecord | None:
         """Store an offset; log a commit that moves it back with RocketMQ's tag ``[NOTIFYME]``.
@@ -80,7 +91,7 @@ class OffsetCommitter:
             None if the commit is stored; the stored record if the commit is fenced.
 
         Raises:
-            RequestError: SYSTEM_ERROR (1), the table is full.
+            RequestError: SYSTEM_ERROR (1), the table is full, or the connection has added too many offsets.
         """
         connection, group, topic, queue_id, offset, epoch, _ = commit
         if epoch is not None or self._offsets.epoch(group, topic, queue_id):
@@ -89,10 +100,14 @@ class OffsetCommitter:
             if reason is not None:
                 self._fence(commit, record, reason)
                 return record
+        if not self.new_offsets.has_share(connection) and self._offsets.query(group, topic, queue_id) < 0:
+            self.new_offsets.check(connection)
         try:
             stored = self._offsets.commit(group, topic, queue_id, offset)
         except StoreError as error:
             raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        if stored == NO_OFFSET:
+            self.new_offsets.add(connection)
         if stored > offset:
             _log.warning(
                 "[NOTIFYME]update consumer offset less than store. clientHost=%s, key=%s@%s, queueId=%d,"

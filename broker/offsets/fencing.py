@@ -71,9 +71,8 @@ class Fencing:
 
     def forget(self, connection: Connection) -> None:
         """Remove a closed connection."""
-        deliveries = self._connections.pop(connection, None)
-        if deliveries is not None:
-            self.shares.remove(connection, len(deliveries))
+        self._connections.pop(connection, None)
+        self.shares.forget(connection)
 
     def on_query(self, connection: Connection, queue: _Queue, record: OffsetRecord) -> None:
         """Let the connection continue at ``record``, which the broker returned to QUERY_CONSUMER_OFFSET (14).

@@ -12,9 +12,12 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import ExtValue, RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageResponseHeader
+from rewindmq.protocol.limits import MAX_HEADER_BYTES
 
 _SUCCESS: Final = ResponseCode.SUCCESS
 _OFFSET_BYTES: Final = 8
+# Room for the other fields of a response's header; a batch's own UNIQ_KEY is one of them.
+_OTHER_FIELDS_BYTES: Final = 8_192
 
 
 class SendAnswers:
@@ -24,10 +27,15 @@ class SendAnswers:
 
     Args:
         store_host: packed as in records; every message id begins with it.
+
+    Attributes:
+        max_messages: how many message ids fit into the header of a response: 7,695, with IPv6 4,455.
     """
 
     def __init__(self, config: BrokerConfig, store_host: bytes) -> None:
         self._id_prefix = store_host.hex().upper()
+        id_length = len(self._id_prefix) + 2 * _OFFSET_BYTES + len(",")
+        self.max_messages = (MAX_HEADER_BYTES - _OTHER_FIELDS_BYTES) // id_length
         self._region = config.region_id
         self._trace_on = config.trace_on
         self._refusal_ext: dict[str, ExtValue] = {

@@ -17,7 +17,10 @@ from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.remoting.connection import Connection
 
 # RocketMQ 4.9.4 SendMessageProcessor#handlePutMessageResult: remarks that mean that nothing is stored.
-_ILLEGAL: Final = "the message is illegal: its body, topic or properties are longer than the broker accepts"
+_ILLEGAL: Final = (
+    "the message is illegal: its body, topic or properties are longer than the broker accepts, or a property"
+    " contains the character 0"
+)
 _NO_ROOM: Final = "create mapped file failed, server is busy or broken."
 _LATE: Final = MappingProxyType(
     {

@@ -85,7 +85,7 @@ class BatchSender:
             shared |= self._added
             # A received body is bytes.
             body: Any = request.body or b""
-            entries = _entries(body, shared)
+            entries = _entries(body, shared, self._answers.max_messages)
             if target.needs_keys:
                 for _, properties, _, _ in entries:
                     require_keys(properties.decode("utf-8", "replace"))
@@ -111,16 +111,16 @@ class BatchSender:
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
 
-def _entries(batch: bytes, shared: Mapping[str, str]) -> BatchEntries:
+def _entries(batch: bytes, shared: Mapping[str, str], most: int) -> BatchEntries:
     """Return the messages with the batch's properties added; a message's own value wins.
 
     Specification: docs/spec/protocol.md 6.6.
 
     Raises:
-        RequestError: MESSAGE_ILLEGAL (13), the batch does not decode, or has a delayed or transaction
-            message.
+        RequestError: MESSAGE_ILLEGAL (13), the batch does not decode, has more than ``most`` messages, or has
+            a delayed or transaction message.
     """
-    messages = decode_batch(batch)
+    messages = decode_batch(batch, most)
     # A name that occurs nowhere in the batch is not searched in each message. Decode once: a search is much
     # faster in str than in bytes.
     everything = _SEPARATOR.join([properties for _, properties, _ in messages]).decode("utf-8", "replace")

@@ -129,10 +129,12 @@ class MessageStore:
             self._checkpoint.load()
             clean = not self._disk.exists(layout.abort)
             self._recovery.run(clean)
-            self._compaction.load(clean=clean)
+            self._compaction.load(durable_ms=None if clean else self._checkpoint.min_timestamp)
             self._index.load(clean=clean, checkpoint=self._checkpoint)
             self._time_index.load(self._log)
             if not clean:
+                # A killed process may have created files whose names are not durable yet.
+                self._sync_names(layout.root)
                 self._log.flush()
             self._disk.touch(layout.abort)
         except OSError as error:
@@ -145,6 +147,12 @@ class MessageStore:
             raise
         self._is_open = True
         self._decide_writable()
+
+    def _sync_names(self, folder: Path) -> None:
+        for entry in self._disk.list_folder(folder):
+            if not entry.is_file:
+                self._sync_names(entry.path)
+        self._disk.sync_folder(folder)
 
     def close(self) -> None:
         """Stop cleanly: make everything durable and remove the abort marker. Do nothing if not open.
@@ -403,7 +411,7 @@ class MessageStore:
 
     @property
     def rebuilt_entries(self) -> int:
-        """Number of consume-queue entries that were missing at open and were rebuilt from the log."""
+        """Number of consume-queue entries that were rebuilt from the log at open."""
         return self._recovery.rebuilt_entries
 
     @property

@@ -49,11 +49,15 @@ def encode_batch(messages: Sequence[Message]) -> bytes:
     return b"".join(parts)
 
 
-def decode_batch(body: bytes) -> list[BatchMessage]:
+def decode_batch(body: bytes, most: int | None = None) -> list[BatchMessage]:
     """Return the messages of a batch body.
 
+    Args:
+        most: limit of the number of messages; None means no limit.
+
     Raises:
-        RequestError: MESSAGE_ILLEGAL (13), no message, or the lengths do not add up to exactly ``body``.
+        RequestError: MESSAGE_ILLEGAL (13), no message, more than ``most``, or the lengths do not add up to
+            exactly ``body``.
     """
     messages: list[BatchMessage] = []
     unpack_head = _HEAD_READ.unpack_from
@@ -77,6 +81,8 @@ def decode_batch(body: bytes) -> list[BatchMessage]:
                 or position > end
             ):
                 raise _illegal(f"lengths of message {len(messages)} do not add up")
+            if len(messages) == most:
+                raise _illegal(f"more than {most} messages")
             messages.append((body[body_at:body_end], body[properties_at:position], flag))
     except struct.error:
         raise _illegal(f"message {len(messages)} is cut short") from None

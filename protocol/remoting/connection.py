@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Protocol
 
 from rewindmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectionLostError, TooManyRequestsError
@@ -20,9 +20,10 @@ from rewindmq.protocol.remoting.dispatch import (
     unsupported,
 )
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
+from rewindmq.protocol.remoting.stalls.timed import TimedCoroutine
 from rewindmq.protocol.remoting.state import CloseReason, ConnectionState
 from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_WRITE_BYTES, FrameStream, StreamOwner
-from rewindmq.protocol.remoting.unfinished_frame import UnfinishedFrame
+from rewindmq.protocol.remoting.traffic.unfinished_frame import UnfinishedFrame
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class Connection(FrameStream):
         "_handlers",
         "_in_progress",
         "_pending",
+        "_stalls",
         "_task_bytes",
         "_tasks",
         "_unfinished",
@@ -81,6 +83,7 @@ class Connection(FrameStream):
     def __init__(self, endpoint: ConnectionOwner, serialize_type: SerializeType, *, accepted: bool) -> None:
         super().__init__(endpoint, accepted=accepted)
         self._handlers = endpoint.handlers
+        self._stalls = endpoint.runtime.stalls
         self._decoder = FrameDecoder()
         self._backlog: deque[RemotingCommand] = deque()
         # Requests that run in tasks, and those that ``reply`` has not answered yet.
@@ -102,9 +105,12 @@ class Connection(FrameStream):
         self._endpoint.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        began = self._monotonic()
         super().connection_lost(exc)
         assert self.close_reason is not None
         self._endpoint.connection_closed(self, self.close_reason)
+        if self._stalls is not None:
+            self._stalls.passed(began, "the end of a connection", self.remote_address)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -112,12 +118,13 @@ class Connection(FrameStream):
             self._loop.call_soon(self._handle_backlog)
 
     def data_received(self, data: bytes) -> None:
-        self._active_at = self._monotonic()
+        monotonic = self._monotonic
+        began = self._active_at = monotonic()
         self.has_received = True
         # Delay writes until the end of this read, so that all its responses leave in one write.
         self._flush_due = True
         self._gather_bytes = MAX_WRITE_BYTES
-        decoder = self._decoder
+        decoder, stalls = self._decoder, self._stalls
         commands = decoder.feed(data)
         for command in commands:
             if command.flag & FLAG_RESPONSE:
@@ -126,6 +133,12 @@ class Connection(FrameStream):
                 self._backlog.append(command)
             else:
                 self._handle(command)
+                if stalls is not None:
+                    # ``Stalls.passed`` without its two calls for each request.
+                    now = monotonic()
+                    if now - began > stalls.threshold:
+                        stalls.record(now - began, command.code, self.remote_address)
+                    began = now
         self._gather_bytes = HIGH_WATER_BYTES
         self._flush()
         if decoder.failure is not None and not self.is_closed:
@@ -183,8 +196,12 @@ class Connection(FrameStream):
         if not self._peer_reads() or not self._reading_paused:
             return
         self._flush_due = True
+        began = self._monotonic()
         while self._backlog and self._peer_reads():
-            self._handle(self._backlog.popleft())
+            request = self._backlog.popleft()
+            self._handle(request)
+            if self._stalls is not None:
+                began = self._stalls.passed(began, request.code, self.remote_address)
         self._flush()
         if self._peer_reads() and not self._transport.is_closing():
             self._reading_paused = False
@@ -196,7 +213,10 @@ class Connection(FrameStream):
 
     def _await_result(self, request: RemotingCommand, result: Awaitable[RemotingCommand | None]) -> None:
         self._in_progress += 1
-        task = self._loop.create_task(self._answer_when_done(request, result))
+        work: Coroutine[Any, Any, None] = self._answer_when_done(request, result)
+        if self._stalls is not None:
+            work = TimedCoroutine(work, self._stalls, request.code, self.remote_address)
+        task = self._loop.create_task(work)
         self._tasks[task] = size = request.received_bytes
         self._task_bytes += size
         self._endpoint.tasks[task] = None

@@ -10,7 +10,7 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.permits import OnewayPermits
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.state import CloseReason
-from rewindmq.protocol.remoting.traffic import Traffic
+from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 
 logger = logging.getLogger(__name__)
 

@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 from rewindmq.protocol.limits import MAPPED_FILES_SHARE, MAX_CONNECTIONS, RESERVED_DESCRIPTORS
 from rewindmq.protocol.points import Failpoint, Probe
 from rewindmq.protocol.remoting.accept.listener import listen_tcp
+from rewindmq.protocol.remoting.stalls.record import Stalls
 from rewindmq.protocol.remoting.workers import ThreadWorkers
 
 T = TypeVar("T")
@@ -118,6 +119,8 @@ class Runtime:
     probe: Probe | None = None
     # Awaited where another thread of RocketMQ may run between two steps; None costs one check per place.
     failpoint: Failpoint | None = None
+    # Records what holds the event loop; None outside a server process.
+    stalls: Stalls | None = None
     # A counter that gives each number once in the process; the numbers identify short-lived objects.
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     # How many connections a server may accept, so that descriptors remain for its files.

@@ -11,7 +11,7 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.endpoint import IDLE_SECONDS, Endpoint
 from rewindmq.protocol.remoting.runtime import Listener, Runtime
 from rewindmq.protocol.remoting.state import CloseReason
-from rewindmq.protocol.remoting.traffic import Traffic
+from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 
 
 class RemotingServer(Endpoint):

@@ -11,7 +11,7 @@ from rewindmq.protocol.remoting.address import format_address
 from rewindmq.protocol.remoting.permits import OnewayPermits, expire
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 from rewindmq.protocol.remoting.state import TRANSITIONS, CloseReason, ConnectionState
-from rewindmq.protocol.remoting.traffic import Traffic
+from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ _MAX_MAPPINGS: Final = 4_096
 _USED_RATIO: Final = 0.1
 
 
-class _File:
+class SimFile:
     """One file.
 
     Attributes:
@@ -47,7 +47,7 @@ class SimDisk:
     def __init__(self, now_ms: Callable[[], int], *, remembers_synced: bool = False) -> None:
         self._now_ms = now_ms
         self._remembers_synced = remembers_synced
-        self._files: dict[Path, _File] = {}
+        self._files: dict[Path, SimFile] = {}
         self._folders: set[Path] = set()
         self._locked: set[Path] = set()
 
@@ -65,7 +65,7 @@ class SimDisk:
         for file in self._files.values():
             if isinstance(file.data, mmap.mmap):
                 size = len(file.data)
-                file.data = _private_map(size)
+                file.data = private_map(size)
                 file.data[:] = file.synced if file.synced is not None else bytes(size)
         self.release_locks()
 
@@ -75,7 +75,7 @@ class SimDisk:
         if path in self._locked:
             raise StoreError(f"the store {path.parent} is in use by another broker (its lock file is locked)")
         self._locked.add(path)
-        self._files.setdefault(path, _File(b"lock", self._now_ms()))
+        self._files.setdefault(path, SimFile(b"lock", self._now_ms()))
         return lambda: self._locked.discard(path)
 
     def make_folder(self, path: Path) -> None:
@@ -101,13 +101,13 @@ class SimDisk:
         return None if file is None else file.data[:]
 
     def touch(self, path: Path) -> None:
-        self._files.setdefault(path, _File(b"", self._now_ms()))
+        self._files.setdefault(path, SimFile(b"", self._now_ms()))
 
     def create(self, path: Path, size: int) -> None:
         if path in self._files:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
         self.make_folder(path.parent)
-        self._files[path] = _File(_private_map(size), self._now_ms())
+        self._files[path] = SimFile(private_map(size), self._now_ms())
 
     def map(self, path: Path, size: int) -> mmap.mmap:
         mapping = self._file(path).data
@@ -126,8 +126,11 @@ class SimDisk:
     def rewrite(self, path: Path, start: int, end: int) -> None:
         """Do nothing: a simulated sync never fails, so none skips bytes."""
 
+    def sync_folder(self, path: Path) -> None:
+        """Do nothing: a name is durable at once."""
+
     def write(self, path: Path, data: bytes) -> None:
-        self._files[path] = _File(data, self._now_ms())
+        self._files[path] = SimFile(data, self._now_ms())
 
     def replace(self, source: Path, target: Path) -> None:
         self._files[target] = self._file(source)
@@ -156,12 +159,13 @@ class SimDisk:
     def max_mappings(self) -> int:
         return _MAX_MAPPINGS
 
-    def _file(self, path: Path) -> _File:
+    def _file(self, path: Path) -> SimFile:
         try:
             return self._files[path]
         except KeyError:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
 
 
-def _private_map(size: int) -> mmap.mmap:
+def private_map(size: int) -> mmap.mmap:
+    """Return a mapping of zeros that a fork does not share."""
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -56,6 +56,8 @@ def test_a_file_of_rocketmq_with_the_command_line_over_it(
         ("brokerId=1", "brokerId = 1 with brokerRole = ASYNC_MASTER"),
         ("brokerRole=SLAVE", "brokerId = 0 with brokerRole = SLAVE"),
         ("resetMode=fence", "2: resetMode = 'fence'"),
+        ("serverMaxUnfinishedFrameBytes=16777215", "2: serverMaxUnfinishedFrameBytes = '16777215'"),
+        ("serverFrameTimeoutMillis=0", "2: serverFrameTimeoutMillis = '0'"),
         ("profile=v48", "2: profile = 'v48'"),
         ("flushDiskType=NEVER", "2: flushDiskType = 'NEVER'"),
         ("mappedFileSizeCommitLog=1", "mappedFileSizeCommitLog"),

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rewindmq.protocol.body.kv import KVTable
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from tests.support.process import TIMEOUT, command, failing, serving
 from tests.support.stage import Stage
 
@@ -79,6 +82,19 @@ async def test_a_kill_keeps_every_message_and_a_restart_serves_them(conf: Path, 
         (await peer.send("Kept", queue_id=1)).require_success()
         assert (await peer.status(25, topic="Kept", queue_id=1))[2] == 26
         process.stop(signal.SIGINT)
+
+
+async def test_a_broker_reports_what_held_its_event_loop(conf: Path, stage: Stage) -> None:
+    """The largest message takes long enough to be noted."""
+    with serving("broker", "-c", conf, "-p", 0) as process:
+        peer = stage.peer(address=process.address)
+        (await peer.send("Large", bytes(900_000))).require_success()
+        answer = await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+        table = decode_body(answer.require_success(), KVTable).table
+        assert float(table["eventLoopWorstStallMs"]) >= 0
+        assert int(table["eventLoopStallCount"]) >= 0
+        assert table.keys() >= {"eventLoopWorstStallRequest", "eventLoopWorstStallTimestamp"}
+        process.stop()
 
 
 def test_port_in_use_leaves_the_disk_alone(conf: Path) -> None:

@@ -165,6 +165,9 @@ def test_a_store_that_may_not_be_read(store: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         root = shutil.copytree(store, Path(folder) / "store")
+        # A store is private; of this one only the log is.
+        for path in (root, *root.rglob("*")):
+            path.chmod(0o755)
         (root / "commitlog").chmod(0)
         commands = [make(str(root), f"{folder}/out") for make in WITH_STORE.values()]
         result = subprocess.run(

@@ -6,6 +6,7 @@ import os
 import pickle
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyarrow import fs
@@ -14,6 +15,7 @@ from rewindmq.pipeline.counters import Counters, CountingFiles, read_counters, w
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import ArrowFiles, Files, LocalFiles, open_files
 from rewindmq.pipeline.snapshot.snapshot import take_snapshot
+from rewindmq.protocol.names import PathNameError
 from tests.pipeline.records import plain, write_log
 
 KINDS: list[Files] = [LocalFiles(), ArrowFiles(fs.LocalFileSystem())]
@@ -171,3 +173,20 @@ def test_an_address_with_a_password_is_refused_without_repeating_it() -> None:
     with pytest.raises(PipelineError, match="pass it in the environment") as refused:
         open_files("s3://key:secret@bucket/store")
     assert "secret" not in str(refused.value)
+
+
+class KeysOfAnObjectStore:
+    """A file system whose keys are any text."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def get_file_info(self, _selector: object) -> list[SimpleNamespace]:
+        return [SimpleNamespace(base_name=name, is_file=True, size=1, mtime_ns=None) for name in self._names]
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", ""])
+def test_a_listing_with_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
+    assert [entry.name for entry in ArrowFiles(KeysOfAnObjectStore("b", "a")).list("/x")] == ["a", "b"]
+    with pytest.raises(PathNameError):
+        ArrowFiles(KeysOfAnObjectStore("a", name)).list("/x")

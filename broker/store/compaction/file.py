@@ -38,6 +38,11 @@ class CompactionEntry(NamedTuple):
     queue_offset: int
 
 
+def first_store_timestamp(entries: MappedFile) -> int:
+    """Return the store time, ms, of the first message of an entry file; 0 if it has none."""
+    return int(ENTRY.unpack_from(entries.open_map())[3])
+
+
 class CompactionFile:
     """A file of records and a file with an entry for each record. Full files end with an end mark.
 
@@ -99,6 +104,14 @@ class CompactionFile:
         )
         return bool(position >= 0 and size > 0 and offset >= 0 and batch_size > 0)
 
+    @property
+    def is_sealed(self) -> bool:
+        """True if the file is full or has its end mark, so no entry of it is lost."""
+        at = self.count * ENTRY_BYTES
+        if at + ENTRY_BYTES > self.entries.size:
+            return True
+        return int(ENTRY.unpack_from(self.entries.open_map(), at)[0]) == END_OF_FILE
+
     def cut_damage(self) -> bool:
         """Cut the file before its first damaged record; return True if there was one."""
         places = self.entries.size // ENTRY_BYTES
@@ -117,8 +130,9 @@ class CompactionFile:
             number += 1
         was_damaged = number < self.count
         self.count = number
-        clear_file_beyond(self._disk, self.entries, number * ENTRY_BYTES)
-        clear_file_beyond(self._disk, self.log, self.end)
+        if was_damaged or not self.is_sealed:
+            clear_file_beyond(self._disk, self.entries, number * ENTRY_BYTES)
+            clear_file_beyond(self._disk, self.log, self.end)
         return was_damaged
 
     # Writing

@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from rewindmq.broker.store.compaction.file import CompactionEntry, CompactionFile
+from rewindmq.broker.store.compaction.file import CompactionEntry, CompactionFile, first_store_timestamp
 from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.offset_search import search_by_time
 from rewindmq.broker.store.errors import StoreError
@@ -22,8 +22,6 @@ from rewindmq.protocol.message.record import BLANK_BYTES
 _log = logging.getLogger(__name__)
 
 _NAME: Final = re.compile(r"[0-9]{20}")
-# After a crash this many files are checked record by record; older files are durable.
-_FILES_CHECKED: Final = 2
 _NEVER_TOO_OLD: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 
@@ -61,8 +59,11 @@ class CompactionQueue:
 
     # Opening
 
-    def load(self, *, clean: bool) -> None:
+    def load(self, *, durable_ms: int | None) -> None:
         """Find the files, and after a crash the end of the intact records.
+
+        Args:
+            durable_ms: store time, ms, up to which every message is durable here; None after a clean stop.
 
         Raises:
             StoreError: a stray file, one of another size, or one without its counterpart.
@@ -70,18 +71,32 @@ class CompactionQueue:
         """
         logs = self._find(self._log_folder, self._log_bytes, "compactionMappedFileSize")
         entries = self._find(self._entry_folder, self._entry_file_bytes, "compactionCqMappedFileSize")
-        if len(logs) == len(entries) + 1 and max(logs) not in entries:
-            # A crash between creating the two files left only one.
-            self._disk.remove(logs.pop(max(logs)).path)
-        if logs.keys() != entries.keys():
-            raise StoreError(f"{self._log_folder} and {self._entry_folder} must hold files of the same names")
+        self._drop_unpaired(logs, entries, durable_ms)
         self._files = [CompactionFile(logs[base], entries[base], self._disk) for base in sorted(logs)]
         for file in self._files:
             file.count_entries()
-        if not clean:
-            self._cut_damage()
+        if durable_ms is not None:
+            self._cut_damage(durable_ms)
         self.max_offset = max(self.max_offset, *(file.last_queue_offset + 1 for file in self._files), 0)
         self.seen_offset = self.max_offset
+
+    def _drop_unpaired(
+        self, logs: dict[int, MappedFile], entries: dict[int, MappedFile], durable_ms: int | None
+    ) -> None:
+        """Remove the files from the first unpaired one on, if a crash may have lost its counterpart."""
+        unpaired = logs.keys() ^ entries.keys()
+        if not unpaired:
+            return
+        lost = [base for base in logs.keys() | entries.keys() if base >= min(unpaired)]
+        times = [first_store_timestamp(entries[base]) for base in lost if base in entries]
+        if durable_ms is None or any(0 < time <= durable_ms for time in times):
+            raise StoreError(f"{self._log_folder} and {self._entry_folder} must hold files of the same names")
+        for base in sorted(lost, reverse=True):
+            for files in (logs, entries):
+                if base in files:
+                    file = files.pop(base)
+                    self._pool.release(file)
+                    self._disk.remove(file.path)
 
     def _find(self, folder: Path, size: int, key: str) -> dict[int, MappedFile]:
         found: dict[int, MappedFile] = {}
@@ -104,12 +119,15 @@ class CompactionQueue:
             found[int(name)] = MappedFile(self._pool, entry.path, int(name), size, mtime)
         return found
 
-    def _cut_damage(self) -> None:
-        for number in range(max(0, len(self._files) - _FILES_CHECKED), len(self._files)):
-            if self._files[number].cut_damage():
-                _log.warning(
-                    "%s cut behind its last intact message after a crash", self._files[number].log.path
-                )
+    def _cut_damage(self, durable_ms: int) -> None:
+        first = len(self._files) - 1
+        while first > 0 and not 0 < first_store_timestamp(self._files[first].entries) <= durable_ms:
+            first -= 1
+        for number in range(max(first, 0), len(self._files)):
+            file = self._files[number]
+            is_followed = number + 1 < len(self._files)
+            if file.cut_damage() or (is_followed and not file.is_sealed):
+                _log.warning("%s cut behind its last intact message after a crash", file.log.path)
                 while len(self._files) > number + 1:
                     self._drop_last()
                 return

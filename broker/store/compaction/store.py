@@ -66,8 +66,11 @@ class CompactionStore:
         self.topics: frozenset[str] = frozenset()
         self._is_failing = False
 
-    def load(self, *, clean: bool) -> None:
+    def load(self, *, durable_ms: int | None) -> None:
         """Find every queue on disk.
+
+        Args:
+            durable_ms: see ``CompactionQueue.load``.
 
         Raises:
             StoreError: a file is stray, has the wrong size, or lacks its counterpart.
@@ -81,7 +84,7 @@ class CompactionStore:
                     key = (topic.path.name, int(name) if name.isascii() and name.isdigit() else -1)
                     if not queue.is_file and names_a_queue(*key) and key not in self._queues:
                         self._queues[key] = self._new(*key)
-                        self._queues[key].load(clean=clean)
+                        self._queues[key].load(durable_ms=durable_ms)
 
     def _read_positions(self) -> dict[str, int]:
         path = self._folder / POSITION_FILE

@@ -25,6 +25,9 @@ _POSITION_AND_SIZE: Final = struct.Struct(">qi8x")
 _ALLOCATION_BYTES: Final = 16_384
 # RocketMQ checks at most this many of a queue's last files (ConsumeQueue#recover).
 _FILES_CHECKED: Final = 3
+# Bytes read at once: most files are large holes behind a few entries.
+_CHUNK_BYTES: Final = 3_276 * CQ_ENTRY_BYTES
+_ANY_POSITION: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 
 @lru_cache(maxsize=_RUN)
@@ -223,28 +226,55 @@ class ConsumeQueue:
 
     # Recovery
 
-    def recover(self, *, is_durable: bool) -> None:
-        """Find the last written entry and delete later files (docs/spec/store.md 9.2)."""
+    def recover(self) -> None:
+        """Find the last written entry after a clean stop; delete later files (docs/spec/store.md 9.2)."""
         files = self.files.files
-        for number in range(max(0, len(files) - _FILES_CHECKED), len(files)):
-            file = files[number]
-            count = self._count_valid(file)
-            if count < file.size // CQ_ENTRY_BYTES:
-                self._end_at(file, count)
-                break
-        else:
-            if files:
-                self._end_at(files[-1], files[-1].size // CQ_ENTRY_BYTES)
-        if is_durable:
-            self._flushed_index = self.max_offset
+        self._recover_from(max(0, len(files) - _FILES_CHECKED), _ANY_POSITION)
+        self._flushed_index = self.max_offset
+
+    def recover_before(self, log_end: int) -> None:
+        """After a crash, keep only the entries of records before a log position, and delete later files.
+
+        The disk may have lost any page of the later entries. An entry of which a part is lost can look valid,
+        so the caller rebuilds all of them from the log.
+
+        Args:
+            log_end: log position before which log and queues are durable.
+        """
+        files = self.files.files
+        number = len(files) - 1
+        while number > 0 and not self._begins_before(files[number], log_end):
+            number -= 1
+        self._recover_from(max(number, 0), log_end)
 
     @staticmethod
-    def _count_valid(file: MappedFile) -> int:
-        count = 0
-        for physical_offset, size in _POSITION_AND_SIZE.iter_unpack(file.open_map()[:]):
-            if physical_offset < 0 or size <= 0:
-                break
-            count += 1
+    def _begins_before(file: MappedFile, log_end: int) -> bool:
+        """True if a file's first entry is durable. Its position and size are in one sector of the disk."""
+        physical_offset, size = _POSITION_AND_SIZE.unpack_from(file.open_map())
+        return bool(0 < physical_offset < log_end and 0 < size < FILLER_SIZE)
+
+    def _recover_from(self, number: int, log_end: int) -> None:
+        files = self.files.files
+        for file in files[number:]:
+            count = self._count_valid(file, log_end)
+            if count < file.size // CQ_ENTRY_BYTES:
+                self._end_at(file, count)
+                return
+        if files:
+            self._end_at(files[-1], files[-1].size // CQ_ENTRY_BYTES)
+
+    @staticmethod
+    def _count_valid(file: MappedFile, log_end: int) -> int:
+        """Return the number of entries at the file's start that are in the log's order, before its end."""
+        count = previous = 0
+        mapping = file.open_map()
+        for at in range(0, file.size, _CHUNK_BYTES):
+            for physical_offset, size in _POSITION_AND_SIZE.iter_unpack(mapping[at : at + _CHUNK_BYTES]):
+                if size <= 0 or not previous <= physical_offset < log_end:
+                    return count
+                if size != FILLER_SIZE:
+                    previous = physical_offset + size
+                count += 1
         return count
 
     def _end_at(self, last: MappedFile, count: int) -> None:

@@ -8,11 +8,13 @@ import os
 import resource
 import shutil
 from collections.abc import Callable
-from functools import wraps
+from contextlib import suppress
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from rewindmq.broker.store.files.lock import StoreLock
+from rewindmq.broker.store.files.unsynced_names import UnsyncedNames
 from rewindmq.protocol.files.private import FILE_MODE, make_private_folder, open_private
 from rewindmq.protocol.limits import MAPPED_FILES_SHARE
 
@@ -61,7 +63,7 @@ class Disk(Protocol):
         """
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder and its parents; do nothing if it exists."""
+        """Make a folder and its parents durably; do nothing if it exists."""
 
     def list_folder(self, path: Path) -> list[DiskEntry]:
         """Return a folder's entries by name; empty if the folder is missing."""
@@ -76,10 +78,10 @@ class Disk(Protocol):
         """Return the content of a small file; None if it is missing."""
 
     def touch(self, path: Path) -> None:
-        """Create an empty file unless it exists."""
+        """Create an empty file durably, unless it exists."""
 
     def create(self, path: Path, size: int) -> None:
-        """Create a sparse file of exactly ``size`` bytes, and missing folders."""
+        """Create a sparse file of exactly ``size`` bytes, and missing folders; ``sync`` keeps them."""
 
     def map(self, path: Path, size: int) -> mmap.mmap:
         """Return a shared, writable mapping of the whole file."""
@@ -88,7 +90,13 @@ class Disk(Protocol):
         """Allocate disk blocks, because writing to a mapping on a full disk kills the process (SIGBUS)."""
 
     def sync(self, path: Path) -> None:
-        """Make the file durable, including writes through mappings. Called on worker threads."""
+        """Make the file durable: its name, and its content with writes through mappings.
+
+        Called on worker threads.
+        """
+
+    def sync_folder(self, path: Path) -> None:
+        """Make the names in a folder durable."""
 
     def rewrite(self, path: Path, start: int, end: int) -> None:
         """Write the bytes from ``start`` to ``end`` again, unchanged, so that the next ``sync`` covers them.
@@ -127,13 +135,31 @@ class Disk(Protocol):
 class OsDisk:
     """The operating system's file system. What it creates is private to its owner (``protocol/files``)."""
 
+    @cached_property
+    def _new(self) -> UnsyncedNames:
+        return UnsyncedNames()
+
     def lock(self, path: Path) -> Callable[[], None]:
         lock = StoreLock(path)
         lock.acquire()
         return lock.release
 
     def make_folder(self, path: Path) -> None:
+        for folder in self._make_folders(path):
+            # The store's own folder may be in a folder that this user may not read.
+            with suppress(PermissionError):
+                self.sync_folder(folder.parent)
+
+    @staticmethod
+    def _make_folders(path: Path) -> list[Path]:
+        """Make a folder and its parents; return those that were missing, the innermost first."""
+        missing = []
+        for folder in (path, *path.parents):
+            if folder.exists():
+                break
+            missing.append(folder)
         make_private_folder(path)
+        return missing
 
     def list_folder(self, path: Path) -> list[DiskEntry]:
         if not path.exists():
@@ -154,13 +180,18 @@ class OsDisk:
         return path.read_bytes() if path.exists() else None
 
     def touch(self, path: Path) -> None:
-        path.touch(FILE_MODE)
+        if not path.exists():
+            path.touch(FILE_MODE)
+            self.sync_folder(path.parent)
 
     @_names_path
     def create(self, path: Path, size: int) -> None:
-        make_private_folder(path.parent)
+        # The folders are noted even if the file cannot be created: the next attempt finds them there.
+        for folder in self._make_folders(path.parent):
+            self._new.add(folder)
         with open_private(path, "xb") as file:
             file.truncate(size)
+        self._new.add(path)
 
     @_names_path
     def map(self, path: Path, size: int) -> mmap.mmap:
@@ -176,6 +207,22 @@ class OsDisk:
     def sync(self, path: Path) -> None:
         with path.open("rb") as file:
             os.fdatasync(file.fileno())
+        names = self._new.take(path)
+        try:
+            for name in names:
+                self.sync_folder(name.parent)
+        except OSError:
+            for name in names:
+                self._new.add(name)
+            raise
+
+    @_names_path
+    def sync_folder(self, path: Path) -> None:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     @_names_path
     def rewrite(self, path: Path, start: int, end: int) -> None:
@@ -195,13 +242,10 @@ class OsDisk:
     @_names_path
     def replace(self, source: Path, target: Path) -> None:
         source.replace(target)
-        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        self.sync_folder(target.parent)
 
     def remove(self, path: Path) -> None:
+        self._new.drop(path)
         path.unlink(missing_ok=True)
 
     def mtime_ms(self, path: Path) -> int:

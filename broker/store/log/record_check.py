@@ -47,6 +47,8 @@ _CHECKED_FIELDS: Final = {
 _INT16: Final = struct.Struct(">h")
 # The byte of sysFlag that holds the host bits.
 _HOST_FLAGS_AT: Final = 39
+# The part of a file that a disk writes as a whole.
+_SECTOR_BYTES: Final = 512
 
 
 class StoredRecord(NamedTuple):
@@ -122,8 +124,26 @@ def is_blank(mapping: mmap.mmap, position: int, end: int) -> bool:
     return position <= end - BLANK_BYTES and BLANK.unpack_from(mapping, position)[1] == MAGIC_BLANK
 
 
+def is_torn(mapping: mmap.mmap, start: int, end: int) -> bool:
+    """Return True if a sector of the bytes from ``start`` to ``end`` of a file never reached the disk.
+
+    The CRC of a record covers its body only, but the sectors of a record reach the disk in any order. A file
+    begins as zeros, and the store refuses topics and properties with this character.
+    """
+    at = mapping.find(b"\0", start, end)
+    while at >= 0:
+        stop = min(end, at - at % _SECTOR_BYTES + _SECTOR_BYTES)
+        if (at % _SECTOR_BYTES == 0 or at == start) and not mapping[at:stop].strip(b"\0"):
+            return True
+        at = mapping.find(b"\0", stop, end)
+    return False
+
+
 class SegmentScan:
     """Walks the records of one segment in order.
+
+    Args:
+        ends_torn: end at a record that a power failure has torn, see ``is_torn``.
 
     Attributes:
         position: after the walk, position in the segment of the first byte behind the last intact record.
@@ -131,10 +151,11 @@ class SegmentScan:
         mapping: the segment's mapping.
     """
 
-    def __init__(self, segment: MappedFile, check_crc: bool) -> None:
+    def __init__(self, segment: MappedFile, check_crc: bool, *, ends_torn: bool = False) -> None:
         self.segment = segment
         self.mapping = segment.open_map()
         self._check_crc = check_crc
+        self._ends_torn = ends_torn
         self.position = 0
         self.is_complete = False
 
@@ -143,7 +164,12 @@ class SegmentScan:
         check_crc = self._check_crc
         position = 0
         while (record := check_record(mapping, position, end, base + position, check_crc)) is not None:
-            position += record.size
+            end_of_record = position + record.size
+            if self._ends_torn and is_torn(mapping, end_of_record - record.properties_bytes, end_of_record):
+                break
+            if b"\0" in record.topic:
+                break
+            position = end_of_record
             yield record
         self.position = position
         self.is_complete = position == end or is_blank(mapping, position, end)

@@ -35,7 +35,7 @@ _HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageS
 # Most bytes of a record besides its body: fixed fields, topic, properties.
 _MAX_OVERHEAD_BYTES: Final = 131_072
 # The largest queue id of a topic with as many queues as a broker permits.
-_MAX_QUEUE_ID: Final = 65_534
+MAX_QUEUE_ID: Final = 65_534
 # 9999-12-31, the latest modification time that every file system can store.
 _LAST_MS: Final = 253_402_300_799_999
 _MAX_POSITION: Final = 2**63 - 1
@@ -179,8 +179,8 @@ class ReplicaWriter:
         topic = _topic_of(record)
         if not names_a_queue(topic, record.queue_id) or not topic.isprintable():
             fault = "no valid topic and queue id"
-        elif record.queue_id > _MAX_QUEUE_ID:
-            fault = f"queue id {record.queue_id}, the limit is {_MAX_QUEUE_ID}"
+        elif record.queue_id > MAX_QUEUE_ID:
+            fault = f"queue id {record.queue_id}, the limit is {MAX_QUEUE_ID}"
         elif not 0 <= record.queue_offset <= self._max_queue_offset:
             fault = f"queue offset {record.queue_offset}"
         elif not 0 <= record.store_timestamp <= _LAST_MS:

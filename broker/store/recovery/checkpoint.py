@@ -41,6 +41,12 @@ class StoreCheckpoint:
         return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp) - _MARGIN_MS)
 
     def save(self) -> None:
-        """Write the file durably. Raise OSError on a disk error."""
+        """Write the file durably and at once, so that a crash leaves the old or the new times.
+
+        Raises:
+            OSError: the disk fails.
+        """
         fields = _FIELDS.pack(self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp)
-        self._disk.write(self._path, fields.ljust(_BYTES, b"\0"))
+        temporary = self._path.with_name(self._path.name + ".tmp")
+        self._disk.write(temporary, fields.ljust(_BYTES, b"\0"))
+        self._disk.replace(temporary, self._path)

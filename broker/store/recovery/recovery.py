@@ -9,7 +9,7 @@ from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import TagsCoder
 from rewindmq.broker.store.log.commit_log import CommitLog
-from rewindmq.broker.store.log.record_check import SegmentScan, StoredRecord, check_record
+from rewindmq.broker.store.log.record_check import SegmentScan, StoredRecord, check_record, is_blank
 from rewindmq.broker.store.recovery.checkpoint import StoreCheckpoint
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 
@@ -27,7 +27,8 @@ class Recovery:
     """Recovers log and queues in one pass, as 4.9.4 does on load and on its first dispatch.
 
     Recovery truncates the log behind the last intact record, drops entries beyond it and rebuilds missing
-    entries. It improves on 4.9.4 in two ways. If entries are missing, it rebuilds from an earlier segment
+    entries. After a crash it rebuilds every entry behind the checkpoint: the disk may have lost parts of it.
+    It improves on 4.9.4 in two other ways. If entries are missing, it rebuilds from an earlier segment
     instead of leaving holes (docs/spec/store.md 9.6). Entries of delayed messages always hold their delivery
     time (9.7).
 
@@ -35,7 +36,7 @@ class Recovery:
     belongs to it. If all messages of the queue are in older segments, they stay unreadable.
 
     Attributes:
-        rebuilt_entries: number of missing entries that were rebuilt from the log.
+        rebuilt_entries: number of entries that were rebuilt from the log.
     """
 
     def __init__(
@@ -52,18 +53,25 @@ class Recovery:
         self._coder = coder
         self._check_crc = check_crc
         self.rebuilt_entries = 0
+        self._is_clean = True
         self._found: dict[tuple[bytes, int], ConsumeQueue | None] = {}
 
     def run(self, clean: bool) -> None:
         """Recover after a clean stop, or after a crash."""
-        for queue in self._queues:
-            queue.recover(is_durable=clean)
         segments = self._log.segments.files
         if not segments:
             for queue in self._queues:
                 queue.destroy()
             return
-        verify_from = max(0, len(segments) - _SEGMENTS_CHECKED) if clean else self._checkpoint_segment()
+        self._is_clean = clean
+        if clean:
+            verify_from = max(0, len(segments) - _SEGMENTS_CHECKED)
+            for queue in self._queues:
+                queue.recover()
+        else:
+            verify_from = self._checkpoint_segment()
+            for queue in self._queues:
+                queue.recover_before(segments[verify_from].base)
         try:
             end = self._scan(min(verify_from, self._rebuild_segment()), verify_from)
         except _EntriesMissingError:
@@ -89,8 +97,12 @@ class Recovery:
     def _rebuild_segment(self) -> int:
         """Return the number of the segment with the first record that has no queue entry."""
         segments = self._log.segments.files
-        number = (self._queues.max_physical_offset - segments[0].base) // self._log.segment_bytes
-        return min(max(number, 0), len(segments) - 1)
+        newest_end = self._queues.max_physical_offset
+        number = min(max((newest_end - segments[0].base) // self._log.segment_bytes, 0), len(segments) - 1)
+        segment = segments[number]
+        at = newest_end - segment.base
+        is_last_record = at >= 0 and is_blank(segment.open_map(), at, segment.size)
+        return number + 1 if is_last_record and number + 1 < len(segments) else number
 
     def _scan(self, start: int, verify_from: int) -> int:
         """Walk the segments from ``start`` on and return where the log ends.
@@ -101,7 +113,9 @@ class Recovery:
         segments = self._log.segments.files
         for number in range(start, len(segments)):
             verify = number >= verify_from
-            scan = SegmentScan(segments[number], self._check_crc and verify)
+            scan = SegmentScan(
+                segments[number], self._check_crc and verify, ends_torn=verify and not self._is_clean
+            )
             newest = self._log.last_store_timestamp
             for record in scan:
                 self._dispatch(record, scan, may_restart=start > 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.client.admin.commands import (
+    broker_status,
     clean_expired_cq,
     clean_unused_topic,
     clone_group_offset,
@@ -63,6 +64,7 @@ COMMANDS: Final = (
     query_msg_by_id.COMMAND,
     query_msg_by_offset.COMMAND,
     query_msg_trace_by_id.COMMAND,
+    broker_status.COMMAND,
     get_broker_config.COMMAND,
     update_broker_config.COMMAND,
     write_perm.WIPE_COMMAND,

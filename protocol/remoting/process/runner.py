@@ -23,6 +23,7 @@ from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.points import Probe
 from rewindmq.protocol.remoting.process.log_format import OneLineFormatter
 from rewindmq.protocol.remoting.process.options import ProcessOptions
+from rewindmq.protocol.remoting.process.stall_watch import watch_stalls
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
 _STDIN: Final = 0
@@ -87,7 +88,8 @@ def run_process(
     """
 
     async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
-        await _serve(kind, make_service(runtime), stopping, details)
+        with watch_stalls(runtime) as watched:
+            await _serve(kind, make_service(watched), stopping, details)
         return 0
 
     raise_descriptor_limit()

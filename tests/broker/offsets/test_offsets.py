@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rewindmq.broker.offsets import committer
 from rewindmq.broker.store.tables import consumer_offset
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ConnectionLostError
@@ -51,6 +52,34 @@ def test_a_negative_offset_on_a_pull_is_not_stored(simulate: RunScenario, profil
         assert await peer.stored_offset() == 7
 
     simulate(scenario, profile=profile)
+
+
+def test_one_connection_adds_its_share_of_offsets_and_others_are_served(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "MAX_NEW_OFFSETS_PER_CONNECTION", 2)
+
+    async def scenario(stage: SimStage) -> None:
+        greedy, other = stage.peer("greedy"), stage.peer("other")
+        await greedy.create_topic()
+        for queue_id in (0, 1):
+            (await greedy.commit(5, queue_id=queue_id)).require_success()
+        refused = await greedy.commit(5, queue_id=2)
+        assert (refused.code, refused.remark) == (
+            ResponseCode.SYSTEM_ERROR,
+            "this connection has 2 new consumer offsets already, of 2",
+        )
+        # Known offsets may still change, and others may add theirs.
+        (await greedy.commit(6, queue_id=1)).require_success()
+        (await other.commit(5, queue_id=2)).require_success()
+        (await greedy.commit(6, queue_id=2)).require_success()
+        new_offsets = stage.broker.context.committer.new_offsets
+        assert new_offsets.used == 3
+        await greedy.client.close()
+        await stage.at(1.0)
+        assert new_offsets.used == 1
+
+    simulate(scenario)
 
 
 def test_one_offset_too_many_is_refused_by_15_and_by_pulls(

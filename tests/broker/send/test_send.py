@@ -474,6 +474,22 @@ def test_batch_bodies_that_are_refused_as_a_whole(simulate: RunScenario, body: b
     simulate(scenario)
 
 
+@pytest.mark.parametrize(("more", "code"), [(0, ResponseCode.SUCCESS), (1, ResponseCode.MESSAGE_ILLEGAL)])
+def test_a_batch_is_stored_only_if_its_ids_fit_into_the_response(
+    simulate: RunScenario, more: int, code: ResponseCode
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        count = 7_695 + more
+        response = await peer.send(body=encode_batch([Message("T", b"1")]) * count, code=BATCH)
+        assert response.code == code
+        stored = stage.broker.context.store.max_offset("T", 0)
+        assert stored == (count if code is ResponseCode.SUCCESS else 0)
+
+    simulate(scenario)
+
+
 def test_batch_to_a_retry_topic(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         body = encode_batch([Message("%RETRY%G", b"1")])

@@ -209,6 +209,7 @@ def test_a_save_is_durable_with_its_name(path: Path, monkeypatch: pytest.MonkeyP
         synced.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
         fsync(descriptor)
 
+    path.parent.mkdir(exist_ok=True, parents=True)
     monkeypatch.setattr(os, "fsync", noted)
     ConfigFile(path).save({})
     assert synced == ["file", "folder"]

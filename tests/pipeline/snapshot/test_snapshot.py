@@ -272,6 +272,10 @@ def test_a_store_that_may_not_be_read_is_one_clear_line() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         random_store(Path(folder) / "store", 1)
+        # A store is private; of this one only the segment is.
+        for path in Path(folder, "store").rglob("*"):
+            path.chmod(0o755)
+        Path(folder, "store").chmod(0o755)
         segment = max((Path(folder) / "store" / "commitlog").iterdir())
         segment.chmod(0)
         command = [sys.executable, "-c", program, f"{folder}/store"]

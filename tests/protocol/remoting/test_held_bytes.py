@@ -16,7 +16,7 @@ from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.remoting.state import CloseReason
-from rewindmq.protocol.remoting.traffic import HeldBytes, Traffic
+from rewindmq.protocol.remoting.traffic.held_bytes import HeldBytes, Traffic
 from rewindmq.race.sim import World
 from tests.protocol.remoting.remoting_stage import RawPeer, Stage
 

@@ -112,6 +112,12 @@ async def test_the_command_ends_with_its_parent() -> None:
             "'NONE' in the pattern 'NONE' is not a request code",
         ),
         (("--namesrv", "{open}", "--port", "{taken}"), "cannot listen on 127.0.0.1:{taken}"),
+        # 192.0.2.1 is an address that no machine has.
+        (("--namesrv", "{open}", "--host", "192.0.2.1"), "'192.0.2.1' is not a loopback address"),
+        (
+            ("--namesrv", "{open}", "--host", "192.0.2.1", "--allow-open-access"),
+            "cannot listen on 192.0.2.1",
+        ),
     ],
 )
 async def test_an_error_is_one_line_and_exit_code_1(arguments: tuple[str, ...], text: str) -> None:

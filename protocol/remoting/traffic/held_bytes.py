@@ -11,7 +11,8 @@ logger = logging.getLogger(__name__)
 
 # Seconds for the rest of a frame after its first bytes; 16 MiB need 2.3 Mbit/s.
 FRAME_SECONDS: Final = 60.0
-MAX_UNFINISHED_BYTES: Final = 256 << 20
+# The largest frames of eight peers, or the largest messages of thirty-two, at the same time.
+MAX_UNFINISHED_BYTES: Final = 128 << 20
 MAX_UNREAD_BYTES: Final = 256 << 20
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers
-from rewindmq.protocol.remoting.traffic import Holder, Traffic
+from rewindmq.protocol.remoting.traffic.held_bytes import Holder, Traffic
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""Records of what holds a server's event loop."""

@@ -1,0 +1,144 @@
+"""The workloads: short programs that use everything a broker writes to its disk."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rewindmq.broker.store.config import FlushDiskType
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from tools.crash_points.driver import COMMIT, ROLLBACK, Driver
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A program and the broker that it runs on.
+
+    Attributes:
+        play: the program.
+        keys: keys of ``BrokerConfig``.
+        store: keys of ``StoreConfig``.
+        is_replicated: the disk is a slave's; the program runs on its master.
+        is_indexed: the program queries by key, and every message must be found.
+    """
+
+    name: str
+    play: Callable[[Driver], Awaitable[None]]
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    store: Mapping[str, Any] = field(default_factory=dict)
+    is_replicated: bool = False
+    is_indexed: bool = False
+
+    @property
+    def is_acknowledged_durably(self) -> bool:
+        """True if an acknowledged message must survive."""
+        return self.store.get("flush_disk_type", FlushDiskType.SYNC_FLUSH) is FlushDiskType.SYNC_FLUSH
+
+
+async def _messages(driver: Driver) -> None:
+    await driver.save_topic()
+    for step in range(4):
+        await driver.send(queue_id=step % 2)
+        await driver.send_many(4)
+        await driver.send_batch(20, queue_id=step % 2)
+        await driver.world.sleep(4.0)
+        await driver.send_many(3, f"Auto{step % 2}")
+
+
+async def _retention(driver: Driver) -> None:
+    await driver.save_topic()
+    await driver.send_batch(40)
+    await driver.send_many(12)
+    await driver.world.sleep(50.0)
+    await driver.expire()
+    await driver.send_many(6)
+    await driver.world.sleep(20.0)
+    await driver.send_many(12)
+    await driver.world.sleep(12.0)
+    await driver.clean_queues()
+    await driver.send_many(2)
+
+
+async def _offsets(driver: Driver) -> None:
+    await driver.save_topic()
+    await driver.send_batch(30)
+    for step in range(5):
+        for mode in ResetMode:
+            group = f"G-{mode}"
+            await driver.heartbeat(group)
+            await driver.commit(0, 1, group)
+            await driver.commit(4 * step + 1, group=group)
+            await driver.reset(mode, 0 if step % 2 else -1, group)
+            await driver.commit(4 * step + 2, group=group)
+        await driver.commit(step, 1, "Other")
+        await driver.world.sleep(7.0)
+        await driver.commit(4 * step + 3, group="Other")
+        await driver.send()
+
+
+async def _tables(driver: Driver) -> None:
+    for step in range(4):
+        await driver.save_topic("T", 2 + step)
+        await driver.save_topic(f"Other{step}", 1)
+        await driver.save_group(f"G{step}", 3)
+        await driver.save_group("G0", 4 + step)
+        await driver.send_many(3, f"Other{step}", 1)
+        await driver.send_many(3, f"Auto{step}", 1)
+        if step % 2:
+            await driver.drop_topic(f"Other{step}")
+        await driver.world.sleep(3.0)
+
+
+async def _delays(driver: Driver) -> None:
+    await driver.save_topic()
+    for step in range(8):
+        await driver.send(delay=1 + step % 3)
+        await driver.send(delay=1)
+        await driver.world.sleep(2.3)
+    await driver.world.sleep(15.0)
+
+
+async def _transactions(driver: Driver) -> None:
+    await driver.save_topic()
+    for step in range(5):
+        first, at = await driver.send_half()
+        second, other = await driver.send_half()
+        await driver.send_half()
+        await driver.end(first, at, COMMIT)
+        await driver.world.sleep(8.0)
+        await driver.end(second, other, ROLLBACK if step % 2 else COMMIT)
+
+
+async def _compaction(driver: Driver) -> None:
+    await driver.save_topic("Prices", 1, is_compacted=True)
+    for step in range(6):
+        for number in range(5):
+            await driver.send("Prices", key=f"P{(step + number) % 4}")
+        await driver.world.sleep(3.0)
+
+
+async def _index(driver: Driver) -> None:
+    await driver.save_topic()
+    for step in range(8):
+        await driver.send_many(3)
+        await driver.query(f"K{step}")
+        await driver.world.sleep(3.0)
+
+
+_V53: Final = {"profile": Profile.V53}
+_ASYNC: Final = {"flush_disk_type": FlushDiskType.ASYNC_FLUSH}
+WORKLOADS: Final = (
+    Workload("messages", _messages),
+    Workload("messages-async", _messages, store=_ASYNC),
+    Workload("retention", _retention, {"file_reserved_time": 0}),
+    Workload("offsets", _offsets),
+    Workload("tables", _tables),
+    Workload("delays", _delays),
+    Workload("transactions", _transactions, {"transaction_check_interval": 10_000}),
+    Workload("compaction", _compaction, _V53),
+    Workload("compaction-async", _compaction, _V53, _ASYNC),
+    Workload("index", _index, is_indexed=True),
+    Workload("replication", _messages, is_replicated=True),
+)

@@ -1,0 +1,398 @@
+"""The worst legal frame of each request code that the broker serves, in the order of sending.
+
+Requests that remove entries come last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from rewindmq.broker.filter.parser import MAX_EXPRESSION_LENGTH
+from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES, MAX_FENCED_COMMITS
+from rewindmq.protocol.body.fenced_commit import FencedCommit
+from rewindmq.protocol.body.group import SubscriptionGroupConfig
+from rewindmq.protocol.body.heartbeat import CheckClientRequestBody, SubscriptionData
+from rewindmq.protocol.body.lock import LockBatchRequestBody, UnlockBatchRequestBody
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.admin import (
+    CreateTopicRequestHeader,
+    DeleteSubscriptionGroupRequestHeader,
+    DeleteTopicRequestHeader,
+    GetConsumerConnectionListRequestHeader,
+    GetConsumeStatsInBrokerHeader,
+    GetConsumeStatsRequestHeader,
+    GetProducerConnectionListRequestHeader,
+    GetSubscriptionGroupConfigRequestHeader,
+    GetTopicConfigRequestHeader,
+    GetTopicStatsInfoRequestHeader,
+    QueryConsumeQueueRequestHeader,
+    QueryConsumeTimeSpanRequestHeader,
+    QueryTopicConsumeByWhoRequestHeader,
+)
+from rewindmq.protocol.header.client import (
+    GetConsumerListByGroupRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
+    UnregisterClientRequestHeader,
+)
+from rewindmq.protocol.header.message import (
+    ConsumeMessageDirectlyResultRequestHeader,
+    ConsumerSendMsgBackRequestHeader,
+    EndTransactionRequestHeader,
+    QueryMessageRequestHeader,
+    ViewMessageRequestHeader,
+)
+from rewindmq.protocol.header.offset import (
+    GetEarliestMsgStoretimeRequestHeader,
+    GetMaxOffsetRequestHeader,
+    GetMinOffsetRequestHeader,
+    QueryConsumerOffsetRequestHeader,
+    SearchOffsetRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.header.reset import (
+    CloneGroupOffsetRequestHeader,
+    GetConsumerStatusRequestHeader,
+    ResetOffsetRequestHeader,
+)
+from rewindmq.protocol.header.send import SendMessageRequestHeader
+from rewindmq.protocol.limits import MAX_PULL_MESSAGES
+from rewindmq.protocol.message import Message
+from rewindmq.protocol.message.batch import encode_batch
+from rewindmq.protocol.message.message_id import offset_message_id
+from rewindmq.protocol.message.properties import format_properties
+from rewindmq.protocol.message.sysflag import MessageSysFlag, PullSysFlag
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.reset_mode import ResetMode
+from tools.worst_frames.broker_hall import (
+    AWAITED,
+    BROKER,
+    GROUP,
+    KEY,
+    KEYED,
+    LARGE,
+    SQL,
+    WIDE,
+    BrokerHall,
+    heartbeat,
+    send_request,
+)
+from tools.worst_frames.frames import Frame, plain, request
+
+_TERM: Final = "a<1 OR "
+_EXPRESSION: Final = _TERM * ((MAX_EXPRESSION_LENGTH - 4) // len(_TERM)) + "a<2"
+_FILTERED: Final = frozenset({ResponseCode.PULL_RETRY_IMMEDIATELY})
+# A limit may refuse the request, or the size of a frame its response.
+_DONE_OR_REFUSED: Final = frozenset({ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR})
+_REFUSED: Final = frozenset({ResponseCode.SYSTEM_ERROR})
+_SQL92: Final = "SQL92"
+# About as much as the limits of a request's body allow.
+_SUBSCRIPTIONS: Final = 2_500
+_TOLERANT_ARRAYS: Final = 29_000
+_LOCKED_QUEUES: Final = 4_000
+
+
+def _pull(
+    code: RequestCode, topic: str, expression: str, expression_type: str | None = None
+) -> RemotingCommand:
+    flags = int(PullSysFlag.SUBSCRIPTION)
+    header = PullMessageRequestHeader(
+        "Pullers", topic, 0, 0, MAX_PULL_MESSAGES, flags, 0, 0, 0, expression, expression_type
+    )
+    return request(code, header)
+
+
+async def _pull_sql(hall: BrokerHall) -> RemotingCommand:
+    return _pull(RequestCode.PULL_MESSAGE, SQL, _EXPRESSION, _SQL92)
+
+
+async def _pull_other_tag(hall: BrokerHall) -> RemotingCommand:
+    return _pull(RequestCode.PULL_MESSAGE, KEYED, "B")
+
+
+async def _lite_pull(hall: BrokerHall) -> RemotingCommand:
+    return _pull(RequestCode.LITE_PULL_MESSAGE, KEYED, "*")
+
+
+async def _query_key(hall: BrokerHall) -> RemotingCommand:
+    until = hall.noted["stored_ms"] - 1_500
+    return request(RequestCode.QUERY_MESSAGE, QueryMessageRequestHeader(KEYED, KEY, 64, 0, until))
+
+
+async def _send_large(hall: BrokerHall) -> RemotingCommand:
+    properties = format_properties({"a": "1" * 16_000, "b": "1" * 16_000})
+    header = SendMessageRequestHeader("Producers", LARGE, "TBW102", 4, 0, 0, 1, 0, properties)
+    return request(RequestCode.SEND_MESSAGE, header, bytes(hall.sizes.message_bytes))
+
+
+async def _send_to_suspended(hall: BrokerHall) -> RemotingCommand:
+    await hall.suspend_pulls(hall.first, hall.sizes.suspended - 10)
+    return send_request(AWAITED, 0, b"x")
+
+
+async def _send_batch(hall: BrokerHall) -> RemotingCommand:
+    # As many as fit: their ids into the header of the response, their records into the largest message.
+    most = min(hall.context.answers.max_messages, hall.sizes.message_bytes // 160)
+    batch = encode_batch([Message(KEYED, b"x")]) * most
+    return send_request(KEYED, 0, batch, code=RequestCode.SEND_BATCH_MESSAGE)
+
+
+async def _search_same_time(hall: BrokerHall) -> RemotingCommand:
+    header = SearchOffsetRequestHeader(KEYED, 0, hall.noted["stored_ms"])
+    return request(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+
+
+async def _view_large(hall: BrokerHall) -> RemotingCommand:
+    return request(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(hall.noted["large"]))
+
+
+async def _heartbeat_new_groups(hall: BrokerHall) -> RemotingCommand:
+    return heartbeat("first", tuple(hall.new_groups), (WIDE,))
+
+
+async def _heartbeat_large(hall: BrokerHall) -> RemotingCommand:
+    entry = {"subString": "*", "tagsSet": [], "codeSet": [], "subVersion": 1}
+    subscriptions = [{**entry, "topic": f"T{number:07}"} for number in range(_SUBSCRIPTIONS)]
+    consumer = {"groupName": GROUP, "subscriptionDataSet": subscriptions}
+    body = json.dumps({"clientID": "first", "consumerDataSet": [consumer], "producerDataSet": []})
+    return request(RequestCode.HEART_BEAT, None, body.encode())
+
+
+async def _heartbeat_tolerant(hall: BrokerHall) -> RemotingCommand:
+    """Only the tolerant scanner reads a key without quotes."""
+    text = b'{clientID:"first","consumerDataSet":[],"producerDataSet":[],"x":['
+    return request(RequestCode.HEART_BEAT, None, text + b"[]," * _TOLERANT_ARRAYS + b"]}")
+
+
+async def _unregister(hall: BrokerHall) -> RemotingCommand:
+    return request(RequestCode.UNREGISTER_CLIENT, UnregisterClientRequestHeader("first", None, "Crowd"))
+
+
+async def _send_back(hall: BrokerHall) -> RemotingCommand:
+    header = ConsumerSendMsgBackRequestHeader(hall.noted["large"], GROUP, 0)
+    return request(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+
+
+async def _end_transaction(hall: BrokerHall) -> RemotingCommand:
+    properties = format_properties({"TRAN_MSG": "true", "PGROUP": "Producers", "UNIQ_KEY": "u"})
+    half = send_request(
+        LARGE,
+        0,
+        bytes(hall.sizes.message_bytes),
+        properties=properties,
+        sys_flag=int(MessageSysFlag.TRANSACTION_PREPARED),
+    )
+    fields = (await hall.ask(hall.first, half)).require_success().ext
+    position = int(str(fields["msgId"])[-16:], 16)
+    header = EndTransactionRequestHeader("Producers", int(str(fields["queueOffset"])), position, 8, "u")
+    return request(RequestCode.END_TRANSACTION, header)
+
+
+def _queues(hall: BrokerHall) -> set[MessageQueue]:
+    return {MessageQueue(WIDE, BROKER, queue_id) for queue_id in range(_LOCKED_QUEUES)}
+
+
+async def _lock(hall: BrokerHall) -> RemotingCommand:
+    return request(
+        RequestCode.LOCK_BATCH_MQ, body=LockBatchRequestBody(hall.groups[1], "first", _queues(hall))
+    )
+
+
+async def _unlock(hall: BrokerHall) -> RemotingCommand:
+    return request(
+        RequestCode.UNLOCK_BATCH_MQ, body=UnlockBatchRequestBody(hall.groups[1], "first", _queues(hall))
+    )
+
+
+async def _check_expression(hall: BrokerHall) -> RemotingCommand:
+    # Another text than that of the pull, whose compiled filter is cached.
+    subscription = SubscriptionData(WIDE, _EXPRESSION[: -len("a<2")] + "a<3", expression_type=_SQL92)
+    return request(RequestCode.CHECK_CLIENT_CONFIG, body=CheckClientRequestBody("first", GROUP, subscription))
+
+
+async def _new_topic(hall: BrokerHall) -> RemotingCommand:
+    header = CreateTopicRequestHeader("NewTopic", "TBW102", 4, 4, 6, "SINGLE_TAG")
+    return request(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+
+
+async def _new_group(hall: BrokerHall) -> RemotingCommand:
+    return request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=SubscriptionGroupConfig("NewGroup"))
+
+
+async def _running_info(hall: BrokerHall) -> RemotingCommand:
+    return request(RequestCode.GET_CONSUMER_RUNNING_INFO, GetConsumerRunningInfoRequestHeader(GROUP, "first"))
+
+
+async def _consume_directly(hall: BrokerHall) -> RemotingCommand:
+    message_id = offset_message_id(bytes(8), hall.noted["large"])
+    header = ConsumeMessageDirectlyResultRequestHeader(GROUP, "first", message_id)
+    return request(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)
+
+
+async def _list_fenced(hall: BrokerHall) -> RemotingCommand:
+    commit = FencedCommit(
+        1, "10.0.0.9:1", hall.groups[0], hall.topics[0], 1, 1, 1, 1, 15, "c" * 200, 1, "r" * 100
+    )
+    for _ in range(MAX_FENCED_COMMITS):
+        hall.context.fenced_commits.add(commit)
+    return request(RequestCode.LIST_FENCED_COMMITS)
+
+
+async def _topic_of_groups(hall: BrokerHall) -> RemotingCommand:
+    return request(
+        RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, QueryTopicConsumeByWhoRequestHeader(hall.topics[0])
+    )
+
+
+def _reset(mode: ResetMode) -> Frame:
+    async def make(hall: BrokerHall) -> RemotingCommand:
+        header = ResetOffsetRequestHeader(WIDE, GROUP, hall.noted["stored_ms"], True, reset_mode=mode)
+        return request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+
+    return Frame(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, f"all queues of the widest topic, {mode}", make)
+
+
+_WIDE_QUEUE: Final = (WIDE, 0)
+FRAMES: Final[Sequence[Frame]] = (
+    Frame(RequestCode.SEND_MESSAGE, "4 MiB with 32,000 bytes of properties", _send_large),
+    Frame(
+        RequestCode.SEND_MESSAGE_V2, "wakes the 10,000 suspended pulls of a connection", _send_to_suspended
+    ),
+    Frame(RequestCode.PULL_MESSAGE, "16,384 characters of SQL92 over 16,000 digits", _pull_sql, _FILTERED),
+    Frame(RequestCode.PULL_MESSAGE, "a tag that no message has", _pull_other_tag, _FILTERED),
+    Frame(RequestCode.LITE_PULL_MESSAGE, "1,024 messages", _lite_pull),
+    Frame(RequestCode.QUERY_MESSAGE, "50,000 messages with the key, all but one too new", _query_key),
+    plain(RequestCode.QUERY_CONSUMER_OFFSET, "", lambda _: QueryConsumerOffsetRequestHeader(GROUP, WIDE, 0)),
+    plain(
+        RequestCode.UPDATE_CONSUMER_OFFSET, "", lambda _: UpdateConsumerOffsetRequestHeader(GROUP, WIDE, 0, 1)
+    ),
+    plain(RequestCode.GET_ALL_TOPIC_CONFIG, "22,500 topics"),
+    plain(
+        RequestCode.UPDATE_BROKER_CONFIG,
+        "a line of 65,532 backslashes",
+        body=lambda _: b"a=" + b"\\" * 65_532,
+        codes=_REFUSED,
+    ),
+    plain(RequestCode.GET_BROKER_CONFIG, ""),
+    plain(RequestCode.GET_BROKER_RUNTIME_INFO, ""),
+    Frame(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, "50,000 messages of one millisecond", _search_same_time),
+    plain(RequestCode.GET_MAX_OFFSET, "", lambda _: GetMaxOffsetRequestHeader(*_WIDE_QUEUE)),
+    plain(RequestCode.GET_MIN_OFFSET, "", lambda _: GetMinOffsetRequestHeader(*_WIDE_QUEUE)),
+    plain(
+        RequestCode.GET_EARLIEST_MSG_STORETIME,
+        "",
+        lambda _: GetEarliestMsgStoretimeRequestHeader(*_WIDE_QUEUE),
+    ),
+    Frame(RequestCode.VIEW_MESSAGE_BY_ID, "4 MiB", _view_large),
+    Frame(RequestCode.CONSUMER_SEND_MSG_BACK, "4 MiB", _send_back),
+    Frame(RequestCode.END_TRANSACTION, "commits 4 MiB", _end_transaction),
+    plain(
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        "1,000 consumers",
+        lambda _: GetConsumerListByGroupRequestHeader("Crowd"),
+    ),
+    Frame(RequestCode.LOCK_BATCH_MQ, "4,000 queues", _lock),
+    Frame(RequestCode.UNLOCK_BATCH_MQ, "4,000 queues", _unlock),
+    plain(RequestCode.GET_ALL_CONSUMER_OFFSET, "370,000 offsets"),
+    plain(RequestCode.GET_ALL_DELAY_OFFSET, "18 levels"),
+    Frame(RequestCode.CHECK_CLIENT_CONFIG, "16,384 characters of SQL92", _check_expression),
+    plain(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, "7,800 groups"),
+    plain(RequestCode.GET_TOPIC_STATS_INFO, "65,535 queues", lambda _: GetTopicStatsInfoRequestHeader(WIDE)),
+    plain(
+        RequestCode.GET_CONSUMER_CONNECTION_LIST,
+        "1,000 consumers",
+        lambda _: GetConsumerConnectionListRequestHeader("Crowd"),
+    ),
+    plain(
+        RequestCode.GET_PRODUCER_CONNECTION_LIST,
+        "1,000 producers",
+        lambda _: GetProducerConnectionListRequestHeader("Crowd"),
+    ),
+    plain(
+        RequestCode.GET_CONSUME_STATS, "65,535 queues", lambda _: GetConsumeStatsRequestHeader(GROUP, WIDE)
+    ),
+    plain(
+        RequestCode.GET_BROKER_CONSUME_STATS,
+        "370,000 offsets, refused at 70,000 queues",
+        lambda _: GetConsumeStatsInBrokerHeader(False),
+        codes=_DONE_OR_REFUSED,
+    ),
+    Frame(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, "7,800 groups", _topic_of_groups),
+    plain(
+        RequestCode.QUERY_CONSUME_TIME_SPAN,
+        "65,535 queues; the response is too large",
+        lambda _: QueryConsumeTimeSpanRequestHeader(WIDE, GROUP),
+        codes=_DONE_OR_REFUSED,
+    ),
+    plain(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, ""),
+    plain(
+        RequestCode.QUERY_CONSUME_QUEUE,
+        "10,000 entries",
+        lambda _: QueryConsumeQueueRequestHeader(KEYED, 0, 0, MAX_CONSUME_QUEUE_ENTRIES, GROUP),
+    ),
+    plain(RequestCode.GET_ALL_PRODUCER_INFO, "7,800 groups"),
+    plain(RequestCode.GET_TOPIC_CONFIG, "", lambda _: GetTopicConfigRequestHeader(WIDE)),
+    plain(
+        RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, "", lambda _: GetSubscriptionGroupConfigRequestHeader(GROUP)
+    ),
+    Frame(RequestCode.LIST_FENCED_COMMITS, "1,000 commits", _list_fenced),
+    Frame(RequestCode.GET_CONSUMER_RUNNING_INFO, "the client answers with 16 MiB", _running_info),
+    Frame(RequestCode.CONSUME_MESSAGE_DIRECTLY, "4 MiB", _consume_directly),
+    plain(
+        RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+        "a client with 65,535 queues",
+        lambda _: GetConsumerStatusRequestHeader(WIDE, GROUP),
+    ),
+    Frame(RequestCode.SEND_BATCH_MESSAGE, "7,695 messages of one byte", _send_batch),
+    Frame(RequestCode.UPDATE_AND_CREATE_TOPIC, "22,500 topics", _new_topic),
+    Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, "7,800 groups", _new_group),
+    Frame(RequestCode.HEART_BEAT, "2,000 new groups", _heartbeat_new_groups),
+    plain(
+        RequestCode.CLONE_GROUP_OFFSET,
+        "65,535 queues",
+        lambda _: CloneGroupOffsetRequestHeader(GROUP, "ClonedGroup", WIDE),
+    ),
+    _reset(ResetMode.CLASSIC),
+    _reset(ResetMode.SERVER),
+    _reset(ResetMode.FENCED),
+    Frame(RequestCode.HEART_BEAT, "2,500 subscriptions", _heartbeat_large, _DONE_OR_REFUSED),
+    Frame(
+        RequestCode.HEART_BEAT,
+        "29,000 arrays that only the tolerant JSON scanner reads",
+        _heartbeat_tolerant,
+        _DONE_OR_REFUSED,
+    ),
+    Frame(RequestCode.UNREGISTER_CLIENT, "of a group of 1,000", _unregister),
+    plain(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, "1,000 queues"),
+    plain(RequestCode.CLEAN_UNUSED_TOPIC, "22,500 topics"),
+    plain(RequestCode.DELETE_EXPIRED_COMMITLOG, ""),
+    plain(
+        RequestCode.DELETE_SUBSCRIPTIONGROUP,
+        "370,000 offsets",
+        lambda _: DeleteSubscriptionGroupRequestHeader(GROUP, remove_offset=True),
+    ),
+    plain(
+        RequestCode.DELETE_TOPIC_IN_BROKER,
+        "1,000 queues with messages",
+        lambda _: DeleteTopicRequestHeader(WIDE),
+    ),
+)
+
+
+async def closed_connection(hall: BrokerHall) -> None:
+    """End the connection that has 2,500 groups and 10,000 suspended pulls."""
+    await hall.suspend_pulls(hall.first, hall.sizes.suspended - 10)
+    hall.world.meter.reset(hall.host)
+    hall.first.abort()
+    await hall.world.sleep(0.1)
+
+
+async def timers(hall: BrokerHall) -> None:
+    """Let two minutes pass at a broker with changed tables."""
+    hall.context.offsets.commit(GROUP, WIDE, 0, 2)
+    hall.context.topics.renew()
+    hall.world.meter.reset(hall.host)
+    await hall.world.sleep(119)

@@ -1,0 +1,78 @@
+"""Writes the tables of docs/event_loop.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from tools.worst_frames.measuring import Hold
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "event_loop.md"
+BUDGET_MS: Final = 50.0
+# What exceeds the budget at full tables: code and text of a frame, or the text of a timer or close.
+OVER_BUDGET: Final = frozenset(
+    {
+        "11 16,384 characters of SQL92 over 16,000 digits",
+        "17 22,500 topics",
+        "21 22,500 topics",
+        "34 2,000 new groups",
+        "34 29,000 arrays that only the tolerant JSON scanner reads",
+        "43 370,000 offsets",
+        "46 16,384 characters of SQL92",
+        "103 16 MiB of topics",
+        "105 10,000 brokers",
+        "106 10,000 brokers",
+        "201 7,800 groups",
+        "202 65,535 queues",
+        "205 100,000 topics",
+        "206 100,000 topics",
+        "208 65,535 queues",
+        "215 1,000 queues with messages",
+        "222 all queues of the widest topic, classic",
+        "222 all queues of the widest topic, fenced",
+        "222 all queues of the widest topic, server",
+        "223 a client with 65,535 queues",
+        "224 100,000 topics",
+        "303 65,535 queues; the response is too large",
+        "317 370,000 offsets, refused at 70,000 queues",
+        "321 10,000 entries",
+        "328 7,800 groups",
+        "the end of a connection with 500 brokers",
+        "two minutes of timers",
+    }
+)
+
+_HEADING: Final = (
+    "| request | frame and tables | longest hold | bystander's wait | worker |\n|---|---|---|---|---|"
+)
+
+
+def table(holds: Sequence[Hold]) -> str:
+    """Return a table, the longest hold first."""
+    rows = sorted(holds, key=lambda hold: -hold.hold_ms)
+    return "\n".join([_HEADING, *map(_row, rows)])
+
+
+def replaced(page: str, tables: Mapping[str, str]) -> str:
+    """Return the page with other tables: title to text, between the comments that name them."""
+    for title, text in tables.items():
+        begin, end = f"<!-- {title} -->", f"<!-- end of {title} -->"
+        assert begin in page, f"{PAGE.name} has no place for the {title}"
+        page = re.sub(
+            f"{re.escape(begin)}.*{re.escape(end)}", f"{begin}\n{text}\n{end}", page, flags=re.DOTALL
+        )
+    return page
+
+
+def _row(hold: Hold) -> str:
+    name = hold.name if hold.code is not None else "–"
+    wait = "–" if hold.code is None else _ms(hold.wait_ms)
+    mark = "**" if hold.hold_ms > BUDGET_MS else ""
+    worker = _ms(hold.worker_ms) if hold.worker_ms else "–"
+    return f"| {name} | {hold.text or 'one entry'} | {mark}{_ms(hold.hold_ms)}{mark} | {wait} | {worker} |"
+
+
+def _ms(milliseconds: float) -> str:
+    return f"{milliseconds:,.0f}" if milliseconds >= 10 else f"{milliseconds:.1f}"
