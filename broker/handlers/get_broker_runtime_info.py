@@ -105,14 +105,6 @@ def _store(context: BrokerContext) -> dict[str, object]:
     }
 
 
-def _disk_ratio(store: MessageStore) -> str:
-    """Return the used part of the disk; -1.00 if it is unknown, as RocketMQ does."""
-    try:
-        return f"{store.disk_used_ratio():.2f}"
-    except OSError:
-        return "-1.00"
-
-
 def _event_loop(context: BrokerContext) -> dict[str, object]:
     stalls = context.runtime.stalls
     if stalls is None:
@@ -124,6 +116,14 @@ def _event_loop(context: BrokerContext) -> dict[str, object]:
         "eventLoopWorstStallRequest": longest or "",
         "eventLoopWorstStallTimestamp": longest.at_ms if longest else 0,
     }
+
+
+def _disk_ratio(store: MessageStore) -> str:
+    """Return the used part of the disk; -1.00 if it is unknown, as RocketMQ does."""
+    try:
+        return f"{store.disk_used_ratio():.2f}"
+    except OSError:
+        return "-1.00"
 
 
 def _size(count: int) -> str:

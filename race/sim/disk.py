@@ -123,11 +123,11 @@ class SimDisk:
         if self._remembers_synced:
             file.synced = file.data[:]
 
-    def rewrite(self, path: Path, start: int, end: int) -> None:
-        """Do nothing: a simulated sync never fails, so none skips bytes."""
-
     def sync_folder(self, path: Path) -> None:
         """Do nothing: a name is durable at once."""
+
+    def rewrite(self, path: Path, start: int, end: int) -> None:
+        """Do nothing: a simulated sync never fails, so none skips bytes."""
 
     def write(self, path: Path, data: bytes) -> None:
         self._files[path] = SimFile(data, self._now_ms())

@@ -42,12 +42,11 @@ def test_serverFrameTimeoutMillis_ends_the_wait_for_a_frame(simulate: RunScenari
         at_namesrv = await half_sender(stage, stage.namesrv)
         at_broker = await half_sender(stage, broker.address)
         await stage.at(1.9)
-        assert not at_namesrv.is_closed
+        assert (at_namesrv.is_closed, at_broker.is_closed) == (False, False)
         await stage.at(3.9)
-        assert at_namesrv.is_closed
-        assert not at_broker.is_closed
+        assert (at_namesrv.is_closed, at_broker.is_closed) == (True, False)
         await stage.at(4.1)
-        assert at_broker.is_closed
+        assert (at_namesrv.is_closed, at_broker.is_closed) == (True, True)
 
     simulate(scenario, brokers=0)
 
