@@ -20,6 +20,7 @@ OPERATIONS = (
     "map",
     "allocate",
     "sync",
+    "sync_folder",
     "rewrite",
     "write",
     "replace",

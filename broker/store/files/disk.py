@@ -186,11 +186,12 @@ class OsDisk:
 
     @_names_path
     def create(self, path: Path, size: int) -> None:
-        folders = self._make_folders(path.parent)
+        # The folders are noted even if the file cannot be created: the next attempt finds them there.
+        for folder in self._make_folders(path.parent):
+            self._new.add(folder)
         with open_private(path, "xb") as file:
             file.truncate(size)
-        for name in (path, *folders):
-            self._new.add(name)
+        self._new.add(path)
 
     @_names_path
     def map(self, path: Path, size: int) -> mmap.mmap:
@@ -215,6 +216,7 @@ class OsDisk:
                 self._new.add(name)
             raise
 
+    @_names_path
     def sync_folder(self, path: Path) -> None:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
