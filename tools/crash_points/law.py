@@ -61,7 +61,11 @@ def check_store(broker: Broker, known: Known, *, is_durable: bool) -> Rebuilt:
     for message in _records(store, rebuilt):
         _check_known(message, known)
         if message.sys_flag & TRANSACTION_MASK not in _HALF:
-            rebuilt.queues.setdefault((message.topic, message.queue_id), {})[message.queue_offset] = message
+            key = (message.topic, message.queue_id)
+            if known.may_expire and message.queue_offset == 0:
+                # The queue had no message left and starts over; a lost unlink brings older messages back.
+                rebuilt.queues[key] = {}
+            rebuilt.queues.setdefault(key, {})[message.queue_offset] = message
         rebuilt.bodies.setdefault(message.topic, set()).add(message.stored_body)
     compacted = {topic.topic for topic in known.topics.values() if topic.is_compacted}
     for (topic, queue_id), messages in rebuilt.queues.items():
