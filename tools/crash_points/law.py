@@ -148,6 +148,10 @@ def _check_queue(
 def _check_promises(
     store: MessageStore, promised: dict[int, Stored], messages: dict[int, MessageExt], *, may_expire: bool
 ) -> None:
+    first, promised_first = messages.get(0), promised.get(0)
+    if may_expire and first and promised_first and first.stored_body != promised_first.body:
+        # The queue starts over with a message that is not acknowledged yet.
+        return
     for offset, stored in promised.items():
         message = messages.get(offset)
         if message is None:
