@@ -148,9 +148,19 @@ class StoreCleaner:
             StoreError: the disk failed.
         """
         log_min = self._log.min_offset
+        self._sync_deletions()
         return self._remove(
             lambda queue: queue.topic not in _NEVER_OVER and 0 <= queue.max_physical_offset <= log_min
         )
+
+    def _sync_deletions(self) -> None:
+        """Make deletions of log files durable: a restart must not find messages of a queue's former life."""
+        segments = self._log.segments
+        if segments.files:
+            try:
+                self._disk.sync_folder(segments.folder)
+            except OSError as error:
+                raise StoreError(f"cannot sync {cause_of(error)}") from None
 
     def remove_unused_topics(self, topics: Collection[str]) -> Generator[None, None, int]:
         """Remove the queues of all topics except ``topics`` and two system topics; messages stay in the log.
@@ -171,6 +181,9 @@ class StoreCleaner:
             if is_unused(queue) and self._queues.get((queue.topic, queue.queue_id)) is queue:
                 try:
                     self._queues.remove(queue.topic, queue.queue_id)
+                    # Else a crash could bring the old entries back, and the queue would go on behind them.
+                    if self._disk.is_folder(queue.files.folder):
+                        self._disk.sync_folder(queue.files.folder)
                 except OSError as error:
                     text = f"cannot delete {cause_of(error)}"
                     _log.error(text)

@@ -61,7 +61,11 @@ def check_store(broker: Broker, known: Known, *, is_durable: bool) -> Rebuilt:
     for message in _records(store, rebuilt):
         _check_known(message, known)
         if message.sys_flag & TRANSACTION_MASK not in _HALF:
-            rebuilt.queues.setdefault((message.topic, message.queue_id), {})[message.queue_offset] = message
+            key = (message.topic, message.queue_id)
+            if known.may_expire and message.queue_offset == 0:
+                # The queue had no message left and starts over; a lost unlink brings older messages back.
+                rebuilt.queues[key] = {}
+            rebuilt.queues.setdefault(key, {})[message.queue_offset] = message
         rebuilt.bodies.setdefault(message.topic, set()).add(message.stored_body)
     compacted = {topic.topic for topic in known.topics.values() if topic.is_compacted}
     for (topic, queue_id), messages in rebuilt.queues.items():
@@ -144,6 +148,10 @@ def _check_queue(
 def _check_promises(
     store: MessageStore, promised: dict[int, Stored], messages: dict[int, MessageExt], *, may_expire: bool
 ) -> None:
+    first, promised_first = messages.get(0), promised.get(0)
+    if may_expire and first and promised_first and first.stored_body != promised_first.body:
+        # The queue starts over with a message that is not acknowledged yet.
+        return
     for offset, stored in promised.items():
         message = messages.get(offset)
         if message is None:

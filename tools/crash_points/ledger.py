@@ -143,6 +143,9 @@ class Known:
             case Attempted():
                 self.attempts[fact.body] = fact
             case Stored():
+                if self.may_expire and fact.offset == 0:
+                    # The queue has started over.
+                    self.stored[fact.topic, fact.queue_id] = {}
                 self.stored.setdefault((fact.topic, fact.queue_id), {})[fact.offset] = fact
             case Delayed():
                 self.delayed.append(fact)
