@@ -26,6 +26,10 @@ MAX_TOPICS: Final = 100_000
 MAX_BROKERS: Final = 10_000
 # Topics x brokers: each takes some 300 bytes. As many as 40 brokers with 25,000 topics, RewindMQ's limit.
 MAX_TOPIC_QUEUES: Final = 1_000_000
+# One connection's part of the brokers' addresses, and of the pairs of a topic and a broker. A broker has a
+# connection of its own; a container of brokers has one for all of them.
+MAX_BROKERS_PER_CONNECTION: Final = 1_000
+MAX_TOPIC_QUEUES_PER_CONNECTION: Final = 50_000
 # Queues of removed brokers that are freed at once: about 1 ms.
 SWEEP_SLICE: Final = 2_000
 
@@ -63,6 +67,7 @@ class RegisterResult:
 class LiveBroker:
     """An entry of brokerLiveTable."""
 
+    broker_name: str
     last_update: float
     data_version: DataVersion
     connection: Hashable
@@ -114,6 +119,7 @@ class RouteInfoManager:
         self._set_live(
             address,
             LiveBroker(
+                name,
                 now,
                 registration.data_version,
                 registration.connection,
@@ -236,7 +242,22 @@ class RouteInfoManager:
         name = registration.broker_name
         topics = registration.queues if brings_topics else {}
         brokers, queues = self._brokers, self._topic_queues
+        carried = self._carried.get(registration.connection, {})
+        carried_names = {self._live[address].broker_name for address in carried} | {name}
+        new_pairs = queues.count_new(name, topics)
         tables = (
+            (
+                "brokers of this connection",
+                len(carried),
+                registration.address not in carried,
+                MAX_BROKERS_PER_CONNECTION,
+            ),
+            (
+                "pairs of a topic and a broker of this connection",
+                sum(map(queues.count_of, carried_names)),
+                new_pairs,
+                MAX_TOPIC_QUEUES_PER_CONNECTION,
+            ),
             ("topics", len(queues), sum(topic not in queues for topic in topics), MAX_TOPICS),
             ("clusters", len(brokers.clusters), registration.cluster not in brokers.clusters, MAX_BROKERS),
             ("brokers", len(brokers), name not in brokers, MAX_BROKERS),
@@ -251,7 +272,7 @@ class RouteInfoManager:
             (
                 "pairs of a topic and a broker",
                 queues.entries,
-                queues.count_new(name, topics),
+                new_pairs,
                 MAX_TOPIC_QUEUES,
             ),
         )

@@ -40,6 +40,10 @@ class TopicQueueTable:
     def __contains__(self, topic: object) -> bool:
         return topic in self._queues
 
+    def count_of(self, broker_name: str) -> int:
+        """Return how many topics a broker has."""
+        return len(self._topics_of.get(broker_name, ()))
+
     def count_new(self, broker_name: str, topics: Iterable[str]) -> int:
         """Return how many entries ``put`` would add to those in memory."""
         queues = self._queues

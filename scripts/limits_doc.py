@@ -301,7 +301,19 @@ _ANSWERS: Final = (
 _NAMESRV: Final = (
     Limit("topics", "namesrv.route_info:MAX_TOPICS", "topics", _REFUSED),
     Limit("brokers, clusters, ids and addresses", "namesrv.route_info:MAX_BROKERS", "entries", _REFUSED),
+    Limit(
+        "addresses of brokers that one connection registers",
+        "namesrv.route_info:MAX_BROKERS_PER_CONNECTION",
+        "entries",
+        _REFUSED,
+    ),
     Limit("pairs of a topic and a broker", "namesrv.route_info:MAX_TOPIC_QUEUES", "pairs", _REFUSED),
+    Limit(
+        "of these, pairs of the brokers of one connection",
+        "namesrv.route_info:MAX_TOPIC_QUEUES_PER_CONNECTION",
+        "pairs",
+        _REFUSED,
+    ),
     Limit("queues of a topic", "namesrv.handlers.register_broker:MAX_QUEUE_NUMS", "queues", _REFUSED),
     Limit("address", "namesrv.handlers.register_broker:MAX_ADDRESS_LENGTH", "characters", _REFUSED),
     Limit("unpacked registration", "namesrv.registration_body:MAX_UNPACKED_BYTES", "bytes", _REFUSED),

@@ -177,6 +177,59 @@ def test_a_full_table_refuses_what_is_new(
     routes.register(registration(), 2.0)
 
 
+def test_one_connection_registers_its_share_of_brokers_and_others_are_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(route_info, "MAX_BROKERS_PER_CONNECTION", 2)
+    routes = RouteInfoManager(PROFILES[Profile.V49])
+
+    def register(number: int, connection: str) -> None:
+        routes.register(
+            registration(broker_name=f"b{number}", address=f"h:{number}", connection=connection), 0.0
+        )
+
+    register(1, "greedy")
+    register(2, "greedy")
+    register(2, "greedy")
+    with pytest.raises(RequestError, match="there are 2 brokers of this connection already"):
+        register(3, "greedy")
+    assert not routes.is_live("h:3")
+    register(3, "other")
+    routes.remove_connection("greedy")
+    register(4, "greedy")
+
+
+def test_one_connection_brings_its_share_of_topics_and_others_are_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(route_info, "MAX_TOPIC_QUEUES_PER_CONNECTION", 3)
+    routes = RouteInfoManager(PROFILES[Profile.V49])
+
+    def register(number: int, connection: str, *topics: str, version: int = 1) -> None:
+        routes.register(
+            registration(
+                broker_name=f"b{number}",
+                address=f"h:{number}",
+                connection=connection,
+                topics=topics,
+                data_version=DataVersion(counter=version),
+            ),
+            0.0,
+        )
+
+    register(1, "greedy", "A", "B")
+    register(2, "greedy", "A")
+    # The same topics again are no more of them.
+    register(1, "greedy", "A", "B", version=2)
+    # Earlier topics of a broker stay, so they count although they are not listed.
+    with pytest.raises(RequestError, match="there are 3 pairs of a topic and a broker of this connection"):
+        register(1, "greedy", "C", version=3)
+    assert routes.topics() == ["A", "B"]
+    register(3, "other", "A", "B", "C")
+    routes.remove_connection("greedy")
+    register(4, "greedy", "D", "E", "F")
+
+
 @pytest.mark.parametrize(("counter", "gone"), [(1, []), (2, [("h:1", "connection")])])
 def test_A2_322_with_an_equal_version_is_a_sign_of_life(counter: int, gone: list[tuple[str, str]]) -> None:
     routes = RouteInfoManager(PROFILES[Profile.V49])

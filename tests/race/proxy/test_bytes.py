@@ -11,15 +11,17 @@ from typing import Any, cast
 
 import pytest
 
-from rewindmq.protocol.command import FLAG_ONEWAY, SerializeType
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import FLAG_ONEWAY, RemotingCommand, SerializeType
 from rewindmq.protocol.frame import encode_frame
 from rewindmq.protocol.limits import MAX_FRAME_BYTES
+from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Listener, Network
 from rewindmq.race.history import Lab
 from rewindmq.race.proxy import lane
 from rewindmq.race.proxy.frame_proxy import FrameProxy
 from rewindmq.race.proxy.pattern import FramePattern
-from tests.race.proxy.venue import COMMIT, PATIENCE, Offsets, Venue, commit
+from tests.race.proxy.venue import COMMIT, PATIENCE, Venue, commit
 
 
 async def echo_server(exits: AsyncExitStack, talk: Any) -> str:
@@ -68,11 +70,15 @@ async def test_bytes_that_are_no_frames_pass_and_a_half_closed_client_gets_its_r
 async def test_the_largest_frame_passes_in_both_directions() -> None:
     async with AsyncExitStack() as exits:
         venue = Venue(None, exits)
-        proxy = await venue.proxy(await venue.server(Offsets().handlers()))
+
+        def echo(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+            return RemotingCommand(ResponseCode.SUCCESS, body=request.body)
+
+        # The body of a send has no limit below that of the frame.
+        proxy = await venue.proxy(await venue.server({RequestCode.SEND_MESSAGE: echo}))
         client = venue.client(serialize_type=SerializeType.JSON)
         body = bytes(MAX_FRAME_BYTES - 400)
-        command = commit(1)
-        command.body = body
+        command = RemotingCommand(RequestCode.SEND_MESSAGE, body=body)
         response = await client.invoke(proxy.address, command, PATIENCE)
         assert response.body == body
 
