@@ -90,6 +90,8 @@ _DONE_OR_REFUSED: Final = frozenset({ResponseCode.SUCCESS, ResponseCode.SYSTEM_E
 _REFUSED: Final = frozenset({ResponseCode.SYSTEM_ERROR})
 _SQL92: Final = "SQL92"
 # About as much as the limits of a request's body allow.
+# As many groups as the body of a heartbeat holds.
+_NEW_GROUPS: Final = 1_250
 _SUBSCRIPTIONS: Final = 2_500
 _TOLERANT_ARRAYS: Final = 29_000
 _LOCKED_QUEUES: Final = 4_000
@@ -150,7 +152,7 @@ async def _view_large(hall: BrokerHall) -> RemotingCommand:
 
 
 async def _heartbeat_new_groups(hall: BrokerHall) -> RemotingCommand:
-    return heartbeat("first", tuple(hall.new_groups), (WIDE,))
+    return heartbeat("first", tuple(hall.new_groups[:_NEW_GROUPS]), (WIDE,))
 
 
 async def _heartbeat_large(hall: BrokerHall) -> RemotingCommand:
@@ -349,7 +351,7 @@ FRAMES: Final[Sequence[Frame]] = (
     Frame(RequestCode.SEND_BATCH_MESSAGE, "7,695 messages of one byte", _send_batch),
     Frame(RequestCode.UPDATE_AND_CREATE_TOPIC, "22,500 topics", _new_topic),
     Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, "7,800 groups", _new_group),
-    Frame(RequestCode.HEART_BEAT, "2,000 new groups", _heartbeat_new_groups),
+    Frame(RequestCode.HEART_BEAT, "1,250 new groups", _heartbeat_new_groups),
     plain(
         RequestCode.CLONE_GROUP_OFFSET,
         "65,535 queues",

@@ -10,7 +10,11 @@ from typing import Final
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.handlers import HANDLERS
 from rewindmq.namesrv.kv_config import MAX_TABLE_BYTES, ORDER_TOPIC_CONFIG
-from rewindmq.namesrv.route_info import Registration
+from rewindmq.namesrv.route_info import (
+    MAX_BROKERS_PER_CONNECTION,
+    MAX_TOPIC_QUEUES_PER_CONNECTION,
+    Registration,
+)
 from rewindmq.namesrv.server import NameServer
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import QueueData
@@ -43,6 +47,8 @@ FULL_ADDRESS: Final = "10.9.9.9:10911"
 _NAME_LENGTH: Final = 60
 # Brokers that one connection has registered.
 _OF_CONNECTION: Final = 500
+# Brokers that each of the other connections has registered, at most.
+_OF_OTHERS: Final = MAX_BROKERS_PER_CONNECTION - 1
 
 
 class NamesrvHall(Hall):
@@ -77,7 +83,8 @@ class NamesrvHall(Hall):
         await self.world.spawn(self.host, self._namesrv.start())
         self.address = self._namesrv.address
         self.first, self.second = self.client(), self.client()
-        for client in (self.first, self.second):
+        registering = -(-len(self.brokers) // _OF_OTHERS)
+        for client in (self.first, self.second, *(self.client() for _ in range(registering))):
             await self.ask(client, self.bystander())
         self._register_brokers()
         tune_collector()
@@ -98,7 +105,7 @@ class NamesrvHall(Hall):
                 "",
                 DataVersion(1, 1),
                 {topic: QueueData(name, 4, 4, 6, 0) for topic in (EVERYWHERE, *own)},
-                self.connection(1 if number < of_second else 0),
+                self.connection(1 if number < of_second else 2 + number // _OF_OTHERS),
             )
             self._namesrv.context.routes.register(registration, self.world.now)
 
@@ -107,6 +114,7 @@ async def _register(hall: NamesrvHall) -> RemotingCommand:
     """A broker that has every topic of the name server."""
     entry = {"perm": 6, "readQueueNums": 4, "writeQueueNums": 4}
     budget = hall.sizes.body_bytes // (len(json.dumps(entry)) + 2 * _NAME_LENGTH + 40)
+    budget = min(budget, MAX_TOPIC_QUEUES_PER_CONNECTION)
     table = {topic: {**entry, "topicName": topic} for topic in hall.topics[:budget]}
     wrapper = {"topicConfigTable": table, "dataVersion": {"timestamp": 1, "counter": 1}}
     body = json.dumps({"topicConfigSerializeWrapper": wrapper, "filterServerList": []}).encode()
