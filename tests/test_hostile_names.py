@@ -17,6 +17,7 @@ import pytest
 
 from rewindmq.broker.store import MessageStore, StoreConfig
 from rewindmq.protocol.message.record import MAGIC_V2
+from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.support.touched_files import Touch, touched_files
 
 # From ``store/consumequeue``, from ``store/compaction/compactionLog`` and from an output, these lead outside.
@@ -171,7 +172,7 @@ def open_a_hostile_store(place: Path) -> None:
         for queue_id in QUEUE_IDS:
             store.max_offset(name, queue_id)
             store.get_message(name, queue_id, 0, 32, None)
-    store.cleaner.remove_unused_topics({"T"})
+    run_at_once(store.cleaner.remove_unused_topics({"T"}))
     store.close()
 
 

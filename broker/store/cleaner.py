@@ -44,6 +44,8 @@ class StoreCleaner:
         self._disk = disk
         # Start of the log when ``expire_queues`` last ran: it has nothing to do until the log starts later.
         self._expired_to = -1
+        # The segment that is no part of the log any more, but may still be on the disk.
+        self._taken: DroppedFile | None = None
         self._index_files: list[DroppedFile] = []
 
     def take_segment(self, modified_before: int | None) -> DroppedFile | None:
@@ -70,7 +72,8 @@ class StoreCleaner:
                 return None
         except OSError as error:
             raise StoreError(f"cannot delete {files[0].path}: {error.strerror}") from None
-        return self._log.segments.take_first()
+        self._taken = self._log.segments.take_first()
+        return self._taken
 
     def delete(self, segment: DroppedFile) -> None:
         """Delete a segment that ``take_segment`` has returned; may run on a worker thread.
@@ -83,11 +86,13 @@ class StoreCleaner:
             segment.remove()
         except OSError as error:
             raise StoreError(f"cannot delete {path}: {error.strerror}") from None
+        self._taken = None
         _log.info("commit log file %s deleted", path.name)
 
     def put_back(self, segment: DroppedFile) -> None:
         """Put a segment that could not be deleted back into the log."""
         self._log.segments.put_back(segment)
+        self._taken = None
 
     def _modified_at(self) -> int:
         first = self._log.segments.files[0]
@@ -147,7 +152,10 @@ class StoreCleaner:
         Raises:
             StoreError: the disk failed.
         """
-        log_min = self._log.min_offset
+        # A queue whose messages are in a segment that is being deleted goes next time: after a crash the
+        # segment may be there again.
+        taken = self._taken
+        log_min = self._log.min_offset if taken is None else taken.file.base
         self._sync_deletions()
         return self._remove(
             lambda queue: queue.topic not in _NEVER_OVER and 0 <= queue.max_physical_offset <= log_min

@@ -166,6 +166,13 @@ class SimDisk:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
 
 
+class _SimMapping(mmap.mmap):
+    """Memory in the place of a file's mapping."""
+
+    def madvise(self, option: int, start: int = 0, length: int = 0) -> None:
+        """Do nothing: a file keeps what its mapping gives up (MADV_DONTNEED), but this memory would not."""
+
+
 def private_map(size: int) -> mmap.mmap:
     """Return a mapping of zeros that a fork does not share."""
-    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return _SimMapping(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

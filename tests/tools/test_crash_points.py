@@ -62,6 +62,10 @@ def test_a_power_failure_during_sends_loses_no_acknowledged_message() -> None:
     assert not failures("messages", 40)
 
 
+def test_a_power_failure_during_retention_loses_no_message_that_has_not_expired() -> None:
+    assert not failures("retention", 60)
+
+
 FAULTS: Final[dict[str, tuple[str, Callable[[Operation], bool]]]] = {
     "log not synced": ("messages", lambda done: isinstance(done, Synced) and "commitlog" in done.path.parts),
     "segment's name not synced": ("messages", lambda done: done == FolderSynced(ROOT / "commitlog")),

@@ -12,6 +12,7 @@ import pytest
 
 from rewindmq.broker.store import BatchEntry, MessageStore, PutStatus, StoredMessage
 from rewindmq.broker.store.files.disk import OsDisk
+from rewindmq.protocol.remoting.slices.run import run_at_once
 from rewindmq.protocol.text import java_hash
 from tests.broker.store.store_box import StoreBox
 
@@ -159,3 +160,38 @@ def test_only_entries_behind_the_checkpoint_are_rebuilt(box: StoreBox) -> None:
     found = box.crash().open()
     assert found.rebuilt_entries <= 17
     assert found.max_offset("T", 0) == 41
+
+
+def test_a_queue_does_not_start_over_while_its_last_segment_is_being_deleted(box: StoreBox) -> None:
+    """A power failure may keep the segment; the restart must not find two lives of the queue in the log."""
+    store = box.open()
+    box.put(store, body=b"old")
+    for _ in range(10):
+        box.put(store, "Other", body=bytes(8_000))
+    store.flush()
+    segment = store.cleaner.take_segment(None)
+    assert segment is not None
+    assert run_at_once(store.cleaner.remove_expired_queues()) == 0
+    assert box.put(store, body=b"new").queue_offset == 1
+    found = box.crash().open()
+    assert [b"old" in found.get_message("T", 0, 0, 1, None).body, found.max_offset("T", 0)] == [True, 2]
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["deleted", "put back"])
+def test_a_queue_starts_over_once_its_last_segment_is_deleted(box: StoreBox, fails: bool) -> None:
+    store = box.open()
+    box.put(store, body=b"old")
+    for _ in range(20):
+        box.put(store, "Other", body=bytes(8_000))
+    store.flush()
+    segment = store.cleaner.take_segment(None)
+    assert segment is not None
+    if fails:
+        store.cleaner.put_back(segment)
+        assert run_at_once(store.cleaner.remove_expired_queues()) == 0
+        segment = store.cleaner.take_segment(None)
+        assert segment is not None
+    store.cleaner.delete(segment)
+    assert store.cleaner.take_segment(None) is not None
+    assert run_at_once(store.cleaner.remove_expired_queues()) == 1
+    assert box.put(store, body=b"new").queue_offset == 0
