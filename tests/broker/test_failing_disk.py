@@ -39,7 +39,7 @@ STEPS = 9
 STORED = {ResponseCode.SUCCESS, ResponseCode.FLUSH_DISK_TIMEOUT}
 # Which operations must have failed in the workload; the others happen only while the store is opened.
 USED = {
-    "make_folder", "exists", "create", "map", "allocate", "sync", "write", "replace", "remove",
+    "make_folder", "exists", "create", "map", "allocate", "sync", "sync_folder", "write", "replace", "remove",
     "set_mtime_ms", "used_ratio",
 }  # fmt: skip
 # Operations that a start over the store of a crashed broker does without.
