@@ -73,7 +73,12 @@ class CommitLog:
             segments.drop_last()
         if segments.files:
             segments.clear_beyond(offset)
-            self._activate(segments.files[-1])
+            last = segments.files[-1]
+            if last.base == offset:
+                # ``flush`` passes over a segment without records. After a clean stop, recovery would trust
+                # a torn record that a power failure brings back.
+                self._disk.sync(last.path)
+            self._activate(last)
         self.max_offset = offset
 
     def _activate(self, segment: MappedFile) -> None:

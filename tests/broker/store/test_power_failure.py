@@ -131,6 +131,33 @@ def test_a_message_whose_properties_are_torn_ends_the_log(box: StoreBox, sector:
     assert box.put(found, body=b"next").queue_offset == 1
 
 
+def test_the_end_of_a_torn_message_is_durable_before_the_store_serves(box: StoreBox) -> None:
+    """Else a clean stop and a power failure could bring the message back, and nothing would look for it.
+
+    The message is the first one of its segment, so that no later flush has a record to sync there.
+    """
+
+    class FileWatch(OsDisk):
+        def __init__(self) -> None:
+            self.synced: list[str] = []
+
+        def sync(self, path: Path) -> None:
+            super().sync(path)
+            self.synced.append(path.name)
+
+    store = box.open()
+    box.put(store, body=bytes(64_000))
+    box.put(store, body=b"torn", tag="t" * 2_000)
+    store.flush()
+    crashed = box.crash()
+    second = crashed.root / "commitlog" / f"{65_536:020d}"
+    patch(second, 2 * SECTOR, bytes(SECTOR))
+    disk = FileWatch()
+    found = crashed.open(disk)
+    assert found.max_offset("T", 0) == 1
+    assert second.name in disk.synced
+
+
 @pytest.mark.parametrize("sector", [2, 3])
 def test_zeros_in_properties_stay_after_a_clean_stop(box: StoreBox, sector: int) -> None:
     """Only a power failure tears a message: the log that another broker closed stays as it is."""
