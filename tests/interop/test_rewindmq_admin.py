@@ -93,6 +93,7 @@ async def place_at(
 WORKING: Final = (
     ("clusterList", "", ROCKETMQ_BROKER),
     ("clusterList", "-m", ROCKETMQ_BROKER),
+    ("brokerStatus", "-b {broker}", "bootTimestamp"),
     ("topicList", "", TOPIC),
     ("topicList", "-c", CLUSTER),
     ("topicRoute", f"-t {TOPIC}", ROCKETMQ_BROKER),

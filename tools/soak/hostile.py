@@ -171,6 +171,8 @@ class HostilePeer:
             if hold:
                 await pause(hold)
                 return
+            if writer.transport.is_closing():
+                return
             writer.write_eof()
             async with asyncio.timeout(_CONNECT_SECONDS):
                 while await reader.read(_CONTENT_BYTES):
@@ -196,7 +198,8 @@ async def attack(context: WorkerContext) -> None:
     while not context.ending.is_set():
         for name in chance.sample(list(peer.attacks), len(peer.attacks)):
             # A server that was killed refuses connections for a while; a server that closes one is right.
-            with contextlib.suppress(OSError, TimeoutError):
+            # uvloop raises RuntimeError for a transport whose socket the server has closed.
+            with contextlib.suppress(OSError, RuntimeError, TimeoutError):
                 await peer.attacks[name](chance.choice(addresses))
                 context.counts[name] += 1
             if not await context.pause(_PAUSE_SECONDS):
