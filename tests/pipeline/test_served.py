@@ -81,6 +81,8 @@ def test_with_an_index_a_broker_answers_the_same_and_rebuilds_nothing(
 ) -> None:
     root, plain = tmp_path / "store", tmp_path / "plain"
     random_store(root, 1)
+    # As after a clean stop: after a crash, a broker rebuilds the entries behind the checkpoint anyway.
+    (root / "abort").unlink(missing_ok=True)
     shutil.copytree(root, plain)
     store = opened(plain)
     keys, times = by_key(store, plain), by_time(store, plain)
