@@ -161,7 +161,7 @@ class RouteInfoManager:
 
     @property
     def topics_in_memory(self) -> int:
-        """The number of topics, also of those that ``sweep`` has still to free."""
+        """The number of topics. It includes topics that ``sweep`` will delete."""
         return len(self._topic_queues)
 
     @property
@@ -171,7 +171,7 @@ class RouteInfoManager:
 
     @property
     def queues_in_memory(self) -> int:
-        """The number of pairs of a topic and a broker, also of those that ``sweep`` has still to free."""
+        """The number of pairs of a topic and a broker. It includes pairs that ``sweep`` will delete."""
         return self._topic_queues.entries
 
     def sweep(self) -> bool:

@@ -30,11 +30,11 @@ class TopicQueueTable:
 
     @property
     def entries(self) -> int:
-        """The number of entries in memory, also of those that ``sweep`` has still to delete."""
+        """The number of entries in memory. It includes entries that ``sweep`` will delete."""
         return self._entries
 
     def __len__(self) -> int:
-        """Return the number of topics in memory, also of those that ``sweep`` has still to delete."""
+        """Return the number of topics in memory. It includes topics that ``sweep`` will delete."""
         return len(self._queues)
 
     def __contains__(self, topic: object) -> bool:

@@ -214,7 +214,7 @@ _TABLES: Final = (
         "the same of all connections",
         "broker.limits:MAX_ALL_DELIVERIES",
         "queues",
-        "as above; a connection without any is redirected again",
+        "as above; a connection whose deliveries are forgotten is redirected again",
         "usageDeliveries",
     ),
     Limit(

@@ -152,7 +152,7 @@ class OsDisk:
 
     @staticmethod
     def _make_folders(path: Path) -> list[Path]:
-        """Make a folder and its parents; return those that were missing, the innermost first."""
+        """Make a folder and its missing parents; return the new folders, the innermost first."""
         missing = []
         for folder in (path, *path.parents):
             if folder.exists():

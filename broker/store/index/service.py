@@ -146,7 +146,7 @@ class IndexService:
             self._files.pop(0).remove()
 
     def take_expired(self) -> list[DroppedFile]:
-        """Take files whose messages are all gone from the index, except those that a flush may use."""
+        """Remove and return the files of deleted messages, except files that a flush may use."""
         position = min(self._log.min_offset, self._flushed_position)
         taken = []
         while len(self._files) > 1 and self._files[0].end_phy_offset < position:
