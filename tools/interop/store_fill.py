@@ -48,9 +48,6 @@ CONFIG: Final[dict[str, object]] = {
     "transactionTimeOut": 3_600_000,
     "flushConsumerOffsetInterval": 1_000,
     "flushDelayOffsetInterval": 1_000,
-    # Every 60 s, this flush makes the checkpoint newer. After a kill, RocketMQ drops the newest index file
-    # and indexes only what follows the checkpoint, so the lost keys would depend on when the flush ran.
-    "flushConsumeQueueThoroughInterval": 3_600_000,
 }
 _WAITING_LEVEL: Final = 18
 # One transaction is committed, one rolled back, one left undecided.
