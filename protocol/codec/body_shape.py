@@ -119,8 +119,12 @@ def _to_queue(value: Any) -> MessageQueue:
     if type(value) is dict:
         topic, broker_name, queue_id = value.get("topic"), value.get("brokerName"), value.get("queueId")
         # The usual case: a conversion for each queue takes longer than the rest of decoding a table.
-        is_text = type(topic) is str and type(broker_name) is str
-        if is_text and type(queue_id) is int and _MIN_INT32 <= queue_id <= _MAX_INT32:
+        if (
+            type(topic) is str
+            and type(broker_name) is str
+            and type(queue_id) is int
+            and _MIN_INT32 <= queue_id <= _MAX_INT32
+        ):
             return MessageQueue(topic, broker_name, queue_id)
         value = (topic, broker_name, queue_id)
     try:
