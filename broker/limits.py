@@ -44,8 +44,10 @@ MAX_RATED_PAIRS: Final = 50_000
 MAX_CONSUME_QUEUE_ENTRIES: Final = 10_000
 # About 150 bytes each in the responses to GET_CONSUME_STATS and GET_BROKER_CONSUME_STATS.
 MAX_PROGRESS_QUEUES: Final = 70_000
-# Queues of a response that are read at once: about 2 ms.
+# Entries of a response, such as queues, that are read at once: about 2 ms.
 QUEUES_PER_SLICE: Final = 1_000
+# Queues that are searched for a time at once: some ms.
+SEARCHES_PER_SLICE: Final = 100
 # Offsets of queues without one that a connection's commits add; they stay when it closes.
 MAX_NEW_OFFSETS_PER_CONNECTION: Final = 100_000
 # Locks of orderly consumers; a lock takes some 300 bytes.

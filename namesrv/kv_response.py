@@ -22,4 +22,4 @@ def pairs_response(
     if pairs is None:
         return RemotingCommand(ResponseCode.SUCCESS, header)
     entries = max(len(pairs), context.kv_configs.size // _BYTES_PER_ENTRY)
-    return context.large_responses.reply(request, entries, lambda: KVTable(table=pairs), header)
+    return context.large_responses.reply(request, entries, lambda: KVTable(table=pairs), header=header)

@@ -82,7 +82,7 @@ _FRAMES: Final = (
         _REFUSED,
     ),
     Limit(
-        "the same of REGISTER_BROKER (103) and RESET_CONSUMER_CLIENT_OFFSET (220)",
+        "the same of REGISTER_BROKER (103), RESET_CONSUMER_CLIENT_OFFSET (220) and a response to 221",
         "protocol.codec.request_limits:MAX_TABLE_VALUES",
         "values",
         _REFUSED,

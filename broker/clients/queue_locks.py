@@ -77,31 +77,44 @@ class QueueLocks:
         if now >= self._next_sweep:
             self._next_sweep = now + LOCK_SECONDS
             self._sweep(now)
-        return {queue for queue in queues if self._lock_one(connection, (group, queue), client_id, now)}
-
-    def _lock_one(self, connection: Connection, key: _Key, client_id: str, now: float) -> bool:
-        group, queue = key
-        held = self._groups.get(group, {}).get(queue)
-        if held is not None and held.client_id != client_id and not held.is_expired(now):
-            _log.info(
-                "tryLockBatch, %s held by %s, not %s, group %s", queue, held.client_id, client_id, group
+        granted: set[MessageQueue] = set()
+        refused, without_room = list[MessageQueue](), list[MessageQueue]()
+        for queue in queues:
+            held = self._groups.get(group, {}).get(queue)
+            if held is not None and held.client_id != client_id and not held.is_expired(now):
+                refused.append(queue)
+            elif self._lock_one(connection, (group, queue), held, client_id, now):
+                granted.add(queue)
+            else:
+                without_room.append(queue)
+        # One line for a request: a line for each of thousands of queues would hold the event loop.
+        if refused:
+            others = "tryLockBatch, %d queues held by others, not %s, group %s; one queue is %s"
+            _log.info(others, len(refused), client_id, group, refused[0])
+        if without_room:
+            _log.warning(
+                "tryLockBatch, no room for %d queues, group %s: %d locks, %d of them of %s; one queue is %s",
+                len(without_room),
+                group,
+                len(self),
+                self.shares.of(connection),
+                connection.remote_address,
+                without_room[0],
             )
-            return False
+        return granted
+
+    def _lock_one(
+        self, connection: Connection, key: _Key, held: _Lock | None, client_id: str, now: float
+    ) -> bool:
+        """Acquire or refresh a lock that no other client holds; return False if there is no room."""
         if held is None or held.owner is not connection:
             if not self._has_room(connection, is_new=held is None):
-                _log.warning(
-                    "tryLockBatch, no room for %s, group %s: %d locks, %d of them of %s",
-                    queue,
-                    group,
-                    len(self),
-                    self.shares.of(connection),
-                    connection.remote_address,
-                )
                 return False
             if held is not None:
                 self._disown(key, held)
             self._of.setdefault(connection, {})[key] = None
             self.shares.add(connection)
+        group, queue = key
         self._groups.setdefault(group, {})[queue] = _Lock(client_id, now, connection)
         return True
 

@@ -6,32 +6,43 @@ Changed and refused: nothing.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.limits import QUEUES_PER_SLICE
 from rewindmq.protocol.body.connection import ProducerInfo, ProducerTableInfo
-from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 from rewindmq.protocol.version import LanguageCode
 
 CODE: Final = RequestCode.GET_ALL_PRODUCER_INFO
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
+    producers = context.producers.memberships.shares.used
+    return context.large_responses.reply_in_slices(request, producers, _table(context))
+
+
+def _table(context: BrokerContext) -> Generator[None, None, ProducerTableInfo]:
     clock = context.runtime.clock
     now_ms, now = clock.now_ms(), clock.monotonic()
-    table = {
-        group: [
-            ProducerInfo(
+    body = ProducerTableInfo()
+    left = QUEUES_PER_SLICE
+    for group in list(context.producers.groups()):
+        # Empty if the group has gone since the first slice.
+        for channel in list(context.producers.channels(group)):
+            producer = ProducerInfo(
                 channel.client_id,
                 f"/{channel.connection.remote_address}",
                 LanguageCode.parse(channel.language).name,
                 channel.version,
                 now_ms - round(1_000 * (now - channel.last_update)),
             )
-            for channel in context.producers.channels(group)
-        ]
-        for group in context.producers.groups()
-    }
-    return RemotingCommand(ResponseCode.SUCCESS, body=ProducerTableInfo(table))
+            body.data.setdefault(group, []).append(producer)
+            left -= 1
+            if not left:
+                left = QUEUES_PER_SLICE
+                yield
+    return body

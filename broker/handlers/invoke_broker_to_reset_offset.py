@@ -24,19 +24,19 @@ from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.reset import classic, fenced, server
-from rewindmq.protocol.body.offset_table import ResetOffsetBody
+from rewindmq.broker.reset.targets import reset_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader, ResetOffsetRequestHeader
-from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.connection import Connection, Reply
 from rewindmq.protocol.reset_mode import ResetMode
 
 CODE: Final = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
 
-_Table = dict[MessageQueue, int]
+# Queue id to offset.
+_Table = dict[int, int]
 _Reset = Callable[[BrokerContext, RemotingCommand, ResetOffsetRequestHeader], _Table | Awaitable[_Table]]
 
 _MODES: Final = MappingProxyType[ResetMode, _Reset](
@@ -65,7 +65,9 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         }
         context.runtime.probe(Point.RESET_RECEIVED, details)
     result = _MODES[mode](context, request, header)
-    return _answer(mode, result) if isinstance(result, dict) else _answer_later(mode, result)
+    if isinstance(result, dict):
+        return _answer(context, request, header.topic, mode, result)
+    return _answer_later(context, request, header.topic, mode, result)
 
 
 def _check_mode(request: RemotingCommand) -> None:
@@ -77,10 +79,20 @@ def _check_mode(request: RemotingCommand) -> None:
         )
 
 
-def _answer(mode: ResetMode, table: _Table) -> RemotingCommand:
+def _answer(
+    context: BrokerContext, request: RemotingCommand, topic: str, mode: ResetMode, table: _Table
+) -> Reply:
     header = InvokeBrokerToResetOffsetResponseHeader(mode)
-    return RemotingCommand(ResponseCode.SUCCESS, header, ResetOffsetBody(table))
+    body = reset_body(context, topic, table)
+    return context.large_responses.reply_in_slices(request, len(table), body, header=header)
 
 
-async def _answer_later(mode: ResetMode, table: Awaitable[_Table]) -> RemotingCommand:
-    return _answer(mode, await table)
+async def _answer_later(
+    context: BrokerContext,
+    request: RemotingCommand,
+    topic: str,
+    mode: ResetMode,
+    table: Awaitable[_Table],
+) -> RemotingCommand | None:
+    answer = _answer(context, request, topic, mode, await table)
+    return await answer if isinstance(answer, Awaitable) else answer

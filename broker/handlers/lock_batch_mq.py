@@ -25,12 +25,12 @@ from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.names import check_group, check_topic
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.LOCK_BATCH_MQ
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     body = decode_body(request, LockBatchRequestBody)
     check_group(body.consumer_group)
     _check_length("client id", body.client_id)
@@ -39,7 +39,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     for broker_name in {queue.broker_name for queue in body.mq_set}:
         _check_length("broker name", broker_name)
     granted = context.queue_locks.lock(connection, body.consumer_group, body.client_id, body.mq_set)
-    return RemotingCommand(ResponseCode.SUCCESS, body=LockBatchResponseBody(granted))
+    return context.large_responses.reply(request, len(granted), lambda: LockBatchResponseBody(granted))
 
 
 def _check_length(what: str, name: str) -> None:

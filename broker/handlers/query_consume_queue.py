@@ -9,10 +9,11 @@ Refused: nothing; there are no extended entries to evaluate.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES
+from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES, QUEUES_PER_SLICE
 from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, SubscriptionData
 from rewindmq.protocol.body.stats import ConsumeQueueData, QueryConsumeQueueResponseBody
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -20,14 +21,14 @@ from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import QueryConsumeQueueRequestHeader
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.QUERY_CONSUME_QUEUE
 
 _REMARK = "not set any response code"
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     header = request.decode_header(QueryConsumeQueueRequestHeader)
     topic, queue_id, index = header.topic or "", header.queue_id, header.index
     store = context.store
@@ -38,11 +39,24 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         text = f"Index {index} of {queue_id}@{topic} is not exist!"
         raise RequestError(ResponseCode.SYSTEM_ERROR, text)
     count = min(max(header.count, 0), MAX_CONSUME_QUEUE_ENTRIES)
-    entries = (store.entry(topic, queue_id, at) for at in range(index, min(end, index + count)))
-    body = QueryConsumeQueueResponseBody([ConsumeQueueData(*entry) for entry in entries if entry], first, end)
+    wanted = range(index, min(end, index + count))
+    body = QueryConsumeQueueResponseBody([], first, end)
     if header.consumer_group is not None:
         _add_subscription(context, header.consumer_group, topic, body)
-    return RemotingCommand(ResponseCode.SUCCESS, body=body, remark=_REMARK)
+    entries = _with_entries(context, topic, queue_id, wanted, body)
+    return context.large_responses.reply_in_slices(request, len(wanted), entries, remark=_REMARK)
+
+
+def _with_entries(
+    context: BrokerContext, topic: str, queue_id: int, wanted: range, body: QueryConsumeQueueResponseBody
+) -> Generator[None, None, QueryConsumeQueueResponseBody]:
+    for number, offset in enumerate(wanted, 1):
+        entry = context.store.entry(topic, queue_id, offset)
+        if entry is not None:
+            body.queue_data.append(ConsumeQueueData(*entry))
+        if number % QUEUES_PER_SLICE == 0:
+            yield
+    return body
 
 
 def _add_subscription(

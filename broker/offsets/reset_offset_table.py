@@ -6,36 +6,48 @@ only, as in RocketMQ: a restart loses the marks (docs/spec/races.md E.16, S3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-_Key = tuple[str, str, int]
+from collections.abc import Iterable, Mapping
 
 
 class ResetOffsetTable:
     """The marks: for a group, topic and queue, the offset to which the broker redirects the next pull."""
 
     def __init__(self) -> None:
-        self._targets: dict[_Key, int] = {}
+        # Group and topic to queue to offset.
+        self._targets: dict[tuple[str, str], dict[int, int]] = {}
 
     def __len__(self) -> int:
-        return len(self._targets)
+        return sum(map(len, self._targets.values()))
 
-    def put(self, group: str, topic: str, queue_id: int, target: int) -> None:
-        """Set a mark; it replaces an earlier one."""
-        self._targets[group, topic, queue_id] = target
+    def __bool__(self) -> bool:
+        return bool(self._targets)
+
+    def put(self, group: str, topic: str, targets: Mapping[int, int]) -> None:
+        """Set the marks of queues; they replace earlier ones."""
+        if targets:
+            self._targets.setdefault((group, topic), {}).update(targets)
 
     def find(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return the mark's offset, or None."""
-        return self._targets.get((group, topic, queue_id)) if self._targets else None
+        targets = self._targets.get((group, topic)) if self._targets else None
+        return None if targets is None else targets.get(queue_id)
 
     def collect(self, group: str, topic: str, queue_id: int) -> int | None:
         """Remove the mark and return its offset, or None."""
-        return self._targets.pop((group, topic, queue_id), None) if self._targets else None
+        target = self.find(group, topic, queue_id)
+        if target is not None:
+            self.remove(group, topic, (queue_id,))
+        return target
 
     def remove(self, group: str, topic: str, queue_ids: Iterable[int]) -> None:
         """Remove the marks that a later reset replaces."""
+        targets = self._targets.get((group, topic))
+        if targets is None:
+            return
         for queue_id in queue_ids:
-            self._targets.pop((group, topic, queue_id), None)
+            targets.pop(queue_id, None)
+        if not targets:
+            del self._targets[group, topic]
 
     def remove_group(self, group: str) -> None:
         """Remove the marks of a group whose offsets are removed."""

@@ -153,7 +153,9 @@ class LongPolling:
         """Answer the group's pulls of these queues now and return them; their epoch is outdated."""
         woken: list[SuspendedPull] = []
         for queue_id in queue_ids:
-            pulls = self._suspended.get((topic, queue_id), ())
+            pulls = self._suspended.get((topic, queue_id))
+            if pulls is None:
+                continue
             of_group = [pull for pull in pulls if pull.header.consumer_group == group]
             self._remove(of_group)
             woken += of_group

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping
 from rewindmq.broker.limits import MAX_NOTIFIED_QUEUES, MAX_NOTIFIED_QUEUES_PER_CONNECTION
 from rewindmq.broker.pull.long_polling import SuspendedPull
 from rewindmq.broker.shares import Shares
-from rewindmq.broker.store.tables.consumer_offset import OffsetRecord
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ConnectionLostError
@@ -76,20 +75,29 @@ class ResetNotifier:
         self.shares.remove(connection)
 
     def send(
-        self, group: str, topic: str, records: Mapping[int, OffsetRecord], answered: Iterable[SuspendedPull]
+        self,
+        group: str,
+        topic: str,
+        offsets: Mapping[int, int],
+        epochs: Mapping[int, int],
+        answered: Iterable[SuspendedPull],
     ) -> None:
         """Notify the clients that pull from the queues that were reset.
 
         Args:
-            records: queue id to the stored offset and epoch.
+            offsets, epochs: by queue id, as stored.
             answered: the pulls that the reset woke; their clients know of it already.
         """
         informed = {(pull.connection, pull.header.queue_id) for pull in answered}
-        for queue_id, record in records.items():
+        if not self._pulled:
+            return
+        for queue_id, offset in offsets.items():
             connection = self._pulled.get((group, topic, queue_id))
             if connection is None or (connection, queue_id) in informed:
                 continue
-            header = NotifyQueueResetRequestHeader(group, topic, self._broker_name, queue_id, *record)
+            header = NotifyQueueResetRequestHeader(
+                group, topic, self._broker_name, queue_id, offset, epochs[queue_id]
+            )
             try:
                 connection.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
             except ConnectionLostError as error:

@@ -6,17 +6,22 @@ RocketMQ 4.9.4 ``Broker2Client#resetOffset`` (docs/spec/reset.md D.2, D.3).
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Generator
 from typing import Final
+
+import msgspec
 
 from rewindmq.broker.clients.consumer_manager import ConsumerGroup
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.reset.targets import probe_targets, refuse_fenced, time_target
-from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
+from rewindmq.broker.limits import QUEUES_PER_SLICE, SEARCHES_PER_SLICE
+from rewindmq.broker.reset.targets import in_slices, probe_targets, refuse_fenced, reset_body, time_target
+from rewindmq.protocol.body.offset_table import MessageQueueForC, ResetOffsetBody, ResetOffsetBodyForC
 from rewindmq.protocol.code import RequestCode, ResponseCode
-from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.codec.body import PreparedBody
+from rewindmq.protocol.codec.body_slices import encode_in_slices
+from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectionLostError, RequestError
 from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
-from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.version import LanguageCode, MQVersion, version_name
 
@@ -27,17 +32,23 @@ _TO_THE_END: Final = -1
 
 def reset(
     context: BrokerContext, request: RemotingCommand, header: ResetOffsetRequestHeader
-) -> dict[MessageQueue, int]:
+) -> dict[int, int] | Awaitable[dict[int, int]]:
     """Send RESET_CONSUMER_CLIENT_OFFSET (220) to every consumer of the group.
 
     Returns:
-        The offsets sent; the broker's stored offsets stay as they are.
+        The offsets sent, by queue id; the broker's stored offsets stay as they are.
 
     Raises:
         RequestError: ``BrokerProfile.reset_unknown_topic_code``, the topic is unknown; SYSTEM_ERROR (1), a
             queue has no stored offset, the request names a single queue, the group was reset in fenced mode,
             or a consumer is older than 3.0.7; CONSUMER_NOT_ONLINE (206), no consumer is online.
     """
+    return in_slices(context, header, _reset(context, header, for_c=request.language == LanguageCode.CPP))
+
+
+def _reset(
+    context: BrokerContext, header: ResetOffsetRequestHeader, *, for_c: bool
+) -> Generator[None, None, dict[int, int]]:
     if header.queue_id >= 0:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,
@@ -45,22 +56,26 @@ def reset(
             f" {header.queue_id} alone use --mode server or fenced",
         )
     refuse_fenced(context, header)
-    table = _targets(context, header)
-    probe_targets(context, header, table)
-    group = context.consumers.find(header.group)
-    if group is None:
-        raise RequestError(
-            ResponseCode.CONSUMER_NOT_ONLINE,
-            f"Consumer not online, so can not reset offset, Group: {header.group} Topic: {header.topic}"
-            f" Timestamp: {header.timestamp}",
-        )
+    targets = yield from _targets(context, header)
+    probe_targets(context, header, targets)
+    body: msgspec.Struct = yield from reset_body(context, header.topic, targets)
+    if for_c:
+        body = yield from _body_for_c(body)
+    told = PreparedBody(body)
+    # Consumers may come and go between two slices, so ask for them again.
+    while missing := _serialize_types(_online(context, header)) - told.encoded.keys():
+        serialize_type = min(missing)
+        told.encoded[serialize_type] = yield from encode_in_slices(body, serialize_type)
+    refuse_fenced(context, header)
     # Remove the marks of earlier resets: they would redirect the consumers away from the new offsets.
-    context.reset_offsets.remove(header.group, header.topic, [queue.queue_id for queue in table])
-    _notify(context, header, group, ResetOffsetBody(table), for_c=request.language == LanguageCode.CPP)
-    return table
+    context.reset_offsets.remove(header.group, header.topic, targets)
+    _notify(context, header, _online(context, header), told)
+    return targets
 
 
-def _targets(context: BrokerContext, header: ResetOffsetRequestHeader) -> dict[MessageQueue, int]:
+def _targets(
+    context: BrokerContext, header: ResetOffsetRequestHeader
+) -> Generator[None, None, dict[int, int]]:
     """Return the target of each write queue."""
     topic = context.topics.find(header.topic)
     if topic is None:
@@ -68,24 +83,45 @@ def _targets(context: BrokerContext, header: ResetOffsetRequestHeader) -> dict[M
             context.profile.reset_unknown_topic_code,
             f"[reset-offset] reset offset failed, no topic in this broker. topic={header.topic}",
         )
-    table = {}
+    targets = {}
     for queue_id in range(topic.write_queue_nums):
+        if queue_id % SEARCHES_PER_SLICE == 0 < queue_id:
+            yield
         stored = context.offsets.query(header.group, header.topic, queue_id)
         if stored < 0:
             raise RequestError(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist")
         target = time_target(context, header, queue_id, to_the_end=header.timestamp == _TO_THE_END)
         moves = header.is_force or target < stored
-        table[MessageQueue(header.topic, context.config.broker_name, queue_id)] = target if moves else stored
-    return table
+        targets[queue_id] = target if moves else stored
+    return targets
+
+
+def _body_for_c(body: ResetOffsetBody) -> Generator[None, None, ResetOffsetBodyForC]:
+    told = ResetOffsetBodyForC()
+    for number, (queue, offset) in enumerate(body.offset_table.items(), 1):
+        told.offset_table.append(MessageQueueForC(*queue, offset))
+        if number % QUEUES_PER_SLICE == 0:
+            yield
+    return told
+
+
+def _online(context: BrokerContext, header: ResetOffsetRequestHeader) -> ConsumerGroup:
+    group = context.consumers.find(header.group)
+    if group is None:
+        raise RequestError(
+            ResponseCode.CONSUMER_NOT_ONLINE,
+            f"Consumer not online, so can not reset offset, Group: {header.group} Topic: {header.topic}"
+            f" Timestamp: {header.timestamp}",
+        )
+    return group
+
+
+def _serialize_types(group: ConsumerGroup) -> set[SerializeType]:
+    return {connection.peer_serialize_type for connection in group.channels}
 
 
 def _notify(
-    context: BrokerContext,
-    header: ResetOffsetRequestHeader,
-    group: ConsumerGroup,
-    body: ResetOffsetBody,
-    *,
-    for_c: bool,
+    context: BrokerContext, header: ResetOffsetRequestHeader, group: ConsumerGroup, told: PreparedBody
 ) -> None:
     """Send the reset notification to each consumer.
 
@@ -94,7 +130,6 @@ def _notify(
             notified.
     """
     notice = ResetOffsetRequestHeader(header.topic, header.group, header.timestamp, False)
-    told = ResetOffsetBodyForC.of(body) if for_c else body
     for channel in list(group.channels.values()):
         if channel.is_older_than(MQVersion.V3_0_7_SNAPSHOT):
             raise RequestError(

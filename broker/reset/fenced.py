@@ -8,51 +8,53 @@ consumers or to wait for them. An offline group is reset in the same way.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.offsets.flush import ResetPlan
 from rewindmq.broker.reset.targets import (
+    in_slices,
     known_topic,
     names_offset,
     no_queues,
     probe_reset,
     probe_targets,
     queue_target,
-    time_target,
+    time_targets,
     unknown_group,
 )
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.tables.consumer_offset import OffsetRecord
+from rewindmq.broker.store.tables.consumer_offset import NO_OFFSET
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
-from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
 
 
 async def reset(
     context: BrokerContext, request: RemotingCommand, header: ResetOffsetRequestHeader
-) -> dict[MessageQueue, int]:
+) -> dict[int, int]:
     """Raise the epochs and move the offsets, durably.
 
     Returns:
-        The offset of each queue after the reset. With force that is the target. Without force it is the
-        smaller one of target and stored offset; a queue without a stored offset is left out. If the request
-        names an ``offset`` for a single queue, the queue moves there with and without force.
+        The offset of each queue after the reset, by queue id. With force that is the target. Without force
+        it is the smaller one of target and stored offset; a queue without a stored offset is left out. If the
+        request names an ``offset`` for a single queue, the queue moves there with and without force.
 
     Raises:
         RequestError: TOPIC_NOT_EXIST (17); SUBSCRIPTION_GROUP_NOT_EXIST (26); SYSTEM_ERROR (1), the group is
             broadcasting, a queue or offset is out of range, there is no queue, there are too many offsets, or
             the disk fails. Then nothing is reset.
     """
-    targets = _targets(context, header)
-    table: dict[MessageQueue, int] = {}
+    searched = in_slices(context, header, _targets(context, header))
+    targets = searched if isinstance(searched, dict) else await searched
+    table: dict[int, int] = {}
 
     def plan() -> ResetPlan:
         moving, standing = _split(context, header, targets)
-        for queue_id, offset in sorted((standing | moving).items()):
-            table[MessageQueue(header.topic, context.config.broker_name, queue_id)] = offset
+        table.update(sorted((standing | moving).items()))
         probe_targets(context, header, table)
         return ResetPlan(header.group, header.topic, moving, lambda: _apply(context, header, moving))
 
@@ -65,7 +67,9 @@ async def reset(
     return table
 
 
-def _targets(context: BrokerContext, header: ResetOffsetRequestHeader) -> dict[int, int]:
+def _targets(
+    context: BrokerContext, header: ResetOffsetRequestHeader
+) -> Generator[None, None, dict[int, int]]:
     """Return the target of each queue in the request."""
     topic = known_topic(context, header)
     _check_group(context, header)
@@ -77,10 +81,9 @@ def _targets(context: BrokerContext, header: ResetOffsetRequestHeader) -> dict[i
                 ResponseCode.SYSTEM_ERROR, f"offset {header.offset} is given without a queueId to apply it to"
             )
         to_the_end = header.timestamp < 0
-        targets = {
-            queue_id: time_target(context, header, queue_id, to_the_end=to_the_end)
-            for queue_id in range(queues)
-        }
+        targets = yield from time_targets(context, header, queues, to_the_end=to_the_end)
+        # Again: the group may have been deleted between two slices.
+        _check_group(context, header)
     elif header.queue_id < queues:
         targets = {header.queue_id: queue_target(context, header, slack=0)}
     else:
@@ -125,10 +128,9 @@ def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, moving: dic
     before = context.offsets.offsets_of(group, topic)
     epochs = context.offsets.reset(group, topic, moving)
     context.reset_offsets.remove(group, topic, moving)
-    for queue_id, offset in moving.items():
-        probe_reset(
-            context, header, ResetMode.FENCED, queue_id, offset, before.get(queue_id, -1), epochs[queue_id]
-        )
+    if context.runtime.probe is not None:
+        for queue_id, offset in moving.items():
+            stored = before.get(queue_id, NO_OFFSET)
+            probe_reset(context, header, ResetMode.FENCED, queue_id, offset, stored, epochs[queue_id])
     answered = context.long_polling.on_reset(group, topic, moving)
-    records = {queue_id: OffsetRecord(offset, epochs[queue_id]) for queue_id, offset in moving.items()}
-    context.reset_notifier.send(group, topic, records, answered)
+    context.reset_notifier.send(group, topic, moving, epochs, answered)

@@ -10,65 +10,79 @@ slave refuses the reset.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Generator
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.reset.targets import (
+    in_slices,
     known_topic,
     no_queues,
     probe_reset,
     probe_targets,
     queue_target,
     refuse_fenced,
-    time_target,
+    time_targets,
     unknown_group,
 )
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.tables.consumer_offset import NO_OFFSET
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
-from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
 
 
 def reset(
     context: BrokerContext, request: RemotingCommand, header: ResetOffsetRequestHeader
-) -> dict[MessageQueue, int]:
-    """Store the targets and mark their queues.
+) -> dict[int, int] | Awaitable[dict[int, int]]:
+    """Store the targets and mark their queues, all in one step.
 
     Returns:
-        The targets.
+        The targets, by queue id.
 
     Raises:
         RequestError: TOPIC_NOT_EXIST (17); SUBSCRIPTION_GROUP_NOT_EXIST (26); SYSTEM_ERROR (1), an offset is
             out of range, there is no queue, there are too many offsets, or the group was reset in fenced
             mode.
     """
+    return in_slices(context, header, _reset(context, header))
+
+
+def _reset(context: BrokerContext, header: ResetOffsetRequestHeader) -> Generator[None, None, dict[int, int]]:
     topic = known_topic(context, header)
-    if context.groups.get(header.group) is None:
-        raise unknown_group(header)
-    refuse_fenced(context, header)
+    _check_group(context, header)
     # 5.3.3 accepts an offset one past the end.
     if header.queue_id >= 0:
         targets = {header.queue_id: queue_target(context, header, slack=1)}
     else:
         to_the_end = header.timestamp < 0
-        targets = {
-            queue_id: time_target(context, header, queue_id, to_the_end=to_the_end)
-            for queue_id in range(topic.read_queue_nums)
-        }
+        targets = yield from time_targets(context, header, topic.read_queue_nums, to_the_end=to_the_end)
     if not targets:
         raise no_queues()
-    table = {
-        MessageQueue(header.topic, context.config.broker_name, queue_id): target
-        for queue_id, target in targets.items()
-    }
+    # Again: other requests may have run between two slices.
+    _check_group(context, header)
+    _apply(context, header, targets)
+    return targets
+
+
+def _check_group(context: BrokerContext, header: ResetOffsetRequestHeader) -> None:
+    if context.groups.get(header.group) is None:
+        raise unknown_group(header)
+    refuse_fenced(context, header)
+
+
+def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, targets: dict[int, int]) -> None:
+    group, topic = header.group, header.topic
     try:
-        context.offsets.check_room(header.group, header.topic, targets)
+        context.offsets.check_room(group, topic, targets)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    probe_targets(context, header, table)
-    for queue_id, target in targets.items():
-        stored = context.offsets.commit(header.group, header.topic, queue_id, target)
-        context.reset_offsets.put(header.group, header.topic, queue_id, target)
-        probe_reset(context, header, ResetMode.SERVER, queue_id, target, stored, epoch=0)
-    return table
+    probe_targets(context, header, targets)
+    before = context.offsets.offsets_of(group, topic)
+    context.offsets.replace(group, {topic: before | targets})
+    context.reset_offsets.put(group, topic, targets)
+    if context.runtime.probe is not None:
+        for queue_id, target in targets.items():
+            stored = before.get(queue_id, NO_OFFSET)
+            probe_reset(context, header, ResetMode.SERVER, queue_id, target, stored, epoch=0)

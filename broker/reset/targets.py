@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Awaitable, Generator, Mapping
+from typing import Final, TypeVar
 
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.limits import QUEUES_PER_SLICE, SEARCHES_PER_SLICE
 from rewindmq.broker.store.model import Boundary
+from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
+from rewindmq.protocol.remoting.slices.run import run_at_once
 from rewindmq.protocol.reset_mode import ResetMode
+
+T = TypeVar("T")
 
 _NOT_GIVEN: Final = (None, -1)
 
@@ -48,6 +54,21 @@ def time_target(
     return context.store.search_offset(
         header.topic, queue_id, header.timestamp, Boundary.LOWER, context.profile.search_mode
     )
+
+
+def time_targets(
+    context: BrokerContext, header: ResetOffsetRequestHeader, queues: int, *, to_the_end: bool
+) -> Generator[None, None, dict[int, int]]:
+    """Return the offsets for the request's timestamp in the first ``queues`` queues, by queue id.
+
+    Yields after ``SEARCHES_PER_SLICE`` queues.
+    """
+    targets = {}
+    for queue_id in range(queues):
+        if queue_id % SEARCHES_PER_SLICE == 0 < queue_id:
+            yield
+        targets[queue_id] = time_target(context, header, queue_id, to_the_end=to_the_end)
+    return targets
 
 
 def queue_target(context: BrokerContext, header: ResetOffsetRequestHeader, *, slack: int) -> int:
@@ -91,13 +112,39 @@ def refuse_fenced(context: BrokerContext, header: ResetOffsetRequestHeader) -> N
         )
 
 
+def in_slices(
+    context: BrokerContext, header: ResetOffsetRequestHeader, slices: Generator[None, None, T]
+) -> T | Awaitable[T]:
+    """Run a reset, or a part of it: at once if the topic has few queues, else a slice in a turn of the loop.
+
+    Other requests run between two slices. So the last slice must check again what they may have changed, and
+    make the whole change.
+    """
+    topic = context.topics.find(header.topic)
+    if topic is None or max(topic.read_queue_nums, topic.write_queue_nums) <= SEARCHES_PER_SLICE:
+        return run_at_once(slices)
+    return context.large_responses.run(slices)
+
+
+def reset_body(
+    context: BrokerContext, topic: str, offsets: Mapping[int, int]
+) -> Generator[None, None, ResetOffsetBody]:
+    """Return queue ids and offsets as a body. Yields after ``QUEUES_PER_SLICE`` queues."""
+    body = ResetOffsetBody()
+    for number, (queue_id, offset) in enumerate(offsets.items(), 1):
+        body.offset_table[MessageQueue(topic, context.config.broker_name, queue_id)] = offset
+        if number % QUEUES_PER_SLICE == 0:
+            yield
+    return body
+
+
 def probe_targets(
-    context: BrokerContext, header: ResetOffsetRequestHeader, table: dict[MessageQueue, int]
+    context: BrokerContext, header: ResetOffsetRequestHeader, offsets: Mapping[int, int]
 ) -> None:
     """Report ``RESET_TARGETS_COMPUTED`` to the probe."""
     if context.runtime.probe is not None:
         # Plain values, because the probe may write them to a file.
-        targets = [[queue.broker_name, queue.queue_id, offset] for queue, offset in table.items()]
+        targets = [[context.config.broker_name, *entry] for entry in offsets.items()]
         details = {"group": header.group, "topic": header.topic, "targets": targets}
         context.runtime.probe(Point.RESET_TARGETS_COMPUTED, details)
 

@@ -29,11 +29,6 @@ class ResetOffsetBodyForC(RemotingBody):
 
     offset_table: list[MessageQueueForC] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, body: ResetOffsetBody) -> ResetOffsetBodyForC:
-        """The same offsets as a list."""
-        return cls([MessageQueueForC(*queue, offset) for queue, offset in body.offset_table.items()])
-
 
 class GetConsumerStatusBody(RemotingBody):
     """The offsets of consumers.

@@ -101,20 +101,24 @@ def _members(struct: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
     return tuple(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
 
 
-def decode_body(command: RemotingCommand, body_type: type[BodyT]) -> BodyT:
+def decode_body(command: RemotingCommand, body_type: type[BodyT], max_values: int | None = None) -> BodyT:
     """Return the typed body of a received command.
 
     Unknown fields are ignored; absent and null fields take their default.
 
+    Args:
+        max_values: limit on the values in a response, about; a request has that of its code.
+
     Raises:
         BodyError: no body, bytes that do not parse, a required field missing, a value of the wrong type or
-            out of range; a request with more values than ``request_limit`` allows.
+            out of range; more values than the limit.
     """
     data = command.body
     if data is None or isinstance(data, msgspec.Struct):
         raise BodyError(f"{body_type.__name__}: the request has no body")
     data = bytes(data)
-    max_values = None if command.is_response else request_limit(command.code).values
+    if not command.is_response:
+        max_values = request_limit(command.code).values
     if command.serialize_type is SerializeType.MSGPACK:
         plain = _unpacked(data, max_values)
     else:

@@ -27,6 +27,7 @@ from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseB
 from rewindmq.protocol.body.offset_table import (
     ConsumerOffsetSerializeWrapper,
     GetConsumerStatusBody,
+    MessageQueueForC,
     ResetOffsetBody,
     ResetOffsetBodyForC,
 )
@@ -91,7 +92,7 @@ GOLDEN = [
         ),
     ),
     (
-        ResetOffsetBodyForC.of(ResetOffsetBody({MQ: 100})),
+        ResetOffsetBodyForC([MessageQueueForC(*MQ, 100)]),
         '{"offsetTable":[{"brokerName":"b","offset":100,"queueId":0,"topic":"T"}]}',
     ),
     (

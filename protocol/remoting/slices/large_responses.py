@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -13,8 +13,10 @@ from rewindmq.protocol.codec.body_slices import SLICE_VALUES, encode_in_slices
 from rewindmq.protocol.command import CommandHeader, RemotingCommand
 from rewindmq.protocol.remoting.connection import Reply
 from rewindmq.protocol.remoting.dispatch import accepts_standard_json
-from rewindmq.protocol.remoting.runtime import Timers
+from rewindmq.protocol.remoting.runtime import Timers, Workers
 from rewindmq.protocol.remoting.slices.run import run_at_once, run_slices
+
+T = TypeVar("T")
 
 # A body with this many entries is built and encoded at once: at most a few ms.
 SMALL_ENTRIES: Final = SLICE_VALUES // 2
@@ -36,6 +38,7 @@ class LargeResponses:
         request: RemotingCommand,
         entries: int,
         make_body: Callable[[], msgspec.Struct],
+        *,
         header: CommandHeader | None = None,
     ) -> Reply:
         """Return the response with a body of so many entries: at once if they are few.
@@ -44,25 +47,29 @@ class LargeResponses:
             make_body: called when the response's turn has come; copies what may change meanwhile.
             header: the response's header.
         """
-        return self.reply_in_slices(request, entries, _at_once(make_body), header)
+        return self.reply_in_slices(request, entries, _at_once(make_body), header=header)
 
     def reply_in_slices(
         self,
         request: RemotingCommand,
         entries: int,
         body: Generator[None, None, msgspec.Struct],
+        *,
         header: CommandHeader | None = None,
+        remark: str | None = None,
     ) -> Reply:
         """Return the response with a body of so many entries: at once if they are few, else as ``build``."""
         if entries > SMALL_ENTRIES:
-            return self.build(request, body, header)
-        return RemotingCommand(ResponseCode.SUCCESS, header, run_at_once(body))
+            return self.build(request, body, header=header, remark=remark)
+        return RemotingCommand(ResponseCode.SUCCESS, header, run_at_once(body), remark=remark)
 
     async def build(
         self,
         request: RemotingCommand,
         body: Generator[None, None, msgspec.Struct],
+        *,
         header: CommandHeader | None = None,
+        remark: str | None = None,
     ) -> RemotingCommand:
         """Return the response with the body that a generator builds.
 
@@ -72,9 +79,21 @@ class LargeResponses:
         Raises:
             RequestError: of ``body``; SYSTEM_ERROR (1) if the body does not fit into a frame.
         """
+        encoded = await self.run(_encoded(request, body))
+        return RemotingCommand(ResponseCode.SUCCESS, header, encoded, remark=remark)
+
+    async def run(self, slices: Generator[None, None, T]) -> T:
+        """Run other long work in slices, when its turn has come; return the result."""
         async with self._turn:
-            encoded = await run_slices(self._timers, _encoded(request, body))
-        return RemotingCommand(ResponseCode.SUCCESS, header, encoded)
+            return await run_slices(self._timers, slices)
+
+    async def run_on_worker(self, workers: Workers, function: Callable[[], T]) -> T:
+        """Run long work on a worker thread, when its turn has come; return the result.
+
+        The thread shares the interpreter with the event loop, so there is one at a time.
+        """
+        async with self._turn:
+            return await workers.run(function)
 
 
 def _at_once(make_body: Callable[[], msgspec.Struct]) -> Generator[None, None, msgspec.Struct]:

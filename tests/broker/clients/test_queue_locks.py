@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -185,3 +186,26 @@ def test_v53_makes_a_retry_of_an_orderly_group_a_dead_letter_at_once(
         assert stage.broker.context.store.max_offset("%RETRY%G", 0) == (2 if topic == "%RETRY%G" else 1)
 
     simulate(scenario, profile=profile)
+
+
+def test_a_request_for_many_queues_is_one_line_of_the_log(
+    simulate: RunScenario, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line for each of thousands of queues would hold the event loop."""
+    monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS", 650)
+    queues = [MessageQueue("T", "broker-a", queue_id) for queue_id in range(700)]
+
+    async def scenario(stage: SimStage) -> None:
+        owner, other = stage.peer("c1"), stage.peer("c2")
+        assert await lock(owner, *queues[:600]) == set(queues[:600])
+        caplog.set_level(logging.INFO)
+        granted = await lock(other, *queues)
+        assert len(granted) == 50
+        assert granted <= set(queues[600:])
+
+    simulate(scenario)
+    lines = [record.getMessage() for record in caplog.records if "tryLockBatch" in record.getMessage()]
+    assert [line.partition(", group")[0] for line in lines] == [
+        "tryLockBatch, 600 queues held by others, not c2",
+        "tryLockBatch, no room for 50 queues",
+    ]

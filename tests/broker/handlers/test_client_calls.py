@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rewindmq.broker.handlers import invoke_broker_to_get_consumer_status
 from rewindmq.broker.handlers.shared.client_calls import forward
 from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
 from rewindmq.protocol.body.running_info import (
@@ -19,7 +20,7 @@ from rewindmq.protocol.body.running_info import (
     ProcessQueueInfo,
 )
 from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.codec.body import decode_body
+from rewindmq.protocol.codec.body import decode_body, encode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.client import GetConsumerRunningInfoRequestHeader
@@ -276,6 +277,46 @@ def test_223_fails_with_a_reason_if_the_only_consumer_sends_an_invalid_body(
         answer = await status_of(stage)
         assert answer.code == 1
         assert remark_of(answer).startswith("no consumer of group <G> has sent its offsets: CODE: 1  DESC: ")
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("theirs", WIRES)
+def test_223_with_thousands_of_queues_lets_other_requests_pass(
+    simulate: RunScenario, theirs: SerializeType
+) -> None:
+    offsets = {MessageQueue("T", "broker-a", queue_id): queue_id for queue_id in range(3_000)}
+
+    async def scenario(stage: SimStage) -> None:
+        await member(stage, Client(success(GetConsumerStatusBody(offsets))), serialize_type=theirs)
+        bystander = stage.peer("c2")
+        await bystander.heartbeat("Other")
+        asked = asyncio.ensure_future(status_of(stage))
+        for _ in range(3):
+            await bystander.heartbeat("Other")
+            assert not asked.done()
+        assert table(await asked) == {"c1": offsets}
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("theirs", [SerializeType.JSON, SerializeType.MSGPACK])
+@pytest.mark.parametrize("beyond", [False, True])
+def test_223_refuses_a_response_with_too_many_values(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch, theirs: SerializeType, beyond: bool
+) -> None:
+    body = encode_body(GetConsumerStatusBody({Q0: 5}), theirs)
+    values = {SerializeType.JSON: 11, SerializeType.MSGPACK: 8}[theirs]
+    monkeypatch.setattr(invoke_broker_to_get_consumer_status, "MAX_TABLE_VALUES", values - beyond)
+
+    async def scenario(stage: SimStage) -> None:
+        await member(stage, Client(success(body)), serialize_type=theirs)
+        answer = await status_of(stage)
+        if beyond:
+            assert answer.code == 1
+            assert f"more than {values - 1} values" in remark_of(answer)
+        else:
+            assert table(answer) == {"c1": {Q0: 5}}
 
     simulate(scenario)
 

@@ -14,8 +14,11 @@ from rewindmq.protocol.header.admin import (
     GetConsumeStatsInBrokerHeader,
     GetConsumeStatsRequestHeader,
     GetTopicStatsInfoRequestHeader,
+    QueryConsumeQueueRequestHeader,
     QueryConsumeTimeSpanRequestHeader,
 )
+from rewindmq.protocol.message import Message
+from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.remoting.slices import large_responses
 from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.support.fixtures import RunScenario
@@ -29,13 +32,18 @@ REQUESTS: dict[RequestCode, CommandHeader | None] = {
     RequestCode.GET_CONSUME_STATS: GetConsumeStatsRequestHeader("G", "T"),
     RequestCode.GET_BROKER_CONSUME_STATS: GetConsumeStatsInBrokerHeader(is_order=False),
     RequestCode.QUERY_CONSUME_TIME_SPAN: QueryConsumeTimeSpanRequestHeader("T", "G"),
+    RequestCode.QUERY_CONSUME_QUEUE: QueryConsumeQueueRequestHeader("T", 0, 0, 2_000, "G"),
+    RequestCode.GET_ALL_PRODUCER_INFO: None,
 }
 
 
 async def fill(stage: SimStage) -> None:
-    """Two thousand topics, groups, offsets and queues."""
-    context = stage.broker.context
-    await stage.peer().create_topic(write=2_000, read=2_000)
+    """Two thousand topics, groups of producers and of consumers, offsets, queues and messages of a queue."""
+    context, peer = stage.broker.context, stage.peer()
+    await peer.create_topic(write=2_000, read=2_000)
+    batch = encode_batch([Message("T", b"x")] * 2_000)
+    (await peer.send(body=batch, code=RequestCode.SEND_BATCH_MESSAGE, batch=True)).require_success()
+    await peer.heartbeat(producers=[f"P{number}" for number in range(2_000)])
     for number in range(2_000):
         context.topics.ensure(f"T{number}", 1)
         context.groups.find(f"G{number}")
