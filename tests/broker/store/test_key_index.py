@@ -532,3 +532,32 @@ def test_entries_written_before_the_disk_was_full_are_not_written_again(box: Sto
     disk.files = 1
     assert [find(store, key) for key in "abcde"] == [[position]] * 5
     assert [HEADER.unpack_from(path.read_bytes())[5] for path in index_files(box)] == [4, 3]
+
+
+@pytest.mark.parametrize("lost", ["entry", "nothing"])
+def test_a_slot_newer_than_the_header_costs_no_key(box: StoreBox, lost: str) -> None:
+    """A power failure may keep a slot that was written after the last flush, and lose header and entry."""
+    store = box.open()
+    first = put(box, store, keys="a")
+    box.now += 1
+    find(store, "a")
+    later = put(box, store, keys="b")
+    store.flush_all()
+    (file,) = index_files(box)
+    header = file.read_bytes()[: HEADER.size]
+    box.now += 1
+    newest = put(box, store, keys="a")
+    assert find(store, "a") == [first, newest]
+    crashed = box.crash()
+    (damaged,) = index_files(crashed)
+    data = bytearray(damaged.read_bytes())
+    data[: HEADER.size] = header
+    if lost == "entry":
+        (count,) = struct.unpack_from(">i", header, HEADER.size - 4)
+        data[HEADER.size + 400 + count * ENTRY.size :] = bytes(
+            len(data) - HEADER.size - 400 - count * ENTRY.size
+        )
+    damaged.write_bytes(data)
+    again = crashed.open()
+    assert find(again, "a") == [first, newest]
+    assert find(again, "b") == [later]
