@@ -229,37 +229,47 @@ def bench_many_queues(rounds: int, scale: float) -> list[Row]:
 
 
 def bench_recovery(rounds: int, scale: float) -> list[Row]:
-    """Measure the start after a kill, with a warm page cache."""
-    size = int(scale * recovery.GIB / 4)
-    opened = {
-        body: Row(
-            f"recovery after a kill, messages of {body:,} B",
+    """Measure the start after a clean stop and after a crash, with a warm page cache."""
+    size = int(scale * recovery.GIB / 16)
+    tail = 10_000
+    rows = []
+    for body in (1_024, 100):
+        _say(f"recovery, filling {size >> 20} MiB with messages of {body:,} B")
+        name = f"messages of {body:,} B"
+        crash = Row(
+            f"recovery after a crash, {name}",
             "s/GiB",
             1.0,
             higher_is_better=False,
-            note=f"processor time; a log of {size >> 20} MiB without a checkpoint; every record is read",
+            note=f"processor time; reads {tail:,} messages behind the checkpoint and those of 3 s before it",
         )
-        for body in (1_024, 100)
-    }
-    settled = Row(
-        "the same, 10,000 messages after the checkpoint",
-        "s",
-        higher_is_better=False,
-        note="recovery begins at the segment of 256 MiB before the checkpoint",
-    )
-    served = Row("the same, broker's command to serving", "s", higher_is_better=False)
-    for body, row in opened.items():
-        _say(f"recovery, filling {size >> 20} MiB with messages of {body} B")
-        with recovery.killed_store(size, body) as root:
-            for _ in range(rounds):
-                (root / "checkpoint").unlink(missing_ok=True)
-                seconds, length = recovery.open_seconds(root)
-                row.samples.append(seconds * recovery.GIB / length)
-    with recovery.killed_store(size, 1_024, 10_000) as root:
-        for _ in range(rounds):
-            settled.samples.append(recovery.open_seconds(root)[0])
-            served.samples.append(recovery.serve_seconds(root))
-    return [*opened.values(), settled, served]
+        clean = Row(f"recovery after a clean stop, {name}", "s/GiB", 1.0, higher_is_better=False)
+        clean.note = "processor time; every record of the last three segments is read"
+        lost = Row(f"recovery after a crash without a checkpoint, {name}", "s/GiB", higher_is_better=False)
+        lost.note = "processor time; every record is read, and every queue entry is built again"
+        served = {
+            is_clean: Row(
+                f"broker's command to a send and a pull, {what}, {name}", "s", higher_is_better=False
+            )
+            for is_clean, what in ((False, "crash"), (True, "clean stop"))
+        }
+        with recovery.killed_store(size, body, tail) as root:
+            for number in range(rounds):
+                _say(f"recovery, messages of {body:,} B, round {number + 1} of {rounds}")
+                for row, is_clean, has_checkpoint in (
+                    (crash, False, True),
+                    (clean, True, True),
+                    (lost, False, False),
+                ):
+                    seconds, length = recovery.open_seconds(
+                        root, is_clean=is_clean, has_checkpoint=has_checkpoint
+                    )
+                    row.samples.append(seconds * recovery.GIB / length)
+                for is_clean, row in served.items():
+                    row.samples.append(recovery.serve_seconds(root, is_clean=is_clean))
+                    row.note = f"wall time; a log of {length >> 20} MiB"
+        rows += [crash, clean, lost, *served.values()]
+    return rows
 
 
 def bench_races(rounds: int, scale: float) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -225,6 +225,42 @@ class ConsumeQueue:
         return (file.map or file.open_map())[start:end]
 
     # Recovery
+
+    @property
+    def slots(self) -> range:
+        """The queue offsets for which the files have room, written or not."""
+        files = self.files.files
+        first = files[0].base if files else 0
+        end = files[-1].base + files[-1].size if files else 0
+        return range(first // CQ_ENTRY_BYTES, end // CQ_ENTRY_BYTES)
+
+    def slot(self, index: int) -> tuple[int, int, int]:
+        """Return log position, size and tagsCode at a queue offset of ``slots``; zeros if never written."""
+        position = index * CQ_ENTRY_BYTES
+        file = self.files.find(position)
+        assert file is not None
+        return ENTRY.unpack_from(file.open_map(), position - file.base)
+
+    def chunks(self, start: int, end: int) -> Iterator[bytes]:
+        """Yield the entries of a range of ``slots``, many at a time."""
+        at = start * CQ_ENTRY_BYTES
+        while at < end * CQ_ENTRY_BYTES:
+            file = self.files.find(at)
+            assert file is not None
+            chunk_end = min(at + _CHUNK_BYTES, end * CQ_ENTRY_BYTES, file.base + file.size)
+            yield file.open_map()[at - file.base : chunk_end - file.base]
+            at = chunk_end
+
+    def file_end(self, index: int) -> int:
+        """Return the queue offset behind the last entry of the file for ``index``."""
+        entries = self.files.file_bytes // CQ_ENTRY_BYTES
+        return index - index % entries + entries
+
+    def keep_before(self, index: int) -> None:
+        """After a crash, keep the entries before a queue offset of ``slots``; delete later files."""
+        last = self.files.find((index - 1) * CQ_ENTRY_BYTES)
+        assert last is not None
+        self._end_at(last, index - last.base // CQ_ENTRY_BYTES)
 
     def recover(self) -> None:
         """Find the last written entry after a clean stop; delete later files (docs/spec/store.md 9.2)."""

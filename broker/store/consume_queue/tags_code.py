@@ -6,13 +6,21 @@ import re
 from typing import Final
 
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.protocol.message.properties import DELAY, TAGS, find_property
+from rewindmq.protocol.message.properties import (
+    DELAY,
+    NAME_VALUE_SEPARATOR,
+    PROPERTY_SEPARATOR,
+    TAGS,
+    find_property,
+)
 from rewindmq.protocol.text import java_hash
 
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 _LEVEL: Final = re.compile(r"([0-9]{1,9})([smhd])")
 _UNIT_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _UNKNOWN_LEVEL_MS: Final = 1_000
+_SEPARATOR: Final = PROPERTY_SEPARATOR.encode()
+_TAGS: Final = f"{TAGS}{NAME_VALUE_SEPARATOR}".encode()
 
 
 class DelayLevels:
@@ -61,10 +69,15 @@ class TagsCoder:
 
     def tags_code(self, topic: str, properties: bytes, store_timestamp: int) -> int:
         """Return the delivery time for the schedule topic, else the hash of TAGS, else 0."""
-        text = properties.decode("utf-8", "replace")
         if topic == SCHEDULE_TOPIC:
-            level = find_property(text, DELAY)
+            level = find_property(properties.decode("utf-8", "replace"), DELAY)
             if level is not None and level.isascii() and level.isdigit() and int(level) > 0:
                 return self._levels.delivery_time(int(level), store_timestamp)
-        tags = find_property(text, TAGS)
+        # Recovery calls this for each record: most need no text of all their properties.
+        if _TAGS not in properties:
+            return 0
+        value_at = properties.rfind(_SEPARATOR + _TAGS) + len(_SEPARATOR + _TAGS)
+        tags = properties[value_at:].partition(_SEPARATOR)[0].decode("utf-8", "replace")
+        if value_at < len(_SEPARATOR + _TAGS) or not tags:
+            tags = find_property(properties.decode("utf-8", "replace"), TAGS) or ""
         return java_hash(tags) if tags else 0

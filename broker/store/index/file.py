@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
@@ -25,6 +27,8 @@ from rewindmq.broker.store.layout.index import (
 _ALLOCATION_BYTES: Final = 1_048_576
 # Entries of a chain that ``select`` visits at once: about 1 ms.
 _ENTRIES_PER_SLICE: Final = 1_000
+# Slots read at once, in bytes.
+_CHUNK_BYTES: Final = 65_536
 
 
 class IndexFile:
@@ -57,6 +61,24 @@ class IndexFile:
         # After a crash before the first entry, the header is all zeros.
         self.index_count = max(count, FIRST_ENTRY)
         return 0 <= count <= self._entries and 0 <= self._hash_slot_count <= self._slots
+
+    def has_newer_slots(self) -> bool:
+        """Return True if a slot names an entry that the header does not count.
+
+        A power failure may keep a slot that was written after the last flush, and lose the header. The chain
+        of older entries that the slot began is then lost. Raise OSError if the file cannot be mapped.
+        """
+        mapping = self._file.open_map()
+        for at in range(HEADER_BYTES, self._entries_at, _CHUNK_BYTES):
+            chunk = mapping[at : min(at + _CHUNK_BYTES, self._entries_at)]
+            # Most slots of a young file are a hole.
+            if chunk.strip(b"\0"):
+                numbers = array("i", chunk)
+                if sys.byteorder == "little":
+                    numbers.byteswap()
+                if max(numbers) >= self.index_count:
+                    return True
+        return False
 
     def begin_after(self, previous: IndexFile) -> None:
         """Copy the end of the previous file; the first entry replaces these values with its own."""

@@ -126,6 +126,9 @@ class IndexService:
                 self._files[-1].path,
             )
             self._drop_last()
+        while not clean and self._files and self._files[-1].has_newer_slots():
+            _log.warning("index file %s dropped: a crash has damaged its slots", self._files[-1].path)
+            self._drop_last()
         self._drop_before(self._log.min_offset)
         self._find_end()
         self._settle()

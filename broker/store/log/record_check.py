@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from rewindmq.broker.store.files.mapped_file import MappedFile
+from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
 from rewindmq.protocol.message.record import BLANK, BLANK_BYTES, FIXED_V4, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from rewindmq.protocol.message.sysflag import MessageSysFlag
 
@@ -139,37 +140,96 @@ def is_torn(mapping: mmap.mmap, start: int, end: int) -> bool:
     return False
 
 
+# Log position, size, topic, queue id, queue offset, sysFlag, store timestamp, properties text.
+ScannedRecord = tuple[int, int, bytes, int, int, int, int, bytes]
+
+
 class SegmentScan:
     """Walks the records of one segment in order.
 
+    Recovery reads millions of records, so the walk checks a record with IPv4 addresses itself, by the rules
+    of ``check_record``, and yields plain tuples.
+
     Args:
+        start: position in the segment of the first record.
         ends_torn: end at a record that a power failure has torn, see ``is_torn``.
 
     Attributes:
         position: after the walk, position in the segment of the first byte behind the last intact record.
         is_complete: True if the walk ended at the blank record, or exactly at the segment's end.
-        mapping: the segment's mapping.
     """
 
-    def __init__(self, segment: MappedFile, check_crc: bool, *, ends_torn: bool = False) -> None:
-        self.segment = segment
-        self.mapping = segment.open_map()
+    def __init__(
+        self, segment: MappedFile, check_crc: bool, *, start: int = 0, ends_torn: bool = False
+    ) -> None:
+        self._segment = segment
         self._check_crc = check_crc
         self._ends_torn = ends_torn
-        self.position = 0
+        self.position = start
         self.is_complete = False
 
-    def __iter__(self) -> Iterator[StoredRecord]:
-        mapping, base, end = self.mapping, self.segment.base, self.segment.size
-        check_crc = self._check_crc
-        position = 0
-        while (record := check_record(mapping, position, end, base + position, check_crc)) is not None:
-            end_of_record = position + record.size
-            if self._ends_torn and is_torn(mapping, end_of_record - record.properties_bytes, end_of_record):
+    def __iter__(self) -> Iterator[ScannedRecord]:
+        mapping, base, end = self._segment.open_map(), self._segment.base, self._segment.size
+        check_crc, ends_torn = self._check_crc, self._ends_torn
+        unpack = _CHECKED_FIELDS[0].unpack_from
+        head_bytes = FIXED_V4.size
+        last = end - head_bytes
+        position = self.position
+        while position <= last:
+            size, magic, crc, queue_id, queue_offset, physical, sys_flag, timestamp, body_bytes = unpack(
+                mapping, position
+            )
+            record_end = position + size
+            if magic != MAGIC_V1 or sys_flag & HOST_FLAGS:
+                other = self._check_other(mapping, position)
+                if other is None:
+                    break
+                topic, properties = other[2], other[7]
+                record_end = position + other[1]
+            else:
+                body_at = position + head_bytes
+                body_end = body_at + body_bytes
+                if physical != base + position or body_bytes < 0 or not body_end < record_end <= end:
+                    break
+                # Length of the topic, topic, length of the properties, properties.
+                rest = mapping[body_end:record_end]
+                properties_at = rest[0] + 3
+                properties = rest[properties_at:]
+                if (
+                    len(rest) < properties_at
+                    or rest[properties_at - 2] << 8 | rest[properties_at - 1] != len(properties)
+                    or len(properties) > MAX_PROPERTIES_BYTES
+                    or (check_crc and crc32(mapping[body_at:body_end]) & 0x7FFFFFFF != crc)
+                ):
+                    break
+                topic = rest[1 : properties_at - 2]
+                other = None
+            if b"\0" in topic:
                 break
-            if b"\0" in record.topic:
+            if (
+                ends_torn
+                and b"\0" in properties
+                and is_torn(mapping, record_end - len(properties), record_end)
+            ):
                 break
-            position = end_of_record
-            yield record
+            yield other or (
+                physical,
+                size,
+                topic,
+                queue_id,
+                queue_offset,
+                sys_flag,
+                timestamp,
+                properties,
+            )
+            position = record_end
         self.position = position
         self.is_complete = position == end or is_blank(mapping, position, end)
+
+    def _check_other(self, mapping: mmap.mmap, position: int) -> ScannedRecord | None:
+        """Check a record of any layout; None if it is not intact."""
+        segment = self._segment
+        record = check_record(mapping, position, segment.size, segment.base + position, self._check_crc)
+        if record is None:
+            return None
+        return (*record[:-1], record.properties(mapping, segment.base))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import TagsCoder
 from rewindmq.broker.store.log.commit_log import CommitLog
-from rewindmq.broker.store.log.record_check import SegmentScan, StoredRecord, check_record, is_blank
+from rewindmq.broker.store.log.record_check import SegmentScan, check_record, is_blank
 from rewindmq.broker.store.recovery.checkpoint import StoreCheckpoint
+from rewindmq.broker.store.recovery.proven import find_proven_part
+from rewindmq.broker.store.recovery.rebuilding import EntriesMissingError, QueueRebuilder
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _LOG: Final = logging.getLogger("rewindmq.store")
@@ -19,16 +20,14 @@ _SEGMENTS_CHECKED: Final = 3
 _HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
 
 
-class _EntriesMissingError(Exception):
-    """A record's queue lacks entries of earlier records."""
-
-
 class Recovery:
     """Recovers log and queues in one pass, as 4.9.4 does on load and on its first dispatch.
 
     Recovery truncates the log behind the last intact record, drops entries beyond it and rebuilds missing
     entries. After a crash it rebuilds every entry behind the checkpoint: the disk may have lost parts of it.
-    It improves on 4.9.4 in two other ways. If entries are missing, it rebuilds from an earlier segment
+    It reads records that the checkpoint covers only if queues lack entries of them.
+
+    Recovery improves on 4.9.4 in two other ways. If entries are missing, it rebuilds from an earlier segment
     instead of leaving holes (docs/spec/store.md 9.6). Entries of delayed messages always hold their delivery
     time (9.7).
 
@@ -54,7 +53,6 @@ class Recovery:
         self._check_crc = check_crc
         self.rebuilt_entries = 0
         self._is_clean = True
-        self._found: dict[tuple[bytes, int], ConsumeQueue | None] = {}
 
     def run(self, clean: bool) -> None:
         """Recover after a clean stop, or after a crash."""
@@ -64,18 +62,19 @@ class Recovery:
                 queue.destroy()
             return
         self._is_clean = clean
+        proven_end = 0
         if clean:
             verify_from = max(0, len(segments) - _SEGMENTS_CHECKED)
             for queue in self._queues:
                 queue.recover()
         else:
             verify_from = self._checkpoint_segment()
-            for queue in self._queues:
-                queue.recover_before(segments[verify_from].base)
+            proven_end = self._keep_proven(segments[verify_from].base)
+        start = min(verify_from, self._rebuild_segment())
         try:
-            end = self._scan(min(verify_from, self._rebuild_segment()), verify_from)
-        except _EntriesMissingError:
-            end = self._scan(0, verify_from)
+            end = self._scan(start, verify_from, proven_end if start == verify_from else 0)
+        except EntriesMissingError:
+            end = self._scan(0, verify_from, 0)
         self._log.set_end(end)
         self._log.flushed_offset = end if clean else self._log.min_offset
         for queue in self._queues:
@@ -104,66 +103,63 @@ class Recovery:
         is_last_record = at >= 0 and is_blank(segment.open_map(), at, segment.size)
         return number + 1 if is_last_record and number + 1 < len(segments) else number
 
-    def _scan(self, start: int, verify_from: int) -> int:
-        """Walk the segments from ``start`` on and return where the log ends.
+    def _keep_proven(self, base: int) -> int:
+        """Drop the queue entries that the checkpoint does not prove; return the log position it proves.
+
+        Args:
+            base: log position of the first record that the checkpoint may not cover.
+        """
+        proven = find_proven_part(self._log, self._queues, base, self._checkpoint.min_timestamp)
+        for queue in self._queues:
+            end = None if proven is None else proven.queue_ends.get(queue)
+            if end is None:
+                queue.recover_before(base)
+            else:
+                queue.keep_before(end)
+        if proven is None:
+            return 0
+        self._log.last_store_timestamp = proven.store_timestamp
+        return proven.end
+
+    def _scan(self, start: int, verify_from: int, proven_end: int) -> int:
+        """Walk the segments from number ``start`` on and return where the log ends.
 
         Segments before ``verify_from`` are walked only to rebuild entries. Damage there loses the entries of
         the rest of that segment; the log behind it stays.
+
+        Args:
+            proven_end: log position in the first segment at which the walk begins; 0 is the segment's base.
         """
         segments = self._log.segments.files
+        rebuilder = QueueRebuilder(self._queues, self._coder, may_restart=start > 0 or proven_end > 0)
+        end = segments[-1].base + self._log.segment_bytes
         for number in range(start, len(segments)):
             verify = number >= verify_from
+            base = segments[number].base
             scan = SegmentScan(
-                segments[number], self._check_crc and verify, ends_torn=verify and not self._is_clean
+                segments[number],
+                self._check_crc and verify,
+                start=max(proven_end - base, 0),
+                ends_torn=verify and not self._is_clean,
             )
-            newest = self._log.last_store_timestamp
-            for record in scan:
-                self._dispatch(record, scan, may_restart=start > 0)
-                if record.store_timestamp > newest:
-                    newest = record.store_timestamp
-            self._log.last_store_timestamp = newest
+            self._read(scan, rebuilder)
             if not scan.is_complete:
-                end = segments[number].base + scan.position
                 if verify:
-                    return end
-                _LOG.error("no intact record at log position %d, rebuild goes on with the next segment", end)
-        return segments[-1].base + self._log.segment_bytes
-
-    def _dispatch(self, record: StoredRecord, scan: SegmentScan, *, may_restart: bool) -> None:
-        if record.sys_flag & TRANSACTION_MASK in _HALF:
-            return
-        key = (record.topic, record.queue_id)
-        try:
-            queue = self._found[key]
-        except KeyError:
-            queue = self._find(key)
-        if queue is None or record.physical_offset + record.size <= queue.max_physical_offset:
-            return
-        if record.queue_offset > queue.max_offset:
-            if may_restart:
-                raise _EntriesMissingError
-            if queue.max_offset:
+                    end = base + scan.position
+                    break
                 _LOG.error(
-                    "queue %d of %s has no message %d; the message at log position %d takes its place",
-                    queue.queue_id,
-                    queue.topic,
-                    queue.max_offset,
-                    record.physical_offset,
+                    "no intact record at log position %d, rebuild goes on with the next segment",
+                    base + scan.position,
                 )
-        before = queue.max_offset
-        properties = record.properties(scan.mapping, scan.segment.base)
-        tags_code = self._coder.tags_code(queue.topic, properties, record.store_timestamp)
-        queue.build(
-            record.physical_offset, record.size, tags_code, record.queue_offset, record.store_timestamp
-        )
-        self.rebuilt_entries += queue.max_offset != before
+        rebuilder.finish()
+        self.rebuilt_entries += rebuilder.count
+        return end
 
-    def _find(self, key: tuple[bytes, int]) -> ConsumeQueue | None:
-        topic = key[0].decode("utf-8", "replace")
-        queue = self._queues.get((topic, key[1])) or self._queues.create(topic, key[1])
-        if queue is None:
-            _LOG.error(
-                "queue %d of topic %r cannot have a consume queue; its messages are skipped", key[1], topic
-            )
-        self._found[key] = queue
-        return queue
+    def _read(self, scan: SegmentScan, rebuilder: QueueRebuilder) -> None:
+        newest = self._log.last_store_timestamp
+        for record in scan:
+            if record[5] & TRANSACTION_MASK not in _HALF:
+                rebuilder.add(record)
+            if record[6] > newest:
+                newest = record[6]
+        self._log.last_store_timestamp = newest

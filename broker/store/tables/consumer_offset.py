@@ -9,7 +9,8 @@ which RocketMQ ignores. The field is missing while there are no epochs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Mapping
+import logging
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,6 +18,8 @@ from typing import Any, Final, NamedTuple
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.tables.config_file import ConfigFile
+
+_log = logging.getLogger(__name__)
 
 NO_OFFSET: Final = -1
 # RocketMQ 4.x has no limit, and accepts any topic, group and queue id.
@@ -185,6 +188,27 @@ class ConsumerOffsetTable:
             {key: dict(queues) for key, queues in self._offsets.items()},
             {key: dict(queues) for key, queues in self._epochs.items()},
         )
+
+    def lower_to_ends(self, end_of: Callable[[str, int], int]) -> None:
+        """Lower each offset that lies behind the end of its queue to this end; for the start after a crash.
+
+        The file may have outlived messages that the log has lost. New messages take their queue offsets, and
+        the group has not seen these.
+
+        Args:
+            end_of: returns the offset of the next message of a topic's queue.
+        """
+        count = 0
+        for key, queues in self._offsets.items():
+            topic = key.partition(_SEPARATOR)[0]
+            for queue_id, offset in queues.items():
+                end = end_of(topic, queue_id)
+                if offset > end:
+                    queues[queue_id] = end
+                    self._unsaved[key] = None
+                    count += 1
+        if count:
+            _log.warning("%d consumer offsets lowered: the log has lost messages that were consumed", count)
 
     def persist(self) -> bool:
         """Write the file if anything changed since it was last written.

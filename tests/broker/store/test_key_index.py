@@ -549,3 +549,30 @@ def test_a_query_of_a_long_chain_goes_in_steps_while_messages_are_stored(box: St
         result = run_at_once(querying)
     assert [message.commit_log_offset for message in decode_records(result.body)] == positions
     store.close()
+@pytest.mark.parametrize("lost", ["entry", "nothing"])
+def test_a_slot_newer_than_the_header_costs_no_key(box: StoreBox, lost: str) -> None:
+    """A power failure may keep a slot that was written after the last flush, and lose header and entry."""
+    store = box.open()
+    first = put(box, store, keys="a")
+    box.now += 1
+    find(store, "a")
+    later = put(box, store, keys="b")
+    store.flush_all()
+    (file,) = index_files(box)
+    header = file.read_bytes()[: HEADER.size]
+    box.now += 1
+    newest = put(box, store, keys="a")
+    assert find(store, "a") == [first, newest]
+    crashed = box.crash()
+    (damaged,) = index_files(crashed)
+    data = bytearray(damaged.read_bytes())
+    data[: HEADER.size] = header
+    if lost == "entry":
+        (count,) = struct.unpack_from(">i", header, HEADER.size - 4)
+        data[HEADER.size + 400 + count * ENTRY.size :] = bytes(
+            len(data) - HEADER.size - 400 - count * ENTRY.size
+        )
+    damaged.write_bytes(data)
+    again = crashed.open()
+    assert find(again, "a") == [first, newest]
+    assert find(again, "b") == [later]
