@@ -27,8 +27,8 @@ class _Hashes(dict[str, int]):
 
 
 remembered_hashes: Final = _Hashes()
-# ``String.hashCode``: over UTF-16 code units, ``h = 31 * h + unit`` wrapped to signed 32 bits. A look-up without
-# a call of Python's, because every message with a tag needs it.
+# Returns Java's ``String.hashCode``: over UTF-16 code units, ``h = 31 * h + unit`` wrapped to signed 32 bits.
+# A look-up in a dict, without a call, because every message with a tag needs it.
 java_hash: Final[Callable[[str], int]] = remembered_hashes.__getitem__
 
 
