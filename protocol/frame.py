@@ -68,31 +68,30 @@ class FrameDecoder:
 
     After invalid bytes, ``failure`` is set and further input is ignored. ``feed`` still returns the commands
     before them; the caller must then close the connection.
+
+    Attributes:
+        buffered: number of buffered bytes of an incomplete frame.
+        failure: why the bytes are invalid; None while they are not.
     """
 
-    __slots__ = ("_chunks", "_have", "_joined", "_max_frame", "_need", "failure")
+    __slots__ = ("_chunks", "_joined", "_max_frame", "_need", "buffered", "failure")
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._max_frame = max_frame_bytes
         self._chunks: list[bytes] = []
         # The first chunks, each of which was joined from ``_MAX_PIECES`` pieces.
         self._joined = 0
-        self._have = 0
         self._need = _PREFIX_BYTES
+        self.buffered = 0
         self.failure: FrameError | None = None
-
-    @property
-    def buffered(self) -> int:
-        """The number of buffered bytes of an incomplete frame."""
-        return self._have
 
     def feed(self, data: bytes) -> list[RemotingCommand]:
         """Return the commands that ``data`` completes, in order of arrival."""
         if self._chunks:
             self._chunks.append(data)
-            self._have += len(data)
+            self.buffered += len(data)
             # Join a piece at most twice: the cost of a large frame in many small pieces stays linear.
-            if self._have < self._need:
+            if self.buffered < self._need:
                 if len(self._chunks) - self._joined >= _MAX_PIECES:
                     self._chunks[self._joined :] = [b"".join(self._chunks[self._joined :])]
                     self._joined += 1
@@ -107,7 +106,7 @@ class FrameDecoder:
         """Drop the bytes of an incomplete frame."""
         self._chunks.clear()
         self._joined = 0
-        self._have = 0
+        self.buffered = 0
 
     def _split(self, data: bytes) -> list[RemotingCommand]:
         commands: list[RemotingCommand] = []
@@ -150,7 +149,7 @@ class FrameDecoder:
             return commands
         if position < end:
             self._chunks.append(data[position:])
-            self._have = end - position
+            self.buffered = end - position
         return commands
 
     def _refusal(self, length: int, serialize_type: int, header_length: int) -> FrameError:

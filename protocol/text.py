@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import html
 import struct
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
 from typing import Final
 
 # Starts the fields of a row in some of mqadmin's output. A terminal only moves the cursor to the right.
 _TAB: Final = "\t"
 # Characters of a text whose hash is remembered. A peer chooses the texts, such as the tags of messages.
 MAX_REMEMBERED_LENGTH: Final = 128
+MAX_REMEMBERED_HASHES: Final = 65_536
 
 
-def java_hash(text: str) -> int:
-    """Return ``String.hashCode``: over UTF-16 code units, ``h = 31 * h + unit`` wrapped to signed 32 bits."""
-    return _remembered(text) if len(text) <= MAX_REMEMBERED_LENGTH else _java_hash(text)
+class _Hashes(dict[str, int]):
+    """The hashes of short texts that were asked for; it starts over when it is full."""
+
+    def __missing__(self, text: str) -> int:
+        value = to_int32(extend_hash(0, text))
+        if len(text) <= MAX_REMEMBERED_LENGTH:
+            if len(self) >= MAX_REMEMBERED_HASHES:
+                self.clear()
+            self[text] = value
+        return value
 
 
-def _java_hash(text: str) -> int:
-    return to_int32(extend_hash(0, text))
-
-
-_remembered = lru_cache(maxsize=65_536)(_java_hash)
+remembered_hashes: Final = _Hashes()
+# Returns Java's ``String.hashCode``: over UTF-16 code units, ``h = 31 * h + unit`` wrapped to signed 32 bits.
+# A look-up in a dict, without a call, because every message with a tag needs it.
+java_hash: Final[Callable[[str], int]] = remembered_hashes.__getitem__
 
 
 def extend_hash(value: int, text: str) -> int:

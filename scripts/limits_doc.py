@@ -133,6 +133,9 @@ _MESSAGES: Final = (
     Limit(
         "text whose hash is remembered", "protocol.text:MAX_REMEMBERED_LENGTH", "characters", "computed again"
     ),
+    Limit(
+        "remembered hashes of texts", "protocol.text:MAX_REMEMBERED_HASHES", "texts", "all are computed again"
+    ),
 )
 _TABLES: Final = (
     Limit("topics", "broker.limits:MAX_TOPICS", "topics", _REFUSED, "usageTopics"),

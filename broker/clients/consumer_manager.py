@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from rewindmq.broker.clients.channel import ClientChannel
 from rewindmq.broker.clients.memberships import Memberships
@@ -26,6 +26,18 @@ from rewindmq.protocol.remoting.connection import Connection
 # About what a subscription and a tag take beside their characters; a tag has a hash, too.
 _SUBSCRIPTION_BYTES: Final = 400
 _TAG_BYTES: Final = 100
+
+
+class Subscriptions(NamedTuple):
+    """A group's subscriptions after one heartbeat.
+
+    Attributes:
+        by_topic: topic to subscription.
+        size: about their memory in bytes.
+    """
+
+    by_topic: dict[str, SubscriptionData]
+    size: int
 
 
 @dataclass(slots=True)
@@ -54,27 +66,30 @@ class ConsumerGroup:
         """Return the consumers' client ids; a client with two connections is listed once."""
         return list(dict.fromkeys(channel.client_id for channel in self.channels.values()))
 
-    def merged(self, subscriptions: Iterable[SubscriptionData]) -> dict[str, SubscriptionData]:
-        """Return the subscriptions after one heartbeat.
-
-        The newer version of a topic's subscription wins. Topics that the heartbeat does not list are removed,
-        even if another consumer subscribes to them: RocketMQ demands equal subscriptions in a group.
-        """
-        listed: dict[str, SubscriptionData] = {}
-        for subscription in subscriptions:
-            topic = subscription.topic
-            known = listed.get(topic) or self.subscriptions.get(topic)
-            listed[topic] = (
-                subscription if known is None or known.sub_version < subscription.sub_version else known
-            )
-        # Known topics keep their places.
-        return {**{topic: listed[topic] for topic in self.subscriptions if topic in listed}, **listed}
-
     def growth(self, connection: Connection, size: int) -> int:
         """Return by how much a connection's share grows if it sets subscriptions of ``size`` bytes."""
         if size <= self.subscription_bytes:
             return 0
         return size - self.subscription_bytes if self.payer is connection else size
+
+
+def _merge(
+    known: Mapping[str, SubscriptionData], heartbeat: Iterable[SubscriptionData]
+) -> dict[str, SubscriptionData]:
+    """Return a group's subscriptions after one heartbeat.
+
+    The newer version of a topic's subscription wins. Topics that the heartbeat does not list are removed,
+    even if another consumer subscribes to them: RocketMQ demands equal subscriptions in a group.
+    """
+    listed: dict[str, SubscriptionData] = {}
+    for subscription in heartbeat:
+        topic = subscription.topic
+        newest = listed.get(topic) or known.get(topic)
+        listed[topic] = (
+            subscription if newest is None or newest.sub_version < subscription.sub_version else newest
+        )
+    # Known topics keep their places.
+    return {**{topic: listed[topic] for topic in known if topic in listed}, **listed}
 
 
 def subscription_bytes(subscription: SubscriptionData) -> int:
@@ -87,10 +102,6 @@ def subscription_bytes(subscription: SubscriptionData) -> int:
         + sum(map(len, tags))
         + _TAG_BYTES * (len(tags) + len(subscription.code_set))
     )
-
-
-def _size(subscriptions: Mapping[str, SubscriptionData]) -> int:
-    return sum(map(subscription_bytes, subscriptions.values()))
 
 
 def _new_group(data: ConsumerData) -> ConsumerGroup:
@@ -143,8 +154,14 @@ class ConsumerManager:
 
     def check(
         self, connection: Connection, consumers: Sequence[ConsumerData], *, without_sub: bool = False
-    ) -> None:
+    ) -> list[Subscriptions | None]:
         """Refuse a heartbeat whose groups or subscriptions do not fit.
+
+        Args:
+            without_sub: True if the heartbeat omits the subscriptions (5.x); they stay as they are.
+
+        Returns:
+            What ``register`` has to set for each group: its subscriptions, None if they stay.
 
         Raises:
             RequestError: SYSTEM_ERROR (1), see ``Memberships.check``; or the subscriptions set by the
@@ -152,23 +169,35 @@ class ConsumerManager:
         """
         self.memberships.check(connection, [data.group_name for data in consumers])
         if without_sub:
-            return
+            return [None] * len(consumers)
         growth = 0
+        found: list[Subscriptions | None] = []
+        # A heartbeat may list a group twice: the second time continues from the first.
+        known: dict[str, dict[str, SubscriptionData]] = {}
         for data in consumers:
-            info = self._groups.get(data.group_name) or _new_group(data)
-            size = _size(info.merged(data.subscription_data_set))
+            name = data.group_name
+            info = self._groups.get(name) or _new_group(data)
+            known[name] = by_topic = _merge(known.get(name, info.subscriptions), data.subscription_data_set)
+            size = sum(map(subscription_bytes, by_topic.values()))
             growth += info.growth(connection, size)
+            found.append(Subscriptions(by_topic, size))
         if growth:
             self.subscription_shares.check(connection, growth)
+        return found
 
     def register(
-        self, data: ConsumerData, channel: ClientChannel, *, notify: bool = True, without_sub: bool = False
+        self,
+        data: ConsumerData,
+        channel: ClientChannel,
+        subscriptions: Subscriptions | None,
+        *,
+        notify: bool = True,
     ) -> bool:
-        """Register one consumer group of a heartbeat; ``check`` has accepted it.
+        """Register one consumer group of a heartbeat.
 
         Args:
+            subscriptions: as ``check`` has returned them.
             notify: False if the group's configuration turns notifications off.
-            without_sub: True if the heartbeat omits the subscriptions (5.x); they stay as they are.
 
         Returns:
             True if the channel is new, or a topic was added or removed.
@@ -177,7 +206,7 @@ class ConsumerManager:
         info = self._groups.get(data.group_name)
         if info is None:
             info = self._groups[data.group_name] = _new_group(data)
-        changed = not without_sub and self._subscribe(info, connection, data.subscription_data_set)
+        changed = subscriptions is not None and self._subscribe(info, connection, subscriptions)
         info.consume_type = data.consume_type
         info.message_model = data.message_model
         info.consume_from_where = data.consume_from_where
@@ -188,18 +217,15 @@ class ConsumerManager:
             self._on_change(info)
         return changed
 
-    def _subscribe(
-        self, info: ConsumerGroup, connection: Connection, subscriptions: Iterable[SubscriptionData]
-    ) -> bool:
+    def _subscribe(self, info: ConsumerGroup, connection: Connection, subscriptions: Subscriptions) -> bool:
         """Set a group's subscriptions; return True if a topic was added or removed."""
-        merged = info.merged(subscriptions)
-        size = _size(merged)
+        by_topic, size = subscriptions
         payer = info.payer if info.payer is not None and size <= info.subscription_bytes else connection
         if info.payer is not None:
             self.subscription_shares.remove(info.payer, info.subscription_bytes)
         self.subscription_shares.add(payer, size)
-        changed = merged.keys() != info.subscriptions.keys()
-        info.subscriptions, info.subscription_bytes, info.payer = merged, size, payer
+        changed = by_topic.keys() != info.subscriptions.keys()
+        info.subscriptions, info.subscription_bytes, info.payer = by_topic, size, payer
         return changed
 
     def unregister(self, group: str, connection: Connection, *, notify: bool = True) -> None:

@@ -37,7 +37,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     produced = [producer.group_name for producer in heartbeat.producer_data_set]
     for group in (*consumed, *produced):
         check_group(group)
-    context.consumers.check(connection, heartbeat.consumer_data_set, without_sub=heartbeat.without_sub)
+    consumers = heartbeat.consumer_data_set
+    subscribed = context.consumers.check(connection, consumers, without_sub=heartbeat.without_sub)
     context.producers.check(connection, produced)
     connection.peer_serialize_type = request.serialize_type
     channel = ClientChannel(
@@ -47,9 +48,9 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         request.version,
         context.runtime.clock.monotonic(),
     )
-    for consumer in heartbeat.consumer_data_set:
+    for consumer, subscriptions in zip(consumers, subscribed, strict=True):
         notify = _prepare_group(context, consumer)
-        context.consumers.register(consumer, channel, notify=notify, without_sub=heartbeat.without_sub)
+        context.consumers.register(consumer, channel, subscriptions, notify=notify)
     for group in produced:
         context.producers.register(group, channel)
     response = RemotingCommand(ResponseCode.SUCCESS)

@@ -100,15 +100,11 @@ class OffsetCommitter:
             if reason is not None:
                 self._fence(commit, record, reason)
                 return record
-        if not self.new_offsets.has_share(connection) and self._offsets.query(group, topic, queue_id) < 0:
-            self.new_offsets.check(connection)
-        try:
-            stored = self._offsets.commit(group, topic, queue_id, offset)
-        except StoreError as error:
-            raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        if stored == NO_OFFSET:
-            self.new_offsets.add(connection)
-        if stored > offset:
+        stored = self._offsets.update(group, topic, queue_id, offset)
+        if stored is None:
+            stored = NO_OFFSET
+            self._add(commit)
+        elif stored > offset:
             _log.warning(
                 "[NOTIFYME]update consumer offset less than store. clientHost=%s, key=%s@%s, queueId=%d,"
                 " requestOffset=%d, storeOffset=%d",
@@ -122,6 +118,17 @@ class OffsetCommitter:
         if self._probe is not None:
             self._probe(Point.COMMIT_RECEIVED, {**commit.details(), "stored": stored})
         return None
+
+    def _add(self, commit: Commit) -> None:
+        """Store the first offset of a queue, if the connection may add one."""
+        connection, group, topic, queue_id, offset, _, _ = commit
+        if not self.new_offsets.has_share(connection):
+            self.new_offsets.check(connection)
+        try:
+            self._offsets.commit(group, topic, queue_id, offset)
+        except StoreError as error:
+            raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        self.new_offsets.add(connection)
 
     def ignore(self, commit: Commit) -> None:
         """Ignore a commit because the queue has the mark of a server-side reset; report it to the probe.

@@ -55,6 +55,7 @@ _CODES: Final = MappingProxyType(
         GetMessageStatus.NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_NOT_FOUND,
     }
 )
+_REMARKS: Final = MappingProxyType({status: status.name for status in GetMessageStatus})
 # With these statuses, a pull whose offset is not 0 gets PULL_OFFSET_MOVED (21) instead (docs/spec/broker.md
 # B.5).
 _EMPTY: Final = (GetMessageStatus.NO_MATCHED_LOGIC_QUEUE, GetMessageStatus.NO_MESSAGE_IN_QUEUE)
@@ -223,7 +224,7 @@ class MessagePuller:
             result.max_offset,
             epoch=epoch or None,
         )
-        return RemotingCommand(code, response_header, result.body or None, remark=status.name), code
+        return RemotingCommand(code, response_header, result.body or None, remark=_REMARKS[status]), code
 
     def _suspend(
         self,

@@ -155,15 +155,12 @@ def strip_wait(text: str) -> tuple[str, bool]:
 
 def tags_code_of(text: str) -> int:
     """Return the hash of the last TAGS in a properties text, 0 without one."""
-    at = text.rfind(_TAGS_INSIDE)
-    if at >= 0:
-        start = at + len(_TAGS_INSIDE)
-    elif text.startswith(_TAGS_FIRST):
-        start = len(_TAGS_FIRST)
-    else:
-        return 0
-    end = text.find(PROPERTY_SEPARATOR, start)
-    tags = text[start:] if end < 0 else text[start:end]
+    _, found, after = text.rpartition(_TAGS_INSIDE)
+    if not found:
+        if not text.startswith(_TAGS_FIRST):
+            return 0
+        after = text[len(_TAGS_FIRST) :]
+    tags, _, _ = after.partition(PROPERTY_SEPARATOR)
     return java_hash(tags) if tags else 0
 
 

@@ -96,7 +96,7 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
             topic,
             read_queue_nums=queue_nums,
             write_queue_nums=queue_nums,
-            perm=template.perm & ~Perm.INHERIT,
+            perm=int(template.perm & ~Perm.INHERIT),
             topic_filter_type=template.topic_filter_type,
             topic_sys_flag=topic_sys_flag,
         )

@@ -54,13 +54,14 @@ def _compile(header_type: type[CommandHeader]) -> _Fields:
         kinds = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
         kind, *others = [type(kind) for kind in kinds if not isinstance(kind, msgspec.inspect.NoneType)]
         text = _OTHER if others else _TEXT.get(kind, _OTHER)
+        lines.append(f"    value = header.{field.name}")
+        store = f"found[{field.encode_name!r}] = {text}"
+        if field.required and len(kinds) == 1:
+            lines.append(f"    {store}")
+            continue
         names[f"default{number}"] = field.default
-        lines += [
-            f"    value = header.{field.name}",
-            # The default is not sent; compared by identity, as ``msgspec`` does.
-            f"    if value is not None and value is not default{number}:",
-            f"        found[{field.encode_name!r}] = {text}",
-        ]
+        # The default is not sent; compared by identity, as ``msgspec`` does.
+        lines += [f"    if value is not None and value is not default{number}:", f"        {store}"]
     # The source contains only field names of RewindMQ's own types.
     exec("\n".join([*lines, "    return found"]), names)  # noqa: S102
     function: _Fields = names["fields"]

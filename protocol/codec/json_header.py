@@ -62,7 +62,8 @@ _LANGUAGES: Final = MappingProxyType({language.name: language for language in La
 _LANGUAGE_NAMES: Final = MappingProxyType({int(language): language.name for language in LanguageCode})
 _OTHER: Final = LanguageCode.OTHER
 _JSON: Final = SerializeType.JSON
-_OPENING: Final = ord("{")
+# ``bytes`` finds a number much faster than a text of one byte.
+_OPENING_OF_ARRAY: Final = ord("[")
 # Text of at most this length has at most MAX_EXT_FIELDS fields: each takes at least the bytes of `"":0,`.
 _SURELY_FEW_BYTES: Final = 5 * MAX_EXT_FIELDS
 _ENCODE: Final = msgspec.json.Encoder().encode
@@ -107,9 +108,8 @@ def decode_header(data: bytes) -> RemotingCommand:
     # Check that the ext fields are a map without nested values and not too large; inline because every
     # request needs it.
     if raw_ext and not (
-        raw_ext[0] == _OPENING
-        and raw_ext.find(b"{", 1) < 0
-        and raw_ext.find(b"[") < 0
+        raw_ext.rfind(b"{") == 0
+        and _OPENING_OF_ARRAY not in raw_ext
         and len(raw_ext) <= _SURELY_FEW_BYTES
         and data.isascii()
     ):

@@ -29,6 +29,8 @@ from rewindmq.protocol.remoting.traffic.unfinished_frame import UnfinishedFrame
 
 logger = logging.getLogger(__name__)
 
+# Bound once: an enum's member costs as much as a look-up in a dict.
+_OPEN: Final = ConnectionState.OPEN
 # No request has a lower limit.
 _SMALL_BODY_BYTES: Final = DEFAULT_REQUEST_LIMIT.body_bytes
 
@@ -123,13 +125,12 @@ class Connection(FrameStream):
             self._loop.call_soon(self._handle_backlog)
 
     def data_received(self, data: bytes) -> None:
-        monotonic = self._monotonic
+        monotonic, stalls, decoder = self._monotonic, self._stalls, self._decoder
         began = self._active_at = monotonic()
         self.has_received = True
         # Delay writes until the end of this read, so that all its responses leave in one write.
         self._flush_due = True
         self._gather_bytes = MAX_WRITE_BYTES
-        decoder, stalls = self._decoder, self._stalls
         commands = decoder.feed(data)
         for command in commands:
             if command.flag & FLAG_RESPONSE:
@@ -139,7 +140,7 @@ class Connection(FrameStream):
             else:
                 self._handle(command)
                 if stalls is not None:
-                    # ``Stalls.passed`` without its two calls for each request.
+                    # ``Stalls.passed`` without its call for each request.
                     now = monotonic()
                     if now - began > stalls.threshold:
                         stalls.record(now - began, command.code, self.remote_address)
@@ -149,7 +150,9 @@ class Connection(FrameStream):
         if decoder.failure is not None and not self.is_closed:
             logger.warning("closing %s: %s", self.remote_address, decoder.failure)
             self._shut(CloseReason.BAD_FRAME, str(decoder.failure))
-        elif self._accepted and (decoder.buffered or self._unfinished.exists) and not self.is_closed:
+        elif (
+            (decoder.buffered or self._unfinished.began is not None) and self._accepted and not self.is_closed
+        ):
             self._unfinished.update(decoder.buffered, is_new=bool(commands))
 
     # Responses to the peer's requests.
@@ -175,17 +178,18 @@ class Connection(FrameStream):
             self._send(frame)
 
     def _handle(self, request: RemotingCommand) -> None:
-        if self._state is not ConnectionState.OPEN:
+        if self._state is not _OPEN:
             return
         handler = self._handlers.get(request.code)
         if handler is None:
             self._answer(request, unsupported(request))
             return
-        if self._in_progress >= MAX_REQUESTS_IN_PROGRESS or self._task_bytes >= MAX_REQUEST_BYTES_IN_PROGRESS:
+        if self._in_progress and self._is_full():
             self._answer(request, busy())
             return
-        body = request.body
-        if isinstance(body, bytes) and len(body) > _SMALL_BODY_BYTES:
+        # A received body is bytes.
+        body: Any = request.body
+        if body is not None and len(body) > _SMALL_BODY_BYTES:
             refusal = too_large(request, len(body))
             if refusal is not None:
                 self._answer(request, refusal)
@@ -201,6 +205,12 @@ class Connection(FrameStream):
             self._await_result(request, result)
         elif not request.flag & FLAG_ONEWAY:
             self._in_progress += 1
+
+    def _is_full(self) -> bool:
+        """Return whether the requests in progress reach one of their limits."""
+        return (
+            self._in_progress >= MAX_REQUESTS_IN_PROGRESS or self._task_bytes >= MAX_REQUEST_BYTES_IN_PROGRESS
+        )
 
     def _handle_backlog(self) -> None:
         """Handle the requests that were queued while the peer did not read."""

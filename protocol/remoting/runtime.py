@@ -127,16 +127,20 @@ class Runtime:
     max_connections: int = MAX_CONNECTIONS
 
 
-@dataclass(frozen=True, slots=True)
 class SystemClock:
     """The operating system's clocks; ``scale`` 0.01 lets a hundred protocol seconds pass in one."""
 
-    scale: float = 1.0
+    __slots__ = ("monotonic", "scale")
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+        # A server reads this clock for every request. Unscaled it is the system's own function.
+        self.monotonic: Callable[[], float] = time.monotonic if scale == 1.0 else self._scaled_monotonic
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def monotonic(self) -> float:
+    def _scaled_monotonic(self) -> float:
         return time.monotonic() / self.scale
 
 

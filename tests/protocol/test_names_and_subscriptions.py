@@ -119,7 +119,14 @@ def test_sql92_is_kept_as_it_is() -> None:
 
 
 def test_only_hashes_of_short_texts_are_remembered() -> None:
-    before = text._remembered.cache_info().currsize
-    longest = "t" * (text.MAX_REMEMBERED_LENGTH + 1)
-    assert text.java_hash(longest) == text.to_int32(text.extend_hash(0, longest))
-    assert text._remembered.cache_info().currsize == before
+    longest = "t" * text.MAX_REMEMBERED_LENGTH
+    for tag in (longest, f"{longest}t"):
+        assert text.java_hash(tag) == text.to_int32(text.extend_hash(0, tag))
+    assert longest in text.remembered_hashes
+    assert f"{longest}t" not in text.remembered_hashes
+
+
+def test_at_most_so_many_hashes_are_remembered() -> None:
+    for number in range(text.MAX_REMEMBERED_HASHES + 1):
+        text.java_hash(f"tag {number}")
+    assert 0 < len(text.remembered_hashes) <= text.MAX_REMEMBERED_HASHES

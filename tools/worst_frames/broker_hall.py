@@ -12,6 +12,7 @@ import msgspec
 
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.clients.channel import ClientChannel
+from rewindmq.broker.clients.consumer_manager import Subscriptions, subscription_bytes
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers import HANDLERS
@@ -190,10 +191,10 @@ class BrokerHall(Hall):
         """Register a connection's consumer and producer of a group, without a heartbeat for each."""
         connection, context = self.connection(number), self.context
         channel = ClientChannel(connection, f"c{number}", LanguageCode.JAVA, MQVersion.V4_9_4, self.world.now)
-        subscription = [build_subscription_data(self.topics[0], "*")]
-        context.consumers.register(
-            ConsumerData(group, subscription_data_set=subscription), channel, notify=False
-        )
+        consumer = ConsumerData(group)
+        subscription = build_subscription_data(self.topics[0], "*")
+        subscriptions = Subscriptions({subscription.topic: subscription}, subscription_bytes(subscription))
+        context.consumers.register(consumer, channel, subscriptions, notify=False)
         context.producers.register(group, channel)
 
     async def _store_messages(self) -> None:

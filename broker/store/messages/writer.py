@@ -89,8 +89,8 @@ class MessageWriter:
             or not queue.topic_field
             or body_bytes > self._max_message_bytes
             or len(properties) > MAX_PROPERTIES_BYTES
-            # Recovery takes zeros for a sector that the disk has lost (``record_check.is_torn``).
-            or b"\0" in properties
+            # Recovery takes zero bytes for a sector that the disk has lost (``record_check.is_torn``).
+            or 0 in properties
         ):
             return _ILLEGAL
         layout, body_at, host_flags = head
@@ -167,7 +167,7 @@ class MessageWriter:
             len(properties) > MAX_PROPERTIES_BYTES for _, properties, _, _ in entries
         ):
             return _ILLEGAL
-        if b"\0" in b"".join([properties for _, properties, _, _ in entries]):
+        if 0 in b"".join([properties for _, properties, _, _ in entries]):
             return _ILLEGAL
         total = sum(sizes)
         if total > self._max_message_bytes or total > self._max_record_bytes:

@@ -94,20 +94,29 @@ class ConsumerOffsetTable:
         Raises:
             StoreError: the queue has no offset and ``MAX_OFFSETS`` are stored already; nothing has changed.
         """
-        key = topic + _SEPARATOR + group
-        offsets = self._offsets.get(key)
-        previous = NO_OFFSET if offsets is None else offsets.get(queue_id, NO_OFFSET)
-        if previous == offset:
+        previous = self.update(group, topic, queue_id, offset)
+        if previous is not None:
             return previous
-        if offsets is None or queue_id not in offsets:
+        if offset != NO_OFFSET:
             if self._count >= MAX_OFFSETS:
                 raise StoreError(f"there are {MAX_OFFSETS} consumer offsets already")
-            self._count += 1
-            if offsets is None:
-                offsets = self._offsets[key] = {}
+            key = topic + _SEPARATOR + group
+            if key not in self._offsets:
+                self._offsets[key] = {}
                 self._add_key(key)
-        offsets[queue_id] = offset
-        self._unsaved[key] = None
+            self._offsets[key][queue_id] = offset
+            self._count += 1
+            self._unsaved[key] = None
+        return NO_OFFSET
+
+    def update(self, group: str, topic: str, queue_id: int, offset: int) -> int | None:
+        """Replace an offset, and return the previous one; None if there is none, and none is stored."""
+        key = topic + _SEPARATOR + group
+        offsets = self._offsets.get(key)
+        previous = None if offsets is None else offsets.get(queue_id)
+        if offsets is not None and previous is not None and previous != offset:
+            offsets[queue_id] = offset
+            self._unsaved[key] = None
         return previous
 
     def query(self, group: str, topic: str, queue_id: int) -> int:

@@ -34,9 +34,12 @@ class UnfinishedFrame:
     Args:
         now: returns the event loop's time in seconds.
         on_late: called when the rest did not arrive in time.
+
+    Attributes:
+        began: when the frame began, or its time began again; None if there is no unfinished frame.
     """
 
-    __slots__ = ("_began", "_connection", "_now", "_on_late", "_timer", "_timers", "_traffic")
+    __slots__ = ("_connection", "_now", "_on_late", "_timer", "_timers", "_traffic", "began")
 
     def __init__(
         self,
@@ -51,13 +54,8 @@ class UnfinishedFrame:
         self._timers = timers
         self._now = now
         self._on_late = on_late
-        self._began: float | None = None
+        self.began: float | None = None
         self._timer: Cancellable | None = None
-
-    @property
-    def exists(self) -> bool:
-        """Whether a frame has begun and not ended."""
-        return self._began is not None
 
     def update(self, buffered: int, *, is_new: bool) -> None:
         """Record the state after a read.
@@ -69,23 +67,23 @@ class UnfinishedFrame:
         unfinished = self._traffic.unfinished
         if is_new:
             unfinished.release(self._connection)
-            self._began = None
+            self.began = None
         if not buffered:
             return
-        if self._began is None:
-            self._began = self._now()
+        if self.began is None:
+            self.began = self._now()
             if self._timer is None:
                 self._arm(self._traffic.frame_seconds)
         unfinished.hold(self._connection, buffered)
 
     def restart(self) -> None:
         """Give the frame the whole time again: the connection reads again."""
-        if self._began is not None:
-            self._began = self._now()
+        if self.began is not None:
+            self.began = self._now()
 
     def close(self) -> None:
         """Forget the frame: the connection is closed."""
-        self._began = None
+        self.began = None
         self._traffic.unfinished.release(self._connection)
         if self._timer is not None:
             self._timer.cancel()
@@ -97,12 +95,12 @@ class UnfinishedFrame:
 
     def _check(self) -> None:
         self._timer = None
-        if self._began is None:
+        if self.began is None:
             return
         if not self._connection.is_reading:
             # The rest may wait in the socket.
             self.restart()
-        left = self._began + self._traffic.frame_seconds - self._now()
+        left = self.began + self._traffic.frame_seconds - self._now()
         if left > _SLACK_SECONDS:
             self._arm(left)
         else:

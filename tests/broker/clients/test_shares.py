@@ -179,6 +179,23 @@ def test_a_group_keeps_its_subscriptions_counted_when_the_one_who_set_them_close
     simulate(scenario)
 
 
+def test_a_group_listed_twice_in_a_heartbeat_keeps_the_newer_subscription(simulate: RunScenario) -> None:
+    newer = build_subscription_data("T", "x" * 1_000, sub_version=9)
+    older = build_subscription_data("T", "*", sub_version=1)
+
+    async def scenario(stage: SimStage) -> None:
+        context, peer = stage.broker.context, stage.peer("c1")
+        (await beat(peer, consumer("G", newer), consumer("G", older))).require_success()
+        assert present(context.consumers.find("G")).subscriptions == {"T": newer}
+        assert used(context)[1:] == (1, subscription_bytes(newer))
+        # The last list decides about the topics.
+        (await beat(peer, consumer("G", older), consumer("G"))).require_success()
+        assert present(context.consumers.find("G")).subscriptions == {}
+        assert used(context)[1:] == (1, 0)
+
+    simulate(scenario)
+
+
 def test_a_client_id_has_a_longest_length(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         (await stage.peer("c" * MAX_CLIENT_ID_LENGTH).heartbeat()).require_success()
