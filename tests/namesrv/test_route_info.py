@@ -15,6 +15,7 @@ from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.profile import RELEASES, Profile
+from tests.support.properties import few_and_all
 
 NAMES = ["broker-a", "broker-b"]
 ADDRESSES = ["h:1", "h:2", "h:3"]
@@ -61,13 +62,17 @@ steps = st.one_of(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
-@given(st.sampled_from(RELEASES), st.lists(steps, max_size=30), st.integers(0, 2))
-def test_tables_always_agree(profile: Profile, sequence: list[tuple[str, Any]], swept: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        # The queues of a removed broker stay in memory for some steps.
-        patch.setattr(route_info, "SWEEP_SLICE", swept)
-        run_steps(profile, sequence)
+@pytest.mark.parametrize("examples", few_and_all(75, 300))
+def test_tables_always_agree(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(st.sampled_from(RELEASES), st.lists(steps, max_size=30), st.integers(0, 2))
+    def run(profile: Profile, sequence: list[tuple[str, Any]], swept: int) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            # The queues of a removed broker stay in memory for some steps.
+            patch.setattr(route_info, "SWEEP_SLICE", swept)
+            run_steps(profile, sequence)
+
+    run()
 
 
 def run_steps(profile: Profile, sequence: list[tuple[str, Any]]) -> None:

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 _PROFILE = "rewindmq"
+
+
+def few_and_all(few: int, every: int) -> list[ParameterSet]:
+    """Return the numbers of examples that a slow property test tries, for ``pytest.mark.parametrize``.
+
+    The default group tries the few. The computing group tries all of them, in CI, too.
+    """
+    marks = (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen)
+    return [
+        pytest.param(few, id=f"{few} examples"),
+        pytest.param(every, id=f"{every} examples", marks=marks),
+    ]
 
 
 @cache
