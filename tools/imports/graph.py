@@ -65,7 +65,7 @@ def imported_modules(path: Path, known: Iterable[str]) -> set[str]:
     for node in _statements(path):
         if isinstance(node, ast.Import):
             found.update(alias.name.removeprefix(f"{PACKAGE}.") for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+        elif node.module is not None:
             parent = node.module.removeprefix(f"{PACKAGE}.")
             found.update(
                 full if (full := f"{parent}.{alias.name}") in names else parent for alias in node.names
