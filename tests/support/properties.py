@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 from _pytest.mark import ParameterSet
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 _PROFILE = "rewindmq"
@@ -36,5 +36,13 @@ def settle() -> None:
     examples depend on the tests that ran before, derandomised or not. Here it draws none.
     """
     vars(providers)["is_local_module_file"] = _no_module_is_local
-    settings.register_profile(_PROFILE, derandomize=True, deadline=None, database=None, max_examples=60)
+    settings.register_profile(
+        _PROFILE,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        max_examples=60,
+        # It measures wall-clock time, so a test fails on a busy machine.
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     settings.load_profile(_PROFILE)
