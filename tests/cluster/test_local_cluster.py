@@ -24,6 +24,8 @@ from tests.support.processes import WAIT_SECONDS, Watched
 
 # 30 s between two registrations become 0.6 s.
 FAST = 0.02
+# Every test here starts two processes or more, so the default group has one signal.
+CHOSEN = (pytest.mark.long, pytest.mark.chosen)
 
 
 def entries(directory: Path) -> list[str]:
@@ -169,7 +171,14 @@ def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch: Watch) -> N
     assert "the parent process is gone" in (tmp_path / "logs" / "broker-b.log").read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, marks=CHOSEN),
+        signal.SIGTERM,
+        pytest.param(signal.SIGKILL, marks=CHOSEN),
+    ],
+)
 def test_up_ends_with_all_its_processes(
     tmp_path: Path, number: signal.Signals, watch: Watch, processes_of: ProcessesOf
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import os
 import re
@@ -9,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -111,11 +113,17 @@ def test_every_command_is_explained() -> None:
     assert set(SUB_COMMANDS) - {"demo", "completion"} <= shown
 
 
+@cache
+def _parser(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a command. The pages have hundreds of lines with the same few commands."""
+    return build_parser(name)
+
+
 @pytest.mark.parametrize(("place", "line"), COMMANDS, ids=[f"{place} {line}" for place, line in COMMANDS])
 def test_every_command_parses(place: str, line: str) -> None:
     words = shlex.split(line, comments=True)
     name, *arguments = ["demo", *words[1:]] if words[0] == "./scripts/demo" else words[1:]
-    parsed = build_parser(name).parse_args(arguments)
+    parsed = _parser(name).parse_args(arguments)
     assert callable(parsed._run), place
 
 

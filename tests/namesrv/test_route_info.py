@@ -17,6 +17,7 @@ from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.slices.run import run_at_once
+from tests.support.properties import few_and_all
 
 NAMES = ["broker-a", "broker-b"]
 ADDRESSES = ["h:1", "h:2", "h:3"]
@@ -63,16 +64,20 @@ steps = st.one_of(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
-@given(st.sampled_from(RELEASES), st.lists(steps, max_size=30), st.integers(0, 2))
-def test_tables_always_agree(profile: Profile, sequence: list[tuple[str, Any]], swept: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        # The queues of a removed broker stay in memory for some steps.
-        patch.setattr(route_info, "SWEEP_SLICE", swept)
-        routes = run_steps(profile, sequence)
-    while not routes.sweep():
-        pass
-    assert routes.queues_in_memory == queues_in_routes(routes)
+@pytest.mark.parametrize("examples", few_and_all(75, 300))
+def test_tables_always_agree(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(st.sampled_from(RELEASES), st.lists(steps, max_size=30), st.integers(0, 2))
+    def run(profile: Profile, sequence: list[tuple[str, Any]], swept: int) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            # The queues of a removed broker stay in memory for some steps.
+            patch.setattr(route_info, "SWEEP_SLICE", swept)
+            routes = run_steps(profile, sequence)
+        while not routes.sweep():
+            pass
+        assert routes.queues_in_memory == queues_in_routes(routes)
+
+    run()
 
 
 def queues_in_routes(routes: RouteInfoManager) -> int:

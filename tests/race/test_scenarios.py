@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from rewindmq.client.core.remedy import Remedy
 from rewindmq.protocol.profile import Profile
@@ -25,11 +26,33 @@ CASES = [
     for scenario in SCENARIOS.values()
     for profile, mode in scenario.cases
 ]
+COMPUTING = (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen)
+
+
+def one_of(cases: Sequence[ParameterSet], number: int) -> list[ParameterSet]:
+    """Leave one case of a race to the default group, in turn, and mark the others for CI.
+
+    Args:
+        number: of the race in the catalogue.
+    """
+    kept = number % len(cases)
+    return [
+        case if place == kept else pytest.param(*case.values, id=case.id, marks=COMPUTING)
+        for place, case in enumerate(cases)
+    ]
+
+
 # The cases that `race run ID --mode M` plays. CI plays all other cases with the computing tests.
 ONE_OF_EACH_MODE = [
-    pytest.param(scenario.id, *choose_case(scenario, None, mode), id=f"{scenario.id}-{mode}")
-    for scenario in SCENARIOS.values()
-    for mode in dict.fromkeys(mode for _, mode in scenario.cases)
+    case
+    for number, scenario in enumerate(SCENARIOS.values())
+    for case in one_of(
+        [
+            pytest.param(scenario.id, *choose_case(scenario, None, mode), id=f"{scenario.id}-{mode}")
+            for mode in dict.fromkeys(mode for _, mode in scenario.cases)
+        ],
+        number,
+    )
 ]
 # The cases that `race run ID` plays by default.
 SHOWN = [
@@ -129,9 +152,15 @@ def test_20_of_20_held_runs_come_out_as_documented(
 
 
 REMEDIES = [
-    pytest.param(scenario.id, remedy, *case, id=f"{scenario.id}-{remedy}")
-    for scenario in SCENARIOS.values()
-    for remedy, case in remedy_cases(scenario).items()
+    case
+    for number, scenario in enumerate(SCENARIOS.values())
+    for case in one_of(
+        [
+            pytest.param(scenario.id, remedy, *case, id=f"{scenario.id}-{remedy}")
+            for remedy, case in remedy_cases(scenario).items()
+        ],
+        number,
+    )
 ]
 
 

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from functools import cache
 
-from hypothesis import settings
+import pytest
+from _pytest.mark import ParameterSet
+from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 _PROFILE = "rewindmq"
+
+
+def few_and_all(few: int, every: int) -> list[ParameterSet]:
+    """Return the numbers of examples that a slow property test tries, for ``pytest.mark.parametrize``.
+
+    The default group tries the few. The computing group tries all of them, in CI, too.
+    """
+    marks = (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen)
+    return [
+        pytest.param(few, id=f"{few} examples"),
+        pytest.param(every, id=f"{every} examples", marks=marks),
+    ]
 
 
 @cache
@@ -22,5 +36,13 @@ def settle() -> None:
     examples depend on the tests that ran before, derandomised or not. Here it draws none.
     """
     vars(providers)["is_local_module_file"] = _no_module_is_local
-    settings.register_profile(_PROFILE, derandomize=True, deadline=None, database=None, max_examples=60)
+    settings.register_profile(
+        _PROFILE,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        max_examples=60,
+        # It measures wall-clock time, so a test fails on a busy machine.
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     settings.load_profile(_PROFILE)

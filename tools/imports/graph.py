@@ -34,13 +34,20 @@ def packages() -> frozenset[str]:
 
 
 @cache
+def _statements(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """Return the import statements of a file. Parsing all files takes seconds, so it is done once."""
+    nodes = ast.walk(ast.parse(path.read_text(), str(path)))
+    return tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+@cache
 def imports_of(path: Path) -> frozenset[str]:
     """Return every name a file imports, wherever in the file; ``from a import b`` gives ``a`` and ``a.b``."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in _statements(path):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{path}: line {node.lineno}: relative import"
             assert node.module is not None
             found.add(node.module)
@@ -55,10 +62,10 @@ def imported_modules(path: Path, known: Iterable[str]) -> set[str]:
     """
     names = set(known)
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in _statements(path):
         if isinstance(node, ast.Import):
             found.update(alias.name.removeprefix(f"{PACKAGE}.") for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+        elif node.module is not None:
             parent = node.module.removeprefix(f"{PACKAGE}.")
             found.update(
                 full if (full := f"{parent}.{alias.name}") in names else parent for alias in node.names

@@ -23,6 +23,7 @@ from rewindmq.protocol.remoting.connection import Connection
 from tests.support.answers import body_of, present, remark_of
 from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer
+from tests.support.properties import few_and_all
 from tests.support.stage import SimStage
 
 CODE = RequestCode.CONSUMER_SEND_MSG_BACK
@@ -249,7 +250,8 @@ def test_a_send_back_fails_if_the_retry_topic_cannot_be_stored(simulate: RunScen
     simulate(scenario)
 
 
-def test_any_input_gets_success_or_a_clear_refusal(simulate: RunScenario) -> None:
+@pytest.mark.parametrize("examples", few_and_all(75, 300))
+def test_any_input_gets_success_or_a_clear_refusal(simulate: RunScenario, examples: int) -> None:
     """For any numbers and names: no exception, at most one record, and no broken record."""
     numbers = st.integers(-(2**31), 2**31 - 1) | st.integers(-2, 20)
 
@@ -258,7 +260,7 @@ def test_any_input_gets_success_or_a_clear_refusal(simulate: RunScenario) -> Non
         await peer.send(reconsume_times=2**31 - 1, body=b"often")
         context = stage.broker.context
 
-        @settings(max_examples=300, derandomize=True, database=None, deadline=None)
+        @settings(max_examples=examples)
         @given(
             offset=st.integers(-(2**63), 2**63 - 1)
             | st.integers(-2, context.store.max_commit_log_offset + 2),

@@ -11,6 +11,7 @@ import itertools
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -30,6 +31,7 @@ from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.race.sim.disk import SimDisk
 from tests.support.answers import present
+from tests.support.properties import few_and_all
 
 END = 12
 QUEUE = ("G", "T", 0)
@@ -200,8 +202,9 @@ class Broker(RuleBasedStateMachine):
 _STEPS = settings(stateful_step_count=50, deadline=None, derandomize=True)
 
 
-def test_nothing_is_stored_under_an_epoch_it_was_not_delivered_in(full: bool) -> None:
-    run_state_machine_as_test(Broker, settings=settings(_STEPS, max_examples=200 if full else 60))
+@pytest.mark.parametrize("examples", few_and_all(15, 200))
+def test_nothing_is_stored_under_an_epoch_it_was_not_delivered_in(examples: int) -> None:
+    run_state_machine_as_test(Broker, settings=settings(_STEPS, max_examples=examples))
 
 
 def test_the_model_meets_what_it_is_about() -> None:

@@ -19,6 +19,7 @@ from rewindmq.broker.store import (
     StoredMessage,
 )
 from tests.broker.store.store_box import UnsyncedDisk
+from tests.support.properties import few_and_all
 
 CONFIG = StoreConfig(mapped_file_size_commit_log=8_192, mapped_file_size_consume_queue=400)
 QUEUES = [("T", 0), ("T", 1), ("SCHEDULE_TOPIC_XXXX", 0)]
@@ -72,12 +73,17 @@ def read_everything(store: MessageStore) -> None:
         assert record is None or int.from_bytes(record[28:36], "big") == position
 
 
-@settings(max_examples=120)
-@given(damages=DAMAGES, abort=st.booleans())
-def test_damaged_files(
-    tmp_path_factory: pytest.TempPathFactory, damages: list[tuple[str, float, bytes]], abort: bool
-) -> None:
-    root = tmp_path_factory.mktemp("damage") / "store"
+@pytest.mark.parametrize("examples", few_and_all(30, 120))
+def test_damaged_files(tmp_path_factory: pytest.TempPathFactory, examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(damages=DAMAGES, abort=st.booleans())
+    def run(damages: list[tuple[str, float, bytes]], abort: bool) -> None:
+        check_damaged(tmp_path_factory.mktemp("damage") / "store", damages, abort)
+
+    run()
+
+
+def check_damaged(root: Path, damages: list[tuple[str, float, bytes]], abort: bool) -> None:
     store = make_store(root)
     fill(store)
     store.close()

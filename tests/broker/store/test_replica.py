@@ -19,6 +19,7 @@ from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.broker.store.store_box import StoreBox, UnsyncedDisk, drop_segment
+from tests.support.properties import few_and_all
 
 SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
 messages = st.lists(
@@ -62,11 +63,18 @@ def files(store: MessageStore, root: Path) -> dict[str, bytes]:
     }
 
 
-@settings(max_examples=15)
-@given(wanted=messages, pieces=st.lists(st.integers(1, 3_000), min_size=1, max_size=30), data=st.data())
-def test_a_log_split_into_any_pieces_makes_an_identical_store(
-    wanted: list[tuple[str, int, int]], pieces: list[int], data: st.DataObject
-) -> None:
+@pytest.mark.parametrize("examples", few_and_all(4, 15))
+def test_a_log_split_into_any_pieces_makes_an_identical_store(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(wanted=messages, pieces=st.lists(st.integers(1, 3_000), min_size=1, max_size=30), data=st.data())
+    def run(wanted: list[tuple[str, int, int]], pieces: list[int], data: st.DataObject) -> None:
+        check_split(wanted, pieces, data)
+
+    run()
+
+
+def check_split(wanted: list[tuple[str, int, int]], pieces: list[int], data: st.DataObject) -> None:
+    """Copy a log with these messages in these pieces."""
     root = Path(tempfile.mkdtemp())
     try:
         master, slave = open_store(root / "master"), open_store(root / "slave")

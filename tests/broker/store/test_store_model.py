@@ -22,6 +22,7 @@ from rewindmq.broker.store import (
 from rewindmq.protocol.message.record import crc_ok, decode_records
 from rewindmq.protocol.text import java_hash
 from tests.broker.store.store_box import UnsyncedDisk
+from tests.support.properties import few_and_all
 
 CONFIG = StoreConfig(mapped_file_size_commit_log=8_192, mapped_file_size_consume_queue=200)
 TOPICS = ("T", "%RETRY%G", "标签")
@@ -134,9 +135,12 @@ class Model:
         return found
 
 
+@pytest.mark.parametrize("examples", few_and_all(8, 25))
 @pytest.mark.parametrize("part", range(4))
-def test_the_store_equals_its_model(tmp_path_factory: pytest.TempPathFactory, part: int) -> None:
-    @settings(max_examples=25)
+def test_the_store_equals_its_model(
+    tmp_path_factory: pytest.TempPathFactory, part: int, examples: int
+) -> None:
+    @settings(max_examples=examples)
     @given(st.lists(STEPS, min_size=part * 10, max_size=part * 10 + 12))
     def run(steps: list[tuple[Any, ...]]) -> None:
         model = Model(tmp_path_factory.mktemp("model"))

@@ -15,6 +15,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim import World
 from tests.client.push.orderly_props import consume
 from tests.support.fixtures import RunScenario
+from tests.support.properties import few_and_all
 from tests.support.stage import SimStage
 
 QUEUES, MESSAGES = 3, 40
@@ -110,11 +111,12 @@ async def _scene(stage: SimStage, chance: random.Random, batch: int) -> None:
     assert stage.stored() == dict.fromkeys(range(QUEUES), MESSAGES + 1)
 
 
+@pytest.mark.parametrize("examples", few_and_all(2, 4))
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53, Profile.EPOCH])
 def test_orderly_delivery_is_in_order_and_complete_whatever_happens(
-    play: RunScenario, profile: Profile
+    play: RunScenario, profile: Profile, examples: int
 ) -> None:
-    @settings(max_examples=4, deadline=None)
+    @settings(max_examples=examples)
     @given(seed=st.integers(1, 2**32), batch=st.sampled_from([1, 3, 8]))
     def holds(seed: int, batch: int) -> None:
         chance = random.Random(seed)

@@ -58,7 +58,7 @@ def is_alive(pid: int) -> bool:
 
 
 def test_every_figure_is_verified_and_no_process_is_left(tmp_path: Path) -> None:
-    report, printed = run_demo(tmp_path, "--time-scale", "0.05", "--messages", "2000", seconds=120)
+    report, printed = run_demo(tmp_path, "--time-scale", "0.05", "--messages", "400", seconds=120)
     assert report["ok"] is True
     assert len(report["figures"]) > 30
     assert all(figure["ok"] for figure in report["figures"])
@@ -76,7 +76,7 @@ def test_every_figure_is_verified_and_no_process_is_left(tmp_path: Path) -> None
     assert not any(is_alive(pid) for pid in report["processes"].values())
 
     again, middle, skip = report["resets"]
-    assert [sum(row["redelivered"] for row in reset["queues"]) for reset in (again, middle)] == [2000, 1200]
+    assert [sum(row["redelivered"] for row in reset["queues"]) for reset in (again, middle)] == [400, 240]
     for reset in report["resets"]:
         assert len(reset["queues"]) == 8
         for row in reset["queues"]:

@@ -15,7 +15,7 @@ from rewindmq.pipeline.snapshot.log_end import cut_behind_last_record
 from rewindmq.protocol.message.record import MAGIC_V1, PHYSICAL_OFFSET_AT
 from tests.pipeline.records import plain
 
-SMALL, LARGE = 64 << 10, 512 << 10
+SMALL, LARGE = 32 << 10, 128 << 10
 CHUNK = 1 << 20
 RECORD = plain(b"x" * 20)
 # Bytes read per byte of the segment, and reads per byte: a candidate every few bytes, a short read for each.
@@ -56,14 +56,14 @@ def magic_numbers(size: int) -> bytes:
 
 def heads_of_huge_records(size: int) -> bytes:
     """At every place a size that the rest of the segment holds."""
-    return struct.pack(">iI", 32 << 10, MAGIC_V1) * (size // 8)
+    return struct.pack(">iI", SMALL // 2, MAGIC_V1) * (size // 8)
 
 
 def heads_at_their_own_position(size: int) -> bytes:
     """Each states its own log position, a large size, and lengths that do not add up."""
     content = bytearray(size)
     for at in range(0, size - 64, 40):
-        struct.pack_into(">iI", content, at, 48 << 10, MAGIC_V1)
+        struct.pack_into(">iI", content, at, 3 * SMALL // 4, MAGIC_V1)
         struct.pack_into(">q", content, at + PHYSICAL_OFFSET_AT, at)
     return bytes(content)
 

@@ -132,8 +132,15 @@ def fine_grain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(times, "_GRAIN_BYTES", 64)
 
 
+# Every second store has an index, so the default group has two stores of each kind.
+SEEDS = [
+    *range(4),
+    *(pytest.param(seed, marks=(pytest.mark.long, pytest.mark.chosen)) for seed in range(4, 8)),
+]
+
+
 @pytest.mark.usefixtures("fine_grain")
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_filters_find_what_reading_everything_finds(stores: list[Path], seed: int, full: bool) -> None:
     store = stores[seed]
     everything = rows(store, columns=COLUMNS)
@@ -176,7 +183,7 @@ def random_options(rng: random.Random, all_rows: Sequence[Row]) -> tuple[dict[st
 
 
 @pytest.mark.usefixtures("fine_grain")
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_options_find_exactly_what_they_ask_for(stores: list[Path], seed: int, full: bool) -> None:
     store = stores[seed]
     everything = rows(store, columns=COLUMNS)

@@ -8,10 +8,14 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.processes import WAIT_SECONDS, children, needs_proc, wait_until
 
 
 @needs_proc
+@pytest.mark.long
+@pytest.mark.chosen
 def test_a_killed_run_leaves_no_process() -> None:
     arguments = ["rewindmq", "race", "run", "R1", "--repeat", "100000", "--jobs", "2"]
     process = subprocess.Popen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from rewindmq.protocol.frame import FrameDecoder, encode_frame
 from rewindmq.protocol.limits import MAX_FRAME_BYTES
 from rewindmq.race.proxy.cutter import FrameCutter
 from tests.race.proxy.venue import CODECS, commit
+from tests.support.properties import few_and_all
 
 commands = st.builds(
     lambda code, opaque, flag, fields, body: RemotingCommand(
@@ -26,9 +28,18 @@ frames = st.builds(encode_frame, commands, st.sampled_from(CODECS))
 broken = st.binary(max_size=24).map(lambda data: len(data).to_bytes(4, "big") + data)
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
-@given(parts=st.lists(frames | broken, max_size=8), tail=st.binary(max_size=16), data=st.data())
-def test_the_pieces_joined_are_the_bytes_fed(parts: list[bytes], tail: bytes, data: st.DataObject) -> None:
+@pytest.mark.parametrize("examples", few_and_all(50, 200))
+def test_the_pieces_joined_are_the_bytes_fed(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(parts=st.lists(frames | broken, max_size=8), tail=st.binary(max_size=16), data=st.data())
+    def run(parts: list[bytes], tail: bytes, data: st.DataObject) -> None:
+        check_pieces(parts, tail, data)
+
+    run()
+
+
+def check_pieces(parts: list[bytes], tail: bytes, data: st.DataObject) -> None:
+    """Feed these frames and bytes in any pieces."""
     stream = b"".join(parts) + tail
     ends = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
     chunks = [stream[a:b] for a, b in zip([0, *ends], [*ends, len(stream)], strict=True)]

@@ -39,6 +39,8 @@ def consume_command(time_scale: float) -> str:
 CONSUME = consume_command(SCALE)
 
 
+@pytest.mark.long
+@pytest.mark.chosen
 def test_a_foreign_client_loses_a_reset_too() -> None:
     plan = Plan(
         "R8-KILL", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, Outside(client_command=CONSUME)
@@ -56,6 +58,8 @@ def test_a_foreign_client_loses_a_reset_too() -> None:
     assert not [event for event in outcome.history if event.details.get("inferred")]
 
 
+@pytest.mark.long
+@pytest.mark.chosen
 def test_a_race_is_played_at_a_running_cluster() -> None:
     with LocalCluster(1, time_scale=SCALE) as cluster:
         outside = Outside(namesrv=cluster.namesrv_address)
