@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rewindmq.protocol.body.registration import TopicConfig, TopicConfigSerializeWrapper
+from rewindmq.protocol.body.registration import DataVersion, TopicConfig, TopicConfigSerializeWrapper
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
@@ -166,6 +166,10 @@ def test_attributes_survive_a_restart_and_are_in_every_table(simulate: RunScenar
         assert table["T"].attributes == several
         saved = json.loads((stage.root / "broker-a/config/topics.json").read_text())
         assert saved["topicConfigTable"]["T"]["attributes"] == several
+        # What a slave does with the table.
+        broker.context.topics.update(msgspec.structs.replace(table["T"], attributes=None))
+        broker.context.topics.take_over(TopicConfigSerializeWrapper(table, DataVersion(1, 1)))
+        assert present(broker.context.topics.find("T")).attributes == several
 
     simulate(scenario, profile=Profile.V53)
 
