@@ -13,9 +13,9 @@ import msgspec
 
 from rewindmq.protocol.codec import HEADER_CODECS
 from rewindmq.protocol.codec.body import encode_body
+from rewindmq.protocol.codec.foreign import foreign_protocol
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ForeignProtocolError, FrameError
-from rewindmq.protocol.foreign import foreign_protocol
 from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES
 
 _PREFIX: Final = struct.Struct(">II")

@@ -12,9 +12,9 @@ import struct
 
 import pytest
 
+from rewindmq.protocol.codec.foreign import ANSWERS_HTTP, SPEAKS_GRPC, SPEAKS_HTTP, SPEAKS_TLS
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectionLostError
-from rewindmq.protocol.foreign import ANSWERS_HTTP, SPEAKS_GRPC, SPEAKS_HTTP, SPEAKS_TLS
 from rewindmq.protocol.frame import encode_frame
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.state import CloseReason
