@@ -13,6 +13,7 @@ from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.version import CURRENT_VERSION, MQVersion
 from tests.namesrv.connected import connected
+from tests.support.answers import body_of
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -84,7 +85,7 @@ def test_the_table_of_the_cluster_has_what_each_release_writes(
         client = RemotingClient(stage.runtime, serialize_type=SerializeType.JSON)
         answer = await client.invoke(stage.namesrv, RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO))
         await client.close()
-        assert bytes(answer.require_success().body or b"").decode() == (
+        assert body_of(answer.require_success()).decode() == (
             f'{{"brokerAddrTable":{{"broker-a":{broker}}},"clusterAddrTable":{{"DefaultCluster":["broker-a"]}}}}'
         )
 
