@@ -81,6 +81,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         ha_allowed_addresses: IP addresses and networks, separated by ``;``, whose connections at the HA port
             count as slaves (RewindMQ's own key). None: registered slaves count, and connections of this
             machine or of a registered slave's machine may read.
+        enable_mixed_message_type: topics may have ``message.type=MIXED`` (5.x key).
         slave_timeout: how long a send waits for a slave under SYNC_MASTER.
         file_reserved_time: hours for which a log file is retained after its last message.
         delete_when: hours of the day, local time, in which older files are deleted: ``04`` or ``04;16``.
@@ -139,6 +140,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
     notify_consumer_ids_changed_enable: bool = True
     enable_property_filter: bool = False
+    enable_mixed_message_type: bool = False
     lite_pull_message_enable: bool = True
     long_polling_enable: bool = True
     short_polling_time_mills: Millis = 1_000

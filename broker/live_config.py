@@ -16,6 +16,7 @@ _LIVE_KEYS: Final = (
     "brokerPermission",
     "cloneGroupOffsetOfAllTopics",
     "emulatedBusy",
+    "enableMixedMessageType",
     "enablePropertyFilter",
     "notifyConsumerIdsChangedEnable",
 )

@@ -34,6 +34,8 @@ class BrokerProfile:
         reset_unknown_topic_code: code of a reset in an unknown topic (D.10).
         notifies_broadcast_on_close: the broker announces a closed connection to broadcast groups, too (B.3).
         stores_topic_order: UPDATE_AND_CREATE_TOPIC (17) stores ``order``.
+        knows_attributes: UPDATE_AND_CREATE_TOPIC (17) checks and stores attributes. Other releases ignore all
+            except ``cleanup.policy``.
         slave_rejects_pulls: a slave without ``slaveReadEnable`` refuses pulls with SYSTEM_BUSY (2); in 4.x it
             serves them (B.16).
         slave_commits_pulls: a slave stores the offset that a pull commits (B.7).
@@ -81,6 +83,7 @@ class BrokerProfile:
     reset_unknown_topic_code: ResponseCode = ResponseCode.SYSTEM_ERROR
     notifies_broadcast_on_close: bool = True
     stores_topic_order: bool = False
+    knows_attributes: bool = False
     slave_rejects_pulls: bool = False
     slave_commits_pulls: bool = False
     slave_sends_back: bool = False
@@ -129,6 +132,7 @@ PROFILES: Final = MappingProxyType(
             reset_unknown_topic_code=ResponseCode.TOPIC_NOT_EXIST,
             notifies_broadcast_on_close=False,
             stores_topic_order=True,
+            knows_attributes=True,
             retry_send_keeps_delay=False,
             knows_timers=True,
             retry_send_limit_is_exceeded=True,

@@ -61,11 +61,21 @@ class BrokerAddrTable:
         """Return the names of a cluster's brokers; none for an unknown cluster."""
         return self._clusters.get(cluster, {}).keys()
 
-    def put(self, cluster: str, broker_name: str, broker_id: int, address: str, *, moves: bool) -> None:
+    def put(
+        self,
+        cluster: str,
+        broker_name: str,
+        broker_id: int,
+        address: str,
+        *,
+        moves: bool,
+        acting_master: bool | None = None,
+    ) -> None:
         """Set an id's address.
 
         Args:
             moves: remove the address from the broker's other ids.
+            acting_master: the broker's ``enableActingMaster`` from now on; None if the release has none.
         """
         self._clusters.setdefault(cluster, {})[broker_name] = None
         clusters = self._clusters_of.setdefault(broker_name, {})
@@ -78,6 +88,7 @@ class BrokerAddrTable:
             for name, other in list(self._ids_at.get(address, ())):
                 if name == broker_name and other != broker_id:
                     self._drop(broker, other)
+        broker.enable_acting_master = acting_master
         if broker_id in broker.broker_addrs:
             self._forget(broker, broker_id)
         broker.broker_addrs[broker_id] = address

@@ -33,6 +33,8 @@ class NamesrvProfile:
         writes_old_routes: the response to GET_ROUTEINFO_BY_TOPIC (105) is always fastjson's legacy JSON. It
             has ``topicSynFlag``, the name of the queues' flag before 4.9.0.
         faq_url: the link in the remark about an unknown topic.
+        shows_acting_master: routes and cluster tables have each broker's ``enableActingMaster``. Some clients
+            written for 5.x require the field.
     """
 
     first_scan_seconds: float
@@ -44,6 +46,7 @@ class NamesrvProfile:
     announced_expiry: bool
     writes_old_routes: bool
     faq_url: str
+    shows_acting_master: bool = False
 
 
 PROFILES: Final = MappingProxyType(
@@ -51,6 +54,6 @@ PROFILES: Final = MappingProxyType(
         Profile.V42: NamesrvProfile(5.0, 10.0, False, False, False, False, False, True, FAQ_URL),
         Profile.V49: NamesrvProfile(5.0, 10.0, True, True, False, False, False, False, FAQ_URL),
         # 5 ms is correct: 5.3.3 gives the initial delay in ms.
-        Profile.V53: NamesrvProfile(0.005, 5.0, True, True, True, True, True, False, FAQ_URL_5),
+        Profile.V53: NamesrvProfile(0.005, 5.0, True, True, True, True, True, False, FAQ_URL_5, True),
     }
 )

@@ -44,6 +44,7 @@ class Registration:
     Attributes:
         queues: topic to its queues at this broker.
         expiry_seconds: the broker's own ``heartbeatTimeoutMillis``, or None.
+        acting_master: the broker's ``enableActingMaster``.
     """
 
     cluster: str
@@ -56,6 +57,7 @@ class Registration:
     connection: Hashable
     filter_servers: Sequence[str] = ()
     expiry_seconds: float | None = None
+    acting_master: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,12 @@ class RouteInfoManager:
         additions = self._topic_queues.additions(name, queues)
         self._check_room(registration, additions)
         self._brokers.put(
-            registration.cluster, name, broker_id, address, moves=self._profile.one_id_per_address
+            registration.cluster,
+            name,
+            broker_id,
+            address,
+            moves=self._profile.one_id_per_address,
+            acting_master=registration.acting_master if self._profile.shows_acting_master else None,
         )
         if brings_topics:
             self._topic_queues.put(name, queues, additions, every=changed or first)
@@ -333,7 +340,9 @@ class RouteInfoManager:
 
 
 def _copy(broker: BrokerData) -> BrokerData:
-    return BrokerData(broker.cluster, broker.broker_name, dict(broker.broker_addrs))
+    return BrokerData(
+        broker.cluster, broker.broker_name, dict(broker.broker_addrs), broker.enable_acting_master
+    )
 
 
 def _do_nothing() -> None:

@@ -13,6 +13,10 @@ class FrameError(RewindMQError):
     """Bytes that are not a frame: the receiver must close their connection."""
 
 
+class ForeignProtocolError(FrameError):
+    """The peer speaks another protocol, which the text names."""
+
+
 class RemotingError(RewindMQError):
     """A request got no response because of the connection, a time-out or a limit."""
 

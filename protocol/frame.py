@@ -13,8 +13,9 @@ import msgspec
 
 from rewindmq.protocol.codec import HEADER_CODECS
 from rewindmq.protocol.codec.body import encode_body
+from rewindmq.protocol.codec.foreign import foreign_protocol
 from rewindmq.protocol.command import RemotingCommand, SerializeType
-from rewindmq.protocol.errors import FrameError
+from rewindmq.protocol.errors import ForeignProtocolError, FrameError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES
 
 _PREFIX: Final = struct.Struct(">II")
@@ -24,11 +25,6 @@ _UNPACK_PREFIX: Final = _PREFIX.unpack_from
 _PREFIX_BYTES: Final = _PREFIX.size
 _LENGTH_BYTES: Final = 4
 _MAX_LENGTH: Final = MAX_FRAME_BYTES - _LENGTH_BYTES
-# The first two bytes of a TLS handshake record of version 3.x (docs/spec/protocol.md 8.2).
-_TLS_HANDSHAKE: Final = 0x1603
-_SPEAKS_TLS: Final = (
-    "it speaks TLS, which is not served here; switch it off in the client (Java: -Dtls.enable=false)"
-)
 _HEADER_LENGTH_MASK: Final = 0xFFFFFF
 # A short piece takes much more memory than its bytes, so this many pieces become one.
 _MAX_PIECES: Final = 256
@@ -153,8 +149,9 @@ class FrameDecoder:
         return commands
 
     def _refusal(self, length: int, serialize_type: int, header_length: int) -> FrameError:
-        if length >> 16 == _TLS_HANDSHAKE:
-            return FrameError(_SPEAKS_TLS)
+        foreign = foreign_protocol(length)
+        if foreign is not None:
+            return ForeignProtocolError(foreign)
         if length > self._max_frame - _LENGTH_BYTES:
             return FrameError(f"frame of {length} bytes exceeds {self._max_frame}")
         if header_length > length - _LENGTH_BYTES or header_length > MAX_HEADER_BYTES:

@@ -17,17 +17,23 @@ _EQUALS: Final = "="
 def parse_attributes(text: str) -> dict[str, str]:
     """Return the changes in a text by signed name; the value of a removed attribute is empty.
 
+    Commas at the end of the text are ignored, and so is what follows a second ``=``, as in RocketMQ.
+
     Raises:
         RequestError: SYSTEM_ERROR (1), a piece is neither ``+name=value`` nor ``-name``, or a name is
             repeated.
     """
     changes: dict[str, str] = {}
+    text = text.rstrip(_SEPARATOR)
     for piece in text.split(_SEPARATOR) if text else ():
-        name, equals, value = piece.strip().partition(_EQUALS)
-        if equals and (name[:1] != ADD or not value):
-            raise _wrong(f"add/alter attribute format is wrong: {piece}")
-        if not equals and name[:1] != REMOVE:
-            raise _wrong(f"delete attribute format is wrong: {piece}")
+        name, value = piece, ""
+        if _EQUALS in piece:
+            name, value, *_ = piece.split(_EQUALS)
+            # RocketMQ fails with an index that is out of bounds if there is no value.
+            if ADD not in name or not value:
+                raise _wrong(f"add/alter attribute format is wrong: {name}")
+        elif REMOVE not in name:
+            raise _wrong(f"delete attribute format is wrong: {name}")
         if name in changes:
             raise _wrong(f"key duplication: {name}")
         changes[name] = value

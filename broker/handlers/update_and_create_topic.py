@@ -2,11 +2,13 @@
 
 Kept from 4.9.4 ``AdminBrokerProcessor#updateAndCreateTopic``: the broker refuses reserved names. It writes
 topics.json and registers with the name servers before it responds. Only v53 stores ``order``.
-Changed: the broker registers all topics, not only the new one. Every profile accepts attributes (5.x), but
-only ``cleanup.policy``.
-Refused with 1: a request to a slave, as in 4.9.4.
+v53 stores attributes. It refuses invalid changes with 1 and 5.3.3's remarks, and the message type MIXED with
+29 unless ``enableMixedMessageType`` is on. Like 5.3.3's broker it does not compare messages with
+``message.type``. Other profiles ignore attributes, as 4.x does, except ``cleanup.policy``.
+Changed: the broker registers all topics, not only the new one.
+Refused with 1: a request to a slave, as in 4.9.4; ``queue.type=BatchCQ``.
 Refused with 1 (under v53 with INVALID_PARAMETER, 29): numbers out of range; an unknown filter type, which
-4.9.4 accepts; other attributes; a ``cleanup.policy`` that differs from the topic's.
+4.9.4 accepts.
 """
 
 from __future__ import annotations
@@ -16,7 +18,12 @@ from typing import Final
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.master_only import check_master
 from rewindmq.broker.limits import MAX_QUEUE_NUMS
-from rewindmq.broker.tables.topic_attributes import altered_attributes
+from rewindmq.broker.tables.topic_attributes import (
+    MESSAGE_TYPE,
+    MIXED,
+    altered_attributes,
+    attributes_before_5,
+)
 from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -25,6 +32,7 @@ from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
 from rewindmq.protocol.names import check_not_system_topic, check_topic
 from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.topic_attributes import ADD, parse_attributes
 
 CODE: Final = RequestCode.UPDATE_AND_CREATE_TOPIC
 
@@ -38,6 +46,7 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
         topic = _checked(context, header)
     except RequestError as error:
         raise RequestError(context.profile.bad_queue_code, error.remark) from None
+    topic.attributes = _attributes(context, header)
     context.topics.update(topic, announce=False)
     await context.table_flush.saved()
     await context.registration.register()
@@ -67,8 +76,18 @@ def _checked(context: BrokerContext, header: CreateTopicRequestHeader) -> TopicC
         topic_filter_type=TopicFilterType(header.topic_filter_type),
         topic_sys_flag=header.topic_sys_flag or 0,
         order=header.order and context.profile.stores_topic_order,
-        attributes=altered_attributes(context.topics.find(name), header.attributes),
     )
+
+
+def _attributes(context: BrokerContext, header: CreateTopicRequestHeader) -> dict[str, str] | None:
+    text = header.attributes or ""
+    if context.profile.knows_attributes:
+        changes = parse_attributes(text)
+        if changes.get(ADD + MESSAGE_TYPE) == MIXED and not context.config.enable_mixed_message_type:
+            raise RequestError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
+    else:
+        changes = attributes_before_5(text)
+    return altered_attributes(context.topics.find(header.topic), changes)
 
 
 def _illegal(remark: str) -> RequestError:

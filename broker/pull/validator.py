@@ -18,6 +18,7 @@ from rewindmq.broker.filter.property_filter import PropertyFilter, compile_filte
 from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.pull.long_polling import MessageFilter
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
+from rewindmq.broker.tables.topic_attributes import check_queue_type
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.body.heartbeat import (
@@ -74,7 +75,8 @@ class PullValidator:
         Raises:
             RequestError: SYSTEM_BUSY (2), NO_PERMISSION (16), SUBSCRIPTION_GROUP_NOT_EXIST (26),
                 TOPIC_NOT_EXIST (17), a bad queue id (``BrokerProfile.bad_queue_code``), SYSTEM_ERROR (1) for
-                a filter that the broker does not support, or one of the subscription's codes 23 to 25 and 27.
+                a filter or a queue type that the broker does not support, or one of the subscription's codes
+                23 to 25 and 27.
         """
         config = self._config
         if self._rejects:
@@ -115,6 +117,8 @@ class PullValidator:
             )
         if not topic.perm & _READ:
             raise RequestError(ResponseCode.NO_PERMISSION, f"the topic[{name}] pulling message is forbidden")
+        if topic.attributes is not None:
+            check_queue_type(topic)
         if not 0 <= header.queue_id < topic.read_queue_nums:
             raise RequestError(
                 self._bad_queue_code,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from rewindmq.broker.config import BrokerConfig, EmulatedBusy
 from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
-from rewindmq.broker.tables.topic_attributes import is_compacted
+from rewindmq.broker.tables.topic_attributes import check_queue_type, is_compacted
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
 from rewindmq.protocol.code import ResponseCode
@@ -152,6 +152,7 @@ class SendValidator:
         check_sendable(name)
         if known is None:
             return _planned_target(self._plan(header))
+        check_queue_type(known)
         target = _target(known)
         if not self._topics.is_saved(name):
             return target._replace(is_unsaved=True)

@@ -1,6 +1,6 @@
 """GET_BROKER_CLUSTER_INFO (106): return every broker's addresses and every cluster's brokers.
 
-Kept: the response has both tables, even if they are empty.
+Kept: the response has both tables, even if they are empty. Only v53 has ``enableActingMaster``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Kept: the request fails with TOPIC_NOT_EXIST (17) and RocketMQ's remark unless the topic has queues and at
 least one of their brokers is registered. The request never creates a topic. ``orderTopicConf`` is present
 only with ``orderMessageEnable``. The requester's version decides between strict and legacy JSON; 4.2.0 always
-writes legacy JSON, with ``topicSynFlag``.
+writes legacy JSON, with ``topicSynFlag``. Only v53 has ``enableActingMaster``.
 Changed: an invalid topic name fails with 1 and a remark that says why.
 """
 

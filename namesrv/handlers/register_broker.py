@@ -7,7 +7,7 @@ Changed: registrations take effect in order of arrival; in RocketMQ, two may ove
 Refused with 1, and nothing changes: a body that does not match its checksum or does not decode; invalid names
 and addresses; more entries than the tables may hold; in 5.3.3, a first registration of exactly one topic.
 Not kept: registrations of brokers before 3.0.11, which had another body; 5.x's comparison of state versions
-when an id changes its address; 5.x's static topics.
+when an id changes its address; 5.x's static topics and zones.
 """
 
 from __future__ import annotations
@@ -163,6 +163,7 @@ def _registration(
         connection=connection,
         filter_servers=body.filter_server_list,
         expiry_seconds=expiry / 1_000 if expiry is not None and expiry > 0 else None,
+        acting_master=bool(header.enable_acting_master),
     )
 
 

@@ -31,6 +31,8 @@ class BrokerData(RemotingBody):
     cluster: str
     broker_name: str
     broker_addrs: dict[Int64, str] = field(default_factory=dict)
+    # 5.x only: whether a slave of the broker may stand in for its master.
+    enable_acting_master: bool | None = None
 
 
 class TopicRouteData(RemotingBody):

@@ -10,7 +10,12 @@ from typing import Any, Final, Protocol
 
 from rewindmq.protocol.codec.request_limits import DEFAULT_REQUEST_LIMIT
 from rewindmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand, SerializeType
-from rewindmq.protocol.errors import ConnectionLostError, TooManyRequestsError
+from rewindmq.protocol.errors import (
+    ConnectionLostError,
+    ForeignProtocolError,
+    FrameError,
+    TooManyRequestsError,
+)
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
 from rewindmq.protocol.remoting.dispatch import (
     MAX_REQUEST_BYTES_IN_PROGRESS,
@@ -148,12 +153,20 @@ class Connection(FrameStream):
         self._gather_bytes = HIGH_WATER_BYTES
         self._flush()
         if decoder.failure is not None and not self.is_closed:
-            logger.warning("closing %s: %s", self.remote_address, decoder.failure)
+            self._report(decoder.failure)
             self._shut(CloseReason.BAD_FRAME, str(decoder.failure))
         elif (
             (decoder.buffered or self._unfinished.began is not None) and self._accepted and not self.is_closed
         ):
             self._unfinished.update(decoder.buffered, is_new=bool(commands))
+
+    def _report(self, error: FrameError) -> None:
+        """Log why the connection is closed; a client of another protocol connects again and again."""
+        if isinstance(error, ForeignProtocolError):
+            host = self.remote_address.rpartition(":")[0]
+            if not self._endpoint.traffic.foreign.is_due(host, self._monotonic()):
+                return
+        logger.warning("closing %s: %s", self.remote_address, error)
 
     # Responses to the peer's requests.
 

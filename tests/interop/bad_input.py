@@ -42,7 +42,7 @@ _OF_THE_MOMENT: Final = frozenset(
 _ADDITIONS: Final = frozenset(
     (
         *("IS_SUB_CHANGE", "IS_SUPPORT_HEART_BEAT_V2", "groupSysFlag", "topicSysFlag"),
-        *("enableActingMaster", "stateVersion", "attributes"),
+        *("stateVersion", "attributes"),
     )
 )
 

@@ -13,10 +13,12 @@ from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.version import CURRENT_VERSION, MQVersion
 from tests.namesrv.connected import connected
+from tests.support.answers import body_of
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
 UNIT = 1
+PLAIN = '{"brokerAddrs":{0:"10.0.0.2:10911"},"brokerName":"broker-a","cluster":"DefaultCluster"}'
 
 
 async def registered(stage: SimStage) -> None:
@@ -62,6 +64,44 @@ def test_later_releases_write_strict_json_to_clients_that_ask_for_it(
         assert '"topicSysFlag":1' in text
 
     simulate(scenario, brokers=0, profile=profile)
+
+
+@pytest.mark.parametrize(
+    ("profile", "broker"),
+    [
+        (Profile.V42, PLAIN),
+        (Profile.V49, PLAIN),
+        (
+            Profile.V53,
+            f'{PLAIN[:-1]},"enableActingMaster":false}}',
+        ),
+    ],
+)
+def test_the_table_of_the_cluster_has_what_each_release_writes(
+    simulate: RunScenario, profile: Profile, broker: str
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await registered(stage)
+        client = RemotingClient(stage.runtime, serialize_type=SerializeType.JSON)
+        answer = await client.invoke(stage.namesrv, RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO))
+        await client.close()
+        assert body_of(answer.require_success()).decode() == (
+            f'{{"brokerAddrTable":{{"broker-a":{broker}}},"clusterAddrTable":{{"DefaultCluster":["broker-a"]}}}}'
+        )
+
+    simulate(scenario, brokers=0, profile=profile)
+
+
+def test_5_3_3_writes_enableActingMaster_which_some_clients_require(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await registered(stage)
+        assert await answered(stage, CURRENT_VERSION) == (
+            '{"brokerDatas":[{"brokerAddrs":{"0":"10.0.0.2:10911"},"brokerName":"broker-a",'
+            '"cluster":"DefaultCluster","enableActingMaster":false}],"filterServerTable":{},"queueDatas":['
+            '{"brokerName":"broker-a","perm":6,"readQueueNums":4,"topicSysFlag":1,"writeQueueNums":4}]}'
+        )
+
+    simulate(scenario, brokers=0, profile=Profile.V53)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--attributes",
         default="",
         metavar="TEXT",
-        help="+cleanup.policy=COMPACTION keeps only the newest message of each key",
+        help="changes of attributes: +name=value sets one, -name removes one, commas separate several;"
+        " +cleanup.policy=COMPACTION keeps only the newest message of each key",
     )
 
 

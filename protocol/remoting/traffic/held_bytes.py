@@ -6,6 +6,7 @@ import logging
 from typing import Final, Protocol
 
 from rewindmq.protocol.remoting.state import CloseReason
+from rewindmq.protocol.remoting.traffic.repeated_reports import RepeatedReports
 
 logger = logging.getLogger(__name__)
 
@@ -81,9 +82,10 @@ class Traffic:
     Attributes:
         unfinished: bytes of frames whose rest is missing.
         unread: bytes that peers have not read, of the connections above ``HIGH_WATER_BYTES``.
+        foreign: when to report peers that speak another protocol.
     """
 
-    __slots__ = ("frame_seconds", "unfinished", "unread")
+    __slots__ = ("foreign", "frame_seconds", "unfinished", "unread")
 
     def __init__(
         self,
@@ -91,6 +93,7 @@ class Traffic:
         max_unfinished_bytes: int = MAX_UNFINISHED_BYTES,
         max_unread_bytes: int = MAX_UNREAD_BYTES,
     ) -> None:
+        self.foreign = RepeatedReports()
         self.frame_seconds = frame_seconds
         self.unfinished = HeldBytes("unfinished frames", max_unfinished_bytes, CloseReason.SLOW_FRAME)
         self.unread = HeldBytes("unread responses", max_unread_bytes, CloseReason.OVERFLOW)

@@ -23,6 +23,7 @@ from rewindmq.client.msg_trace.records import (
     encode,
 )
 from rewindmq.protocol.errors import ResponseError, RewindMQError
+from rewindmq.protocol.profile import Profile
 from tests.client.admin.support import TOPIC
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario
@@ -115,6 +116,22 @@ def test_a_compaction_topic_is_created_and_its_attribute_printed(play: RunScenar
             await stage.run("updateTopic -c DefaultCluster -t Other -a cleanup.policy=COMPACTION")
 
     play(scenario)
+
+
+def test_attributes_are_set_and_removed(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        topics = stage.brokers["broker-a"].context.topics
+        make = "updateTopic -c DefaultCluster -t T -r 1 -w 1"
+        for option, after in (
+            ("-a +message.type=FIFO,+reserve.time=5", {"message.type": "FIFO", "reserve.time": "5"}),
+            ("", {"message.type": "FIFO", "reserve.time": "5"}),
+            ("-a=-message.type", {"reserve.time": "5"}),
+            ("--attributes=-reserve.time", None),
+        ):
+            await stage.run(f"{make} {option}")
+            assert present(topics.find("T")).attributes == after
+
+    play(scenario, profile=Profile.V53)
 
 
 def test_queries_by_id_and_by_offset_print_the_same_message(play: RunScenario) -> None:

@@ -32,7 +32,6 @@ _GROUPS: Final = "5.x's settings of a group, for consumption by pop and proxy"
 # Fields that this project's typed bodies omit.
 UNTYPED_MEMBERS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "BrokerData.enableActingMaster": "5.x's slaves that stand in for a master",
         "ConsumeStatsList.totalInflightDiff": _POP,
         "ConsumerOffsetSerializeWrapper.dataVersion": "5.x's slaves compare it before they take the table",
         "ConsumerOffsetSerializeWrapper.groupTopicMap": "5.x's topics of a group, which the table tells, too",

@@ -12,11 +12,13 @@ import struct
 
 import pytest
 
+from rewindmq.protocol.codec.foreign import ANSWERS_HTTP, SPEAKS_GRPC, SPEAKS_HTTP, SPEAKS_TLS
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectionLostError
 from rewindmq.protocol.frame import encode_frame
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.state import CloseReason
+from rewindmq.protocol.remoting.traffic.repeated_reports import REMEMBERED_ADDRESSES, RepeatedReports
 from tests.protocol.remoting.remoting_stage import RawPeer, Stage
 
 ECHO = 10
@@ -75,6 +77,56 @@ async def test_a_tls_connection_is_closed_with_advice_in_the_log(
     assert record.getMessage().endswith(
         ": it speaks TLS, which is not served here; switch it off in the client (Java: -Dtls.enable=false)"
     )
+
+
+FOREIGN = {
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n": SPEAKS_GRPC,
+    b"GET /metrics HTTP/1.1\r\n\r\n": SPEAKS_HTTP,
+    b"POST / HTTP/1.1\r\n\r\n": SPEAKS_HTTP,
+    b"PUT / HTTP/1.1\r\n\r\n": SPEAKS_HTTP,
+    b"HEAD / HTTP/1.1\r\n\r\n": SPEAKS_HTTP,
+    b"OPTIONS * HTTP/1.1\r\n\r\n": SPEAKS_HTTP,
+    b"\x16\x03\x01\x02\x00": SPEAKS_TLS,
+}
+
+
+@pytest.mark.parametrize(("first", "sentence"), FOREIGN.items())
+async def test_a_client_of_another_protocol_is_named_once_in_the_log(
+    stage: Stage, first: bytes, sentence: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    reasons: list[CloseReason] = []
+    server = await stage.server({ECHO: echo}, on_close=lambda connection, reason: reasons.append(reason))
+    for _ in range(3):
+        peer = await stage.raw(server)
+        peer.writer.write(first)
+        assert await peer.receive_if_any() is None
+    assert reasons == [CloseReason.BAD_FRAME] * 3
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().startswith("closing 127.0.0.1:")
+    assert record.getMessage().endswith(f": {sentence}")
+
+
+async def test_a_client_that_reaches_an_http_server_is_told(stage: Stage) -> None:
+    async def talk(peer: RawPeer) -> None:
+        await peer.receive()
+        peer.writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await peer.receive()
+
+    client = stage.client()
+    with pytest.raises(ConnectionLostError, match=ANSWERS_HTTP):
+        await client.invoke(await stage.raw_server(talk), RemotingCommand(ECHO))
+
+
+def test_an_address_is_reported_again_after_a_minute_and_few_are_remembered() -> None:
+    reports = RepeatedReports()
+    assert [reports.is_due("a", now) for now in (0.0, 59.9, 60.0, 60.1)] == [True, False, True, False]
+    assert reports.is_due("b", 60.1)
+    for number in range(REMEMBERED_ADDRESSES - 1):
+        assert reports.is_due(f"host-{number}", 61.0)
+    # "b" is among the remembered addresses, "a" is not.
+    assert not reports.is_due("b", 61.0)
+    assert reports.is_due("a", 61.0)
 
 
 async def test_a_frame_cut_short_is_just_a_connection_that_ends(
