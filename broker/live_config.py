@@ -18,6 +18,7 @@ _LIVE_KEYS: Final = (
     "emulatedBusy",
     "enablePropertyFilter",
     "notifyConsumerIdsChangedEnable",
+    "storeReplyMessageEnable",
 )
 
 
