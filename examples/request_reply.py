@@ -14,7 +14,7 @@ from rewindmq import (
     create_reply_message,
 )
 
-# All waits are 10 times shorter: a consumer finds a topic that is new, and its queues, within 5 s instead of 50.
+# All waits are 10 times shorter: a consumer finds a new topic and its queues within 5 s instead of 50.
 TIME_SCALE = 0.1
 PRICES = {"lamp": 21, "table": 140}
 

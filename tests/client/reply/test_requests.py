@@ -35,7 +35,7 @@ from tests.client.scripted_broker import ScriptedBroker, play_scripted
 from tests.support.answers import present
 from tests.support.clients import OK
 from tests.support.fixtures import RunScenario
-from tests.support.stage import SimStage
+from tests.support.stage import SimStage, Stage
 
 
 class Answerer:
@@ -95,6 +95,24 @@ def test_a_request_returns_its_reply(play: RunScenario, profile: Profile, broker
         assert waiting(producer) == 0
 
     play(scene, profile=profile, brokers=brokers)
+
+
+async def test_a_request_returns_its_reply_over_real_sockets(stage: Stage) -> None:
+    await stage.start_namesrv()
+    await stage.start_broker()
+    await stage.peer().create_topic()
+    answers, producer = await stage.producer("Answerers"), await stage.producer()
+
+    async def answer(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        for message in messages:
+            await answers.send(create_reply_message(message, message.body.upper()), timeout=30.0)
+        return OK
+
+    await stage.consume(answer)
+    requests = [producer.request(Message("T", b"ping %d" % number), 60.0) for number in range(10)]
+    replies = await asyncio.gather(*requests)
+    assert [reply.body for reply in replies] == [b"PING %d" % number for number in range(10)]
+    assert waiting(producer) == 0
 
 
 def test_replies_find_their_requests_in_any_order(play: RunScenario) -> None:
