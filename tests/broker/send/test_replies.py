@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from rewindmq.broker import limits
 from rewindmq.broker.send import reply_sender
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -372,7 +371,6 @@ def test_waiting_replies_are_limited_in_all(simulate: RunScenario) -> None:
 def test_waiting_replies_are_limited_for_each_connection(
     simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert limits.MAX_WAITING_REPLIES_PER_CONNECTION == reply_sender.MAX_WAITING_REPLIES_PER_CONNECTION
     monkeypatch.setattr(reply_sender, "MAX_WAITING_REPLIES_PER_CONNECTION", 2)
 
     async def scenario(stage: SimStage) -> None:
