@@ -6,13 +6,14 @@ that it registered, not by its connection's address.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from rewindmq.namesrv.broker_addr_table import BrokerAddrTable
 from rewindmq.namesrv.profile import BROKER_EXPIRY_SECONDS, NamesrvProfile
-from rewindmq.namesrv.topic_queue_table import TopicQueueTable
+from rewindmq.namesrv.topic_queue_table import Additions, TopicQueueTable
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
@@ -32,6 +33,8 @@ MAX_BROKERS_PER_CONNECTION: Final = 1_000
 MAX_TOPIC_QUEUES_PER_CONNECTION: Final = 50_000
 # Queues of removed brokers that are freed at once: about 1 ms.
 SWEEP_SLICE: Final = 2_000
+
+_NO_QUEUES: Final[Mapping[str, QueueData]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +113,14 @@ class RouteInfoManager:
         live = self._live.get(address)
         changed = live is None or live.data_version != registration.data_version
         brings_topics = broker_id == MASTER_ID and (changed or first or self._profile.adds_unknown_topics)
-        self._check_room(registration, brings_topics=brings_topics)
+        queues = registration.queues if brings_topics else _NO_QUEUES
+        additions = self._topic_queues.additions(name, queues)
+        self._check_room(registration, additions)
         self._brokers.put(
             registration.cluster, name, broker_id, address, moves=self._profile.one_id_per_address
         )
         if brings_topics:
-            self._topic_queues.put(name, registration.queues, every=changed or first)
+            self._topic_queues.put(name, queues, additions, every=changed or first)
         self._set_live(
             address,
             LiveBroker(
@@ -228,9 +233,12 @@ class RouteInfoManager:
         """Return every topic that has queues."""
         return self._topic_queues.topics()
 
-    def topics_of_cluster(self, cluster: str) -> list[str]:
-        """Return the topics with queues at a broker of the cluster; none for an unknown cluster."""
-        return self._topic_queues.topics_of(self._brokers.names_in(cluster))
+    def topics_of_cluster(self, cluster: str) -> Generator[None, None, list[str]]:
+        """Yield after about 1 ms of work; return the topics with queues at a broker of the cluster.
+
+        There are none for an unknown cluster.
+        """
+        return self._topic_queues.topics_of(list(self._brokers.names_in(cluster)))
 
     def system_topics(self) -> tuple[list[str], str]:
         """Return the topics named after clusters and brokers, and the address of one broker or ""."""
@@ -238,13 +246,12 @@ class RouteInfoManager:
         addresses = (address for broker in self._brokers for address in broker.broker_addrs.values())
         return list(names), next(addresses, "")
 
-    def _check_room(self, registration: Registration, *, brings_topics: bool) -> None:
+    def _check_room(self, registration: Registration, additions: Additions) -> None:
         name = registration.broker_name
-        topics = registration.queues if brings_topics else {}
         brokers, queues = self._brokers, self._topic_queues
         carried = self._carried.get(registration.connection, {})
         carried_names = {self._live[address].broker_name for address in carried} | {name}
-        new_pairs = queues.count_new(name, topics)
+        new_pairs = additions.new_entries
         tables = (
             (
                 "brokers of this connection",
@@ -258,7 +265,7 @@ class RouteInfoManager:
                 new_pairs,
                 MAX_TOPIC_QUEUES_PER_CONNECTION,
             ),
-            ("topics", len(queues), sum(topic not in queues for topic in topics), MAX_TOPICS),
+            ("topics", len(queues), additions.new_topics, MAX_TOPICS),
             ("clusters", len(brokers.clusters), registration.cluster not in brokers.clusters, MAX_BROKERS),
             ("brokers", len(brokers), name not in brokers, MAX_BROKERS),
             (

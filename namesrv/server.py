@@ -46,7 +46,7 @@ class NameServer:
             config,
             profile,
             RouteInfoManager(profile),
-            KVConfigManager(config.kv_config_file),
+            KVConfigManager(config.kv_config_file, runtime.workers),
             runtime.clock,
             LargeResponses(runtime.timers),
             RegistrationQueue(runtime.workers),
@@ -97,6 +97,7 @@ class NameServer:
             self._scan.cancel()
             self._scan = None
         await self._server.close()
+        await self.context.kv_configs.close()
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None

@@ -2,30 +2,54 @@
 
 Removing a broker costs the same whatever its number of topics: its entries stop to count at once, and
 ``sweep`` deletes them in slices. RocketMQ visits every topic of the name server.
+
+A change of all topics of a broker takes effect at once, as under the write lock of RocketMQ. So it must be
+fast: 50,000 topics take 30 ms if all are new to the broker, else 10 (``./scripts/worst_frames``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import msgspec
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
+
+# A plain integer: operations of an IntFlag take ten times as long.
+_NO_WRITE: Final = ~int(Perm.WRITE)
+# Topics that ``topics_of`` collects in one slice, and those of the last broker.
+_SLICE_TOPICS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What a registration would add to the table.
+
+    Attributes:
+        unknown: the topics that the broker does not have.
+        new_topics: number of topics that are not in memory.
+        new_entries: number of pairs of a topic and a broker that are not in memory.
+    """
+
+    unknown: Sequence[str]
+    new_topics: int
+    new_entries: int
 
 
 class TopicQueueTable:
     """topicQueueTable, with the topics of each broker.
 
-    An entry counts if its broker has the topic in ``_topics_of``; the others wait for ``sweep``.
+    An entry counts if its broker has the topic in ``_queues_of``; the others wait for ``sweep``.
     """
 
     def __init__(self) -> None:
-        self._queues: dict[str, dict[str, QueueData]] = {}
-        # Ordered sets: the same requests give the same answers.
-        self._topics_of: dict[str, dict[str, None]] = {}
+        # The names of the brokers of each topic. Ordered sets: the same requests give the same answers.
+        self._brokers_of: dict[str, dict[str, None]] = {}
+        # The queues of each broker by topic.
+        self._queues_of: dict[str, dict[str, QueueData]] = {}
         # The topics of removed brokers.
-        self._leaving: list[tuple[str, dict[str, None]]] = []
+        self._leaving: list[tuple[str, dict[str, QueueData]]] = []
         self._entries = 0
 
     @property
@@ -35,79 +59,105 @@ class TopicQueueTable:
 
     def __len__(self) -> int:
         """Return the number of topics in memory. It includes topics that ``sweep`` will delete."""
-        return len(self._queues)
-
-    def __contains__(self, topic: object) -> bool:
-        return topic in self._queues
+        return len(self._brokers_of)
 
     def count_of(self, broker_name: str) -> int:
         """Return how many topics a broker has."""
-        return len(self._topics_of.get(broker_name, ()))
+        return len(self._queues_of.get(broker_name, ()))
 
-    def count_new(self, broker_name: str, topics: Iterable[str]) -> int:
-        """Return how many entries ``put`` would add to those in memory."""
-        queues = self._queues
-        return sum(topic not in queues or broker_name not in queues[topic] for topic in topics)
+    def additions(self, broker_name: str, topics: Collection[str]) -> Additions:
+        """Return what ``put`` of these topics would add."""
+        own = self._queues_of.get(broker_name)
+        unknown = [topic for topic in topics if topic not in own] if own else list(topics)
+        new_topics = new_entries = 0
+        for topic in unknown:
+            brokers = self._brokers_of.get(topic)
+            if brokers is None:
+                new_topics += 1
+            elif broker_name not in brokers:
+                new_entries += 1
+        return Additions(unknown, new_topics, new_topics + new_entries)
 
-    def put(self, broker_name: str, queues: Mapping[str, QueueData], *, every: bool) -> None:
+    def put(
+        self, broker_name: str, queues: Mapping[str, QueueData], additions: Additions, *, every: bool
+    ) -> None:
         """Store a broker's queues by topic.
 
         Args:
+            additions: of these queues; nothing has changed since.
             every: also replace the queues of topics that the broker has already.
         """
-        topics = self._topics_of.setdefault(broker_name, {})
-        for topic, queue_data in queues.items():
-            if every or topic not in topics:
-                brokers = self._queues.setdefault(topic, {})
-                self._entries += broker_name not in brokers
-                brokers[broker_name] = queue_data
-                topics[topic] = None
+        brokers_of = self._brokers_of
+        for topic in additions.unknown:
+            brokers = brokers_of.get(topic)
+            if brokers is None:
+                brokers_of[topic] = {broker_name: None}
+            else:
+                brokers[broker_name] = None
+        self._entries += additions.new_entries
+        own = self._queues_of.setdefault(broker_name, {})
+        own.update(queues if every else {topic: queues[topic] for topic in additions.unknown})
 
     def find(self, topic: str) -> list[QueueData]:
         """Return a topic's queues, one for each of its brokers."""
-        brokers = self._queues.get(topic)
-        if brokers is None:
-            return []
-        return [queue_data for name, queue_data in brokers.items() if self._has(name, topic)]
+        return [
+            self._queues_of[name][topic] for name in self._brokers_of.get(topic, ()) if self._has(name, topic)
+        ]
 
     def topics(self) -> list[str]:
         """Return the topics that have queues."""
         if not self._leaving:
-            return list(self._queues)
+            return list(self._brokers_of)
         return [
-            topic for topic, names in self._queues.items() if any(self._has(name, topic) for name in names)
+            topic
+            for topic, names in self._brokers_of.items()
+            if any(self._has(name, topic) for name in names)
         ]
 
-    def topics_of(self, broker_names: Iterable[str]) -> list[str]:
-        """Return the topics that have queues at any of the brokers."""
-        return list(dict.fromkeys(topic for name in broker_names for topic in self._topics_of.get(name, ())))
+    def topics_of(self, broker_names: Iterable[str]) -> Generator[None, None, list[str]]:
+        """Yield after about 1 ms of work; return the topics that have queues at any of the brokers."""
+        topics: dict[str, None] = {}
+        done = 0
+        for name in broker_names:
+            own = self._queues_of.get(name, {})
+            topics.update(dict.fromkeys(own))
+            done += len(own) + 1
+            if done >= _SLICE_TOPICS:
+                done = 0
+                yield
+        return list(topics)
 
     def set_write_permission(self, broker_name: str, writable: bool) -> int:
         """Make a broker's topics readable and writable, or clear their write bit; return how many it has."""
-        topics = self._topics_of.get(broker_name, ())
-        for topic in topics:
-            brokers = self._queues[topic]
-            queue_data = brokers[broker_name]
-            perm = PERM_READ_WRITE if writable else queue_data.perm & ~Perm.WRITE
-            # Not changed in place: responses that are still being written hold the old object.
-            brokers[broker_name] = msgspec.structs.replace(queue_data, perm=perm)
-        return len(topics)
+        own = self._queues_of.get(broker_name, {})
+        for topic, queue_data in own.items():
+            perm = PERM_READ_WRITE if writable else queue_data.perm & _NO_WRITE
+            if perm != queue_data.perm:
+                # Not changed in place: responses that are still being written hold the old object.
+                own[topic] = QueueData(
+                    queue_data.broker_name,
+                    queue_data.read_queue_nums,
+                    queue_data.write_queue_nums,
+                    perm,
+                    queue_data.topic_sys_flag,
+                )
+        return len(own)
 
     def delete_topic(self, topic: str, broker_names: Iterable[str] | None) -> None:
         """Remove a topic's queues at the given brokers; at every broker if None."""
-        for name in list(self._queues.get(topic, ())) if broker_names is None else broker_names:
+        for name in list(self._brokers_of.get(topic, ())) if broker_names is None else broker_names:
             if self._has(name, topic):
-                topics = self._topics_of[name]
-                del topics[topic]
-                if not topics:
-                    del self._topics_of[name]
+                own = self._queues_of[name]
+                del own[topic]
+                if not own:
+                    del self._queues_of[name]
                 self._delete(topic, name)
 
     def remove_broker(self, broker_name: str) -> None:
         """Remove a broker's queues; ``sweep`` frees their memory."""
-        topics = self._topics_of.pop(broker_name, None)
-        if topics is not None:
-            self._leaving.append((broker_name, topics))
+        own = self._queues_of.pop(broker_name, None)
+        if own is not None:
+            self._leaving.append((broker_name, own))
 
     def sweep(self, limit: int) -> bool:
         """Delete at most ``limit`` entries of removed brokers; return True if none is left."""
@@ -124,13 +174,14 @@ class TopicQueueTable:
         return not self._leaving
 
     def _has(self, broker_name: str, topic: str) -> bool:
-        topics = self._topics_of.get(broker_name)
-        return topics is not None and topic in topics
+        own = self._queues_of.get(broker_name)
+        return own is not None and topic in own
 
     def _delete(self, topic: str, broker_name: str) -> None:
-        brokers = self._queues.get(topic)
-        if brokers is None or brokers.pop(broker_name, None) is None:
+        brokers = self._brokers_of.get(topic)
+        if brokers is None or broker_name not in brokers:
             return
+        del brokers[broker_name]
         self._entries -= 1
         if not brokers:
-            del self._queues[topic]
+            del self._brokers_of[topic]

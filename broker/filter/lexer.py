@@ -18,10 +18,11 @@ RESERVED_WORDS: Final = frozenset(("NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", 
 # 5.x, after 5.1.0.
 TEXT_TESTS: Final = frozenset(("CONTAINS", "STARTSWITH", "ENDSWITH"))
 
+_BLANK_OR_COMMENT: Final = r"[ \t\n\r\f]|/\*[^*]*\*(?:\*|[^*/][^*]*\*)*/"
 # Blanks and comments. A line comment must end with a line break; otherwise its ``--`` is two minus signs.
-_SKIPPED: Final = re.compile(
-    r"(?:[ \t\n\r\f]|--[^\n\r]*(?:\r\n|\n|\r)|/\*[^*]*\*(?:\*|[^*/][^*]*\*)*/)*+",
-)
+_SKIPPED: Final = re.compile(rf"(?:{_BLANK_OR_COMMENT}|--[^\n\r]*(?:\r\n|\n|\r))*+")
+# The same behind the last line break: to look for another one at each ``--`` would take quadratic time.
+_SKIPPED_AT_END: Final = re.compile(rf"(?:{_BLANK_OR_COMMENT})*+")
 # The alternatives are in the order that gives JavaCC's longest match.
 _TOKEN: Final = re.compile(
     r"""
@@ -60,6 +61,7 @@ class Lexer:
     def __init__(self, text: str, *, text_tests: bool) -> None:
         self._text = text
         self._at = 0
+        self._last_break = max(text.rfind("\n"), text.rfind("\r"))
         self._reserved = RESERVED_WORDS | TEXT_TESTS if text_tests else RESERVED_WORDS
 
     def next(self) -> Token:
@@ -68,7 +70,8 @@ class Lexer:
         Raises:
             FilterError: if no token begins with the next character.
         """
-        skipped = _SKIPPED.match(self._text, self._at)
+        skip = _SKIPPED if self._at <= self._last_break else _SKIPPED_AT_END
+        skipped = skip.match(self._text, self._at)
         start = self._at if skipped is None else skipped.end()
         if start == len(self._text):
             return Token(END, "", start)

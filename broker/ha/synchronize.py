@@ -113,20 +113,20 @@ class SlaveSynchronize:
         return int(end) if end.isdigit() else None
 
     async def _ask(self, address: str, code: RequestCode, body: type[B]) -> B:
+        """Return a table of the master. A worker decodes it, because it may have 16 MiB."""
         response = await self._client.invoke(address, RemotingCommand(code), _TIMEOUT_SECONDS)
-        return decode_body(response.require_success(), body)
+        return await self._workers.run(decode_body, response.require_success(), body)
 
     async def _copy_topics(self, address: str) -> None:
         wrapper = await self._ask(address, RequestCode.GET_ALL_TOPIC_CONFIG, TopicConfigSerializeWrapper)
-        topics = checked_topics(wrapper)
+        topics = await self._workers.run(checked_topics, wrapper)
         self._note_refused("topics", wrapper.topic_config_table.keys() - topics.topic_config_table.keys())
         self._topics.take_over(topics)
 
     async def _copy_offsets(self, address: str) -> None:
         code = RequestCode.GET_ALL_CONSUMER_OFFSET
         wrapper = await self._ask(address, code, ConsumerOffsetSerializeWrapper)
-        offsets = checked_offsets(wrapper.offset_table)
-        refused = [key for key, queues in wrapper.offset_table.items() if queues != offsets.get(key)]
+        offsets, refused = await self._workers.run(_check_offsets, wrapper)
         self._note_refused("consumer offsets", refused)
         self._offsets.take_over(offsets, wrapper.epoch_table or {})
 
@@ -141,7 +141,7 @@ class SlaveSynchronize:
     async def _copy_groups(self, address: str) -> None:
         code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
         wrapper = await self._ask(address, code, SubscriptionGroupWrapper)
-        groups = checked_groups(wrapper)
+        groups = await self._workers.run(checked_groups, wrapper)
         refused = wrapper.subscription_group_table.keys() - groups.subscription_group_table.keys()
         self._note_refused("groups", refused)
         self._groups.take_over(groups)
@@ -153,3 +153,11 @@ class SlaveSynchronize:
             self._refused[what] = shown
             if shown:
                 _log.error("the master's %s have %d invalid entries, not copied: %s", what, len(keys), shown)
+
+
+def _check_offsets(
+    wrapper: ConsumerOffsetSerializeWrapper,
+) -> tuple[dict[str, dict[int, int]], list[str]]:
+    """Return the valid offsets, and the keys with others; runs on a worker thread."""
+    offsets = checked_offsets(wrapper.offset_table)
+    return offsets, [key for key, queues in wrapper.offset_table.items() if queues != offsets.get(key)]

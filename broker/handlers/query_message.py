@@ -4,8 +4,9 @@ Kept from 4.9.4 ``QueryMessageProcessor#queryMessage``: at most 64 records, or 3
 Records of other keys with the same hash are included. Without any record, the request fails with
 QUERY_NOT_FOUND (22).
 Changed: the broker writes the index when a query needs it (``index.service``). The first query after many
-messages therefore takes long, but in small steps, between which the broker serves other requests. The
-response has a record once even if it is indexed twice, and omits records that do not fit into a frame.
+messages therefore takes long, but in small steps, as does a query of many entries; the broker serves other
+requests meanwhile. The response has a record once even if it is indexed twice, and omits records that do not
+fit into a frame.
 Refused: nothing.
 """
 
@@ -18,6 +19,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import QueryMessageRequestHeader, QueryMessageResponseHeader
 from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.slices.run import run_slices
 
 CODE: Final = RequestCode.QUERY_MESSAGE
 
@@ -33,13 +35,14 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     until = store.max_commit_log_offset
     while not store.update_index(until, _STEP):
         await context.runtime.timers.sleep(0)
-    result = store.query_message(
+    querying = store.query_message(
         header.topic,
         header.key,
         _UNIQUE_KEY_MAX_NUM if header.unique_key_query else header.max_num,
         header.begin_timestamp,
         header.end_timestamp,
     )
+    result = await run_slices(context.runtime.timers, querying)
     answer = QueryMessageResponseHeader(
         result.index_last_update_timestamp, result.index_last_update_phyoffset
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
 from pathlib import Path
 from typing import Final
 
@@ -397,8 +397,12 @@ class MessageStore:
         except OSError as error:
             raise StoreError(f"cannot write {cause_of(error)}") from None
 
-    def query_message(self, topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:
+    def query_message(
+        self, topic: str, key: str, max_count: int, begin: int, end: int
+    ) -> Generator[None, None, QueryResult]:
         """Return the indexed messages of ``topic`` under ``key`` with a store time in [begin, end] ms.
+
+        Yields after some ms of work. Messages may be stored and deleted meanwhile.
 
         Call ``update_index`` before. The index compares only a hash of the key, so messages with other keys
         may be included. It compares times in whole seconds, so a message of the second of ``begin`` may be

@@ -17,7 +17,9 @@ from rewindmq.protocol.remoting.connection import Connection
 CODE: Final = RequestCode.DELETE_KV_CONFIG
 
 
-def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+async def handle(
+    context: NamesrvContext, connection: Connection, request: RemotingCommand
+) -> RemotingCommand:
     header = request.decode_header(DeleteKVConfigRequestHeader)
-    context.kv_configs.delete(header.namespace, header.key)
+    await context.kv_configs.delete(header.namespace, header.key)
     return RemotingCommand(ResponseCode.SUCCESS)

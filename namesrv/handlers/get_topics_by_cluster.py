@@ -5,6 +5,7 @@ Kept: an empty list for an unknown cluster.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final
 
 from rewindmq.namesrv.context import NamesrvContext
@@ -20,8 +21,10 @@ CODE: Final = RequestCode.GET_TOPICS_BY_CLUSTER
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> Reply:
     header = request.decode_header(GetTopicsByClusterRequestHeader)
     routes = context.routes
-    return context.large_responses.reply(
-        request,
-        routes.topics_in_memory,
-        lambda: TopicList(topic_list=routes.topics_of_cluster(header.cluster)),
+    return context.large_responses.reply_in_slices(
+        request, routes.topics_in_memory, _topic_list(routes.topics_of_cluster(header.cluster))
     )
+
+
+def _topic_list(topics: Generator[None, None, list[str]]) -> Generator[None, None, TopicList]:
+    return TopicList(topic_list=(yield from topics))

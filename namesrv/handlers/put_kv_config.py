@@ -19,7 +19,9 @@ from rewindmq.protocol.remoting.connection import Connection
 CODE: Final = RequestCode.PUT_KV_CONFIG
 
 
-def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+async def handle(
+    context: NamesrvContext, connection: Connection, request: RemotingCommand
+) -> RemotingCommand:
     header = request.decode_header(PutKVConfigRequestHeader)
-    context.kv_configs.put(header.namespace, header.key, header.value)
+    await context.kv_configs.put(header.namespace, header.key, header.value)
     return RemotingCommand(ResponseCode.SUCCESS)

@@ -20,9 +20,9 @@ from typing import Final
 
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
+from rewindmq.namesrv.kv_response import pairs_response
 from rewindmq.namesrv.registration_body import decode_register_broker_body
 from rewindmq.namesrv.route_info import Registration
-from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.registration import RegisterBrokerBody
 from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -52,7 +52,7 @@ def handle(context: NamesrvContext, connection: Connection, request: RemotingCom
     header = request.decode_header(RegisterBrokerRequestHeader)
     _check_identity(header)
     if len(_bytes(request)) <= _SMALL_BODY_BYTES and context.registrations.is_empty:
-        return _register(context, _decode(context, connection, request, header))
+        return _register(context, request, _decode(context, connection, request, header))
     return _register_later(context, connection, request, header)
 
 
@@ -61,9 +61,10 @@ async def _register_later(
     connection: Connection,
     request: RemotingCommand,
     header: RegisterBrokerRequestHeader,
-) -> RemotingCommand:
+) -> RemotingCommand | None:
     decode = partial(_decode, context, connection, request, header)
-    return _register(context, await context.registrations.decode(decode))
+    reply = _register(context, request, await context.registrations.decode(decode))
+    return reply if reply is None or isinstance(reply, RemotingCommand) else await reply
 
 
 def _decode(
@@ -79,7 +80,7 @@ def _decode(
     return _registration(header, body, connection)
 
 
-def _register(context: NamesrvContext, registration: Registration) -> RemotingCommand:
+def _register(context: NamesrvContext, request: RemotingCommand, registration: Registration) -> Reply:
     known = context.routes.is_live(registration.address)
     result = context.routes.register(registration, context.clock.monotonic())
     if result is None:
@@ -91,14 +92,10 @@ def _register(context: NamesrvContext, registration: Registration) -> RemotingCo
             registration.broker_id,
             registration.address,
         )
-    order_topics = context.kv_configs.namespace(ORDER_TOPIC_CONFIG)
-    return RemotingCommand(
-        ResponseCode.SUCCESS,
-        RegisterBrokerResponseHeader(
-            ha_server_addr=result.ha_address or None, master_addr=result.master_address or None
-        ),
-        None if order_topics is None else KVTable(table=dict(order_topics)),
+    response_header = RegisterBrokerResponseHeader(
+        ha_server_addr=result.ha_address or None, master_addr=result.master_address or None
     )
+    return pairs_response(context, request, ORDER_TOPIC_CONFIG, response_header)
 
 
 def _check_crc(request: RemotingCommand, expected: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.remoting.slices.run import run_at_once
 
 NAMES = ["broker-a", "broker-b"]
 ADDRESSES = ["h:1", "h:2", "h:3"]
@@ -67,10 +69,18 @@ def test_tables_always_agree(profile: Profile, sequence: list[tuple[str, Any]], 
     with pytest.MonkeyPatch.context() as patch:
         # The queues of a removed broker stay in memory for some steps.
         patch.setattr(route_info, "SWEEP_SLICE", swept)
-        run_steps(profile, sequence)
+        routes = run_steps(profile, sequence)
+    while not routes.sweep():
+        pass
+    assert routes.queues_in_memory == queues_in_routes(routes)
 
 
-def run_steps(profile: Profile, sequence: list[tuple[str, Any]]) -> None:
+def queues_in_routes(routes: RouteInfoManager) -> int:
+    found = map(routes.find_route, TOPICS)
+    return sum(len(route.queue_datas) for route in found if route is not None)
+
+
+def run_steps(profile: Profile, sequence: list[tuple[str, Any]]) -> RouteInfoManager:
     routes = RouteInfoManager(PROFILES[profile])
     for second, (step, argument) in enumerate(sequence):
         now = 10.0 * second
@@ -87,13 +97,15 @@ def run_steps(profile: Profile, sequence: list[tuple[str, Any]]) -> None:
         else:
             routes.delete_topic(*argument)
         check(routes)
+    return routes
 
 
 def check(routes: RouteInfoManager) -> None:
     assert sorted(routes.topics()) == [topic for topic in TOPICS if routes.find_route(topic) is not None]
-    assert routes.queues_in_memory >= sum(
-        len(route.queue_datas) for topic in TOPICS if (route := routes.find_route(topic)) is not None
-    )
+    assert routes.queues_in_memory >= queues_in_routes(routes)
+    clusters = routes.cluster_info().cluster_addr_table
+    listed = {topic for cluster in clusters for topic in run_at_once(routes.topics_of_cluster(cluster))}
+    assert listed == set(routes.topics())
     info = routes.cluster_info()
     brokers = info.broker_addr_table
     assert all(broker.broker_addrs for broker in brokers.values()), "a broker without an address"
@@ -115,6 +127,45 @@ def test_a_route_handed_out_does_not_change() -> None:
     routes.set_write_permission("broker-a", writable=True)
     assert before.broker_datas[0].broker_addrs == {0: "h:1"}
     assert before.queue_datas[0].perm == 0
+
+
+def test_permissions_change_for_all_topics_until_the_next_changed_registration() -> None:
+    routes = RouteInfoManager(PROFILES[Profile.V49])
+    routes.register(registration(), 0.0)
+    for writable, perm in ((True, 6), (False, 4)):
+        assert routes.set_write_permission("broker-a", writable) == 2
+        assert [queue_of(routes, topic).perm for topic in ("T", "U")] == [perm, perm]
+    routes.register(registration(data_version=DataVersion(timestamp=1, counter=2), topics=("U", "V")), 0.0)
+    assert [queue_of(routes, topic).perm for topic in TOPICS] == [4, 0, 0]
+    assert routes.set_write_permission("broker-b", writable=False) == 0
+
+
+def queue_of(routes: RouteInfoManager, topic: str) -> QueueData:
+    route = routes.find_route(topic)
+    assert route is not None
+    return route.queue_datas[0]
+
+
+def test_the_topics_of_a_cluster_are_collected_in_slices() -> None:
+    routes = RouteInfoManager(PROFILES[Profile.V49])
+    for number in range(3):
+        names = [f"T{topic}" for topic in range(number * 1_000, number * 1_000 + 3_000)]
+        routes.register(registration(broker_name=f"b{number}", address=f"h:{number}", topics=names), 0.0)
+    steps = 0
+
+    def counting() -> Generator[None, None, list[str]]:
+        nonlocal steps
+        collecting = routes.topics_of_cluster("C")
+        while True:
+            try:
+                yield next(collecting)
+            except StopIteration as end:
+                topics: list[str] = end.value
+                return topics
+            steps += 1
+
+    assert run_at_once(counting()) == [f"T{topic}" for topic in range(5_000)]
+    assert steps == 3
 
 
 def test_only_a_master_brings_topics() -> None:

@@ -19,6 +19,7 @@ from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions
 from rewindmq.protocol.message.properties import UNIQ_KEY
 from rewindmq.protocol.message.record import decode_records
+from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.pipeline.compact.compact_reference import content, expected_queues
 from tests.pipeline.logs import LogWriter, random_store
 from tests.pipeline.reference import read_log
@@ -60,7 +61,10 @@ def by_key(store: MessageStore, log: Path) -> dict[tuple[str, str], bytes]:
         for message in read_log(log)
         for key in index_keys(message.properties.get(UNIQ_KEY), message.keys)
     }
-    return {(topic, key): store.query_message(topic, key, 64, 0, END_OF_TIME).body for topic, key in asked}
+    return {
+        (topic, key): run_at_once(store.query_message(topic, key, 64, 0, END_OF_TIME)).body
+        for topic, key in asked
+    }
 
 
 def by_time(store: MessageStore, log: Path) -> list[int]:

@@ -22,6 +22,7 @@ from rewindmq.protocol.names import (
     TRANS_HALF_TOPIC,
     TRANS_OP_HALF_TOPIC,
 )
+from rewindmq.protocol.remoting.slices.run import run_at_once
 from tools.crash_points.ledger import Known, Stored
 
 _HALF = (int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK))
@@ -238,7 +239,8 @@ def check_keys(broker: Broker, known: Known, rebuilt: Rebuilt) -> None:
             if message is None:
                 continue
             key = message.properties["KEYS"]
-            found = decode_records(store.query_message(topic, key, 64, 0, 2**62).body)
+            result = run_at_once(store.query_message(topic, key, 64, 0, 2**62))
+            found = decode_records(result.body)
             if message.commit_log_offset not in [record.commit_log_offset for record in found]:
                 raise LawError(
                     f"a query for key {key} of {topic} does not find log position {message.commit_log_offset}"

@@ -221,8 +221,10 @@ async def _unlock(hall: BrokerHall) -> RemotingCommand:
 
 
 async def _check_expression(hall: BrokerHall) -> RemotingCommand:
-    # Another text than that of the pull, whose compiled filter is cached.
-    subscription = SubscriptionData(WIDE, _EXPRESSION[: -len("a<2")] + "a<3", expression_type=_SQL92)
+    # Many tokens, and each ``--`` could begin a comment.
+    term = "--a<1OR "
+    expression = term * ((MAX_EXPRESSION_LENGTH - 4) // len(term)) + "a<2"
+    subscription = SubscriptionData(WIDE, expression, expression_type=_SQL92)
     return request(RequestCode.CHECK_CLIENT_CONFIG, body=CheckClientRequestBody("first", GROUP, subscription))
 
 

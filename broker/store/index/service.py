@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -258,8 +258,12 @@ class IndexService:
 
     # Reading
 
-    def query(self, topic: str, key: str, max_count: int, begin: int, end: int) -> IndexHits:
+    def query(
+        self, topic: str, key: str, max_count: int, begin: int, end: int
+    ) -> Generator[None, None, IndexHits]:
         """Return the indexed messages under ``key`` with a store time in [begin, end] ms.
+
+        Yields after about 1 ms of work.
 
         An entry holds its time in whole seconds since its file's first entry: a message stored in the second
         of ``begin`` can be missed. Messages under other keys with the same hash are included.
@@ -269,15 +273,16 @@ class IndexService:
         """
         max_count = min(max_count, MAX_MSGS_NUM_BATCH)
         found: list[int] = []
-        if not self._files:
+        files = list(self._files)
+        if not files:
             return IndexHits(found, 0, 0)
         wanted = key_hash(topic, key)
-        for file in reversed(self._files):
+        for file in reversed(files):
             if file.overlaps(begin, end):
-                found += file.select(wanted, max_count - len(found), begin, end)
+                found += yield from file.select(wanted, max_count - len(found), begin, end)
             if file.begin_timestamp < begin or len(found) >= max_count:
                 break
-        newest = self._files[-1]
+        newest = files[-1]
         return IndexHits(found, newest.end_timestamp, newest.end_phy_offset)
 
     # Durability

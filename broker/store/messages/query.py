@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final
 
 from rewindmq.broker.store.index.service import IndexService
@@ -17,12 +18,14 @@ _MAX_BYTES: Final = MAX_FRAME_BYTES - MAX_HEADER_BYTES
 
 def query_message(
     index: IndexService, log: CommitLog, topic: str, key: str, max_count: int, begin: int, end: int
-) -> QueryResult:
+) -> Generator[None, None, QueryResult]:
     """Return the indexed messages under a key (DefaultMessageStore#queryMessage of 4.9.4).
+
+    Yields after some ms of work.
 
     Records are unique and ordered by log position. If a frame cannot carry all, the newest are left out.
     """
-    hits = index.query(topic, key, max_count, begin, end)
+    hits = yield from index.query(topic, key, max_count, begin, end)
     newest = hits
     for _ in range(_ROUNDS):
         positions = sorted(set(hits.physical_offsets))
@@ -42,7 +45,7 @@ def query_message(
         oldest = log.store_time(positions[0])
         if oldest < begin:
             break
-        hits = index.query(topic, key, max_count, begin, oldest)
+        hits = yield from index.query(topic, key, max_count, begin, oldest)
     return QueryResult(
         b"".join(records), len(records), newest.last_update_timestamp, newest.last_update_phy_offset
     )

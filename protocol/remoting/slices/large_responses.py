@@ -10,7 +10,7 @@ import msgspec
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.codec.body_slices import SLICE_VALUES, encode_in_slices
-from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.command import CommandHeader, RemotingCommand
 from rewindmq.protocol.remoting.connection import Reply
 from rewindmq.protocol.remoting.dispatch import accepts_standard_json
 from rewindmq.protocol.remoting.runtime import Timers
@@ -31,24 +31,38 @@ class LargeResponses:
         self._timers = timers
         self._turn = asyncio.Lock()
 
-    def reply(self, request: RemotingCommand, entries: int, make_body: Callable[[], msgspec.Struct]) -> Reply:
+    def reply(
+        self,
+        request: RemotingCommand,
+        entries: int,
+        make_body: Callable[[], msgspec.Struct],
+        header: CommandHeader | None = None,
+    ) -> Reply:
         """Return the response with a body of so many entries: at once if they are few.
 
         Args:
             make_body: called when the response's turn has come; copies what may change meanwhile.
+            header: the response's header.
         """
-        return self.reply_in_slices(request, entries, _at_once(make_body))
+        return self.reply_in_slices(request, entries, _at_once(make_body), header)
 
     def reply_in_slices(
-        self, request: RemotingCommand, entries: int, body: Generator[None, None, msgspec.Struct]
+        self,
+        request: RemotingCommand,
+        entries: int,
+        body: Generator[None, None, msgspec.Struct],
+        header: CommandHeader | None = None,
     ) -> Reply:
         """Return the response with a body of so many entries: at once if they are few, else as ``build``."""
         if entries > SMALL_ENTRIES:
-            return self.build(request, body)
-        return RemotingCommand(ResponseCode.SUCCESS, body=run_at_once(body))
+            return self.build(request, body, header)
+        return RemotingCommand(ResponseCode.SUCCESS, header, run_at_once(body))
 
     async def build(
-        self, request: RemotingCommand, body: Generator[None, None, msgspec.Struct]
+        self,
+        request: RemotingCommand,
+        body: Generator[None, None, msgspec.Struct],
+        header: CommandHeader | None = None,
     ) -> RemotingCommand:
         """Return the response with the body that a generator builds.
 
@@ -60,7 +74,7 @@ class LargeResponses:
         """
         async with self._turn:
             encoded = await run_slices(self._timers, _encoded(request, body))
-        return RemotingCommand(ResponseCode.SUCCESS, body=encoded)
+        return RemotingCommand(ResponseCode.SUCCESS, header, encoded)
 
 
 def _at_once(make_body: Callable[[], msgspec.Struct]) -> Generator[None, None, msgspec.Struct]:

@@ -242,3 +242,8 @@ def test_an_expression_agrees_with_a_plain_evaluation(tree: reference.Tree, mess
     again = parse(str(expression), text_tests=True)
     assert (str(again.expression), again.rest) == (str(expression), "")
     assert matches(again.expression, message) is wanted
+
+
+def test_two_minus_signs_begin_a_comment_only_before_a_line_break() -> None:
+    at_the_end = parse("a < 1 -- b\n OR --a < --2", text_tests=False)
+    assert str(at_the_end.expression) == str(parse("a < 1 OR - -a < - -2", text_tests=False).expression)

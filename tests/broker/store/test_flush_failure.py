@@ -52,7 +52,7 @@ def test_messages_are_accepted_again_when_a_flush_of_everything_succeeds(box: St
     assert is_accepted(store)
     assert store.flushed_offset > 0
     assert store.update_index(store.max_commit_log_offset, 10)
-    assert store.query_message("T", "k", 32, 0, 2**62).message_count == 1
+    assert run_at_once(store.query_message("T", "k", 32, 0, 2**62)).message_count == 1
     store.close()
     assert not (box.root / "abort").exists()
 

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMessage, StoreError
 from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.broker.store.files.mapped_file import MmapCache
+from rewindmq.broker.store.index import file as index_file
 from rewindmq.broker.store.index.file import IndexFile
 from rewindmq.broker.store.layout.index import file_bytes, key_hash
 from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.message.record import decode_records
+from rewindmq.protocol.remoting.slices.run import run_at_once
 from rewindmq.protocol.text import java_hash
 from tests.broker.store.store_box import StoreBox, UnsyncedDisk
 
@@ -69,7 +71,7 @@ def find(
 ) -> list[int]:
     """Return the log positions of a query's result."""
     update(store)
-    result = store.query_message(topic, key, max_count, begin, end)
+    result = run_at_once(store.query_message(topic, key, max_count, begin, end))
     positions = [message.commit_log_offset for message in decode_records(result.body)]
     assert len(positions) == result.message_count
     return positions
@@ -136,7 +138,7 @@ def test_catching_up_goes_in_steps(box: StoreBox) -> None:
     positions = [put(box, store, keys="a") for _ in range(5)]
     until = store.max_commit_log_offset
     assert not store.update_index(until, 2)
-    assert store.query_message("T", "a", 64, 0, END_OF_TIME).message_count == 2
+    assert run_at_once(store.query_message("T", "a", 64, 0, END_OF_TIME)).message_count == 2
     assert not store.update_index(until, 2)
     assert store.update_index(until, 2)
     assert store.update_index(until, 2)
@@ -208,7 +210,7 @@ def test_a_chain_goes_from_newer_to_older(tmp_path: Path, slots: int, keys: tupl
     for number, key in enumerate(keys):
         file.put(key_hash("T", key), number * 100, 1_000_000 + number * 1_000)
     expected = [number * 100 for number, key in enumerate(keys) if key == keys[0]][::-1]
-    assert file.select(key_hash("T", keys[0]), 64, 0, END_OF_TIME) == expected
+    assert run_at_once(file.select(key_hash("T", keys[0]), 64, 0, END_OF_TIME)) == expected
 
 
 def test_the_hash_that_java_cannot_make_positive_is_0(box: StoreBox) -> None:
@@ -311,7 +313,7 @@ def test_put_and_query_equal_a_plain_reference(
             store.open()
     update(store)
     for key, count, begin, end in queries:
-        result = store.query_message("T", key, count, start + begin, start + end)
+        result = run_at_once(store.query_message("T", key, count, start + begin, start + end))
         positions = [message.commit_log_offset for message in decode_records(result.body)]
         assert positions == sorted(set(plain.query(key_hash("T", key), count, start + begin, start + end)))
     store.close()
@@ -532,3 +534,18 @@ def test_entries_written_before_the_disk_was_full_are_not_written_again(box: Sto
     disk.files = 1
     assert [find(store, key) for key in "abcde"] == [[position]] * 5
     assert [HEADER.unpack_from(path.read_bytes())[5] for path in index_files(box)] == [4, 3]
+
+
+def test_a_query_of_a_long_chain_goes_in_steps_while_messages_are_stored(box: StoreBox) -> None:
+    store = box.open()
+    positions = [put(box, store, keys="k") for _ in range(3)]
+    update(store)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_file, "_ENTRIES_PER_SLICE", 1)
+        querying = store.query_message("T", "k", 64, 0, END_OF_TIME)
+        next(querying)
+        put(box, store, keys="k")
+        update(store)
+        result = run_at_once(querying)
+    assert [message.commit_log_offset for message in decode_records(result.body)] == positions
+    store.close()

@@ -27,6 +27,7 @@ from rewindmq.protocol.header.message import QueryMessageRequestHeader
 from rewindmq.protocol.header.offset import SearchOffsetRequestHeader, SearchOffsetResponseHeader
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import system_runtime
+from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.pipeline.index.index_reference import files_below
 from tests.pipeline.logs import LogWriter
 from tests.pipeline.reference import read_log
@@ -188,7 +189,7 @@ def test_the_broker_adds_entries_for_later_messages_of_the_log(made: tuple[Path,
     assert opened.max_offset("Orders", 0) == 107
     while not opened.update_index(opened.max_commit_log_offset, 1_000):
         pass
-    found = opened.query_message("Orders", "k0", 64, START + 5_000_000, END_OF_TIME)
+    found = run_at_once(opened.query_message("Orders", "k0", 64, START + 5_000_000, END_OF_TIME))
     assert len(found.body) > 0
     opened.close()
 
@@ -197,7 +198,7 @@ def _answers(opened: MessageStore) -> list[object]:
     while not opened.update_index(opened.max_commit_log_offset, 1_000):
         pass
     found: list[object] = [
-        opened.query_message("Orders", f"k{n}", 64, 0, END_OF_TIME).body for n in range(11)
+        run_at_once(opened.query_message("Orders", f"k{n}", 64, 0, END_OF_TIME)).body for n in range(11)
     ]
     for queue_id in range(3):
         found += [opened.min_offset("Orders", queue_id), opened.max_offset("Orders", queue_id)]
