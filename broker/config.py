@@ -94,6 +94,9 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         server_max_connections_per_address: accepted connections from one IP address; None means half of
             ``server_max_connections`` (RewindMQ's own key).
         profile: the release to imitate (RewindMQ's own key).
+        store_reply_message_enable: store replies (SEND_REPLY_MESSAGE, 324 and 325), too.
+        reply_thread_pool_queue_capacity: replies whose requester has not answered yet; the broker refuses
+            more with SYSTEM_BUSY (2).
         reset_mode: the default mode of resets (RewindMQ's own key).
         emulated_busy: RewindMQ's own key; it can be changed while the broker runs, see ``live_config``.
         server_frame_timeout_millis: time for the rest of a frame after its first bytes, not scaled
@@ -166,6 +169,8 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     transaction_check_interval: Millis | None = None
     transaction_time_out: Millis = 6_000
     transaction_check_max: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 15
+    store_reply_message_enable: bool = True
+    reply_thread_pool_queue_capacity: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 10_000
     server_max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
     server_max_connections_per_address: Annotated[int, msgspec.Meta(ge=1)] | None = None
     profile: Profile = Profile.V49

@@ -26,6 +26,7 @@ from rewindmq.broker.pull.reset_notifier import ResetNotifier
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.batch_sender import BatchSender
+from rewindmq.broker.send.reply_sender import ReplySender
 from rewindmq.broker.send.sender import MessageSender
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
@@ -71,6 +72,7 @@ class BrokerContext:
     retention: Retention
     transaction_ends: TransactionEnds
     sender: MessageSender
+    reply_sender: ReplySender
     batch_sender: BatchSender
     puller: MessagePuller
     registration: Registration

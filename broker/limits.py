@@ -53,6 +53,9 @@ MAX_NEW_OFFSETS_PER_CONNECTION: Final = 100_000
 # Locks of orderly consumers; a lock takes some 300 bytes.
 MAX_QUEUE_LOCKS: Final = 100_000
 MAX_QUEUE_LOCKS_PER_CONNECTION: Final = 10_000
+# Replies that one connection has sent and whose requesters have not answered yet; the key
+# ``replyThreadPoolQueueCapacity`` limits all of them.
+MAX_WAITING_REPLIES_PER_CONNECTION: Final = 2_500
 # Characters of a client id or broker name that the broker stores with a lock or a heartbeat.
 MAX_CLIENT_ID_LENGTH: Final = 1_024
 

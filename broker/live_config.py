@@ -19,6 +19,7 @@ _LIVE_KEYS: Final = (
     "enableMixedMessageType",
     "enablePropertyFilter",
     "notifyConsumerIdsChangedEnable",
+    "storeReplyMessageEnable",
 )
 
 

@@ -70,6 +70,7 @@ class BrokerProfile:
             of the message or of the batch.
         reports_active: GET_BROKER_RUNTIME_INFO (28) has ``brokerActive``, which clusterList shows.
         runtime_queues: thread-pool queues that GET_BROKER_RUNTIME_INFO (28) lists only in this release.
+        serves_replies: the release has requests and replies (since 4.6): SEND_REPLY_MESSAGE (324, 325).
         late_end_is_refused: END_TRANSACTION (37) after the message's own immunity time fails with
             ILLEGAL_OPERATION (604).
     """
@@ -103,6 +104,7 @@ class BrokerProfile:
     half_names_transaction: bool = False
     op_separator: str = ""
     late_end_is_refused: bool = False
+    serves_replies: bool = True
     reports_pull_offset: bool = False
     stores_region: bool = False
     stores_wait: bool = False
@@ -117,6 +119,7 @@ PROFILES: Final = MappingProxyType(
         Profile.V42: replace(
             _V49,
             half_topic=False,
+            serves_replies=False,
             dead_letter_perm=int(Perm.WRITE),
             dead_letter_keeps_delay=True,
             delivery_pause=10.0,

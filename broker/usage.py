@@ -24,6 +24,7 @@ def usage(context: BrokerContext) -> dict[str, str]:
         "usageSubscriptionBytes": _shares(consumers.subscription_shares),
         "usageSuspendedPullBytes": _shares(context.long_polling.shares),
         "usageQueueLocks": f"{len(context.queue_locks)}/{context.queue_locks.shares.limit}",
+        "usageWaitingReplies": _shares(context.reply_sender.waiting),
         "usageDeliveries": _shares(context.fencing.shares),
         "usageNotifiedQueues": _shares(context.reset_notifier.shares),
         "usageUnfinishedFrameBytes": _held(context.traffic.unfinished),

@@ -43,8 +43,8 @@ from rewindmq.broker.send.added_properties import added_properties
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.batch_sender import BatchSender
-from rewindmq.broker.send.host import pack_host
 from rewindmq.broker.send.put_message_hook import PutMessageHooks
+from rewindmq.broker.send.reply_sender import ReplySender
 from rewindmq.broker.send.sender import MessageSender, refuse_inner_batch
 from rewindmq.broker.send.validator import SendValidator
 from rewindmq.broker.store.config import FlushDiskType
@@ -64,6 +64,7 @@ from rewindmq.broker.transaction.end import TransactionEnds
 from rewindmq.broker.transaction.half import HalfMessages
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.accept.limit import ConnectionLimit
+from rewindmq.protocol.remoting.address import pack_host
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.slices.large_responses import LargeResponses
@@ -241,6 +242,9 @@ def wire(
             hooks,
             stores_wait=profile.stores_wait,
             unique_ids=_unique_ids(runtime, store.store_host) if profile.adds_unique_key else None,
+        ),
+        reply_sender=ReplySender(
+            config, clock, producers, send_validator, delays.before_put, appender, answers, address
         ),
         batch_sender=BatchSender(
             added, send_validator, appender, answers, names_batch=profile.adds_unique_key

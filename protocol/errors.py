@@ -77,6 +77,18 @@ class ClientError(RewindMQError):
     """The client refuses a call or gives up: bad arguments, wrong state or no route."""
 
 
+class ReplyTimeoutError(ClientError, RequestTimeoutError):
+    """The request of ``Producer.request`` was sent, but no reply arrived in time (RequestTimeoutException).
+
+    A consumer may still handle the request; the client drops a late reply.
+
+    Attributes:
+        code: RocketMQ's ``ClientErrorCode.REQUEST_TIMEOUT_EXCEPTION``.
+    """
+
+    code = 10_006
+
+
 class UnknownOptionError(ClientError, TypeError):
     """A constructor got an unknown option; the text suggests the nearest known name, if any."""
 

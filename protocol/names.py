@@ -67,6 +67,11 @@ def dlq_topic(group: str) -> str:
     return DLQ_GROUP_TOPIC_PREFIX + group
 
 
+def reply_topic(cluster: str) -> str:
+    """Return the topic of the replies to requests, which every broker of the cluster has."""
+    return f"{cluster}_REPLY_TOPIC"
+
+
 def is_system_topic(topic: str) -> bool:
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
 

@@ -208,6 +208,25 @@ _TABLES: Final = (
         "another client may take it",
     ),
     Limit(
+        "replies of one connection that requesters have not answered",
+        "broker.limits:MAX_WAITING_REPLIES_PER_CONNECTION",
+        "replies",
+        _BUSY,
+    ),
+    Limit(
+        "the same of all connections",
+        "replyThreadPoolQueueCapacity",
+        "replies",
+        _BUSY,
+        "usageWaitingReplies",
+    ),
+    Limit(
+        "wait for a requester's answer to a reply",
+        "broker.clients.channel:CALL_CLIENT_SECONDS",
+        "s",
+        "SYSTEM_ERROR (1)",
+    ),
+    Limit(
         "queues of one connection whose deliveries after fenced resets are remembered",
         "broker.limits:MAX_DELIVERIES",
         "queues",

@@ -42,6 +42,7 @@ TO_CLIENTS: Final = MappingProxyType(
         RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: "return the offsets that a consumer has in memory.",
         RequestCode.GET_CONSUMER_RUNNING_INFO: "return a consumer's report on itself; for an admin client.",
         RequestCode.CONSUME_MESSAGE_DIRECTLY: "hand one message to a listener; for an admin client.",
+        RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: "the reply to a request of this client.",
         RequestCode.NOTIFY_QUEUE_RESET: "a queue was reset in fenced mode; to epoch-aware clients.",
     }
 )

@@ -11,6 +11,9 @@ from rewindmq.protocol.version import LanguageCode
 
 # ConsumerManager and ProducerManager.CHANNEL_EXPIRED_TIMEOUT of RocketMQ 4.9.4, seconds.
 CHANNEL_EXPIRED_SECONDS = 120.0
+# Timeout of a client's response to a request of the broker, seconds, not scaled: 4.9.4
+# ``Broker2Client#callClient``.
+CALL_CLIENT_SECONDS: Final = 10.0
 # pyrocketmq always announces this version, although it is newer (docs/spec/protocol.md T23).
 _PYROCKETMQ_VERSION: Final = 1
 

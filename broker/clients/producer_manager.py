@@ -22,6 +22,8 @@ class ProducerManager:
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[Connection, ClientChannel]] = {}
+        # Client id to connections, the newest last, and in how many groups each has the id.
+        self._clients: dict[str, dict[Connection, int]] = {}
         self.memberships = Memberships("producer groups", self._groups.keys())
         self._turn = 0
 
@@ -35,16 +37,34 @@ class ProducerManager:
 
     def register(self, group: str, channel: ClientChannel) -> None:
         """Add a channel to a group, or replace the connection's old one; ``check`` has accepted it."""
-        self._groups.setdefault(group, {})[channel.connection] = channel
+        channels = self._groups.setdefault(group, {})
+        self._remove_client(channels.get(channel.connection))
+        channels[channel.connection] = channel
+        connections = self._clients.setdefault(channel.client_id, {})
+        connections[channel.connection] = connections.get(channel.connection, 0) + 1
         self.memberships.add(channel.connection, group)
 
     def unregister(self, group: str, connection: Connection) -> None:
         """Remove one channel, and the group if it was the last."""
         channels = self._groups.get(group)
-        if channels is not None and channels.pop(connection, None) is not None:
+        if channels is None:
+            return
+        channel = channels.pop(connection, None)
+        if channel is not None:
+            self._remove_client(channel)
             self.memberships.remove(connection, group)
             if not channels:
                 del self._groups[group]
+
+    def _remove_client(self, channel: ClientChannel | None) -> None:
+        if channel is None:
+            return
+        connections = self._clients[channel.client_id]
+        connections[channel.connection] -= 1
+        if not connections[channel.connection]:
+            del connections[channel.connection]
+            if not connections:
+                del self._clients[channel.client_id]
 
     def on_close(self, connection: Connection) -> None:
         """Remove a connection from every group."""
@@ -70,6 +90,13 @@ class ProducerManager:
     def groups(self) -> Collection[str]:
         """Return the names of the online groups."""
         return self._groups.keys()
+
+    def find_client(self, client_id: str) -> Connection | None:
+        """Return the newest open connection of the producers with this client id; None if there is none."""
+        for connection in reversed(self._clients.get(client_id, {})):
+            if not connection.is_closed:
+                return connection
+        return None
 
     def available(self, group: str) -> Connection | None:
         """Return an open connection of the group, in turn; None if three in a row are closed."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 
 from rewindmq.broker.send.appender import MessageAppender
-from rewindmq.broker.send.host import pack_host
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.codec.body import encode_body
@@ -20,6 +19,7 @@ from rewindmq.protocol.integers import Int64
 from rewindmq.protocol.message.properties import KEYS, TAGS, format_properties
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import OFFSET_MOVED_EVENT
+from rewindmq.protocol.remoting.address import pack_host
 from rewindmq.protocol.remoting.runtime import Clock
 from rewindmq.protocol.text import java_hash
 

@@ -62,6 +62,11 @@ class SendAnswers:
         )
         return RemotingCommand(_SUCCESS, header)
 
+    def pushed(self, queue_id: int) -> RemotingCommand:
+        """Return the response to a reply that was pushed and not stored; Java clients decode its fields."""
+        header = SendMessageResponseHeader("0", queue_id, 0, None, self._region, self._trace_on)
+        return RemotingCommand(_SUCCESS, header)
+
     def refused(self, error: RequestError) -> RemotingCommand:
         """Return the response to a send that stored nothing."""
         return RemotingCommand(error.code, remark=error.remark, ext_fields=self._refusal_ext)

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
-from rewindmq.broker.send.host import pack_host
 from rewindmq.broker.send.sender import INNER_BATCH_FLAGS, require_keys, tags_code_of
 from rewindmq.broker.send.validator import SendValidator
 from rewindmq.broker.store.model import BatchEntries, StoredMessage
@@ -30,6 +29,7 @@ from rewindmq.protocol.message.properties import (
     parse_properties,
 )
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK
+from rewindmq.protocol.remoting.address import pack_host
 from rewindmq.protocol.remoting.connection import Connection, Reply
 
 _SEPARATOR: Final = b"\x02"

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
-from rewindmq.broker.send.host import pack_host
 from rewindmq.broker.send.put_message_hook import PutMessageHooks
 from rewindmq.broker.send.validator import SendValidator
 from rewindmq.broker.store.model import StoredMessage
@@ -29,6 +28,7 @@ from rewindmq.protocol.message.properties import (
     with_property,
 )
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.remoting.address import pack_host
 from rewindmq.protocol.remoting.connection import Connection, Reply
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 from rewindmq.protocol.text import java_hash

@@ -21,6 +21,7 @@ from rewindmq.protocol.names import (
     OFFSET_MOVED_EVENT,
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
+    reply_topic,
 )
 
 _log = logging.getLogger(__name__)
@@ -192,7 +193,7 @@ def _built_in(config: BrokerConfig) -> Iterable[TopicConfig]:
     yield _topic(SCHEDULE_TOPIC, _SCHEDULE_QUEUES)
     if config.trace_topic_enable:
         yield _topic(config.msg_trace_topic_name, 1)
-    yield _topic(f"{config.broker_cluster_name}_REPLY_TOPIC", 1)
+    yield _topic(reply_topic(config.broker_cluster_name), 1)
 
 
 def _topic(name: str, queue_nums: int, perm: int = PERM_READ_WRITE) -> TopicConfig:

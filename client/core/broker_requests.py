@@ -1,7 +1,8 @@
 """Handlers of the requests that brokers send to a client, some of them on behalf of an administrator.
 
 Brokers send CHECK_TRANSACTION_STATE (39), NOTIFY_CONSUMER_IDS_CHANGED (40), RESET_CONSUMER_CLIENT_OFFSET
-(220) and RewindMQ's NOTIFY_QUEUE_RESET oneway. ``consumer_requests`` handles the administrators' requests.
+(220) and RewindMQ's NOTIFY_QUEUE_RESET oneway. They wait for the answer to PUSH_REPLY_MESSAGE_TO_CLIENT
+(326). ``consumer_requests`` handles the administrators' requests.
 
 Source: RocketMQ 4.9.4 ``ClientRemotingProcessor``.
 """
@@ -16,14 +17,17 @@ from typing import Any, Protocol, runtime_checkable
 
 from rewindmq.client.core.consumer_requests import ConsumerHost, ConsumerRequests
 from rewindmq.client.core.rebalance_service import RebalanceService
+from rewindmq.client.reply.pending_replies import PendingReplies
+from rewindmq.client.reply.received_reply import received_reply
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
-from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.message import CheckTransactionStateRequestHeader
 from rewindmq.protocol.header.reset import NotifyQueueResetRequestHeader, ResetOffsetRequestHeader
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.message.properties import PGROUP
+from rewindmq.protocol.message.properties import CORRELATION_ID, PGROUP
 from rewindmq.protocol.message.record import RecordError, decode_record
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
@@ -49,6 +53,7 @@ class RequestHost(ConsumerHost, Protocol):
     runtime: Runtime
     client_id: str
     rebalance_service: RebalanceService
+    replies: PendingReplies
 
     def find_producer(self, group: str) -> object | None:
         """Return this client's producer of the group, None if it has none."""
@@ -73,6 +78,7 @@ class BrokerRequests:
             RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._on_consumer_ids_changed,
             RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._on_reset_offset,
             RequestCode.NOTIFY_QUEUE_RESET: self._on_queue_reset,
+            RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._on_reply,
             **ConsumerRequests(self._instance).handlers(),
         }
 
@@ -124,6 +130,23 @@ class BrokerRequests:
     async def _run_reset(self, topic: str, group: str, targets: dict[MessageQueue, int]) -> None:
         async with self._instance.callbacks.slot():
             await self._instance.reset_offsets(topic, group, targets)
+
+    def _on_reply(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """Handle PUSH_REPLY_MESSAGE_TO_CLIENT (326): the reply to a request of this client.
+
+        A reply that no request waits for is answered with SUCCESS (0), too, as in RocketMQ.
+        """
+        reply = received_reply(request, self._instance.runtime.clock.now_ms())
+        correlation_id = reply.properties.get(CORRELATION_ID)
+        if correlation_id is None:
+            raise RequestError(ResponseCode.SYSTEM_ERROR, "process reply message fail")
+        if not self._instance.replies.complete(correlation_id, reply):
+            _log.warning(
+                "receive reply message, but not matched any request, CorrelationId: %s , reply from host: %s",
+                correlation_id,
+                reply.born_host,
+            )
+        return RemotingCommand(ResponseCode.SUCCESS)
 
     def _on_queue_reset(self, connection: Connection, request: RemotingCommand) -> None:
         """Handle NOTIFY_QUEUE_RESET: a fenced reset of a queue found no suspended pull to answer."""

@@ -22,6 +22,7 @@ from rewindmq.client.core.periodic import PeriodicTask
 from rewindmq.client.core.rebalance_service import RebalanceService
 from rewindmq.client.core.route import MASTER_ID
 from rewindmq.client.core.route_table import RouteTable
+from rewindmq.client.reply.pending_replies import PendingReplies
 from rewindmq.protocol.body.heartbeat import HeartbeatData, ProducerData
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.errors import ClientError, RewindMQError
@@ -46,6 +47,7 @@ class ClientInstance:
 
     Attributes:
         config: the configuration of the first client; it applies to all clients of the instance.
+        replies: the requests that wait for their replies.
         callbacks: runs pull callbacks and requests from brokers.
         monitor: Java's lock on the instance object. Resets hold it in profiles that serialise resets;
             consumers that start or stop wait for it.
@@ -70,6 +72,7 @@ class ClientInstance:
         )
         self.routes = RouteTable(self.api, self._on_route)
         self.unique_ids = UniqueIdGenerator(runtime, config.client_ip)
+        self.replies = PendingReplies()
         self.callbacks = CallbackPool(config.client_callback_executor_threads)
         self.monitor = asyncio.Lock()
         self.rebalance_service = RebalanceService(

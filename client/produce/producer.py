@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final
 
 from rewindmq.client.core.client_config import (
@@ -25,6 +26,7 @@ from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC
 from rewindmq.client.produce.send_request import Outgoing, SendRequests
 from rewindmq.client.produce.send_result import STATUS_OF_CODE, SendResult, SendStatus
 from rewindmq.client.produce.send_trace import SendTrace
+from rewindmq.client.produce.waiting_requests import WaitingRequests
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType
@@ -36,7 +38,7 @@ from rewindmq.protocol.errors import (
 )
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES
-from rewindmq.protocol.message import Message
+from rewindmq.protocol.message import Message, MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import DEFAULT_TOPIC
 from rewindmq.protocol.options import refuse_unknown_options
@@ -45,6 +47,7 @@ from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 
 SEND_TIMEOUT: Final = 3.0
+REQUEST_TIMEOUT: Final = 3.0
 
 # After these error codes, the producer tries another broker (``DefaultMQProducer#retryResponseCodes``).
 _RETRY_CODES: Final = frozenset(
@@ -168,7 +171,10 @@ class Producer(Client):
         # brokers known before the first send.
         self._topics: dict[str, None] = {DEFAULT_TOPIC: None}
         self._publish: dict[str, PublishInfo] = {}
+        # Topics of requests whose brokers have got a heartbeat since.
+        self._request_topics: set[str] = set()
         self._requests: SendRequests
+        self._waiting_requests: WaitingRequests
         self._trace: SendTrace | None = None
         if enable_msg_trace:
             dispatcher = make_trace_dispatcher(
@@ -244,6 +250,71 @@ class Producer(Client):
         if queue is not None:
             return await self._send_to(outgoing, queue, timeout)
         return await self._send_in_turn(outgoing, messages[0].topic, timeout)
+
+    # Requests and replies.
+
+    async def request(
+        self, message: Message, timeout: float = REQUEST_TIMEOUT, queue: MessageQueue | None = None
+    ) -> MessageExt:
+        """Send a request and return the reply that a consumer sends; see ``create_reply_message``.
+
+        Args:
+            message: the producer sets its properties CORRELATION_ID, REPLY_TO_CLIENT and TTL, and UNIQ_KEY
+                as ``send`` does.
+            timeout: seconds until the reply must have arrived, above 0; includes the send and its retries.
+            queue: as in ``send``.
+
+        Raises:
+            ReplyTimeoutError: the request was sent, but no reply arrived in time.
+            ClientError: as ``send``; or the producer shuts down.
+            ResponseError, RemotingError: as ``send``. After a RequestTimeoutError that is not a
+                ReplyTimeoutError, the request may be stored.
+            TooManyRequestsError: 65,535 requests wait already.
+        """
+        outgoing = self._prepare_request(message, timeout)
+        if queue is not None:
+            send = partial(self._send_to, outgoing, queue, timeout)
+        else:
+            send = partial(self._send_in_turn, outgoing, message.topic, timeout)
+        return await self._await_reply(message, timeout, send)
+
+    async def request_with_selector(
+        self, message: Message, selector: QueueSelector, arg: Any = None, timeout: float = REQUEST_TIMEOUT
+    ) -> MessageExt:
+        """Like ``request``, to the queue that ``selector(queues, message, arg)`` picks, without retries.
+
+        Raises:
+            ClientError: as ``send_with_selector``; or the producer shuts down.
+            ReplyTimeoutError, ResponseError, RemotingError: as ``request``.
+        """
+        outgoing = self._prepare_request(message, timeout)
+
+        async def send() -> SendResult:
+            queue = await self._selected(message, selector, arg)
+            return await self._send_to(outgoing, queue, timeout)
+
+        return await self._await_reply(message, timeout, send)
+
+    def _prepare_request(self, message: Message, timeout: float) -> Outgoing:
+        self._require_running()
+        self._waiting_requests.mark(message, self.client_id, timeout)
+        return self._requests.prepare(message)
+
+    async def _await_reply(
+        self, message: Message, timeout: float, send: Callable[[], Awaitable[SendResult]]
+    ) -> MessageExt:
+        topic = message.topic
+
+        async def send_request() -> None:
+            # Replies come through the brokers that know this client: it sends heartbeats to those of the
+            # topic's route (``DefaultMQProducerImpl#prepareSendRequest``).
+            if topic not in self._request_topics:
+                await self._publish_info(topic)
+                await self.instance.send_heartbeats()
+                self._request_topics.add(topic)
+            await send()
+
+        return await self._waiting_requests.reply_to(message, timeout, send_request)
 
     async def fetch_publish_message_queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that can be sent to.
@@ -338,6 +409,7 @@ class Producer(Client):
             compress_over=self._compress_over,
             default_topic_queue_nums=self._default_topic_queue_nums,
         )
+        self._waiting_requests = WaitingRequests(instance.replies, self.runtime)
         instance.register_producer(self)
         await instance.start()
 
@@ -347,11 +419,13 @@ class Producer(Client):
         await self.instance.send_heartbeats()
 
     async def _stop(self) -> None:
+        self._waiting_requests.close()
         if self._trace is not None:
             await self._trace.dispatcher.shutdown()
         await self.instance.unregister_producer(self.group)
 
     def _cancel_work(self) -> None:
+        self._waiting_requests.close()
         if self._trace is not None:
             self._trace.dispatcher.abort()
 

@@ -17,7 +17,9 @@ from rewindmq.protocol.message import Message
 from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.message.properties import (
     DELAY,
+    MSG_TYPE,
     NAME_VALUE_SEPARATOR,
+    REPLY_MESSAGE_FLAG,
     UNIQ_KEY,
     WAIT,
     format_properties,
@@ -43,6 +45,7 @@ class Outgoing:
         flag: int = 0,
         sys_flag: int = 0,
         is_batch: bool = False,
+        code: RequestCode = RequestCode.SEND_MESSAGE_V2,
     ) -> None:
         self.body = body
         self.properties = properties
@@ -50,7 +53,7 @@ class Outgoing:
         self.flag = flag
         self.sys_flag = sys_flag
         self.is_batch = is_batch
-        self.code = RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2
+        self.code = code
 
 
 class SendRequests:
@@ -100,7 +103,10 @@ class SendRequests:
         if len(body) >= self._compress_over:
             body = zlib.compress(body, _ZLIB_LEVEL)
             sys_flag = self._compressed_flag
-        return Outgoing(body, properties_text(properties), msg_id, flag=message.flag, sys_flag=sys_flag)
+        outgoing = Outgoing(body, properties_text(properties), msg_id, flag=message.flag, sys_flag=sys_flag)
+        if MSG_TYPE in properties and properties[MSG_TYPE] == REPLY_MESSAGE_FLAG:
+            outgoing.code = RequestCode.SEND_REPLY_MESSAGE_V2
+        return outgoing
 
     def prepare_batch(self, messages: Sequence[Message]) -> Outgoing:
         """Check a batch and give each message a unique id unless it has one; batches are not compressed.
@@ -137,7 +143,7 @@ class SendRequests:
         if len(body) > self._max_message_size:
             raise ClientError(f"the batch is over max value, MAX: {self._max_message_size}")
         text = "" if wait is None else f"{WAIT}{NAME_VALUE_SEPARATOR}{wait}"
-        return Outgoing(body, text, ",".join(ids), is_batch=True)
+        return Outgoing(body, text, ",".join(ids), is_batch=True, code=RequestCode.SEND_BATCH_MESSAGE)
 
     def command(self, outgoing: Outgoing, queue: MessageQueue) -> RemotingCommand:
         """Return the request that sends a message or batch to ``queue``."""

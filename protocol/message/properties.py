@@ -37,6 +37,14 @@ MIN_OFFSET: Final = "MIN_OFFSET"
 MAX_OFFSET: Final = "MAX_OFFSET"
 MSG_REGION: Final = "MSG_REGION"
 TRACE_ON: Final = "TRACE_ON"
+# Request and reply. TTL is the requester's time-out in ms; MSG_TYPE of a reply is REPLY_MESSAGE_FLAG.
+CORRELATION_ID: Final = "CORRELATION_ID"
+REPLY_TO_CLIENT: Final = "REPLY_TO_CLIENT"
+TTL: Final = "TTL"
+MSG_TYPE: Final = "MSG_TYPE"
+PUSH_REPLY_TIME: Final = "PUSH_REPLY_TIME"
+ARRIVE_TIME: Final = "ARRIVE_TIME"
+REPLY_MESSAGE_FLAG: Final = "reply"
 
 
 def parse_properties(text: str) -> dict[str, str]:

@@ -9,8 +9,8 @@ An application imports every name from this module::
             await producer.send(Message("TopicTest", b"Hello"))
 
 Clients, for RewindMQ's or RocketMQ's clusters:
-    ``Producer`` sends messages. ``TransactionProducer`` sends messages that consumers get only if a local
-    transaction commits.
+    ``Producer`` sends messages, and requests that get a reply; ``create_reply_message`` makes it.
+    ``TransactionProducer`` sends messages that consumers get only if a local transaction commits.
     ``PushConsumer`` calls a listener; ``LitePullConsumer`` is polled; ``PullConsumer`` pulls on request.
     ``AdminClient`` examines and changes a cluster, for example resets a group's offsets.
 Clusters:
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         ReconsumeLater,
     )
     from rewindmq.client.push.push_consumer import PushConsumer
+    from rewindmq.client.reply.reply_message import create_reply_message
     from rewindmq.cluster.async_cluster import AsyncLocalCluster
     from rewindmq.cluster.errors import ClusterError
     from rewindmq.cluster.local_cluster import LocalCluster
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
         ConnectError,
         ConnectionLostError,
         RemotingError,
+        ReplyTimeoutError,
         RequestTimeoutError,
         ResponseError,
         RewindMQError,
@@ -121,6 +123,7 @@ __all__ = [
     "QueueSelector",
     "ReconsumeLater",
     "RemotingError",
+    "ReplyTimeoutError",
     "RequestTimeoutError",
     "ResetMode",
     "ResetResult",
@@ -136,6 +139,7 @@ __all__ = [
     "TransactionProducer",
     "TransactionSendResult",
     "UnknownOptionError",
+    "create_reply_message",
     "select_queue_by_hash",
 ]
 
@@ -178,6 +182,7 @@ _MODULES: Final = MappingProxyType(
         "QueueSelector": "client.produce.producer",
         "ReconsumeLater": "client.push.listener",
         "RemotingError": "protocol.errors",
+        "ReplyTimeoutError": "protocol.errors",
         "RequestTimeoutError": "protocol.errors",
         "ResetMode": "protocol.reset_mode",
         "ResetResult": "client.admin.reset",
@@ -193,6 +198,7 @@ _MODULES: Final = MappingProxyType(
         "TransactionProducer": "client.produce.transaction_producer",
         "TransactionSendResult": "client.produce.transaction",
         "UnknownOptionError": "protocol.errors",
+        "create_reply_message": "client.reply.reply_message",
         "select_queue_by_hash": "client.produce.queue_selector",
     }
 )

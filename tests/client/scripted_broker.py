@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rewindmq import Producer
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
 from rewindmq.protocol.body.heartbeat import HeartbeatData
 from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseBody
@@ -26,9 +27,11 @@ from rewindmq.protocol.header.offset import (
     UpdateConsumerOffsetRequestHeader,
 )
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.server import RemotingServer
+from rewindmq.race.sim import World
 from tests.client.client_records import record
 
 _HEADERS: dict[int, Any] = {
@@ -164,6 +167,25 @@ class ScriptedBroker:
             pull_answer(ResponseCode.PULL_NOT_FOUND, start),
         )
         return None
+
+
+def play_scripted(scene: Any, profile: Profile = Profile.V49, **options: Any) -> None:
+    """Run ``scene(broker, producer)`` under virtual time: a broker with topic T, and a producer."""
+    world = World()
+
+    async def main() -> None:
+        broker = ScriptedBroker(world.runtime("10.0.0.9"), {"T": 2})
+        await broker.start("10.0.0.9")
+        runtime: Runtime = world.runtime("10.0.0.1")
+        try:
+            async with Producer(
+                "P", broker.address, runtime=runtime, profile=profile, instance_name="p1", **options
+            ) as producer:
+                await scene(broker, producer)
+        finally:
+            await broker.close()
+
+    world.run(main())
 
 
 def pull_answer(code: int, next_offset: int, stream: bytes = b"") -> RemotingCommand:

@@ -58,7 +58,7 @@ from rewindmq.protocol.header.reset import (
     GetConsumerStatusRequestHeader,
     ResetOffsetRequestHeader,
 )
-from rewindmq.protocol.header.send import SendMessageRequestHeader
+from rewindmq.protocol.header.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from rewindmq.protocol.limits import MAX_PULL_MESSAGES
 from rewindmq.protocol.message import Message
 from rewindmq.protocol.message.batch import encode_batch
@@ -66,6 +66,7 @@ from rewindmq.protocol.message.message_id import offset_message_id
 from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.message.sysflag import MessageSysFlag, PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import reply_topic
 from rewindmq.protocol.reset_mode import ResetMode
 from tools.worst_frames.broker_hall import (
     AWAITED,
@@ -128,6 +129,16 @@ async def _send_large(hall: BrokerHall) -> RemotingCommand:
     properties = format_properties({"a": "1" * 16_000, "b": "1" * 16_000})
     header = SendMessageRequestHeader("Producers", LARGE, "TBW102", 4, 0, 0, 1, 0, properties)
     return request(RequestCode.SEND_MESSAGE, header, bytes(hall.sizes.message_bytes))
+
+
+def _reply(code: RequestCode, header_type: type[SendMessageRequestHeader]) -> Frame:
+    async def make(hall: BrokerHall) -> RemotingCommand:
+        properties = format_properties({"REPLY_TO_CLIENT": "first", "a": "1" * 16_000, "b": "1" * 16_000})
+        topic = reply_topic(hall.context.config.broker_cluster_name)
+        header = header_type("Producers", topic, "TBW102", 4, 0, 0, 1, 0, properties)
+        return request(code, header, bytes(hall.sizes.message_bytes))
+
+    return Frame(code, "4 MiB with 32,000 bytes of properties, pushed and stored", make)
 
 
 async def _send_to_suspended(hall: BrokerHall) -> RemotingCommand:
@@ -265,6 +276,8 @@ FRAMES: Final[Sequence[Frame]] = (
     Frame(
         RequestCode.SEND_MESSAGE_V2, "wakes the 10,000 suspended pulls of a connection", _send_to_suspended
     ),
+    _reply(RequestCode.SEND_REPLY_MESSAGE, SendMessageRequestHeader),
+    _reply(RequestCode.SEND_REPLY_MESSAGE_V2, SendMessageRequestHeaderV2),
     Frame(RequestCode.PULL_MESSAGE, "16,384 characters of SQL92 over 16,000 digits", _pull_sql, _FILTERED),
     Frame(RequestCode.PULL_MESSAGE, "a tag that no message has", _pull_other_tag, _FILTERED),
     Frame(RequestCode.LITE_PULL_MESSAGE, "1,024 messages", _lite_pull),

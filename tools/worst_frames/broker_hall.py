@@ -176,7 +176,7 @@ class BrokerHall(Hall):
         _write(folder / "consumerOffset.json", "offsetTable", offsets)
 
     async def _connect_clients(self) -> None:
-        await self.ask(self.first, heartbeat("first", (GROUP,), (WIDE,)))
+        await self.ask(self.first, heartbeat("first", (GROUP,), (WIDE,), ("Producers",)))
         for number in range(self.sizes.clients):
             await self.ask(self.client(), heartbeat(f"client-{number}", ("Crowd",), (WIDE,), ("Crowd",)))
         for number, group in enumerate(self.groups):
@@ -246,6 +246,10 @@ def _consumed(connection: Connection, asked: RemotingCommand) -> RemotingCommand
     return RemotingCommand(0, body=ConsumeMessageDirectlyResult(CMResult.CR_SUCCESS))
 
 
+def _replied(connection: Connection, asked: RemotingCommand) -> RemotingCommand:
+    return RemotingCommand(0)
+
+
 def _told(connection: Connection, asked: RemotingCommand) -> None:
     """Ignore a notification."""
 
@@ -254,6 +258,7 @@ _ANSWERS: Final[Mapping[int, Handler]] = MappingProxyType(
     {
         RequestCode.GET_CONSUMER_RUNNING_INFO: _running_info,
         RequestCode.CONSUME_MESSAGE_DIRECTLY: _consumed,
+        RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: _replied,
         RequestCode.RESET_CONSUMER_CLIENT_OFFSET: _told,
         RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: _told,
     }

@@ -7,9 +7,7 @@ response in the serialization type of its own request.
 
 from __future__ import annotations
 
-from typing import Final
-
-from rewindmq.broker.clients.channel import ClientChannel
+from rewindmq.broker.clients.channel import CALL_CLIENT_SECONDS, ClientChannel
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.code import ResponseCode
@@ -18,9 +16,6 @@ from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import BodyError, RemotingError, RequestError, RequestTimeoutError
 from rewindmq.protocol.version import MQVersion, version_name
-
-# Broker2Client's timeout for a response that it forwards, seconds; not scaled.
-FORWARD_SECONDS: Final = 10.0
 
 
 def find_client(context: BrokerContext, group: str, client_id: str | None) -> ClientChannel:
@@ -66,7 +61,7 @@ async def forward(
     )
     name = f"<{group}> <{channel.client_id}>"
     try:
-        answer = await channel.connection.invoke(command, FORWARD_SECONDS)
+        answer = await channel.connection.invoke(command, CALL_CLIENT_SECONDS)
     except RequestTimeoutError as error:
         raise RequestError(ResponseCode.CONSUME_MSG_TIMEOUT, f"consumer {name} Timeout: {error}") from None
     except RemotingError as error:

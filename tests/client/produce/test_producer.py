@@ -16,10 +16,9 @@ from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
 from tests.client.inbox import Inbox
-from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_broker import ScriptedBroker, play_scripted
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -261,7 +260,7 @@ def test_only_some_refusals_are_retried(code: ResponseCode, profile: Profile, tr
             await producer.send(Message("T", b"x"))
         assert len(broker.times(RequestCode.SEND_MESSAGE_V2)) == tries
 
-    _with_scripted_broker(scene, profile)
+    play_scripted(scene, profile)
 
 
 @pytest.mark.parametrize(("retries", "tries"), [(False, 1), (True, 3)])
@@ -274,7 +273,7 @@ def test_stored_but_not_flushed_is_a_result(retries: bool, tries: int) -> None:
         assert (result.status, result.queue_offset) == (SendStatus.FLUSH_DISK_TIMEOUT, 5)
         assert len(broker.times(RequestCode.SEND_MESSAGE_V2)) == tries
 
-    _with_scripted_broker(scene, retry_another_broker_when_not_store_ok=retries)
+    play_scripted(scene, retry_another_broker_when_not_store_ok=retries)
 
 
 def test_a_send_that_times_out_is_not_repeated() -> None:
@@ -284,7 +283,7 @@ def test_a_send_that_times_out_is_not_repeated() -> None:
             await producer.send(Message("T", b"x"), timeout=2.0)
         assert len(broker.times(RequestCode.SEND_MESSAGE_V2)) == 1
 
-    _with_scripted_broker(scene)
+    play_scripted(scene)
 
 
 def test_two_producers_of_one_group_and_instance_are_refused() -> None:
@@ -296,22 +295,4 @@ def test_two_producers_of_one_group_and_instance_are_refused() -> None:
         async with other:
             assert other.instance is producer.instance
 
-    _with_scripted_broker(scene)
-
-
-def _with_scripted_broker(scene: Any, profile: Profile = Profile.V49, **options: Any) -> None:
-    world = World()
-
-    async def main() -> None:
-        broker = ScriptedBroker(world.runtime("10.0.0.9"), {"T": 2})
-        await broker.start("10.0.0.9")
-        runtime: Runtime = world.runtime("10.0.0.1")
-        try:
-            async with Producer(
-                "P", broker.address, runtime=runtime, profile=profile, instance_name="p1", **options
-            ) as producer:
-                await scene(broker, producer)
-        finally:
-            await broker.close()
-
-    world.run(main())
+    play_scripted(scene)

@@ -1,0 +1,1 @@
+"""Replies to requests: those that a client waits for, receives, and creates."""

@@ -1,0 +1,1 @@
+"""Tests of client.reply, and of requests and replies as a whole."""
