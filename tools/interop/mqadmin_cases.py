@@ -39,8 +39,8 @@ _BOTH: Final = (V4, V5)
 _SYSTEM_TOPICS: Final = (
     r"\b(RMQ_SYS_TRANS_\w+|RMQ_SYS_ROCKSDB\w+|rmq_sys_\w+|CHECKPOINT_TOPIC|TRANS_CHECK_MAX_TIME_TOPIC)\b",
 )
-# Lines that are left out: RewindMQ's own keys, a key with a path, a level that the play may not have delivered
-# yet, the intervals, which RocketMQ does not write in its first minute, and a name of which RewindMQ writes both
+# Lines that are left out: RewindMQ's own keys; a key with a path; delay levels that may not have delivered
+# yet; the intervals, which RocketMQ does not write in its first minute; a name that RewindMQ writes in both
 # spellings (getTransferedTps). Release 5.5 has no brokerVersion.
 _NOT_SHOWN: Final = (
     r"usage[A-Z]|eventLoop|commitLogDiskRatio_|scheduleMessageOffset_|putMessageDistributeTime",
