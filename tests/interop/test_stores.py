@@ -82,9 +82,10 @@ def _goes_by_modification_time(difference: Difference) -> bool:
 
 
 def _is_no_longer_indexed(difference: Difference) -> bool:
-    """4.9.7 drops the newest index file after a crash, and indexes again only the segments that it recovers.
+    """After a crash, RocketMQ drops the newest index file and indexes only the segments that it recovers.
 
-    See docs/spec/store.md 5.6.
+    See docs/spec/store.md 5.6. With 5.5.0 it depends on where that file begins: 5.5.0 has more entries for a
+    message than RewindMQ, so it depends on how many of its files RewindMQ had to drop after the first kill.
     """
     if difference.part != "keys":
         return False
@@ -99,6 +100,7 @@ EXPLAINED: Final[dict[tuple[str, str], tuple[Callable[[Difference], bool], ...]]
         _goes_by_modification_time,
         _is_no_longer_indexed,
     ),
+    (SERVER_5, "RewindMQ killed, opened by RocketMQ"): (_is_no_longer_indexed,),
     (SERVER_5, "created by RewindMQ, killed, opened by RocketMQ"): (_is_built_in,),
 }
 

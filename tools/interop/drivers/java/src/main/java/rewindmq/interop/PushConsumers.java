@@ -59,6 +59,9 @@ final class PushConsumers {
         listeners.put(name, listener);
         consumers.put(name, consumer);
         consumer.start();
+        // An orderly consumer sends its dead letters with this producer. A time-out would deliver them once more.
+        consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getDefaultMQProducer()
+            .setSendMsgTimeout(Setup.PATIENCE_MS);
         return new JsonObject();
     }
 

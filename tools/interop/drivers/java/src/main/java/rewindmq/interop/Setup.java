@@ -5,7 +5,7 @@ import org.apache.rocketmq.client.ClientConfig;
 /** Settings that producers and consumers share. */
 final class Setup {
     // Long, because a busy machine may answer late.
-    private static final int PATIENCE_MS = 30_000;
+    static final int PATIENCE_MS = 30_000;
     // A new group's retry topic exists after its first heartbeat, and only the next poll finds its route.
     private static final int POLL_MS = 5_000;
 
