@@ -8,12 +8,12 @@ import logging
 from typing import Final
 
 from rewindmq.broker.background.schedule import Schedule
-from rewindmq.broker.background.stats import SAMPLE_SECONDS
 from rewindmq.broker.clients.consumer_manager import ConsumerGroup
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.ha.master import CHECK_SECONDS, HaMaster
 from rewindmq.broker.handlers import HANDLERS, bind_handlers
+from rewindmq.broker.stats.manager import SAMPLE_SECONDS
 from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.wiring import Services, wire

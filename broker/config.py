@@ -89,6 +89,8 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         disk_space_clean_forcibly_ratio: percent above which files of any age are deleted.
         disk_space_warning_level_ratio: percent above which the broker also refuses messages.
         store_path_commit_log: must be ``commitlog`` under the root.
+        auto_delete_unused_stats: delete the statistics of deleted topics and groups.
+        max_stats_idle_time_in_minutes: delete statistics idle for longer; -1: never (5.x key).
         server_max_connections: accepted connections in all; None means what the process's open files permit
             (RewindMQ's own key).
         server_max_connections_per_address: accepted connections from one IP address; None means half of
@@ -171,6 +173,9 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     transaction_check_max: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 15
     store_reply_message_enable: bool = True
     reply_thread_pool_queue_capacity: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 10_000
+    # None means the profile's default.
+    auto_delete_unused_stats: bool | None = None
+    max_stats_idle_time_in_minutes: Annotated[int, msgspec.Meta(ge=-1, le=1_000_000)] = -1
     server_max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
     server_max_connections_per_address: Annotated[int, msgspec.Meta(ge=1)] | None = None
     profile: Profile = Profile.V49

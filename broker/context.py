@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from rewindmq.broker.background.registration import Registration
 from rewindmq.broker.background.retention import Retention
-from rewindmq.broker.background.stats import BrokerStats
 from rewindmq.broker.clients.consumer_manager import ConsumerManager
 from rewindmq.broker.clients.producer_manager import ProducerManager
 from rewindmq.broker.clients.queue_locks import QueueLocks
@@ -28,6 +27,7 @@ from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.batch_sender import BatchSender
 from rewindmq.broker.send.reply_sender import ReplySender
 from rewindmq.broker.send.sender import MessageSender
+from rewindmq.broker.stats.broker_stats import BrokerStats
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.tables.flush import TableFlush

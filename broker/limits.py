@@ -37,9 +37,9 @@ MAX_ALL_DELIVERIES: Final = 500_000
 # learns of a reset with its next pull or commit.
 MAX_NOTIFIED_QUEUES_PER_CONNECTION: Final = 10_000
 MAX_NOTIFIED_QUEUES: Final = 200_000
-# Pairs of topic and group whose rate of pulled messages is measured within ``SAMPLE_SECONDS``; other pairs
-# have rate 0.
-MAX_RATED_PAIRS: Final = 50_000
+# Topics, pairs of topic and group, and so on, for which VIEW_BROKER_STATS_DATA (315) has figures; some 3 KB
+# each, and 1 us of each sample. The limit is for each kind of statistic.
+MAX_STATS_ITEMS: Final = 10_000
 # About 100 bytes each in the response to QUERY_CONSUME_QUEUE (321).
 MAX_CONSUME_QUEUE_ENTRIES: Final = 10_000
 # About 150 bytes each in the responses to GET_CONSUME_STATS and GET_BROKER_CONSUME_STATS.

@@ -5,7 +5,8 @@ Specification: docs/spec/broker.md B, docs/spec/reset.md D.10.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -69,7 +70,11 @@ class BrokerProfile:
         adds_unique_key: a single message without UNIQ_KEY gets one. The response to a send has the UNIQ_KEY
             of the message or of the batch.
         reports_active: GET_BROKER_RUNTIME_INFO (28) has ``brokerActive``, which clusterList shows.
-        runtime_queues: thread-pool queues that GET_BROKER_RUNTIME_INFO (28) lists only in this release.
+        runtime_extras: keys of GET_BROKER_RUNTIME_INFO (28) that only this release has, about thread pools
+            and timer messages, with their fixed values.
+        counts_transactions: committed messages are in the statistics of their topic, and half messages that
+            the broker stores again in those of the half topic.
+        deletes_stats: default of the key ``autoDeleteUnusedStats``.
         serves_replies: the release has requests and replies (since 4.6): SEND_REPLY_MESSAGE (324, 325).
         late_end_is_refused: END_TRANSACTION (37) after the message's own immunity time fails with
             ILLEGAL_OPERATION (604).
@@ -103,6 +108,8 @@ class BrokerProfile:
     transaction_check_interval: int = 60_000
     half_names_transaction: bool = False
     op_separator: str = ""
+    counts_transactions: bool = False
+    deletes_stats: bool = False
     late_end_is_refused: bool = False
     serves_replies: bool = True
     reports_pull_offset: bool = False
@@ -110,7 +117,7 @@ class BrokerProfile:
     stores_wait: bool = False
     adds_unique_key: bool = False
     reports_active: bool = False
-    runtime_queues: tuple[str, ...] = ()
+    runtime_extras: Mapping[str, str] = field(default_factory=dict)
 
 
 _V49: Final = BrokerProfile()
@@ -150,17 +157,28 @@ PROFILES: Final = MappingProxyType(
             transaction_check_interval=30_000,
             half_names_transaction=True,
             op_separator=",",
+            counts_transactions=True,
+            deletes_stats=True,
             late_end_is_refused=True,
             reports_pull_offset=True,
             stores_region=True,
             stores_wait=True,
             adds_unique_key=True,
             reports_active=True,
-            runtime_queues=(
-                "ackThreadPoolQueueHeadWaitTimeMills",
-                "ackThreadPoolQueueSize",
-                "litePullThreadPoolQueueHeadWaitTimeMills",
-                "litePullThreadPoolQueueSize",
+            runtime_extras=MappingProxyType(
+                {
+                    "ackThreadPoolQueueCapacity": "100000",
+                    "ackThreadPoolQueueHeadWaitTimeMills": "0",
+                    "ackThreadPoolQueueSize": "0",
+                    "litePullThreadPoolQueueCapacity": "100000",
+                    "litePullThreadPoolQueueHeadWaitTimeMills": "0",
+                    "litePullThreadPoolQueueSize": "0",
+                    "timerCongestNum": "0",
+                    "timerDequeueTps": "0.0",
+                    "timerEnqueueTps": "0.0",
+                    "timerOffsetBehind": "0",
+                    "timerReadBehind": "0",
+                }
             ),
         ),
     }

@@ -11,7 +11,6 @@ from rewindmq.broker.background.flush import BackgroundFlush
 from rewindmq.broker.background.registration import BrokerIdentity, Registration
 from rewindmq.broker.background.retention import Retention
 from rewindmq.broker.background.schedule import BackgroundService
-from rewindmq.broker.background.stats import BrokerStats
 from rewindmq.broker.background.sync_flush import SyncFlush
 from rewindmq.broker.clients.consumer_manager import ConsumerGroup, ConsumerManager
 from rewindmq.broker.clients.producer_manager import ProducerManager
@@ -47,6 +46,8 @@ from rewindmq.broker.send.put_message_hook import PutMessageHooks
 from rewindmq.broker.send.reply_sender import ReplySender
 from rewindmq.broker.send.sender import MessageSender, refuse_inner_batch
 from rewindmq.broker.send.validator import SendValidator
+from rewindmq.broker.stats.broker_stats import BrokerStats
+from rewindmq.broker.stats.manager import BrokerStatsManager
 from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
 from rewindmq.broker.store.files.disk import Disk
@@ -139,7 +140,19 @@ def wire(
     registration = _registration(runtime, config, client, topics, address, ha_master.port)
     topics.on_change = registration.announce
     store.store_host = pack_host(address)
-    stats = BrokerStats(clock.now_ms(), clock.monotonic())
+    stats = BrokerStats(
+        clock.now_ms(),
+        clock.monotonic(),
+        BrokerStatsManager(
+            config.broker_cluster_name,
+            deletes=(
+                profile.deletes_stats
+                if config.auto_delete_unused_stats is None
+                else config.auto_delete_unused_stats
+            ),
+            idle_minutes=config.max_stats_idle_time_in_minutes,
+        ),
+    )
     long_polling = LongPolling(clock, runtime.timers, store.max_offset)
     sync_flush = None
     if config.store.flush_disk_type is FlushDiskType.SYNC_FLUSH:
@@ -158,6 +171,7 @@ def wire(
         sync_replica,
         tables_saved=table_flush.saved,
         refused=answers.refused,
+        now_ms=clock.now_ms,
     )
     consumers = ConsumerManager(notify, tell_broadcast_on_close=profile.notifies_broadcast_on_close)
     reset_offsets, fencing, fenced_commits = ResetOffsetTable(), Fencing(), FencedCommits()
@@ -264,6 +278,7 @@ def wire(
         timeout_ms=config.transaction_time_out,
         check_max=config.transaction_check_max,
         reserved_ms=config.file_reserved_time * 3_600_000,
+        counts_puts=profile.counts_transactions,
     )
     check_interval = config.transaction_check_interval or profile.transaction_check_interval
     checks = TransactionCheckService(check_parts, check_interval / 1_000 if profile.half_topic else None)

@@ -256,7 +256,10 @@ _TABLES: Final = (
         "fenced commits listed", "broker.limits:MAX_FENCED_COMMITS", "commits", "the oldest leave the list"
     ),
     Limit(
-        "pairs of topic and group with a rate, in 10 s", "broker.limits:MAX_RATED_PAIRS", "pairs", "rate 0"
+        "topics or groups in a statistic",
+        "broker.limits:MAX_STATS_ITEMS",
+        "keys",
+        "not counted; keys idle for 30 minutes go",
     ),
 )
 _PULLS: Final = (

@@ -186,7 +186,7 @@ class DelayService:
         if message is None:
             return True
         try:
-            self._appender.put(message)
+            self._appender.put_due(message, level - 1)
         except RequestError as error:
             if error.code == ResponseCode.MESSAGE_ILLEGAL:
                 _log.error("delayed message at log position %d dropped: %s", position, error.remark)

@@ -78,7 +78,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     else:
         properties[DELAY] = str(header.delay_level or _FIRST_LEVEL + message.reconsume_times)
         target, queue_id = retry, context.runtime.random.randrange(group.retry_queue_nums)
-    _put(context, message, target.topic_name, queue_id, properties)
+    _put(context, message, header.group, target.topic_name, queue_id, properties)
     return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
 
 
@@ -130,9 +130,14 @@ def _properties_of_copy(message: MessageExt) -> dict[str, str]:
 
 
 def _put(
-    context: BrokerContext, message: MessageExt, topic: str, queue_id: int, properties: dict[str, str]
+    context: BrokerContext,
+    message: MessageExt,
+    group: str,
+    topic: str,
+    queue_id: int,
+    properties: dict[str, str],
 ) -> None:
-    """Store the copy, delayed if its properties ask for it.
+    """Store the copy that a group sent back, delayed if its properties ask for it.
 
     Raises:
         RequestError: SYSTEM_ERROR (1), the copy was not stored.
@@ -151,6 +156,6 @@ def _put(
         min(message.reconsume_times + 1, 0x7FFF_FFFF),
     )
     try:
-        context.appender.put(context.delays.before_put(copy, text))
+        context.appender.put_sent_back(context.delays.before_put(copy, text), properties[RETRY_TOPIC], group)
     except RequestError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, error.remark) from None

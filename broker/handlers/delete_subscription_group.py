@@ -26,6 +26,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     before = context.table_flush.versions
     header = request.decode_header(DeleteSubscriptionGroupRequestHeader)
     context.groups.delete(header.group_name)
+    context.stats.items.on_group_deleted(header.group_name)
     if header.removes_offset:
         context.offsets.remove_group(header.group_name)
         context.reset_offsets.remove_group(header.group_name)

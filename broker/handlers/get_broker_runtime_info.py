@@ -1,18 +1,20 @@
 """GET_BROKER_RUNTIME_INFO (28): return counters and rates, for clusterList and brokerStatus.
 
-Kept from 4.9.7 ``AdminBrokerProcessor#getBrokerRuntimeInfo``: the keys that the tools read
-(docs/spec/protocol.md 5.9), with both spellings of getTransferedTps.
-Added: what held the event loop longest since the start (``eventLoop...``), except in a simulation.
-Changed: this broker has no thread pools, so queue sizes and waiting times are 0 and capacities are missing.
-It does not measure latencies, so they are missing, too. It always reports the earliest message's time; 4.x
-reports it only if the log has more than 8 MiB. A slave adds haClientAddress: its end of the connection to its
-master's log, by which the master recognizes the slave. The keys ``usage...`` are RewindMQ's own, see
-docs/limits.md.
+Kept from 4.9.7 and 5.3.3 ``AdminBrokerProcessor#prepareRuntimeInfo``: every key of the release, in its
+format (docs/statistics.md), with both spellings of getTransferedTps.
+Added: what held the event loop longest since the start (``eventLoop...``), except in a simulation. A slave
+adds haClientAddress: its end of the connection to its master's log, by which the master recognizes the slave.
+The keys ``usage...`` are RewindMQ's own, see docs/limits.md.
+Changed: this broker has no thread pools and no timer messages, so the sizes of their queues, the waiting
+times and their rates are 0, and the capacities are RocketMQ's defaults. Rates cover less than their window
+until it has passed; RocketMQ leaves them out. Times of puts exclude the waiting for disk and slaves. The
+broker always reports the earliest message's time; 4.x reports it only if the log has more than 8 MiB.
 Refused: nothing.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
@@ -22,13 +24,23 @@ from rewindmq.broker.usage import usage
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.names import SCHEDULE_TOPIC
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.version import CURRENT_VERSION, version_name
 
 CODE: Final = RequestCode.GET_BROKER_RUNTIME_INFO
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_QUEUES = (
+# RocketMQ's defaults. Alarms compare them with the sizes of the queues, which are always 0 here.
+_CAPACITIES: Final = {
+    "sendThreadPoolQueueCapacity": 10_000,
+    "pullThreadPoolQueueCapacity": 100_000,
+    "queryThreadPoolQueueCapacity": 20_000,
+    "EndTransactionThreadPoolQueueCapacity": 100_000,
+    # Without transientStorePoolEnable.
+    "remainTransientStoreBufferNumbs": 0x7FFF_FFFF,
+}
+_QUEUES: Final = (
     "EndTransactionQueueSize",
     "pullThreadPoolQueueHeadWaitTimeMills",
     "pullThreadPoolQueueSize",
@@ -46,7 +58,10 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         **_store(context),
         **_event_loop(context),
         **usage(context),
-        **dict.fromkeys((*_QUEUES, *context.profile.runtime_queues), 0),
+        **_schedule(context),
+        **_CAPACITIES,
+        **dict.fromkeys(_QUEUES, 0),
+        **context.profile.runtime_extras,
     }
     if context.profile.reports_active:
         table["brokerActive"] = "false" if context.config.is_slave else "true"
@@ -85,7 +100,13 @@ def _traffic(context: BrokerContext) -> dict[str, object]:
         "msgGetTotalTodayNow": stats.get_total,
         "putMessageTimesTotal": stats.put_total,
         "putMessageSizeTotal": stats.put_bytes,
+        "putMessageFailedTimes": stats.put_failed,
         "putMessageAverageSize": stats.put_bytes / max(1, stats.put_total),
+        "putMessageDistributeTime": stats.put_times.distribution(),
+        "putMessageEntireTimeMax": stats.put_times.longest,
+        "getMessageEntireTimeMax": stats.get_time_max,
+        "putLatency99": f"{stats.put_times.percentile(0.99):.2f}",
+        "putLatency999": f"{stats.put_times.percentile(0.999):.2f}",
     }
 
 
@@ -100,8 +121,18 @@ def _store(context: BrokerContext) -> dict[str, object]:
         "dispatchMaxBuffer": 0,
         "pageCacheLockTimeMills": 0,
         "earliestMessageTimeStamp": store.earliest_store_time,
+        "commitLogDirCapacity": _capacity(store),
         "commitLogDiskRatio": disk_ratio,
+        f"commitLogDiskRatio_{store.commit_log_folder}": disk_ratio,
         "consumeQueueDiskRatio": disk_ratio,
+    }
+
+
+def _schedule(context: BrokerContext) -> dict[str, object]:
+    """Return the next offset and the maximum of each delay level that has delivered messages."""
+    return {
+        f"scheduleMessageOffset_{level}": f"{offset},{context.store.max_offset(SCHEDULE_TOPIC, level - 1)}"
+        for level, offset in context.delay_offsets.table.items()
     }
 
 
@@ -119,11 +150,21 @@ def _event_loop(context: BrokerContext) -> dict[str, object]:
 
 
 def _disk_ratio(store: MessageStore) -> str:
-    """Return the used part of the disk; -1.00 if it is unknown, as RocketMQ does."""
+    """Return the used part of the disk, rounded up to per cent; -1.0 if it is unknown, as RocketMQ does."""
     try:
-        return f"{store.disk_used_ratio():.2f}"
+        percent = math.ceil(round(store.disk_used_ratio() * 100, 6))
     except OSError:
-        return "-1.00"
+        return "-1.0"
+    return str(percent / 100)
+
+
+def _capacity(store: MessageStore) -> str:
+    """Return the size of the disk and its free part; 0 bytes if they are unknown."""
+    try:
+        total, free = store.disk_capacity()
+    except OSError:
+        total, free = 0, 0
+    return f"Total : {_size(total)}, Free : {_size(free)}."
 
 
 def _size(count: int) -> str:

@@ -9,7 +9,6 @@ import logging
 from types import MappingProxyType
 from typing import Final
 
-from rewindmq.broker.background.stats import BrokerStats
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.filter.property_filter import PropertyFilter
 from rewindmq.broker.offsets.committer import Commit, OffsetCommitter
@@ -18,6 +17,7 @@ from rewindmq.broker.pull.long_polling import LongPolling, MessageFilter, Suspen
 from rewindmq.broker.pull.offset_moved import OffsetMovedEvent, OffsetMovedLog
 from rewindmq.broker.pull.reset_redirector import Redirect, ResetRedirector
 from rewindmq.broker.pull.validator import PullValidator
+from rewindmq.broker.stats.broker_stats import BrokerStats
 from rewindmq.broker.store.model import GetMessageStatus, GetResult
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -87,6 +87,7 @@ class MessagePuller:
         accepts_commits: bool = True,
     ) -> None:
         self._monotonic = runtime.clock.monotonic
+        self._now_ms = runtime.clock.now_ms
         self._probe = runtime.probe
         self._broker_name = config.broker_name
         # Without long polling a pull is still suspended, but briefly.
@@ -200,10 +201,15 @@ class MessagePuller:
     ) -> tuple[RemotingCommand, ResponseCode]:
         count = min(max(header.max_msg_nums, 1), MAX_PULL_MESSAGES)
         topic, queue_id, offset = header.topic, header.queue_id, header.queue_offset
+        began = self._now_ms()
         if isinstance(wanted, PropertyFilter):
             result = self._get_message(topic, queue_id, offset, count, None, wanted.scan())
         else:
             result = self._get_message(topic, queue_id, offset, count, wanted)
+        took = self._now_ms() - began
+        stats = self._stats
+        if took > stats.get_time_max:
+            stats.get_time_max = took
         status = result.status
         code = _CODES[status]
         if status in _EMPTY and header.queue_offset:
@@ -214,9 +220,11 @@ class MessagePuller:
         if code is _MOVED:
             self._on_moved(connection, header, result)
         if result.message_count:
-            self._stats.count_get(header.topic, header.consumer_group, result.message_count)
+            stats.count_get(
+                topic, header.consumer_group, queue_id, result.message_count, len(result.body), took
+            )
         else:
-            self._stats.missed_total += 1
+            stats.missed_total += 1
         response_header = PullMessageResponseHeader(
             broker_id,
             next_offset,

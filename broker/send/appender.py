@@ -6,14 +6,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from rewindmq.broker.background.stats import BrokerStats
 from rewindmq.broker.background.sync_flush import SyncFlush
 from rewindmq.broker.ha.sync_replica import SyncReplica
+from rewindmq.broker.stats.broker_stats import BrokerStats
 from rewindmq.broker.store.model import BatchEntries, PutResult, PutStatus, StoredMessage
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.names import SCHEDULE_TOPIC
 from rewindmq.protocol.remoting.connection import Connection
 
 # RocketMQ 4.9.4 SendMessageProcessor#handlePutMessageResult: remarks that mean that nothing is stored.
@@ -62,6 +63,7 @@ class MessageAppender:
         sync_replica: None unless sends wait for a slave.
         tables_saved: ``TableFlush.saved``.
         refused: the answer to a send whose topic could not be saved.
+        now_ms: the clock of the store timestamps.
     """
 
     def __init__(
@@ -74,11 +76,14 @@ class MessageAppender:
         *,
         tables_saved: Callable[[], Awaitable[None]],
         refused: Callable[[RequestError], RemotingCommand],
+        now_ms: Callable[[], int],
     ) -> None:
         self._store = store
         self._put_message = store.put_message
         self._put_batch = store.put_batch
         self._stats = stats
+        self._topic_puts = stats.items.topic_puts
+        self._now_ms = now_ms
         self._on_arrival = arrivals.on_arrival
         self._is_awaited = arrivals.is_awaited
         self._sync_flush = sync_flush
@@ -88,8 +93,11 @@ class MessageAppender:
         self._tables_saved = tables_saved
         self._refused = refused
 
-    def put(self, message: StoredMessage) -> PutResult:
+    def put(self, message: StoredMessage, *, is_counted: bool = True) -> PutResult:
         """Store one message.
+
+        Args:
+            is_counted: False for the broker's own messages, which are in no topic's statistics.
 
         Raises:
             RequestError: MESSAGE_ILLEGAL (13), SERVICE_NOT_AVAILABLE (14) or SYSTEM_ERROR (1); nothing is
@@ -98,10 +106,21 @@ class MessageAppender:
         result = self._put_message(message)
         if result.status is not _PUT_OK:
             raise self._refusal(result.status)
-        self._stats.put_total += 1
-        self._stats.put_bytes += result.size
+        stats, topic, size = self._stats, message.topic, result.size
+        stats.put_total += 1
+        stats.put_bytes += size
+        if is_counted:
+            item = self._topic_puts[topic]
+            item.times += 1
+            item.size += size
+        else:
+            stats.own_puts += 1
+        # The store took its timestamp when the put began.
+        took = self._now_ms() - result.store_timestamp
+        if took > 0:
+            stats.put_times.add_slow(took)
         self._on_arrival(
-            message.topic,
+            topic,
             message.queue_id,
             result.queue_offset + 1,
             (message.tags_code,),
@@ -120,8 +139,14 @@ class MessageAppender:
         if result.status is not _PUT_OK:
             raise self._refusal(result.status)
         count = len(entries)
-        self._stats.put_total += count
-        self._stats.put_bytes += result.size
+        stats = self._stats
+        stats.put_total += count
+        stats.put_bytes += result.size
+        stats.batch_extra += count - 1
+        self._topic_puts[message.topic].add(count, result.size)
+        took = self._now_ms() - result.store_timestamp
+        if took > 0:
+            stats.put_times.add_slow(took)
         if self._is_awaited(message.topic, message.queue_id):
             tag_codes = tuple({tags_code for _, _, tags_code, _ in entries})
             self._on_arrival(
@@ -133,7 +158,34 @@ class MessageAppender:
             )
         return result
 
+    def put_special(self, message: StoredMessage) -> PutResult:
+        """Store a message that a ``PutMessageHook`` may have delayed; see ``put``."""
+        result = self.put(message)
+        if message.topic == SCHEDULE_TOPIC:
+            self._stats.items.count_delayed(message.queue_id, result.size)
+        return result
+
+    def put_due(self, message: StoredMessage, queue_id: int) -> PutResult:
+        """Store a delayed message, from a queue of the schedule topic, in its real topic; see ``put``."""
+        result = self.put(message)
+        self._stats.items.count_delivered(queue_id, result.size)
+        return result
+
+    def put_sent_back(self, message: StoredMessage, topic: str, group: str) -> PutResult:
+        """Store a message of ``topic`` that a group sent back; see ``put``.
+
+        As in RocketMQ, only a delayed message is in its topic's statistics, and none in the broker's.
+        """
+        result = self.put(message, is_counted=False)
+        items = self._stats.items
+        if message.topic == SCHEDULE_TOPIC:
+            self._topic_puts[SCHEDULE_TOPIC].add(1, result.size)
+            items.count_delayed(message.queue_id, result.size)
+        items.count_send_back(topic, group)
+        return result
+
     def _refusal(self, status: PutStatus) -> RequestError:
+        self._stats.put_failed += 1
         if status is PutStatus.MESSAGE_ILLEGAL:
             return RequestError(ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL)
         if status is PutStatus.CREATE_MAPPED_FILE_FAILED:

@@ -72,6 +72,7 @@ class MessageSender:
         self._create = validator.create
         self._before_put = hooks.before_put
         self._put = appender.put
+        self._put_special = appender.put_special
         self._answer_when_durable = appender.answer_when_durable
         self._answer_when_saved = appender.answer_when_saved
         self._answers = answers
@@ -128,7 +129,7 @@ class MessageSender:
             )
             if is_special:
                 message = self._before_put(message, text)
-            result = self._put(message)
+            result = self._put_special(message) if is_special else self._put(message)
             if target.planned is not None:
                 self._create(target.planned)
         except RequestError as error:

@@ -434,6 +434,15 @@ class MessageStore:
         """Return the used part of the store's file system, 0 to 1. Raise OSError if it is unavailable."""
         return self._disk.used_ratio(self._layout.root)
 
+    def disk_capacity(self) -> tuple[int, int]:
+        """Return the bytes of the store's file system, and the free ones. Raise OSError if unavailable."""
+        return self._disk.capacity(self._layout.root)
+
+    @property
+    def commit_log_folder(self) -> Path:
+        """The folder of the commit log's files."""
+        return self._layout.commit_log
+
     @property
     def max_commit_log_offset(self) -> int:
         """Log position of the next record."""

@@ -19,7 +19,7 @@ from typing import Final
 
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.model import GetMessageStatus, StoredMessage
+from rewindmq.broker.store.model import GetMessageStatus, PutResult, StoredMessage
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.tables.topic_config import TopicConfigManager
@@ -60,6 +60,7 @@ class CheckParts:
         timeout_ms: half messages younger than this are not checked, unless they set their own immunity.
         check_max: number of checks after which a message is discarded.
         reserved_ms: age after which a message is discarded.
+        counts_puts: half messages that are stored again are in the topic's statistics.
     """
 
     runtime: Runtime
@@ -71,6 +72,7 @@ class CheckParts:
     timeout_ms: int
     check_max: int
     reserved_ms: int
+    counts_puts: bool
 
 
 class CheckRun:
@@ -173,13 +175,16 @@ class CheckRun:
         own = own_immunity_ms(half, timeout)
         if own is not None and age < own:
             origin = half.queue_offset if first is None else first
-            self._parts.appender.put(_again(half, TRAN_PREPARED_QUEUE_OFFSET, origin))
+            self._put_again(_again(half, TRAN_PREPARED_QUEUE_OFFSET, origin))
         elif own is None and 0 <= age < timeout:
             return False
         else:
             copy = _again(half, TRANSACTION_CHECK_TIMES, checks + 1)
-            self._parts.check_backs.ask(half, copy, self._parts.appender.put(copy))
+            self._parts.check_backs.ask(half, copy, self._put_again(copy))
         return True
+
+    def _put_again(self, copy: StoredMessage) -> PutResult:
+        return self._parts.appender.put(copy, is_counted=self._parts.counts_puts)
 
     def _discard(self, half: MessageExt) -> None:
         _log.error(
@@ -188,7 +193,7 @@ class CheckRun:
             TRANS_CHECK_MAX_TIME_TOPIC,
         )
         self._parts.topics.ensure(TRANS_CHECK_MAX_TIME_TOPIC, 1)
-        self._parts.appender.put(copied(half, TRANS_CHECK_MAX_TIME_TOPIC, 0))
+        self._parts.appender.put(copied(half, TRANS_CHECK_MAX_TIME_TOPIC, 0), is_counted=False)
 
 
 def _again(half: MessageExt, name: str, value: int) -> StoredMessage:

@@ -89,13 +89,14 @@ class TransactionEnds:
                     queue_id,
                     transaction_flag=_COMMIT,
                     prepared_offset=half.commit_log_offset,
-                )
+                ),
+                is_counted=self._profile.counts_transactions,
             )
         record = op_record(
             half.queue_offset, self._profile.op_separator, self._clock.now_ms(), self._store.store_host
         )
         try:
-            self._put(record)
+            self._put(record, is_counted=False)
         except RequestError as error:
             # As in RocketMQ, the commit or rollback succeeds without its op record. The broker will ask the
             # producer once more.
@@ -116,7 +117,8 @@ class TransactionEnds:
                 transaction_flag=verdict,
                 prepared_offset=half.commit_log_offset,
                 body=body,
-            )
+            ),
+            is_counted=False,
         )
 
     def _age_ms(self, half: MessageExt) -> float:

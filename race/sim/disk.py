@@ -15,6 +15,7 @@ from rewindmq.broker.store.files.disk import DiskEntry
 _MEMORY_BYTES: Final = 16 << 30
 _MAX_MAPPINGS: Final = 4_096
 _USED_RATIO: Final = 0.1
+_CAPACITY: Final = 1 << 30
 
 
 class SimFile:
@@ -152,6 +153,9 @@ class SimDisk:
 
     def used_ratio(self, path: Path) -> float:
         return _USED_RATIO
+
+    def capacity(self, path: Path) -> tuple[int, int]:
+        return _CAPACITY, int(_CAPACITY * (1 - _USED_RATIO))
 
     def physical_memory(self) -> int:
         return _MEMORY_BYTES

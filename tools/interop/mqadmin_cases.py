@@ -39,12 +39,12 @@ _BOTH: Final = (V4, V5)
 _SYSTEM_TOPICS: Final = (
     r"\b(RMQ_SYS_TRANS_\w+|RMQ_SYS_ROCKSDB\w+|rmq_sys_\w+|CHECKPOINT_TOPIC|TRANS_CHECK_MAX_TIME_TOPIC)\b",
 )
-# Lines that are left out: one of the two has no such part (pools, a timer wheel, an event loop) or value, or
-# it writes both spellings of a name (getTransferedTps) where each release of RocketMQ writes one.
+# Lines that are left out: RewindMQ's own keys; a key with a path; delay levels that may not have delivered
+# yet; the intervals, which RocketMQ does not write in its first minute; a name that RewindMQ writes in both
+# spellings (getTransferedTps). Release 5.5 has no brokerVersion.
 _NOT_SHOWN: Final = (
-    r"QueueCapacity|[pP]utLatency|putMessageDistributeTime|EntireTimeMax|putMessageFailedTimes|timer[A-Z]",
-    r"commitLogDirCapacity|commitLogDiskRatio_|remainTransientStoreBufferNumbs|usage[A-Z]",
-    r"getTransferr?edTps|brokerVersion |eventLoop",
+    r"usage[A-Z]|eventLoop|commitLogDiskRatio_|scheduleMessageOffset_|putMessageDistributeTime",
+    r"getTransferr?edTps|brokerVersion ",
 )
 # Shown after the consumer has learned of its retry topic and has committed: up to a minute after its start.
 _RETRY_QUEUE: Final = ("^%RETRY%",)

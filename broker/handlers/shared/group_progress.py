@@ -55,7 +55,7 @@ class ProgressScan:
             if not self._left:
                 self._left = QUEUES_PER_SLICE
                 yield
-        stats.consume_tps += context.stats.consume_tps(topic, group)
+        stats.consume_tps += context.stats.items.group_get_tps(topic, group)
 
 
 def _progress(context: BrokerContext, topic: str, queue_id: int, consumed: int) -> OffsetWrapper:

@@ -125,6 +125,9 @@ class Disk(Protocol):
     def used_ratio(self, path: Path) -> float:
         """Return the used part of the file system, 0 to 1."""
 
+    def capacity(self, path: Path) -> tuple[int, int]:
+        """Return the bytes of the file system, and those that are free for this process."""
+
     def physical_memory(self) -> int:
         """Return the machine's memory in bytes."""
 
@@ -267,6 +270,10 @@ class OsDisk:
         # As in df and RocketMQ, blocks reserved for root are not part of the total.
         entire = usage.used + usage.free
         return usage.used / entire if entire else 0.0
+
+    def capacity(self, path: Path) -> tuple[int, int]:
+        usage = shutil.disk_usage(path)
+        return usage.total, usage.free
 
     def physical_memory(self) -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -549,6 +549,8 @@ def test_a_query_of_a_long_chain_goes_in_steps_while_messages_are_stored(box: St
         result = run_at_once(querying)
     assert [message.commit_log_offset for message in decode_records(result.body)] == positions
     store.close()
+
+
 @pytest.mark.parametrize("lost", ["entry", "nothing"])
 def test_a_slot_newer_than_the_header_costs_no_key(box: StoreBox, lost: str) -> None:
     """A power failure may keep a slot that was written after the last flush, and lose header and entry."""

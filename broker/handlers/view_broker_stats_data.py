@@ -1,0 +1,37 @@
+"""VIEW_BROKER_STATS_DATA (315): return one statistic of the last minute, hour and day.
+
+Kept from 4.9.7 ``AdminBrokerProcessor#ViewBrokerStatsData``: names, keys, windows and remark. As in RocketMQ,
+``COMMERCIAL_...``, ``..._FROM_DISK_...`` and ``GROUP_GET_FALL_...`` never have a figure (docs/statistics.md).
+Changed: the broker's own reads (checks of transactions) are not counted.
+Refused with 1: a name or key without a figure, such as a topic to which nobody has sent since the start.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.stats.item import StatsSnapshot
+from rewindmq.protocol.body.stats import BrokerStatsData, BrokerStatsItem
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.admin import ViewBrokerStatsDataRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.VIEW_BROKER_STATS_DATA
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(ViewBrokerStatsDataRequestHeader)
+    found = context.stats.find(header.stats_name, header.stats_key)
+    if found is None:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR, f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
+        )
+    body = BrokerStatsData(_item(found.minute), _item(found.hour), _item(found.day))
+    return RemotingCommand(ResponseCode.SUCCESS, body=body)
+
+
+def _item(snapshot: StatsSnapshot) -> BrokerStatsItem:
+    return BrokerStatsItem(snapshot.sum, snapshot.tps, snapshot.avgpt)

@@ -1,0 +1,60 @@
+"""``StatsItemSet``: the items of one kind of statistic, by key."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from rewindmq.broker.limits import MAX_STATS_ITEMS
+from rewindmq.broker.stats.item import StatsItem
+
+# A full set drops the items that are idle for longer, RocketMQ's shortest limit.
+FULL_SET_IDLE_SECONDS: Final = 1_800.0
+
+_log = logging.getLogger(__name__)
+
+
+class StatsItemSet(dict[str, StatsItem]):
+    """Items by key; an item appears when its key is first counted.
+
+    A set has ``MAX_STATS_ITEMS`` items at most. The counts of other keys are lost.
+    """
+
+    __slots__ = ("_lost", "_name")
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        # Takes the counts of keys for which there is no room.
+        self._lost: StatsItem | None = None
+
+    def __missing__(self, key: str) -> StatsItem:
+        if len(self) < MAX_STATS_ITEMS:
+            item = self[key] = StatsItem()
+            return item
+        if self._lost is None:
+            self._lost = StatsItem()
+            _log.warning("%s: %d keys are counted already, others are not", self._name, len(self))
+        return self._lost
+
+    @property
+    def is_full(self) -> bool:
+        """True if a further key would not be counted."""
+        return len(self) >= MAX_STATS_ITEMS
+
+    def remove(self, is_removed: Callable[[list[str]], bool]) -> None:
+        """Remove the items whose key, split at ``@``, is one of those."""
+        for key in [key for key in self if is_removed(key.split("@"))]:
+            del self[key]
+
+    def remove_idle(self, limit: float | None) -> None:
+        """Remove the items that are idle for more than ``limit`` seconds; None only limits a full set."""
+        if self.is_full:
+            limit = FULL_SET_IDLE_SECONDS if limit is None else min(limit, FULL_SET_IDLE_SECONDS)
+        if limit is None:
+            return
+        for key in [key for key, item in self.items() if item.idle_seconds > limit]:
+            del self[key]
+        if not self.is_full:
+            self._lost = None

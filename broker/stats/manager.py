@@ -1,0 +1,208 @@
+"""``BrokerStatsManager``: the statistics that VIEW_BROKER_STATS_DATA (315) returns, by name and key."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from rewindmq.broker.stats.item import StatsItem, StatsSnapshot
+from rewindmq.broker.stats.item_set import StatsItemSet
+from rewindmq.protocol.names import SCHEDULE_TOPIC
+
+SAMPLE_SECONDS: Final = 10.0
+# A window of an hour has a sample every ten minutes, one of a day every hour.
+_SAMPLES_PER_TEN_MINUTES: Final = 60
+_SAMPLES_PER_HOUR: Final = 360
+_TEN_MINUTES: Final = 600.0
+# 5.3.3 BrokerStatsManager#cleanAllResource: a shorter limit than this means half an hour.
+_SHORTEST_IDLE_MINUTES: Final = 10
+_IDLE_MINUTES: Final = 30
+# MixAll.SCHEDULE_CONSUMER_GROUP.
+_SCHEDULE_GROUP: Final = "SCHEDULE_CONSUMER"
+
+
+class StatsData(NamedTuple):
+    """The three windows of one statistic."""
+
+    minute: StatsSnapshot
+    hour: StatsSnapshot
+    day: StatsSnapshot
+
+
+class _Pulled(NamedTuple):
+    """The items that a pull of one group from one queue changes."""
+
+    got: StatsItem
+    latency: StatsItem
+
+
+class BrokerStatsManager:
+    """Items by the name of their statistic and their key.
+
+    Attributes:
+        topic_puts: by ``topic``: sends to the topic, and their messages and bytes.
+
+    Args:
+        cluster: the key of the statistics of the whole broker.
+        deletes: ``autoDeleteUnusedStats``: the items of a deleted topic or group go, too.
+        idle_minutes: ``maxStatsIdleTimeInMinutes``.
+    """
+
+    def __init__(self, cluster: str, *, deletes: bool, idle_minutes: int = -1) -> None:
+        self._cluster = cluster
+        self._deletes = deletes
+        self._idle_limit = _idle_limit(idle_minutes)
+        self._samples = 0
+        self.topic_puts = StatsItemSet("TOPIC_PUT_NUMS")
+        self._queue_puts = StatsItemSet("QUEUE_PUT_NUMS")
+        self._queue_gets = StatsItemSet("QUEUE_GET_NUMS")
+        self._group_gets = StatsItemSet("GROUP_GET_NUMS")
+        self._get_latencies = StatsItemSet("GROUP_GET_LATENCY")
+        self._send_backs = StatsItemSet("SNDBCK_PUT_NUMS")
+        self._broker_puts = StatsItemSet("BROKER_PUT_NUMS")
+        self._broker_gets = StatsItemSet("BROKER_GET_NUMS")
+        # By topic, group and queue id, so that a pull builds no keys.
+        self._pulled: dict[tuple[str, str, int], _Pulled] = {}
+        # By name: the items, and whether the statistic is about their sizes.
+        self._names: dict[str, tuple[StatsItemSet, bool]] = {
+            "TOPIC_PUT_NUMS": (self.topic_puts, False),
+            "TOPIC_PUT_SIZE": (self.topic_puts, True),
+            "QUEUE_PUT_NUMS": (self._queue_puts, False),
+            "QUEUE_PUT_SIZE": (self._queue_puts, True),
+            "QUEUE_GET_NUMS": (self._queue_gets, False),
+            "QUEUE_GET_SIZE": (self._queue_gets, True),
+            "GROUP_GET_NUMS": (self._group_gets, False),
+            "GROUP_GET_SIZE": (self._group_gets, True),
+            "GROUP_GET_LATENCY": (self._get_latencies, False),
+            "SNDBCK_PUT_NUMS": (self._send_backs, False),
+            "BROKER_PUT_NUMS": (self._broker_puts, False),
+            "BROKER_GET_NUMS": (self._broker_gets, False),
+        }
+        # Those whose items may be idle (5.3.3 NEED_CLEAN_STATS_SET), and those of queues.
+        self._sets = (
+            self.topic_puts,
+            self._queue_puts,
+            self._queue_gets,
+            self._group_gets,
+            self._get_latencies,
+            self._send_backs,
+        )
+
+    # Counting.
+
+    def count_get(self, topic: str, group: str, queue_id: int, count: int, size: int, ms: int) -> None:
+        """Count the messages that one pull returned, and the milliseconds that reading them took."""
+        pulled = self._pulled.get((topic, group, queue_id))
+        if pulled is None:
+            pulled = self._new_pulled(topic, group, queue_id)
+        got, latency = pulled
+        got.times += 1
+        got.extra += count - 1
+        got.size += size
+        latency.times += 1
+        latency.extra += ms - 1
+
+    def _new_pulled(self, topic: str, group: str, queue_id: int) -> _Pulled:
+        got, latency = self._group_gets, self._get_latencies
+        may_lose = got.is_full or latency.is_full
+        pulled = _Pulled(got[f"{topic}@{group}"], latency[f"{queue_id}@{topic}@{group}"])
+        # Once a set has room again, lost keys must be looked up there.
+        if not may_lose:
+            self._pulled[topic, group, queue_id] = pulled
+        return pulled
+
+    def count_delayed(self, queue_id: int, size: int) -> None:
+        """Count a message that a send or CONSUMER_SEND_MSG_BACK (36) stored in the schedule topic."""
+        self._queue_puts[f"{SCHEDULE_TOPIC}@{queue_id}"].add(1, size)
+
+    def count_delivered(self, queue_id: int, size: int) -> None:
+        """Count a delayed message that was stored in its real topic."""
+        self._queue_gets[f"{SCHEDULE_TOPIC}@{queue_id}@{_SCHEDULE_GROUP}"].add(1, size)
+        self._group_gets[f"{SCHEDULE_TOPIC}@{_SCHEDULE_GROUP}"].add(1, size)
+
+    def count_send_back(self, topic: str, group: str) -> None:
+        """Count a message of ``topic`` that a group sent back."""
+        self._send_backs[f"{topic}@{group}"].add(1)
+
+    # Sampling.
+
+    def sample(self, now: float, puts: int, gets: int) -> None:
+        """Sample all items; called every ``SAMPLE_SECONDS``.
+
+        Args:
+            now: monotonic seconds.
+            puts: messages that clients stored at this broker since the start, and delivered delayed ones.
+            gets: messages that pulls returned since the start.
+        """
+        self._set_broker(puts, gets)
+        self._samples += 1
+        tens = self._samples % _SAMPLES_PER_TEN_MINUTES == 0
+        hours = self._samples % _SAMPLES_PER_HOUR == 0
+        for items in (*self._sets, self._broker_puts, self._broker_gets):
+            for item in items.values():
+                item.sample(item.minute, now)
+                if tens:
+                    item.sample(item.hour, now)
+                    item.watch_idle(_TEN_MINUTES)
+                if hours:
+                    item.sample(item.day, now)
+        if tens:
+            for items in self._sets:
+                items.remove_idle(self._idle_limit)
+            self._pulled.clear()
+
+    def _set_broker(self, puts: int, gets: int) -> None:
+        """Set the counts of the whole broker. As in RocketMQ, they count no requests: avgpt stays 0.0."""
+        for items, count in ((self._broker_puts, puts), (self._broker_gets, gets)):
+            if count:
+                items[self._cluster].extra = count
+
+    # Reading and removing.
+
+    def find(self, name: str, key: str, puts: int, gets: int) -> StatsData | None:
+        """Return one statistic, or None if there is none of that name and key.
+
+        Args:
+            puts, gets: see ``sample``.
+        """
+        items, of_size = self._names.get(name, (None, False))
+        if items is None:
+            return None
+        self._set_broker(puts, gets)
+        item = items.get(key)
+        if item is None:
+            return None
+        return StatsData(
+            item.minute.snapshot(of_size=of_size),
+            item.hour.snapshot(of_size=of_size),
+            item.day.snapshot(of_size=of_size),
+        )
+
+    def group_get_tps(self, topic: str, group: str) -> float:
+        """Return the messages that a group pulled per second over the last minute."""
+        item = self._group_gets.get(f"{topic}@{group}")
+        return item.minute.snapshot(of_size=False).tps if item is not None else 0.0
+
+    def on_topic_deleted(self, topic: str) -> None:
+        """Remove a topic's items, if so configured (``BrokerStatsManager#onTopicDeleted``)."""
+        if not self._deletes:
+            return
+        self.topic_puts.pop(topic, None)
+        for items in (self._queue_puts, self._queue_gets, self._group_gets, self._send_backs):
+            items.remove(lambda fields: fields[0] == topic)
+        self._get_latencies.remove(lambda fields: fields[1] == topic)
+        self._pulled.clear()
+
+    def on_group_deleted(self, group: str) -> None:
+        """Remove a group's items, if so configured (``BrokerStatsManager#onGroupDeleted``)."""
+        if not self._deletes:
+            return
+        for items in (self._queue_gets, self._group_gets, self._send_backs, self._get_latencies):
+            items.remove(lambda fields: fields[-1] == group)
+        self._pulled.clear()
+
+
+def _idle_limit(minutes: int) -> float | None:
+    """Return the limit in seconds, None if idle items stay (``BrokerStatsManager#cleanAllResource``)."""
+    if minutes < 0:
+        return None
+    return 60.0 * (_IDLE_MINUTES if minutes <= _SHORTEST_IDLE_MINUTES else minutes)
