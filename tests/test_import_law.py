@@ -39,6 +39,7 @@ LAW = {
         "cluster",
     },
     "pipeline": {"protocol", "protocol.files", "broker.store"},
+    "testing": {"protocol", "protocol.files", "protocol.remoting", "client", "cluster"},
     "dashboard": {"client"},
 }
 
