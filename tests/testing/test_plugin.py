@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.long, pytest.mark.chosen]
+
 _INI = """\
 [pytest]
 asyncio_mode = auto
