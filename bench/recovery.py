@@ -161,7 +161,7 @@ async def _send_and_pull(address: str) -> None:
         )
         command = RemotingCommand(RequestCode.PULL_MESSAGE, pull)
         found = (await client.invoke(address, command, _SECONDS)).require_success()
-        if b"after the restart" not in bytes(found.body or b""):
+        if not isinstance(found.body, bytes) or b"after the restart" not in found.body:
             raise SystemExit("bench: the broker does not return the message it has stored")
     finally:
         await client.close()

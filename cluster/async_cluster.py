@@ -29,6 +29,8 @@ class BlockingCluster(Protocol):
     @property
     def directory(self) -> Path: ...
     def kill(self, name: str) -> None: ...
+    def pause(self, name: str) -> None: ...
+    def resume(self, name: str) -> None: ...
     def stop(self, name: str) -> None: ...
     def restart(self, name: str) -> None: ...
 
@@ -72,6 +74,14 @@ class AsyncLocalCluster(ClusterClients):
     async def kill(self, name: str) -> None:
         """See ``LocalCluster.kill``."""
         await run_in_thread(lambda: self._cluster.kill(name))
+
+    def pause(self, name: str) -> None:
+        """See ``LocalCluster.pause``."""
+        self._cluster.pause(name)
+
+    def resume(self, name: str) -> None:
+        """See ``LocalCluster.resume``."""
+        self._cluster.resume(name)
 
     async def stop(self, name: str) -> None:
         """See ``LocalCluster.stop``."""

@@ -197,6 +197,14 @@ class LocalCluster(ClusterClients):
         """Kill one process by its name (``"namesrv"``, ``"broker-a"``, ...) with SIGKILL."""
         self._process(name).kill()
 
+    def pause(self, name: str) -> None:
+        """Pause one process with SIGSTOP: it keeps its connections, and answers nothing until ``resume``."""
+        self._process(name).pause()
+
+    def resume(self, name: str) -> None:
+        """Let a paused process continue."""
+        self._process(name).resume()
+
     def stop(self, name: str) -> None:
         """Stop one process in order and wait until it has ended."""
         process = self._process(name)

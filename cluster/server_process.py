@@ -108,10 +108,27 @@ class ServerProcess:
         if self._process is not None:
             self._process.kill()
 
+    def pause(self) -> None:
+        """Send SIGSTOP: the process keeps its connections and does nothing until ``resume``.
+
+        Raises:
+            ClusterError: the process is not running.
+        """
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Send SIGCONT; a process that is not paused ignores it.
+
+        Raises:
+            ClusterError: the process is not running.
+        """
+        os.kill(self.pid, signal.SIGCONT)
+
     def begin_stop(self) -> None:
-        """Send SIGTERM, at which the process stops cleanly, without waiting."""
+        """Send SIGTERM, at which the process stops cleanly, without waiting; a paused process is resumed."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
+            self._process.send_signal(signal.SIGCONT)
 
     def finish_stop(self, timeout: float = STOP_SECONDS) -> None:
         """Wait until the process has ended; kill it after ``timeout`` seconds."""

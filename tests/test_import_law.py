@@ -39,6 +39,8 @@ LAW = {
         "cluster",
     },
     "pipeline": {"protocol", "protocol.files", "broker.store"},
+    "sync": {"protocol", "protocol.files", "protocol.remoting", "client", "cluster"},
+    "testing": {"protocol", "protocol.files", "protocol.remoting", "client", "cluster"},
     "dashboard": {"client"},
 }
 

@@ -58,9 +58,10 @@ def _reset(
     refuse_fenced(context, header)
     targets = yield from _targets(context, header)
     probe_targets(context, header, targets)
-    body: msgspec.Struct = yield from reset_body(context, header.topic, targets)
+    offsets = yield from reset_body(context, header.topic, targets)
+    body: msgspec.Struct = offsets
     if for_c:
-        body = yield from _body_for_c(body)
+        body = yield from _body_for_c(offsets)
     told = PreparedBody(body)
     # Consumers may come and go between two slices, so ask for them again.
     while missing := _serialize_types(_online(context, header)) - told.encoded.keys():

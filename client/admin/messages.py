@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.client.admin.remote import TIMEOUT, AdminBase, AdminRemote
-from rewindmq.client.consume.pull_result import decode_pull_response
+from rewindmq.client.consume.pull_result import PullResult, decode_pull_response
 from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ResponseError
@@ -49,18 +49,38 @@ class MessageAdmin(AdminBase):
         return decode_record(answer.body)
 
     async def message_at(self, queue: MessageQueue, offset: int) -> MessageExt:
-        """Return the message at one offset of a queue: PULL_MESSAGE (11) as mqadmin's group TOOLS_CONSUMER.
+        """Return the message at one offset of a queue; see ``pull_messages``.
 
         Raises:
             ClientError: the topic's route does not name the broker.
             ResponseError: NO_MESSAGE (208) if the queue has no message at that offset; or the broker refused.
+        """
+        result = await self.pull_messages(queue, offset, 1)
+        if not result.messages or result.messages[0].queue_offset != offset:
+            raise ResponseError(
+                ResponseCode.NO_MESSAGE,
+                f"no message at offset {offset}: the queue holds [{result.min_offset}, {result.max_offset})",
+            )
+        return result.messages[0]
+
+    async def pull_messages(self, queue: MessageQueue, offset: int, max_nums: int) -> PullResult:
+        """Return messages of a queue from an offset on: PULL_MESSAGE (11) as mqadmin's group TOOLS_CONSUMER.
+
+        The broker does not wait for messages, and stores nothing about the pull.
+
+        Args:
+            max_nums: at least 1; brokers return at most 32 messages or 256 KiB.
+
+        Raises:
+            ClientError: the topic's route does not name the broker.
+            ResponseError: the broker refused.
         """
         header = PullMessageRequestHeader(
             consumer_group=TOOLS_CONSUMER_GROUP,
             topic=queue.topic,
             queue_id=queue.queue_id,
             queue_offset=offset,
-            max_msg_nums=1,
+            max_msg_nums=max_nums,
             sys_flag=int(PullSysFlag.SUBSCRIPTION),
             commit_offset=0,
             suspend_timeout_millis=0,
@@ -72,13 +92,7 @@ class MessageAdmin(AdminBase):
         answer = await self._remote.api.remoting.invoke(
             address, self._remote.command(RequestCode.PULL_MESSAGE, header), TIMEOUT
         )
-        result = decode_pull_response(answer, queue, offset, build_subscription_data(queue.topic, SUB_ALL))
-        if not result.messages or result.messages[0].queue_offset != offset:
-            raise ResponseError(
-                ResponseCode.NO_MESSAGE,
-                f"no message at offset {offset}: the queue holds [{result.min_offset}, {result.max_offset})",
-            )
-        return result.messages[0]
+        return decode_pull_response(answer, queue, offset, build_subscription_data(queue.topic, SUB_ALL))
 
     async def query_message(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from enum import StrEnum
 from types import TracebackType
 from typing import Final, Self
@@ -50,6 +51,8 @@ class Client:
     DEFAULT_GROUP: str
 
     instance: ClientInstance
+    # The event loop on which the client runs; set by ``start()``.
+    _loop: asyncio.AbstractEventLoop
 
     def __init__(self, group: str, config: ClientConfig, lease: RuntimeLease) -> None:
         require_group(group)
@@ -90,6 +93,7 @@ class Client:
         except BaseException:
             self._lease.give_back()
             raise
+        self._loop = asyncio.get_running_loop()
         self._enter(ServiceState.RUNNING)
         try:
             await self._started()
@@ -150,6 +154,16 @@ class Client:
     def _require_running(self) -> None:
         if self._state is not ServiceState.RUNNING:
             raise ClientError(f"The {self.KIND} service state not OK, {self._state}")
+        try:
+            is_elsewhere = asyncio.get_running_loop() is not self._loop
+        except RuntimeError:
+            # Plain methods only change memory, so they also work without a loop.
+            is_elsewhere = False
+        if is_elsewhere:
+            raise ClientError(
+                f"the {self.KIND} was started on another event loop, which its connections belong to: start a"
+                f" {self.KIND} on each loop, or use rewindmq.sync"
+            )
 
     # Hooks for each kind of client.
 

@@ -43,6 +43,8 @@ COMMANDS: Final = MappingProxyType(
         ),
         "produce": Command("rewindmq.client.cli.produce_cli", "send messages to a topic"),
         "consume": Command("rewindmq.client.cli.consume_cli", "print or count the messages of a topic"),
+        "peek": Command("rewindmq.client.cli.peek_cli", "print messages of a topic, without a group"),
+        "lag": Command("rewindmq.client.cli.lag_cli", "show what the groups have not consumed yet"),
         "demo": Command("rewindmq.cluster.demo.cli", "send, consume, reset, consume again, and verify it"),
         "race": Command("rewindmq.race.cli", "lose a reset on purpose, see why, and prove a fix"),
         "pipeline": Command(
@@ -58,6 +60,8 @@ examples:
   export NAMESRV_ADDR=127.0.0.1:9876            the name server, for all other commands
   rewindmq produce -t TopicTest 'Hello'
   rewindmq consume -t TopicTest -g demo
+  rewindmq peek TopicTest --follow
+  rewindmq lag -g demo --watch
   rewindmq admin resetOffsetByTime -t TopicTest -g demo -s 0
   rewindmq COMMAND --help
 

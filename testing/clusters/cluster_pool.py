@@ -1,0 +1,83 @@
+"""ClusterPool: starts the clusters of a test session, one for each set of options."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Final, Self
+
+from rewindmq.cluster.local_cluster import LocalCluster
+from rewindmq.testing.clusters.options import ClusterOptions
+from rewindmq.testing.clusters.servers import Servers
+from rewindmq.testing.errors import KitError
+
+# Clusters that run at the same time: another one replaces the one that was unused for longest.
+MAX_CLUSTERS: Final = 4
+
+
+class ClusterPool:
+    """The clusters of one session; blocking. With pytest-xdist, each worker has its own.
+
+    Args:
+        namesrv: the address of a running cluster; None starts clusters.
+    """
+
+    def __init__(self, namesrv: str | None = None) -> None:
+        self._namesrv = namesrv
+        # In the order of the last use.
+        self._clusters: dict[ClusterOptions, Servers] = {}
+
+    def get(self, options: ClusterOptions) -> Servers:
+        """Return a cluster with these options; start it at the first call.
+
+        Raises:
+            ClusterError: a process did not start; notes have the end of its log.
+            KitError: the options need an own cluster, but a running one was named.
+        """
+        if self._namesrv is not None:
+            if options.broker_config or options.slaves:
+                raise KitError(
+                    "broker_config and slaves need a cluster of the kit's own; omit --rewindmq-namesrv"
+                )
+            return Servers(self._namesrv, {"time_scale": options.time_scale, "profile": options.profile})
+        servers = self._clusters.pop(options, None)
+        if servers is None:
+            self._make_room()
+            servers = _start(options)
+        self._clusters[options] = servers
+        return servers
+
+    def close(self) -> None:
+        """Stop all clusters."""
+        while self._clusters:
+            _, servers = self._clusters.popitem()
+            _stop(servers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _make_room(self) -> None:
+        while len(self._clusters) >= MAX_CLUSTERS:
+            oldest = next(iter(self._clusters))
+            _stop(self._clusters.pop(oldest))
+
+
+def _start(options: ClusterOptions) -> Servers:
+    cluster = LocalCluster(
+        options.brokers,
+        slaves=options.slaves,
+        profile=options.profile,
+        time_scale=options.time_scale,
+        broker_config=dict(options.broker_config),
+    )
+    cluster.start()
+    return Servers(cluster.namesrv_address, cluster.client_options, cluster)
+
+
+def _stop(servers: Servers) -> None:
+    assert servers.local is not None
+    servers.local.close()

@@ -1,0 +1,92 @@
+"""Servers: a test's access to a cluster, and the state of the cluster's processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rewindmq.cluster.async_cluster import AsyncLocalCluster
+from rewindmq.cluster.local_cluster import LocalCluster
+from rewindmq.cluster.server_process import ServerProcess
+from rewindmq.testing.errors import KitError
+
+_LOG_BYTES: Final = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Where the servers are, and which process runs them.
+
+    Attributes:
+        namesrv_address: ``host:port`` of the name servers.
+        client_options: the options that all clients need, such as ``time_scale``.
+        local: the cluster, if the kit started it.
+    """
+
+    namesrv_address: str
+    client_options: Mapping[str, Any]
+    local: LocalCluster | None = None
+    # Names of paused processes.
+    paused: set[str] = field(default_factory=set)
+
+    @property
+    def processes(self) -> dict[str, ServerProcess]:
+        """All processes by name; empty for a cluster that runs elsewhere."""
+        if self.local is None:
+            return {}
+        return {self.local.namesrv.name: self.local.namesrv, **self.local.brokers, **self.local.slaves}
+
+    def require_local(self, what: str) -> AsyncLocalCluster:
+        """Return the cluster, to control its processes.
+
+        Raises:
+            KitError: the cluster runs elsewhere.
+        """
+        if self.local is None:
+            raise KitError(
+                f"{what} needs a cluster of the kit's own, but the test runs against {self.namesrv_address};"
+                " omit --rewindmq-namesrv"
+            )
+        return AsyncLocalCluster(self.local)
+
+    async def restore(self) -> None:
+        """Resume paused processes, and start those that a test ended."""
+        if self.local is None:
+            return
+        cluster = AsyncLocalCluster(self.local)
+        for name, process in self.processes.items():
+            if not process.is_running:
+                await cluster.restart(name)
+            elif name in self.paused:
+                process.resume()
+        self.paused.clear()
+
+
+def log_sizes(servers: Servers) -> dict[str, int]:
+    """Return the size of each process's log in bytes, to read later what was added."""
+    return {name: _size(process.log_path) for name, process in servers.processes.items()}
+
+
+def logs_since(servers: Servers, sizes: Mapping[str, int]) -> dict[str, str]:
+    """Return what each process has logged since ``log_sizes``, at most the last 16 KiB of each."""
+    added = {}
+    for name, process in servers.processes.items():
+        start = max(sizes.get(name, 0), _size(process.log_path) - _LOG_BYTES)
+        try:
+            with process.log_path.open("rb") as log:
+                log.seek(start)
+                text = log.read().decode(errors="replace")
+        except FileNotFoundError:
+            continue
+        if text:
+            added[name] = text
+    return added
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,1 @@
+"""Handles that a test works with: the cluster (``Rmq``), a topic, a group, a reset."""

@@ -1,0 +1,121 @@
+"""Resets a group for a test: by time where a time says it exactly, else queue by queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.options import parse_choice
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.testing.errors import KitError
+from rewindmq.testing.handles.context import Context
+from rewindmq.testing.handles.mark import Mark
+from rewindmq.testing.handles.reset_target import ResetTarget, timestamp_of
+
+# A broker refuses a classic reset of a group that is unknown or not connected, or has a queue without offset.
+_NOT_YET: Final = frozenset((int(ResponseCode.CONSUMER_NOT_ONLINE), int(ResponseCode.SYSTEM_ERROR)))
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What the brokers accepted.
+
+    Attributes:
+        targets: the target offset of each queue.
+        modes: the reset mode of each broker; None for RocketMQ's brokers, which name no mode.
+    """
+
+    targets: dict[MessageQueue, int]
+    modes: dict[str, ResetMode | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A reset as a time in ms, or as an offset for each queue."""
+
+    timestamp: int | None
+    offsets: Mapping[MessageQueue, int]
+
+
+class Resetter:
+    """Resets one group in one topic."""
+
+    def __init__(self, context: Context, group: str, topic: str) -> None:
+        self._context = context
+        self._group = group
+        self._topic = topic
+
+    async def reset(self, to: ResetTarget, mode: ResetMode | str | None, timeout: float | None) -> Accepted:
+        """Reset until every broker accepts.
+
+        A broker refuses a reset in mode ``classic`` while no consumer of the group is connected, or while a
+        queue has no stored offset.
+
+        Raises:
+            KitError: the target has another type; or mode "classic" cannot express it.
+            NotSeenError: a broker refused for the whole timeout.
+            RewindMQError: a broker refused for another reason.
+        """
+        wanted = None if mode is None else parse_choice(ResetMode, mode, "mode", error=KitError)
+        plan = await self._plan(to)
+        if plan.timestamp is None and wanted is ResetMode.CLASSIC:
+            raise KitError(
+                "a classic reset takes one time for all queues, and none leads to these offsets"
+                ' (RocketMQ 4.9 takes the message nearest to a time): use mode="server" or mode="fenced"'
+            )
+        accepted: list[Accepted] = []
+        refusals: list[ResponseError] = []
+
+        async def condition() -> str | None:
+            try:
+                accepted.append(await self._carry_out(plan, wanted))
+            except ResponseError as error:
+                if error.code in _NOT_YET:
+                    return str(error)
+                refusals.append(error)
+            return None
+
+        await self._context.waiter.until(condition, f"a reset of group {self._group} is accepted", timeout)
+        if refusals:
+            raise refusals[0]
+        return accepted[0]
+
+    async def _plan(self, to: ResetTarget) -> _Plan:
+        if isinstance(to, Mapping):
+            return _Plan(None, to)
+        if not isinstance(to, Mark):
+            return _Plan(timestamp_of(to), {})
+        first = await self._context.first_since(self._topic, to.at_ms)
+        timestamp = min((at_ms for _, at_ms in first.values() if at_ms is not None), default=to.at_ms)
+        for queue, (offset, _) in first.items():
+            if await self._context.admin.search_offset(queue, timestamp) != offset:
+                return _Plan(None, {queue: offset for queue, (offset, _) in first.items()})
+        return _Plan(timestamp, {})
+
+    async def _carry_out(self, plan: _Plan, mode: ResetMode | None) -> Accepted:
+        admin = self._context.admin
+        if plan.timestamp is not None:
+            result = await admin.reset_offset_by_timestamp(
+                self._topic, self._group, plan.timestamp, mode=mode
+            )
+            return Accepted(result.offset_table, result.modes)
+        route = await admin.examine_topic_route_info(self._topic)
+        masters = {broker.broker_name: broker.broker_addrs[0] for broker in route.broker_datas}
+        targets: dict[MessageQueue, int] = {}
+        modes: dict[str, ResetMode | None] = {}
+        for queue, offset in plan.offsets.items():
+            result = await admin.reset_offset_of_queue(
+                masters[queue.broker_name],
+                self._topic,
+                self._group,
+                queue.queue_id,
+                offset=offset,
+                mode=mode or ResetMode.FENCED,
+            )
+            targets.update(result.offset_table)
+            modes.update(result.modes)
+        return Accepted(dict(sorted(targets.items())), modes)

@@ -1,0 +1,368 @@
+"""Rmq: a test's access to its cluster; it makes topics, groups and clients, and removes them at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import warnings
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any, Final, Self
+
+from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.client.core.lifecycle import Client
+from rewindmq.client.produce.producer import Producer
+from rewindmq.client.produce.transaction import TransactionListener
+from rewindmq.client.produce.transaction_producer import TransactionProducer
+from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.names import dlq_topic, retry_topic
+from rewindmq.testing.clusters.servers import Servers, log_sizes, logs_since
+from rewindmq.testing.errors import KitError, KitWarning
+from rewindmq.testing.handles.context import Context
+from rewindmq.testing.handles.group import Group
+from rewindmq.testing.handles.mark import Mark
+from rewindmq.testing.handles.topic import Topic
+from rewindmq.testing.handles.watched_group import WatchedGroup
+from rewindmq.testing.messages.listeners import Listener
+from rewindmq.testing.waiting.checks import Check, condition_of, name_of
+from rewindmq.testing.waiting.waiter import Waiter
+
+_TOKEN_BYTES: Final = 3
+
+
+class Rmq:
+    """The cluster of one test.
+
+    Names of topics and groups get a suffix that no other test has. At the end, the kit stops the test's
+    clients, deletes its topics and groups, and starts the processes again that the test ended.
+
+    Attributes:
+        namesrv_address: ``host:port`` of the name servers, for clients of the application.
+        time_scale: factor on every scheduled wait of the cluster.
+        admin: a running ``AdminClient``.
+    """
+
+    admin: AdminClient
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+        self._token = secrets.token_hex(_TOKEN_BYTES)
+        self._options = dict(servers.client_options)
+        self._admin = AdminClient(servers.namesrv_address, **self._options)
+        runtime = self._admin.runtime
+        self._waiter = Waiter(runtime)
+        self._context = Context(self._admin, runtime, self._waiter, self._own_producer)
+        self._producer: Producer | None = None
+        self._producer_starts = asyncio.Lock()
+        self._clients: list[Client] = []
+        self._groups: list[Group] = []
+        # Exact names, to be deleted at the end.
+        self._topic_names: dict[str, None] = {}
+        self._group_names: dict[str, None] = {}
+        self._log_sizes = log_sizes(servers)
+        self._cluster_name = ""
+
+    @property
+    def namesrv_address(self) -> str:
+        return self._servers.namesrv_address
+
+    @property
+    def time_scale(self) -> float:
+        return self._context.runtime.clock.scale
+
+    @property
+    def client_options(self) -> dict[str, Any]:
+        """The options that clients of the application need, such as ``time_scale`` and ``profile``."""
+        return dict(self._options)
+
+    def name(self, name: str) -> str:
+        """Return a name that no other test has: ``name`` and a suffix."""
+        return f"{name}-{self._token}"
+
+    # Topics and messages.
+
+    async def topic(self, name: str, *, queues: int = 4, exact: bool = False) -> Topic:
+        """Create a topic at every broker, and wait until the name server has its route.
+
+        Args:
+            queues: number of queues at each broker, 1 to 65,535.
+            exact: use the name as it is, for an application that has the name built in.
+
+        Raises:
+            RewindMQError: a broker refused.
+        """
+        full = name if exact else self.name(name)
+        self._topic_names[full] = None
+        config = TopicConfig(full, read_queue_nums=queues, write_queue_nums=queues)
+        masters = await self._masters()
+        for address in masters.values():
+            await self._admin.create_and_update_topic_config(address, config)
+
+        async def condition() -> str | None:
+            route = await self._admin.examine_topic_route_info(full)
+            missing = masters.keys() - {queue.broker_name for queue in route.queue_datas}
+            return f"not at {', '.join(sorted(missing))}" if missing else None
+
+        await self._waiter.until(condition, f"topic {full} has a route")
+        return Topic(self._context, full, queues)
+
+    async def mark(self) -> Mark:
+        """Return a moment: messages sent before it are older, messages sent after it are not.
+
+        It waits for the next millisecond of the clock.
+        """
+        clock = self._context.runtime.clock
+        at_ms = clock.now_ms() + 1
+
+        async def condition() -> str | None:
+            return None if clock.now_ms() >= at_ms else "the clock stands still"
+
+        await self._waiter.until(condition, "the next millisecond")
+        return Mark(at_ms, len(self._context.sent))
+
+    # Clients.
+
+    def push(
+        self,
+        group: str,
+        topic: Topic | str,
+        listener: Listener | None = None,
+        *,
+        expression: str = "*",
+        exact: bool = False,
+        **options: Any,
+    ) -> Group:
+        """Return a group of push consumers with a concurrent listener; ``async with`` starts it.
+
+        Args:
+            listener: the application's, called as ``listener(messages)``; None accepts every message.
+            expression: ``*``, or tags separated by ``||``.
+            exact: use the group's name as it is.
+            options: of ``PushConsumer``. ``consume_from`` is "first" unless given: the group gets messages
+                that were sent before it started.
+
+        Raises:
+            KitError: the listener cannot be called with the arguments.
+        """
+        return self._group(group, topic, listener, False, expression, exact, options)
+
+    def orderly(
+        self,
+        group: str,
+        topic: Topic | str,
+        listener: Listener | None = None,
+        *,
+        expression: str = "*",
+        exact: bool = False,
+        **options: Any,
+    ) -> Group:
+        """Do the same with an orderly listener, called as ``listener(messages)`` or with a context."""
+        return self._group(group, topic, listener, True, expression, exact, options)
+
+    def group(self, name: str, topic: Topic | str) -> WatchedGroup:
+        """Return a handle to a group whose consumers belong to the application; ``name`` is used as it is."""
+        return WatchedGroup(self._context, name, str(topic))
+
+    def producer(self, group: str = "producer", **options: Any) -> Producer:
+        """Return a producer: ``async with`` starts and stops it; at the latest the test's end does."""
+        producer = Producer(self.name(group), self.namesrv_address, **{**self._options, **options})
+        self._clients.append(producer)
+        return producer
+
+    def transaction_producer(
+        self, listener: TransactionListener, group: str = "transactions", **options: Any
+    ) -> TransactionProducer:
+        """Do the same for transactional messages."""
+        options = {**self._options, **options, "listener": listener}
+        producer = TransactionProducer(self.name(group), self.namesrv_address, **options)
+        self._clients.append(producer)
+        return producer
+
+    # Waits.
+
+    async def eventually(self, check: Check, timeout: float | None = None) -> None:
+        """Wait until ``check()`` returns a true value.
+
+        It is called after each delivery, and every 20 ms. It may be async, and may raise AssertionError.
+
+        Args:
+            timeout: real seconds; None: 20 s and 60 s of the cluster's time.
+
+        Raises:
+            NotSeenError: not within the timeout; the text has what the check returned last.
+        """
+        await self._waiter.until(condition_of(check), name_of(check), timeout)
+
+    async def always(self, check: Check, within: float = 10.0) -> None:
+        """Require that ``check()`` returns a true value for ``within`` seconds of the cluster's time.
+
+        Raises:
+            NotSeenError: it did not.
+        """
+        await self._waiter.while_holding(condition_of(check), name_of(check), within)
+
+    async def leads_to(
+        self, cause: Check, effect: Check, *, within: float = 10.0, timeout: float | None = None
+    ) -> None:
+        """Wait for ``cause()``, then require that ``effect()`` follows.
+
+        Args:
+            within: seconds of the cluster's time from the cause to the effect.
+            timeout: real seconds for the cause.
+
+        Raises:
+            NotSeenError: the cause did not come, or the effect not in time.
+        """
+        await self.eventually(cause, timeout)
+        await self._waiter.until(
+            condition_of(effect), f"{name_of(cause)} leads to {name_of(effect)}", within * self.time_scale
+        )
+
+    # Processes of the cluster.
+
+    async def kill(self, name: str) -> None:
+        """End a process with SIGKILL: ``"broker-a"``, ``"broker-a-s1"``, ``"namesrv"``.
+
+        Raises:
+            KitError: the cluster is not the kit's own.
+            ClusterError: there is no such process.
+        """
+        await self._servers.require_local("kill").kill(name)
+
+    async def restart(self, name: str) -> None:
+        """Start a process again with its store and port, and wait until the name server knows the broker."""
+        await self._servers.require_local("restart").restart(name)
+        await self._registered(name)
+
+    @contextlib.asynccontextmanager
+    async def down(self, name: str) -> AsyncIterator[None]:
+        """Kill a process at the start of an ``async with`` statement, and restart it at the end."""
+        await self.kill(name)
+        try:
+            yield
+        finally:
+            await self.restart(name)
+
+    @contextlib.asynccontextmanager
+    async def paused(self, name: str) -> AsyncIterator[None]:
+        """Pause a process during an ``async with`` statement: it keeps connections, and answers nothing."""
+        cluster = self._servers.require_local("paused")
+        cluster.pause(name)
+        self._servers.paused.add(name)
+        try:
+            yield
+        finally:
+            cluster.resume(name)
+            self._servers.paused.discard(name)
+
+    # Start and end of the test.
+
+    async def __aenter__(self) -> Self:
+        await self._admin.start()
+        self.admin = self._admin
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop what the test has started, and delete what it has created.
+
+        A group that still runs is stopped, with a ``KitWarning`` that names it.
+        """
+        forgotten = [group.name for group in self._groups if group.is_running]
+        try:
+            await self._servers.restore()
+            for group in self._groups:
+                await group.stop()
+            for client in self._clients:
+                await client.shutdown()
+            await self._delete()
+        finally:
+            await self._admin.shutdown()
+        if forgotten:
+            warnings.warn(
+                f"the test ended while consumers of {', '.join(forgotten)} were running:"
+                " leave the group's `async with` statement, or call stop()",
+                KitWarning,
+                stacklevel=2,
+            )
+
+    def logs(self) -> dict[str, str]:
+        """Return what each process of the cluster has logged since the test began, at most 16 KiB of each."""
+        return logs_since(self._servers, self._log_sizes)
+
+    # Implementation.
+
+    def _group(
+        self,
+        group: str,
+        topic: Topic | str,
+        listener: Listener | None,
+        is_orderly: bool,
+        expression: str,
+        exact: bool,
+        options: dict[str, Any],
+    ) -> Group:
+        full = group if exact else self.name(group)
+        made = Group(
+            self._context,
+            full,
+            str(topic),
+            listener,
+            is_orderly=is_orderly,
+            expression=expression,
+            options={"consume_from": "first", **self._options, **options},
+            namesrv_address=self.namesrv_address,
+        )
+        self._groups.append(made)
+        self._group_names[full] = None
+        return made
+
+    async def _own_producer(self) -> Producer:
+        """Return the producer of the test's topics; the first call starts it."""
+        async with self._producer_starts:
+            if self._producer is None:
+                producer = self.producer("kit")
+                await producer.start()
+                self._producer = producer
+            return self._producer
+
+    async def _masters(self) -> dict[str, str]:
+        """Return the address of each master by broker name."""
+        if not self._cluster_name:
+            info = await self._admin.examine_broker_cluster_info()
+            names = list(info.cluster_addr_table)
+            if len(names) != 1:
+                raise KitError(f"the kit needs a name server of one cluster, but it knows {names or 'none'}")
+            self._cluster_name = names[0]
+        return dict(await self._admin.master_addresses(self._cluster_name))
+
+    async def _registered(self, name: str) -> None:
+        local = self._servers.local
+        if local is None or name not in local.brokers:
+            return
+
+        async def condition() -> str | None:
+            return None if name in await self._masters() else "not in the cluster's table"
+
+        await self._waiter.until(condition, f"{name} is registered")
+
+    async def _delete(self) -> None:
+        topics = [*self._topic_names]
+        for group in self._group_names:
+            topics += [retry_topic(group), dlq_topic(group)]
+        if not topics:
+            return
+        # A broker that is gone keeps them; the next test has other names.
+        with contextlib.suppress(RewindMQError):
+            masters = await self._masters()
+            for group in self._group_names:
+                for address in masters.values():
+                    await self._admin.delete_subscription_group(address, group, remove_offset=True)
+            for topic in topics:
+                await self._admin.delete_topic(self._cluster_name, topic)

@@ -1,0 +1,1 @@
+"""Messages as tests see them: payloads to send, messages to compare, deliveries to a listener."""

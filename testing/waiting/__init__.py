@@ -1,0 +1,1 @@
+"""Waits for conditions: they are evaluated after each event that the kit sees, and at intervals."""

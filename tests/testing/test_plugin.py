@@ -1,0 +1,208 @@
+"""The pytest plugin, in runs of pytest of their own: options, marker, clean-up, and what a failure shows."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.long, pytest.mark.chosen]
+
+_INI = """\
+[pytest]
+asyncio_mode = auto
+asyncio_default_fixture_loop_scope = function
+addopts = -p no:cacheprovider -p rewindmq.testing.plugin -q
+"""
+
+
+class _Project:
+    """A folder with tests of an application."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        (folder / "pytest.ini").write_text(_INI)
+
+    def test(self, text: str) -> None:
+        """Write the test file."""
+        head = "import pytest\nfrom rewindmq.testing import Rmq\n"
+        (self._folder / "test_it.py").write_text(head + text)
+
+    def add_to_ini(self, line: str) -> None:
+        (self._folder / "pytest.ini").write_text(_INI + line + "\n")
+
+    def read(self, name: str) -> str:
+        return (self._folder / name).read_text()
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        """Run pytest; return its exit code and its output."""
+        words = [sys.executable, "-m", "pytest", *arguments]
+        done = subprocess.run(words, cwd=self._folder, capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> _Project:
+    return _Project(tmp_path)
+
+
+def test_the_first_test_of_the_tutorial_passes(project: _Project) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "testkit" / "README.md").read_text()
+    (program,) = [
+        text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "Balances()" in text
+    ]
+    project.test(program)
+    code, output = project.run()
+    assert code == 0, output
+    assert "1 passed" in output
+
+
+def test_tests_share_a_cluster_and_nothing_else(project: _Project) -> None:
+    project.test("""
+addresses = []
+async def test_one(rmq: Rmq):
+    addresses.append(rmq.namesrv_address)
+    topic = await rmq.topic("orders")
+    await topic.send(b"x")
+async def test_two(rmq: Rmq):
+    assert addresses == [rmq.namesrv_address]
+    assert await (await rmq.topic("orders")).read() == []
+""")
+    assert project.run()[0] == 0
+
+
+def test_the_marker_chooses_the_cluster(project: _Project) -> None:
+    project.test("""
+@pytest.mark.rewindmq(brokers=2, profile="v53", broker_config={"messageDelayLevel": "1s 2s"})
+async def test_marked(rmq: Rmq):
+    info = await rmq.admin.examine_broker_cluster_info()
+    assert sorted(info.broker_addr_table) == ["broker-a", "broker-b"]
+    config = await rmq.admin.get_broker_config(info.broker_addr_table["broker-a"].broker_addrs[0])
+    assert config["messageDelayLevel"] == "1s 2s"
+async def test_plain(rmq: Rmq):
+    assert sorted((await rmq.admin.examine_broker_cluster_info()).broker_addr_table) == ["broker-a"]
+""")
+    assert project.run("--strict-markers")[0] == 0
+
+
+def test_options_come_from_the_command_line_before_the_ini_file(project: _Project) -> None:
+    project.add_to_ini("rewindmq_time_scale = 0.5\nrewindmq_brokers = 2")
+    project.test("""
+async def test_it(rmq: Rmq):
+    assert len((await rmq.admin.examine_broker_cluster_info()).broker_addr_table) == 2
+    print("scale", rmq.time_scale)
+""")
+    assert "scale 0.5" in project.run("-s")[1]
+    assert "scale 0.25" in project.run("-s", "--rewindmq-time-scale", "0.25")[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("rewindmq_brokers = many", "rewindmq_brokers = many: not a int"),
+        ("rewindmq_profile = v1", "profile"),
+        ("rewindmq_brokers = 99", "brokers must be 1 to 26, not 99"),
+    ],
+)
+def test_an_option_that_cannot_be_is_named(project: _Project, line: str, text: str) -> None:
+    project.add_to_ini(line)
+    project.test("async def test_it(rmq: Rmq): pass")
+    code, output = project.run()
+    assert code == 1
+    assert text in output
+
+
+def test_an_unknown_option_of_the_marker_is_named(project: _Project) -> None:
+    project.test("@pytest.mark.rewindmq(broker=2)\nasync def test_it(rmq: Rmq): pass")
+    code, output = project.run()
+    assert code == 1
+    assert "unknown option 'broker'; options: brokers, slaves, profile, time_scale, broker_config" in output
+
+
+def test_a_running_cluster_is_used_instead_of_an_own_one(project: _Project) -> None:
+    project.test("""
+from rewindmq import LocalCluster
+import subprocess, sys, os
+def test_outer(pytestconfig):
+    with LocalCluster(1, time_scale=0.05) as cluster:
+        (pytestconfig.rootpath / "inner_test.py").write_text('''
+async def test_inner(rmq):
+    assert rmq.namesrv_address == "ADDRESS"
+    topic = await rmq.topic("orders")
+    await topic.send(b"x")
+    async with rmq.push("g", topic) as group:
+        await group.caught_up()
+'''.replace("ADDRESS", cluster.namesrv_address))
+        words = [sys.executable, "-m", "pytest", "inner_test.py"]
+        words += ["--rewindmq-namesrv", cluster.namesrv_address]
+        assert subprocess.run(words).returncode == 0
+""")
+    code, output = project.run()
+    assert code == 0, output
+
+
+def test_a_failed_test_shows_what_the_servers_logged_during_it(project: _Project) -> None:
+    project.test("""
+async def test_passes(rmq: Rmq):
+    async with rmq.push("early", await rmq.topic("orders")): pass
+async def test_fails(rmq: Rmq):
+    async with rmq.push("billing", await rmq.topic("orders")): pass
+    assert False
+""")
+    code, output = project.run()
+    assert code == 1
+    log = output.partition("log of broker-a")[2]
+    assert "consumer group billing-" in log
+    assert "consumer group early-" not in log
+
+
+def test_a_group_that_still_runs_at_the_end_is_stopped_and_named(project: _Project) -> None:
+    project.test("""
+async def test_forgets(rmq: Rmq):
+    await rmq.push("billing", await rmq.topic("orders")).start()
+async def test_next(rmq: Rmq):
+    await rmq.topic("orders")
+""")
+    code, output = project.run()
+    assert code == 0, output
+    assert "KitWarning: the test ended while consumers of billing-" in output
+
+
+def test_a_cluster_that_cannot_start_shows_the_end_of_its_log(project: _Project) -> None:
+    project.test("""
+@pytest.mark.rewindmq(broker_config={"noSuchKey": 1})
+async def test_it(rmq: Rmq): pass
+""")
+    code, output = project.run()
+    assert code == 1
+    assert "noSuchKey" in output
+    assert "ClusterError: broker-a did not start" in output
+
+
+def test_the_plugin_may_be_named_twice(project: _Project) -> None:
+    """Its entry point has the name of its module, so pytest loads it once."""
+    project.test("async def test_it(rmq: Rmq): await rmq.topic('orders')")
+    code, output = project.run("-p", "rewindmq.testing.plugin")
+    assert code == 0, output
+
+
+def test_each_worker_has_a_cluster_of_its_own(project: _Project) -> None:
+    project.test("""
+@pytest.mark.parametrize("number", range(4))
+async def test_it(rmq: Rmq, number, worker_id, pytestconfig):
+    with (pytestconfig.rootpath / "seen.txt").open("a") as seen:
+        seen.write(f"{worker_id} {rmq.namesrv_address}\\n")
+    await (await rmq.topic("orders")).send(b"x")
+""")
+    code, output = project.run("-n", "2")
+    assert code == 0, output
+    seen = set(project.read("seen.txt").splitlines())
+    workers = {line.split()[0] for line in seen}
+    assert len(seen) == len(workers) == 2
+
+
+def test_help_names_the_options_and_the_marker(project: _Project) -> None:
+    project.test("")
+    assert "--rewindmq-time-scale" in project.run("--help")[1]
+    assert "rewindmq(brokers=1, slaves=0" in project.run("--markers")[1]
