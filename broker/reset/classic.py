@@ -16,6 +16,7 @@ from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.limits import QUEUES_PER_SLICE, SEARCHES_PER_SLICE
 from rewindmq.broker.reset.targets import in_slices, probe_targets, refuse_fenced, reset_body, time_target
 from rewindmq.protocol.body.offset_table import MessageQueueForC, ResetOffsetBody, ResetOffsetBodyForC
+from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import PreparedBody
 from rewindmq.protocol.codec.body_slices import encode_in_slices
@@ -67,6 +68,8 @@ def _reset(
     while missing := _serialize_types(_online(context, header)) - told.encoded.keys():
         serialize_type = min(missing)
         told.encoded[serialize_type] = yield from encode_in_slices(body, serialize_type)
+    # Again: other requests may have run between two slices.
+    _known_topic(context, header)
     refuse_fenced(context, header)
     # Remove the marks of earlier resets: they would redirect the consumers away from the new offsets.
     context.reset_offsets.remove(header.group, header.topic, targets)
@@ -78,12 +81,7 @@ def _targets(
     context: BrokerContext, header: ResetOffsetRequestHeader
 ) -> Generator[None, None, dict[int, int]]:
     """Return the target of each write queue."""
-    topic = context.topics.find(header.topic)
-    if topic is None:
-        raise RequestError(
-            context.profile.reset_unknown_topic_code,
-            f"[reset-offset] reset offset failed, no topic in this broker. topic={header.topic}",
-        )
+    topic = _known_topic(context, header)
     targets = {}
     for queue_id in range(topic.write_queue_nums):
         if queue_id % SEARCHES_PER_SLICE == 0 < queue_id:
@@ -95,6 +93,16 @@ def _targets(
         moves = header.is_force or target < stored
         targets[queue_id] = target if moves else stored
     return targets
+
+
+def _known_topic(context: BrokerContext, header: ResetOffsetRequestHeader) -> TopicConfig:
+    topic = context.topics.find(header.topic)
+    if topic is None:
+        raise RequestError(
+            context.profile.reset_unknown_topic_code,
+            f"[reset-offset] reset offset failed, no topic in this broker. topic={header.topic}",
+        )
+    return topic
 
 
 def _body_for_c(body: ResetOffsetBody) -> Generator[None, None, ResetOffsetBodyForC]:

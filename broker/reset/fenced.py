@@ -53,6 +53,9 @@ async def reset(
     table: dict[int, int] = {}
 
     def plan() -> ResetPlan:
+        # Again: topic and group may have been deleted between two slices, or while another write ran.
+        known_topic(context, header)
+        _check_group(context, header)
         moving, standing = _split(context, header, targets)
         table.update(sorted((standing | moving).items()))
         probe_targets(context, header, table)
@@ -82,8 +85,6 @@ def _targets(
             )
         to_the_end = header.timestamp < 0
         targets = yield from time_targets(context, header, queues, to_the_end=to_the_end)
-        # Again: the group may have been deleted between two slices.
-        _check_group(context, header)
     elif header.queue_id < queues:
         targets = {header.queue_id: queue_target(context, header, slack=0)}
     else:

@@ -61,6 +61,7 @@ def _reset(context: BrokerContext, header: ResetOffsetRequestHeader) -> Generato
     if not targets:
         raise no_queues()
     # Again: other requests may have run between two slices.
+    known_topic(context, header)
     _check_group(context, header)
     _apply(context, header, targets)
     return targets

@@ -9,7 +9,7 @@ import pytest
 from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import decode_body
-from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.version import LanguageCode
 from tests.support.answers import remark_of
@@ -31,6 +31,28 @@ async def wide_group(stage: SimStage, serialize_type: SerializeType | None = Non
         stage.broker.context.offsets.commit("G", "T", queue_id, offset)
     await peer.heartbeat()
     return peer
+
+
+async def half_done_reset(
+    stage: SimStage, monkeypatch: pytest.MonkeyPatch
+) -> asyncio.Future[RemotingCommand]:
+    """Begin a reset, and return when it has searched some of the queues."""
+    store, searched = stage.broker.context.store, 0
+    max_offset = store.max_offset
+
+    def count(topic: str, queue_id: int) -> int:
+        nonlocal searched
+        searched += 1
+        return max_offset(topic, queue_id)
+
+    monkeypatch.setattr(store, "max_offset", count)
+    bystander = stage.peer("c2")
+    await bystander.heartbeat("Other")
+    asked = asyncio.ensure_future(stage.peer("admin").reset(TO_THE_END))
+    while not searched:
+        await bystander.heartbeat("Other")
+    assert searched < QUEUES
+    return asked
 
 
 @pytest.mark.parametrize("mode", ResetMode)
@@ -79,22 +101,39 @@ def test_each_consumer_is_notified_of_all_queues_in_its_serialization_type(
 
 @pytest.mark.parametrize("mode", [ResetMode.CLASSIC, ResetMode.SERVER])
 def test_a_fenced_reset_between_two_slices_refuses_the_other_modes(
-    simulate: RunScenario, mode: ResetMode
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch, mode: ResetMode
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await wide_group(stage)
-        context, bystander = stage.broker.context, stage.peer("c2")
-        await bystander.heartbeat("Other")
-        asked = asyncio.ensure_future(stage.peer("admin").reset(TO_THE_END))
-        await bystander.heartbeat("Other")
-        await bystander.heartbeat("Other")
-        assert not asked.done()
+        context = stage.broker.context
+        asked = await half_done_reset(stage, monkeypatch)
         context.offsets.take_reset("G", "T", {0: 5})
         context.offsets.reset("G", "T", {0: 5})
         answer = await asked
         assert answer.code == 1
         assert "was reset in fenced mode" in remark_of(answer)
         assert context.offsets.offsets_of("G", "T") == BEFORE | {0: 5}
+        assert not context.reset_offsets
+        assert peer.count(RequestCode.RESET_CONSUMER_CLIENT_OFFSET) == 0
+
+    simulate(scenario, reset_mode=str(mode))
+
+
+@pytest.mark.parametrize("mode", ResetMode)
+def test_a_topic_that_is_deleted_between_two_slices_is_not_reset(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch, mode: ResetMode
+) -> None:
+    """The queues of the first slice would get offsets of the old topic, the others those of a new one."""
+
+    async def scenario(stage: SimStage) -> None:
+        peer = await wide_group(stage)
+        context = stage.broker.context
+        asked = await half_done_reset(stage, monkeypatch)
+        context.topics.delete("T")
+        answer = await asked
+        assert answer.code == (1 if mode is ResetMode.CLASSIC else 17)
+        assert context.offsets.offsets_of("G", "T") == BEFORE
+        assert not context.offsets.has_epochs("G", "T")
         assert not context.reset_offsets
         assert peer.count(RequestCode.RESET_CONSUMER_CLIENT_OFFSET) == 0
 
