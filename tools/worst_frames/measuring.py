@@ -85,7 +85,7 @@ KINDS: Final = (
         broker_frames.FRAMES,
         (
             ("two minutes of timers", broker_frames.timers),
-            ("the end of a connection with 2,500 groups and 10,000 pulls", broker_frames.closed_connection),
+            ("the end of a connection with 500 groups and 10,000 pulls", broker_frames.closed_connection),
         ),
     ),
 )
