@@ -3,7 +3,7 @@
 Kept from 4.9.7 ``AdminBrokerProcessor#ViewBrokerStatsData``: names, keys, windows and remark. As in RocketMQ,
 ``COMMERCIAL_...``, ``..._FROM_DISK_...`` and ``GROUP_GET_FALL_...`` never have a figure (docs/statistics.md).
 Changed: the broker's own reads (checks of transactions) are not counted.
-Refused with 1: a name or key without a figure, such as a topic to which nobody has sent since the start.
+Refused with 1: a name or key without a figure, such as a topic without a message since the broker's start.
 """
 
 from __future__ import annotations

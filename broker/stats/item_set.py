@@ -35,7 +35,9 @@ class StatsItemSet(dict[str, StatsItem]):
             return item
         if self._lost is None:
             self._lost = StatsItem()
-            _log.warning("%s: %d keys are counted already, others are not", self._name, len(self))
+            _log.warning(
+                "%s: %d keys are counted, the limit; further keys are not counted", self._name, len(self)
+            )
         return self._lost
 
     @property
@@ -44,7 +46,7 @@ class StatsItemSet(dict[str, StatsItem]):
         return len(self) >= MAX_STATS_ITEMS
 
     def remove(self, is_removed: Callable[[list[str]], bool]) -> None:
-        """Remove the items whose key, split at ``@``, is one of those."""
+        """Remove the items for whose key, split at ``@``, ``is_removed`` returns True."""
         for key in [key for key in self if is_removed(key.split("@"))]:
             del self[key]
 

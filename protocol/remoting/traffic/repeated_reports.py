@@ -6,7 +6,8 @@ from typing import Final
 
 # Seconds between two reports about one address.
 REPORT_SECONDS: Final = 60.0
-# Addresses that are remembered; beyond them, the one reported first is forgotten and may be reported sooner.
+# Addresses in the table. A further address replaces the one with the oldest report, which may then be
+# reported again sooner.
 REMEMBERED_ADDRESSES: Final = 1_000
 
 
