@@ -33,9 +33,7 @@ async def test_eventually_fails_with_what_it_saw_last(rmq: Rmq) -> None:
     def nothing() -> list[int]:
         return []
 
-    with pytest.raises(
-        NotSeenError, match=r"nothing \(.*test_waiting\.py.*; seen last: \[\]"
-    ):
+    with pytest.raises(NotSeenError, match=r"nothing \(.*test_waiting\.py.*; seen last: \[\]"):
         await rmq.eventually(nothing, timeout=0.05)
 
     def empty_assertion() -> None:
