@@ -155,7 +155,8 @@ class BrokerStatsManager:
                 if len(items) > _ITEMS_PER_SLICE:
                     yield
                 items.remove_idle(self._idle_limit)
-            self._pulled.clear()
+                # In the same slice: a pull must not count in an item that is removed.
+                self._pulled.clear()
 
     def _set_broker(self, puts: int, gets: int) -> None:
         """Set the counts of the whole broker. As in RocketMQ, they count no requests: avgpt stays 0.0."""
