@@ -232,9 +232,9 @@ class Rmq:
         await self._servers.require_local("kill").kill(name)
 
     async def restart(self, name: str) -> None:
-        """Start a process again with its store and port, and wait until the name server knows the broker."""
+        """Start a process again with its store and port, and wait until the name server knows all brokers."""
         await self._servers.require_local("restart").restart(name)
-        await self._registered(name)
+        await self._registered()
 
     @contextlib.asynccontextmanager
     async def down(self, name: str) -> AsyncIterator[None]:
@@ -275,15 +275,16 @@ class Rmq:
         A group that still runs is stopped, with a ``KitWarning`` that names it.
         """
         forgotten = [group.name for group in self._groups if group.is_running]
-        try:
-            await self._servers.restore()
-            for group in self._groups:
-                await group.stop()
+        # All of it happens, in the reverse order, even if a part fails.
+        async with contextlib.AsyncExitStack() as ending:
+            ending.push_async_callback(self._admin.shutdown)
+            ending.push_async_callback(self._delete)
             for client in self._clients:
-                await client.shutdown()
-            await self._delete()
-        finally:
-            await self._admin.shutdown()
+                ending.push_async_callback(client.shutdown)
+            for group in self._groups:
+                ending.push_async_callback(group.stop)
+            if await self._servers.restore():
+                await self._registered()
         if forgotten:
             warnings.warn(
                 f"the test ended while consumers of {', '.join(forgotten)} were running:"
@@ -342,15 +343,16 @@ class Rmq:
             self._cluster_name = names[0]
         return dict(await self._admin.master_addresses(self._cluster_name))
 
-    async def _registered(self, name: str) -> None:
-        local = self._servers.local
-        if local is None or name not in local.brokers:
-            return
+    async def _registered(self) -> None:
+        """Wait until each broker that runs is registered; a new name server knows none at first."""
+        wanted = self._servers.running_masters()
 
         async def condition() -> str | None:
-            return None if name in await self._masters() else "not in the cluster's table"
+            missing = wanted - (await self._masters()).keys()
+            return f"not registered: {', '.join(sorted(missing))}" if missing else None
 
-        await self._waiter.until(condition, f"{name} is registered")
+        if wanted and self._servers.is_namesrv_running:
+            await self._waiter.until(condition, "the brokers are registered")
 
     async def _delete(self) -> None:
         topics = [*self._topic_names]

@@ -49,6 +49,36 @@ async def test_the_kit_starts_again_what_a_test_ended(kit_cluster: Servers) -> N
         await topic.send(b"x")
 
 
+async def test_a_test_after_a_kill_of_the_name_server_finds_all_brokers(kit_cluster: Servers) -> None:
+    async with Rmq(kit_cluster) as first:
+        await first.kill("namesrv")
+    async with Rmq(kit_cluster) as second:
+        await second.topic("orders")
+
+
+async def test_a_restarted_name_server_knows_the_brokers(rmq: Rmq) -> None:
+    async with rmq.down("namesrv"):
+        pass
+    await rmq.topic("orders")
+
+
+async def test_the_end_of_a_test_stops_everything_even_if_one_stop_fails(kit_cluster: Servers) -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    first = Rmq(kit_cluster)
+    await first.__aenter__()
+    topic = await first.topic("orders")
+    producer = first.producer()
+    await producer.start()
+    first.push("billing", topic).stop = fail  # type: ignore[method-assign]
+    with pytest.raises(ZeroDivisionError):
+        await first.close()
+    assert not producer.is_running
+    async with Rmq(kit_cluster) as second:
+        assert topic.name not in await second.admin.fetch_all_topic_list()
+
+
 async def test_what_a_test_created_is_gone_after_it(kit_cluster: Servers) -> None:
     async with Rmq(kit_cluster) as first:
         topic = await first.topic("orders")
