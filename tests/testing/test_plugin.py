@@ -157,6 +157,14 @@ async def test_fails(rmq: Rmq):
     assert "consumer group early-" not in log
 
 
+def test_a_plain_function_that_asks_for_rmq_is_told_what_to_do(project: _Project) -> None:
+    project.test("def test_plain(rmq: Rmq): pass")
+    code, output = project.run()
+    assert code == 1
+    assert "test_plain is not async" in output
+    assert "rewindmq.sync" in output
+
+
 def test_a_group_that_still_runs_at_the_end_is_stopped_and_named(project: _Project) -> None:
     project.test("""
 async def test_forgets(rmq: Rmq):
