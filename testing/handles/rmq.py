@@ -45,6 +45,8 @@ class Rmq:
     """
 
     admin: AdminClient
+    # The event loop of the fixture; set when the test starts.
+    _loop: asyncio.AbstractEventLoop
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
@@ -260,6 +262,7 @@ class Rmq:
     # Start and end of the test.
 
     async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
         await self._admin.start()
         self.admin = self._admin
         return self
@@ -335,6 +338,8 @@ class Rmq:
 
     async def _masters(self) -> dict[str, str]:
         """Return the address of each master by broker name."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise KitError("the test runs on another event loop than the fixture rmq: omit its loop_scope")
         if not self._cluster_name:
             info = await self._admin.examine_broker_cluster_info()
             names = list(info.cluster_addr_table)
