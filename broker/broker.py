@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Generator
 from typing import Final
 
 from rewindmq.broker.background.schedule import Schedule
@@ -229,9 +230,9 @@ class Broker:
             _log.warning("client %s gone: no heartbeat for 120 s", channel.client_id)
             channel.connection.close("no heartbeat for 120 s")
 
-    def _sample(self) -> None:
+    def _sample(self) -> Generator[None]:
         clock = self._runtime.clock
-        self.context.stats.sample(clock.now_ms(), clock.monotonic())
+        return self.context.stats.sample(clock.now_ms(), clock.monotonic())
 
     def _connection_closed(self, connection: Connection, reason: CloseReason) -> None:
         if self._services is not None:

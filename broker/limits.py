@@ -14,7 +14,7 @@ MAX_QUEUE_NUMS: Final = 65_535
 MAX_TOPICS: Final = 25_000
 MAX_GROUPS: Final = 10_000
 # A connection's part of the groups online, of producers and of consumers: one client has far fewer.
-MAX_GROUPS_PER_CONNECTION: Final = 2_500
+MAX_GROUPS_PER_CONNECTION: Final = 500
 # Pairs of a group online and a connection, of producers and of consumers; some 300 bytes each.
 MAX_GROUP_CHANNELS: Final = 200_000
 # About the memory of the subscriptions in heartbeats, see ``subscription_bytes``: of the groups whose

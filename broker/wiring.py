@@ -133,9 +133,7 @@ def wire(
     topics.on_compacted = store.set_compaction_topics
     for table in (topics, groups, offsets):
         table.load()
-    # A slave's log follows its master's offsets at a distance.
-    if not store.was_stopped_cleanly and not config.is_slave:
-        offsets.lower_to_ends(store.max_offset)
+    offsets.before_save = store.flush
     table_flush = TableFlush(runtime.workers, (topics, groups))
     registration = _registration(runtime, config, client, topics, address, ha_master.port)
     topics.on_change = registration.announce

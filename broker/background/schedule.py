@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Protocol
 
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers
@@ -12,11 +12,17 @@ _log = logging.getLogger(__name__)
 
 
 class Schedule:
-    """Tasks that repeat at a fixed delay until ``close``; a task that fails is logged and repeated."""
+    """Tasks that repeat at a fixed delay until ``close``; a task that fails is logged and repeated.
+
+    A task may return a generator. Then the rest of its work is done in slices, one in each turn of the event
+    loop; while they last, the task is not called again.
+    """
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._pending: dict[int, Cancellable] = {}
+        # The next slices of tasks that returned a generator.
+        self._slices: dict[int, Cancellable] = {}
         self._count = 0
 
     def every(self, first: float, period: float, task: Callable[[], object]) -> None:
@@ -26,19 +32,42 @@ class Schedule:
 
     def close(self) -> None:
         """Cancel all tasks."""
-        for timer in self._pending.values():
-            timer.cancel()
-        self._pending.clear()
+        for timers in (self._pending, self._slices):
+            for timer in timers.values():
+                timer.cancel()
+            timers.clear()
 
     def _set(self, number: int, delay: float, period: float, task: Callable[[], object]) -> None:
         self._pending[number] = self._timers.call_later(delay, self._run, number, period, task)
 
     def _run(self, number: int, period: float, task: Callable[[], object]) -> None:
         self._set(number, period, period, task)
+        if number in self._slices:
+            return
         try:
-            task()
+            work = task()
         except Exception:
-            _log.exception("%s failed", getattr(task, "__qualname__", task))
+            _log.exception("%s failed", _name(task))
+            return
+        if isinstance(work, Generator):
+            self._run_slice(number, work, task)
+
+    def _run_slice(
+        self, number: int, work: Generator[object, None, object], task: Callable[[], object]
+    ) -> None:
+        self._slices.pop(number, None)
+        try:
+            next(work)
+        except StopIteration:
+            return
+        except Exception:
+            _log.exception("%s failed", _name(task))
+            return
+        self._slices[number] = self._timers.call_later(0, self._run_slice, number, work, task)
+
+
+def _name(task: Callable[[], object]) -> str:
+    return getattr(task, "__qualname__", None) or repr(task)
 
 
 class BackgroundService(Protocol):

@@ -31,7 +31,7 @@ from rewindmq.broker.filter.expression import (
 from rewindmq.broker.filter.lexer import END, FLOAT, INTEGER, NAME, STRING, TEXT_TESTS, Lexer, Token
 from rewindmq.broker.filter.values import compare, integer_constant
 
-MAX_EXPRESSION_LENGTH: Final = 16_384
+MAX_EXPRESSION_LENGTH: Final = 8_192
 MAX_NESTING: Final = 50
 _MAX_DIGITS: Final = 400
 

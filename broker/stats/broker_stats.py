@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -63,16 +63,16 @@ class BrokerStats:
         self.found_total += 1
         self.items.count_get(topic, group, queue_id, count, size, ms)
 
-    def sample(self, now_ms: int, now: float) -> None:
-        """Record the counters; called every ``SAMPLE_SECONDS``."""
+    def sample(self, now_ms: int, now: float) -> Generator[None]:
+        """Record the counters, then those of topics and groups in slices; called every ``SAMPLE_SECONDS``."""
         self._samples.append(self._now(now))
-        self.items.sample(now, self.put_total - self.own_puts, self.get_total)
         self.put_times.sample(self.put_total - self.batch_extra)
         day = datetime.fromtimestamp(now_ms / 1_000).astimezone().date()
         if day != self._day:
             self._day = day
             self.put_at_midnight = (self.put_at_midnight[1], self.put_total)
             self.get_at_midnight = (self.get_at_midnight[1], self.get_total)
+        yield from self.items.sample(now, self.put_total - self.own_puts, self.get_total)
 
     def find(self, name: str, key: str) -> StatsData | None:
         """Return one statistic, or None if there is none of that name and key."""

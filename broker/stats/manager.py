@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final, NamedTuple
 
 from rewindmq.broker.stats.item import StatsItem, StatsSnapshot
@@ -13,6 +14,8 @@ SAMPLE_SECONDS: Final = 10.0
 _SAMPLES_PER_TEN_MINUTES: Final = 60
 _SAMPLES_PER_HOUR: Final = 360
 _TEN_MINUTES: Final = 600.0
+# About 2 ms in the slice of an hour.
+_ITEMS_PER_SLICE: Final = 500
 # 5.3.3 BrokerStatsManager#cleanAllResource: a shorter limit than this means half an hour.
 _SHORTEST_IDLE_MINUTES: Final = 10
 _IDLE_MINUTES: Final = 30
@@ -125,8 +128,8 @@ class BrokerStatsManager:
 
     # Sampling.
 
-    def sample(self, now: float, puts: int, gets: int) -> None:
-        """Sample all items; called every ``SAMPLE_SECONDS``.
+    def sample(self, now: float, puts: int, gets: int) -> Generator[None]:
+        """Sample all items, a few hundred in each slice; called every ``SAMPLE_SECONDS``.
 
         Args:
             now: monotonic seconds.
@@ -137,8 +140,10 @@ class BrokerStatsManager:
         self._samples += 1
         tens = self._samples % _SAMPLES_PER_TEN_MINUTES == 0
         hours = self._samples % _SAMPLES_PER_HOUR == 0
-        for items in (*self._sets, self._broker_puts, self._broker_gets):
-            for item in items.values():
+        for items in (self._broker_puts, self._broker_gets, *self._sets):
+            for number, item in enumerate(list(items.values())):
+                if number % _ITEMS_PER_SLICE == 0 < number:
+                    yield
                 item.sample(item.minute, now)
                 if tens:
                     item.sample(item.hour, now)
@@ -147,6 +152,8 @@ class BrokerStatsManager:
                     item.sample(item.day, now)
         if tens:
             for items in self._sets:
+                if len(items) > _ITEMS_PER_SLICE:
+                    yield
                 items.remove_idle(self._idle_limit)
             self._pulled.clear()
 

@@ -56,7 +56,6 @@ class MessageStore:
 
     Attributes:
         cleaner: deletes expired files.
-        was_stopped_cleanly: False if ``open`` found the store of a crash.
     """
 
     def __init__(
@@ -102,7 +101,6 @@ class MessageStore:
         # Set by ``Disk.lock`` when the store is opened.
         self._unlock: Callable[[], None]
         self._is_open = False
-        self.was_stopped_cleanly = True
         # True if messages are accepted. Threads that flush change it, too.
         self._is_writable = False
         self._writable_lock = threading.Lock()
@@ -129,7 +127,7 @@ class MessageStore:
             self._log.segments.load()
             self._queues.load()
             self._checkpoint.load()
-            clean = self.was_stopped_cleanly = not self._disk.exists(layout.abort)
+            clean = not self._disk.exists(layout.abort)
             self._recovery.run(clean)
             self._compaction.load(durable_ms=None if clean else self._checkpoint.min_timestamp)
             self._index.load(clean=clean, checkpoint=self._checkpoint)

@@ -16,7 +16,7 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.server import RemotingServer
 from tools.worst_frames.measuring import KINDS, Hold, Kind, measure
 from tools.worst_frames.meter import MeteredWorld
-from tools.worst_frames.page import BUDGET_MS, OVER_BUDGET, PAGE, replaced, table
+from tools.worst_frames.page import BUDGET_MS, PAGE, replaced, table
 from tools.worst_frames.sizes import FULL, reduced
 
 # The default group's tables are a small part of the limits.
@@ -40,26 +40,20 @@ def test_the_page_has_a_row_for_every_worst_frame(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.title)
 def test_at_small_tables_every_worst_frame_is_within_the_budget(kind: Kind) -> None:
-    assert unexpected(measure(kind, reduced(_DIVISOR))) == []
+    assert too_long(measure(kind, reduced(_DIVISOR))) == []
 
 
 @pytest.mark.long
 @pytest.mark.computing
 @pytest.mark.chosen
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.title)
-def test_at_full_tables_only_the_known_frames_exceed_the_budget(kind: Kind) -> None:
-    assert unexpected(measure(kind, FULL)) == []
+def test_at_full_tables_every_worst_frame_is_within_the_budget(kind: Kind) -> None:
+    assert too_long(measure(kind, FULL)) == []
 
 
-def unexpected(holds: Sequence[Hold]) -> list[Hold]:
-    """The holds that take too long and are not listed as such."""
-    return [hold for hold in holds if hold.hold_ms > _MOST_MS and hold.title not in OVER_BUDGET]
-
-
-def test_only_frames_of_the_table_are_listed_as_over_the_budget() -> None:
-    titles = {Hold.title_of(frame.code, frame.text) for kind in KINDS for frame in kind.frames}
-    others = {text for kind in KINDS for text, _ in kind.others}
-    assert titles | others >= OVER_BUDGET
+def too_long(holds: Sequence[Hold]) -> list[Hold]:
+    """The holds that exceed the budget by more than a busy machine explains."""
+    return [hold for hold in holds if hold.hold_ms > _MOST_MS]
 
 
 def burn(milliseconds: int) -> None:

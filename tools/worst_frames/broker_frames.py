@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rewindmq.broker.filter.parser import MAX_EXPRESSION_LENGTH
-from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES, MAX_FENCED_COMMITS
+from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES, MAX_FENCED_COMMITS, MAX_GROUPS_PER_CONNECTION
 from rewindmq.protocol.body.fenced_commit import FencedCommit
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.body.heartbeat import CheckClientRequestBody, SubscriptionData
@@ -90,9 +90,9 @@ _FILTERED: Final = frozenset({ResponseCode.PULL_RETRY_IMMEDIATELY})
 _DONE_OR_REFUSED: Final = frozenset({ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR})
 _REFUSED: Final = frozenset({ResponseCode.SYSTEM_ERROR})
 _SQL92: Final = "SQL92"
+# The client may be in a few groups already.
+_NEW_GROUPS: Final = MAX_GROUPS_PER_CONNECTION - 10
 # About as much as the limits of a request's body allow.
-# As many groups as the body of a heartbeat holds.
-_NEW_GROUPS: Final = 1_250
 _SUBSCRIPTIONS: Final = 2_500
 _TOLERANT_ARRAYS: Final = 29_000
 _LOCKED_QUEUES: Final = 4_000
@@ -278,7 +278,7 @@ FRAMES: Final[Sequence[Frame]] = (
     ),
     _reply(RequestCode.SEND_REPLY_MESSAGE, SendMessageRequestHeader),
     _reply(RequestCode.SEND_REPLY_MESSAGE_V2, SendMessageRequestHeaderV2),
-    Frame(RequestCode.PULL_MESSAGE, "16,384 characters of SQL92 over 16,000 digits", _pull_sql, _FILTERED),
+    Frame(RequestCode.PULL_MESSAGE, "8,192 characters of SQL92 over 16,000 digits", _pull_sql, _FILTERED),
     Frame(RequestCode.PULL_MESSAGE, "a tag that no message has", _pull_other_tag, _FILTERED),
     Frame(RequestCode.LITE_PULL_MESSAGE, "1,024 messages", _lite_pull),
     Frame(RequestCode.QUERY_MESSAGE, "50,000 messages with the key, all but one too new", _query_key),
@@ -315,7 +315,7 @@ FRAMES: Final[Sequence[Frame]] = (
     Frame(RequestCode.UNLOCK_BATCH_MQ, "4,000 queues", _unlock),
     plain(RequestCode.GET_ALL_CONSUMER_OFFSET, "370,000 offsets"),
     plain(RequestCode.GET_ALL_DELAY_OFFSET, "18 levels"),
-    Frame(RequestCode.CHECK_CLIENT_CONFIG, "16,384 characters of SQL92", _check_expression),
+    Frame(RequestCode.CHECK_CLIENT_CONFIG, "8,192 characters of SQL92", _check_expression),
     plain(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, "7,800 groups"),
     plain(RequestCode.GET_TOPIC_STATS_INFO, "65,535 queues", lambda _: GetTopicStatsInfoRequestHeader(WIDE)),
     plain(
@@ -366,7 +366,7 @@ FRAMES: Final[Sequence[Frame]] = (
     Frame(RequestCode.SEND_BATCH_MESSAGE, "7,695 messages of one byte", _send_batch),
     Frame(RequestCode.UPDATE_AND_CREATE_TOPIC, "22,500 topics", _new_topic),
     Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, "7,800 groups", _new_group),
-    Frame(RequestCode.HEART_BEAT, "1,250 new groups", _heartbeat_new_groups),
+    Frame(RequestCode.HEART_BEAT, "490 new groups", _heartbeat_new_groups),
     plain(
         RequestCode.CLONE_GROUP_OFFSET,
         "65,535 queues",
@@ -400,7 +400,7 @@ FRAMES: Final[Sequence[Frame]] = (
 
 
 async def closed_connection(hall: BrokerHall) -> None:
-    """End the connection that has 2,500 groups and 10,000 suspended pulls."""
+    """End the connection that has 500 groups and 10,000 suspended pulls."""
     await hall.suspend_pulls(hall.first, hall.sizes.suspended - 10)
     hall.world.meter.reset(hall.host)
     hall.first.abort()

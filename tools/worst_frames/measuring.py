@@ -48,15 +48,6 @@ class Hold:
     def name(self) -> str:
         return self.text if self.code is None else f"{self.code.name} ({self.code.value})"
 
-    @property
-    def title(self) -> str:
-        return self.title_of(self.code, self.text)
-
-    @staticmethod
-    def title_of(code: RequestCode | None, text: str) -> str:
-        """Return the name under which a hold is listed: the code, and what is in the frame."""
-        return text if code is None else f"{code.value} {text}"
-
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -85,7 +76,7 @@ KINDS: Final = (
         broker_frames.FRAMES,
         (
             ("two minutes of timers", broker_frames.timers),
-            ("the end of a connection with 2,500 groups and 10,000 pulls", broker_frames.closed_connection),
+            ("the end of a connection with 500 groups and 10,000 pulls", broker_frames.closed_connection),
         ),
     ),
 )

@@ -11,19 +11,6 @@ from tools.worst_frames.measuring import Hold
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "event_loop.md"
 BUDGET_MS: Final = 50.0
-# What exceeds the budget at full tables: code and text of a frame, or the text of a timer or close.
-OVER_BUDGET: Final = frozenset(
-    {
-        "11 16,384 characters of SQL92 over 16,000 digits",
-        "34 1,250 new groups",
-        "46 16,384 characters of SQL92",
-        "222 all queues of the widest topic, classic",
-        "222 all queues of the widest topic, fenced",
-        "222 all queues of the widest topic, server",
-        "223 a client with 65,535 queues",
-        "two minutes of timers",
-    }
-)
 
 _HEADING: Final = (
     "| request | frame and tables | longest hold | bystander's wait | worker |\n|---|---|---|---|---|"

@@ -9,7 +9,6 @@ which RocketMQ ignores. The field is missing while there are no epochs.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
@@ -18,8 +17,6 @@ from typing import Any, Final, NamedTuple
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.tables.config_file import ConfigFile
-
-_log = logging.getLogger(__name__)
 
 NO_OFFSET: Final = -1
 # RocketMQ 4.x has no limit, and accepts any topic, group and queue id.
@@ -63,10 +60,17 @@ class OffsetRecord(NamedTuple):
 
 
 class ConsumerOffsetTable:
-    """``topic@group`` to queue to next offset to consume (ConsumerOffsetManager). The last writer wins."""
+    """``topic@group`` to queue to next offset to consume (ConsumerOffsetManager). The last writer wins.
+
+    Attributes:
+        before_save: called on the thread that writes the file, before each write; None: nothing. The broker
+            makes the log durable there: offsets of messages that a power failure takes would make their
+            group skip the messages that take their places.
+    """
 
     def __init__(self, path: Path, disk: Disk = _OS_DISK) -> None:
         self._file = ConfigFile(path, disk)
+        self.before_save: Callable[[], object] | None = None
         self._offsets: _Table = {}
         # Only epochs above 0.
         self._epochs: _Table = {}
@@ -197,27 +201,6 @@ class ConsumerOffsetTable:
             {key: dict(queues) for key, queues in self._offsets.items()},
             {key: dict(queues) for key, queues in self._epochs.items()},
         )
-
-    def lower_to_ends(self, end_of: Callable[[str, int], int]) -> None:
-        """Lower each offset that lies behind the end of its queue to this end; for the start after a crash.
-
-        The file may have outlived messages that the log has lost. New messages take their queue offsets, and
-        the group has not seen these.
-
-        Args:
-            end_of: returns the offset of the next message of a topic's queue.
-        """
-        count = 0
-        for key, queues in self._offsets.items():
-            topic = key.partition(_SEPARATOR)[0]
-            for queue_id, offset in queues.items():
-                end = end_of(topic, queue_id)
-                if offset > end:
-                    queues[queue_id] = end
-                    self._unsaved[key] = None
-                    count += 1
-        if count:
-            _log.warning("%d consumer offsets lowered: the log has lost messages that were consumed", count)
 
     def persist(self) -> bool:
         """Write the file if anything changed since it was last written.
@@ -365,12 +348,14 @@ class ConsumerOffsetTable:
         """Write the file; may run on a worker thread while offsets are stored.
 
         Raises:
-            StoreError: the disk failed; the changes are part of the next copy.
+            StoreError: the disk failed, also for the log; the changes are part of the next copy.
         """
         offsets, epochs = self._written
         _apply(offsets, changes.offsets)
         _apply(epochs, changes.epochs)
         try:
+            if self.before_save is not None:
+                self.before_save()
             self._file.save(
                 {"dataVersion": self._version, "offsetTable": offsets, "epochTable": epochs or None}
             )

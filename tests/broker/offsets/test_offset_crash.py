@@ -1,4 +1,4 @@
-"""Consumer offsets after a power failure that took messages from the log, but not the offsets of them."""
+"""Consumer offsets after a power failure: the log is durable before the offsets of its messages are."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def stored_offset(broker: Broker) -> int:
     return broker.context.offsets.query("G", "T", 0)
 
 
-@pytest.mark.parametrize(("committed", "expected"), [(20, 10), (11, 10), (10, 10), (7, 7)])
-def test_a_group_misses_no_message_that_takes_the_place_of_a_lost_one(committed: int, expected: int) -> None:
-    """The group is away while new messages take the offsets of those that it had consumed."""
+@pytest.mark.parametrize("committed", [20, 11, 10, 7])
+def test_no_offset_in_the_file_is_newer_than_the_durable_log(committed: int) -> None:
+    """Else the group would skip new messages, which take the offsets of those that it had consumed."""
     world = World(0)
 
     async def main() -> None:
@@ -54,17 +54,15 @@ def test_a_group_misses_no_message_that_takes_the_place_of_a_lost_one(committed:
         await world.spawn("broker", put(broker, 10))
         await world.spawn("broker", commit(broker, committed))
         await world.sleep(12)
+        # Later messages and offsets, of which nothing is on the disk.
+        await world.spawn("broker", put(broker, 10))
+        await world.spawn("broker", commit(broker, 30))
         world.kill("broker")
         disk.lose_power()
         broker = make_broker(world, disk)
         await world.spawn("broker", broker.start())
-        assert broker.context.store.max_offset("T", 0) == 10
-        await world.spawn("broker", put(broker, 10))
-        assert stored_offset(broker) == expected
-        await world.spawn("broker", broker.close())
-        broker = make_broker(world, disk)
-        await world.spawn("broker", broker.start())
-        assert stored_offset(broker) == expected
+        assert broker.context.store.max_offset("T", 0) == 20
+        assert stored_offset(broker) == committed
         await world.spawn("broker", broker.close())
 
     world.run(main())

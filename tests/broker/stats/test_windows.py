@@ -11,6 +11,7 @@ from rewindmq.broker.stats import item_set
 from rewindmq.broker.stats.item import StatsSnapshot
 from rewindmq.broker.stats.item_set import FULL_SET_IDLE_SECONDS
 from rewindmq.broker.stats.manager import SAMPLE_SECONDS, BrokerStatsManager, StatsData
+from rewindmq.protocol.remoting.slices.run import run_at_once
 
 NOTHING = StatsSnapshot(0, 0.0, 0.0)
 HOUR = 360
@@ -39,7 +40,7 @@ class Counted:
         """Let ``count`` times 10 s pass."""
         for _ in range(count):
             self._samples += 1
-            self.manager.sample(self._samples * SAMPLE_SECONDS, self.puts, self.gets)
+            run_at_once(self.manager.sample(self._samples * SAMPLE_SECONDS, self.puts, self.gets))
 
     def find(self, name: str, key: str) -> StatsData | None:
         return self.manager.find(name, key, self.puts, self.gets)
