@@ -1,8 +1,16 @@
 """Control of the cluster's processes: kill, restart, pause, and the clean-up after a test."""
 
+import secrets
+
 import pytest
 
-from rewindmq import Message, RequestTimeoutError, RewindMQError
+from rewindmq import (
+    ConsumeConcurrentlyStatus,
+    Message,
+    PushConsumer,
+    RequestTimeoutError,
+    RewindMQError,
+)
 from rewindmq.testing import KitError, Rmq
 from rewindmq.testing.clusters.servers import Servers
 
@@ -86,6 +94,24 @@ async def test_what_a_test_created_is_gone_after_it(kit_cluster: Servers) -> Non
             pass
     async with Rmq(kit_cluster) as second:
         assert [name for name in await second.admin.fetch_all_topic_list() if first.name("") in name] == []
+
+
+async def test_offsets_of_an_application_do_not_reach_the_next_test(kit_cluster: Servers) -> None:
+    """With exact names, ``caught_up`` would return before the next test's messages are consumed."""
+    name = secrets.token_hex(4)
+    for _ in range(2):
+        async with Rmq(kit_cluster) as rmq:
+            topic = await rmq.topic(name, queues=1, exact=True)
+            billing = rmq.group(f"{name}-billing", topic)
+            assert await billing.offsets() == {}
+            consumer = PushConsumer(
+                billing.name, rmq.namesrv_address, consume_from="first", **rmq.client_options
+            )
+            consumer.subscribe(topic.name)
+            consumer.register_message_listener(lambda messages: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+            await topic.send(b"x")
+            async with consumer:
+                await billing.caught_up()
 
 
 async def test_a_cluster_that_runs_elsewhere_cannot_be_killed(rmq: Rmq) -> None:
