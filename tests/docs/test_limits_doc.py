@@ -39,7 +39,12 @@ OTHERS = {
     "broker.store.layout.index:MAX_INDEX_NUM": "a key's default",
 }
 # Keys of that name that limit no peer.
-OTHER_KEYS = {"accessMessageInMemoryMaxRatio", "diskMaxUsedSpaceRatio", "haSlaveFallbehindMax"}
+OTHER_KEYS = {
+    "accessMessageInMemoryMaxRatio",
+    "diskMaxUsedSpaceRatio",
+    "haSlaveFallbehindMax",
+    "maxStatsIdleTimeInMinutes",
+}
 
 
 @pytest.fixture(scope="module")

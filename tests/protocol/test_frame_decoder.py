@@ -95,7 +95,8 @@ def test_hostile_headers_never_raise(header: bytes, body: bytes, kind: int) -> N
         (0, 0, "header of 0 bytes"),
         (MAX_HEADER_BYTES + 5, MAX_HEADER_BYTES + 1, "header of"),
         (100, 3 << 24, "unknown serialize type 3"),
-        (0x47455420, 0x2F204854, "exceeds"),  # "GET / HT"
+        (0x47455420, 0x2F204854, "HTTP client"),  # "GET / HT"
+        (0x474F5420, 0x2F204854, "exceeds"),
     ],
 )
 def test_a_bad_envelope_is_refused_before_its_body_is_awaited(length: int, word: int, what: str) -> None:

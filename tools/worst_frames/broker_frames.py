@@ -31,6 +31,7 @@ from rewindmq.protocol.header.admin import (
     QueryConsumeQueueRequestHeader,
     QueryConsumeTimeSpanRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
+    ViewBrokerStatsDataRequestHeader,
 )
 from rewindmq.protocol.header.client import (
     GetConsumerListByGroupRequestHeader,
@@ -292,6 +293,12 @@ FRAMES: Final[Sequence[Frame]] = (
         "a line of 65,532 backslashes",
         body=lambda _: b"a=" + b"\\" * 65_532,
         codes=_REFUSED,
+    ),
+    plain(
+        RequestCode.VIEW_BROKER_STATS_DATA,
+        "",
+        lambda _: ViewBrokerStatsDataRequestHeader("TOPIC_PUT_NUMS", WIDE),
+        codes=_DONE_OR_REFUSED,
     ),
     plain(RequestCode.GET_BROKER_CONFIG, ""),
     plain(RequestCode.GET_BROKER_RUNTIME_INFO, ""),

@@ -16,7 +16,11 @@ from rewindmq.broker.clients.consumer_manager import Subscriptions, subscription
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers import HANDLERS
-from rewindmq.broker.limits import MAX_GROUPS_PER_CONNECTION, MAX_QUEUE_LOCKS_PER_CONNECTION
+from rewindmq.broker.limits import (
+    MAX_GROUPS_PER_CONNECTION,
+    MAX_QUEUE_LOCKS_PER_CONNECTION,
+    MAX_STATS_ITEMS,
+)
 from rewindmq.broker.store.config import FlushDiskType, StoreConfig
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
@@ -123,6 +127,7 @@ class BrokerHall(Hall):
         self.first = self.client({**_ANSWERS, **status})
         await self._connect_clients()
         await self._store_messages()
+        self._fill_statistics()
         tune_collector()
 
     async def close(self) -> None:
@@ -186,6 +191,16 @@ class BrokerHall(Hall):
             queues = [MessageQueue(self.topics[number], BROKER, queue_id) for queue_id in range(share)]
             client_id = f"client-{number}"
             self.context.queue_locks.lock(self.connection(1 + number), self.groups[0], client_id, queues)
+
+    def _fill_statistics(self) -> None:
+        items = self.context.stats.items
+        for number in range(min(MAX_STATS_ITEMS, len(self.topics))):
+            topic, group = self.topics[number], self.groups[number % len(self.groups)]
+            items.topic_puts[topic].add(1)
+            items.count_get(topic, group, number, 1, 1, 1)
+            items.count_send_back(topic, group)
+            items.count_delayed(number, 1)
+            items.count_delivered(number, 1)
 
     def _join(self, group: str, number: int) -> None:
         """Register a connection's consumer and producer of a group, without a heartbeat for each."""
