@@ -5,6 +5,7 @@ Nothing of RewindMQ is loaded until a test asks for a fixture.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,6 +64,7 @@ async def _rmq(request: pytest.FixtureRequest, rewindmq_clusters: ClusterPool) -
     from rewindmq.cluster.async_cluster import run_in_thread
     from rewindmq.testing.handles.rmq import Rmq
 
+    _require_async_test(request)
     options = _cluster_options(request)
     servers = await run_in_thread(lambda: rewindmq_clusters.get(options))
     async with Rmq(servers) as made:
@@ -95,6 +97,18 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         for name, text in made.logs().items():
             report.sections.append((f"log of {name}", text))
     return report
+
+
+def _require_async_test(request: pytest.FixtureRequest) -> None:
+    """Fail a plain function that asks for ``rmq``: it cannot await the methods."""
+    function = request.function
+    is_async = inspect.iscoroutinefunction(function) or hasattr(function, "hypothesis")
+    if not is_async and "rmq" in inspect.signature(function).parameters:
+        pytest.fail(
+            f"{function.__name__} is not async, but the methods of rmq are: write `async def`, or use"
+            " rewindmq.sync.LocalCluster",
+            pytrace=False,
+        )
 
 
 def _cluster_options(request: pytest.FixtureRequest) -> ClusterOptions:

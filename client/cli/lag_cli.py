@@ -101,12 +101,7 @@ async def _show(admin: AdminClient, runtime: Runtime, arguments: argparse.Namesp
         sys.stdout.flush()
         if not arguments.watch:
             return
-        done = asyncio.Event()
-        timer = runtime.timers.call_timeout(arguments.watch, done.set)
-        try:
-            await done.wait()
-        finally:
-            timer.cancel()
+        await runtime.timers.sleep(arguments.watch)
 
 
 async def _groups(admin: AdminClient) -> list[str]:

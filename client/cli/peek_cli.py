@@ -33,7 +33,7 @@ examples:
 
 _DEFAULT_COUNT: Final = 10
 _PULL_MESSAGES: Final = 32
-# Real seconds between two looks for new messages.
+# Seconds between two looks for new messages.
 _FOLLOW_SECONDS: Final = 0.2
 
 
@@ -85,7 +85,7 @@ async def _peek(admin: AdminClient, runtime: Runtime, arguments: argparse.Namesp
         _print(await _newest(admin, ends, count), as_json=arguments.json)
     positions = {queue: end for queue, (_, end) in ends.items()}
     while arguments.follow:
-        await _pause(runtime)
+        await runtime.timers.sleep(_FOLLOW_SECONDS)
         for queue, (begin, end) in (await _bounds(admin, topic)).items():
             start = max(positions.get(queue, begin), begin)
             positions[queue] = end
@@ -139,15 +139,6 @@ async def _pages(
 
 def _has_key(message: MessageExt, key: str | None) -> bool:
     return key is None or key in (message.keys or "").split(" ")
-
-
-async def _pause(runtime: Runtime) -> None:
-    done = asyncio.Event()
-    timer = runtime.timers.call_timeout(_FOLLOW_SECONDS, done.set)
-    try:
-        await done.wait()
-    finally:
-        timer.cancel()
 
 
 def _print(messages: Iterable[MessageExt], *, as_json: bool) -> None:

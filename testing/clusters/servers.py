@@ -51,17 +51,31 @@ class Servers:
             )
         return AsyncLocalCluster(self.local)
 
-    async def restore(self) -> None:
-        """Resume paused processes, and start those that a test ended."""
+    @property
+    def is_namesrv_running(self) -> bool:
+        """True unless the test has ended the name server."""
+        return self.local is None or self.local.namesrv.is_running
+
+    def running_masters(self) -> set[str]:
+        """Return the names of the masters that run; empty for a cluster that runs elsewhere."""
         if self.local is None:
-            return
+            return set()
+        return {name for name, process in self.local.brokers.items() if process.is_running}
+
+    async def restore(self) -> bool:
+        """Resume paused processes, and start those that a test ended; return True if one was started."""
+        if self.local is None:
+            return False
+        was_started = False
         cluster = AsyncLocalCluster(self.local)
         for name, process in self.processes.items():
             if not process.is_running:
                 await cluster.restart(name)
+                was_started = True
             elif name in self.paused:
                 process.resume()
         self.paused.clear()
+        return was_started
 
 
 def log_sizes(servers: Servers) -> dict[str, int]:

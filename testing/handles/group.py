@@ -249,14 +249,16 @@ class Group(WatchedGroup):
         if busy := self._busy():
             return busy
         if behind := await super()._behind():
-            return behind
+            failed = self._recorded.unsettled
+            return f"{behind}; failed: {failed[:_SHOWN]}" if failed else behind
         # A delivery may have begun while the brokers were asked.
         return self._busy() or (None if len(self._recorded.all) == number else "a delivery began")
 
     def _busy(self) -> str | None:
         if running := self._recorded.running:
             return f"{running} messages are in the listener"
-        if unsettled := self._recorded.unsettled:
+        # An orderly consumer keeps a failed message in its queue: the lag counts it, and a reset may skip it.
+        if not self._is_orderly and (unsettled := self._recorded.unsettled):
             return f"failed, to be redelivered: {unsettled[:_SHOWN]}"
         return None
 

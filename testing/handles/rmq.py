@@ -45,6 +45,8 @@ class Rmq:
     """
 
     admin: AdminClient
+    # The event loop of the fixture; set when the test starts.
+    _loop: asyncio.AbstractEventLoop
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
@@ -162,7 +164,12 @@ class Rmq:
         return self._group(group, topic, listener, True, expression, exact, options)
 
     def group(self, name: str, topic: Topic | str) -> WatchedGroup:
-        """Return a handle to a group whose consumers belong to the application; ``name`` is used as it is."""
+        """Return a handle to a group whose consumers belong to the application; ``name`` is used as it is.
+
+        At the end of the test, the kit deletes the group with its offsets if the cluster is the kit's own.
+        """
+        if self._servers.local is not None:
+            self._group_names[name] = None
         return WatchedGroup(self._context, name, str(topic))
 
     def producer(self, group: str = "producer", **options: Any) -> Producer:
@@ -232,9 +239,9 @@ class Rmq:
         await self._servers.require_local("kill").kill(name)
 
     async def restart(self, name: str) -> None:
-        """Start a process again with its store and port, and wait until the name server knows the broker."""
+        """Start a process again with its store and port, and wait until the name server knows all brokers."""
         await self._servers.require_local("restart").restart(name)
-        await self._registered(name)
+        await self._registered()
 
     @contextlib.asynccontextmanager
     async def down(self, name: str) -> AsyncIterator[None]:
@@ -260,6 +267,7 @@ class Rmq:
     # Start and end of the test.
 
     async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
         await self._admin.start()
         self.admin = self._admin
         return self
@@ -275,15 +283,16 @@ class Rmq:
         A group that still runs is stopped, with a ``KitWarning`` that names it.
         """
         forgotten = [group.name for group in self._groups if group.is_running]
-        try:
-            await self._servers.restore()
-            for group in self._groups:
-                await group.stop()
+        # All of it happens, in the reverse order, even if a part fails.
+        async with contextlib.AsyncExitStack() as ending:
+            ending.push_async_callback(self._admin.shutdown)
+            ending.push_async_callback(self._delete)
             for client in self._clients:
-                await client.shutdown()
-            await self._delete()
-        finally:
-            await self._admin.shutdown()
+                ending.push_async_callback(client.shutdown)
+            for group in self._groups:
+                ending.push_async_callback(group.stop)
+            if await self._servers.restore():
+                await self._registered()
         if forgotten:
             warnings.warn(
                 f"the test ended while consumers of {', '.join(forgotten)} were running:"
@@ -334,6 +343,8 @@ class Rmq:
 
     async def _masters(self) -> dict[str, str]:
         """Return the address of each master by broker name."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise KitError("the test runs on another event loop than the fixture rmq: omit its loop_scope")
         if not self._cluster_name:
             info = await self._admin.examine_broker_cluster_info()
             names = list(info.cluster_addr_table)
@@ -342,15 +353,16 @@ class Rmq:
             self._cluster_name = names[0]
         return dict(await self._admin.master_addresses(self._cluster_name))
 
-    async def _registered(self, name: str) -> None:
-        local = self._servers.local
-        if local is None or name not in local.brokers:
-            return
+    async def _registered(self) -> None:
+        """Wait until each broker that runs is registered; a new name server knows none at first."""
+        wanted = self._servers.running_masters()
 
         async def condition() -> str | None:
-            return None if name in await self._masters() else "not in the cluster's table"
+            missing = wanted - (await self._masters()).keys()
+            return f"not registered: {', '.join(sorted(missing))}" if missing else None
 
-        await self._waiter.until(condition, f"{name} is registered")
+        if wanted and self._servers.is_namesrv_running:
+            await self._waiter.until(condition, "the brokers are registered")
 
     async def _delete(self) -> None:
         topics = [*self._topic_names]
@@ -363,6 +375,8 @@ class Rmq:
             masters = await self._masters()
             for group in self._group_names:
                 for address in masters.values():
-                    await self._admin.delete_subscription_group(address, group, remove_offset=True)
+                    with contextlib.suppress(RewindMQError):
+                        await self._admin.delete_subscription_group(address, group, remove_offset=True)
             for topic in topics:
-                await self._admin.delete_topic(self._cluster_name, topic)
+                with contextlib.suppress(RewindMQError):
+                    await self._admin.delete_topic(self._cluster_name, topic)

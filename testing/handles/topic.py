@@ -77,8 +77,9 @@ class Topic:
     ) -> list[KitMessage]:
         """Send messages, in batches for each queue; return them in the order of the payloads.
 
-        Messages of one queue keep their order; messages of different queues are sent at the same time.
-        Arguments and errors are those of ``send``.
+        Messages of one queue keep their order; messages of different queues are sent at the same time. If one
+        send fails, ``sent`` has the messages that were confirmed before. Arguments and errors are those of
+        ``send``.
         """
         producer = await self._context.producer()
         queues = await producer.fetch_publish_message_queues(self.name)
@@ -88,10 +89,15 @@ class Topic:
             message = message_of(self.name, payload, tags, text, 0)
             by_queue.setdefault(self._target(queues, message, text), []).append((place, message))
         sent: dict[int, KitMessage] = {}
-        async with asyncio.TaskGroup() as group:
-            for queue, entries in by_queue.items():
-                group.create_task(self._send_in_order(producer, queue, entries, sent))
-        return [self._remember(sent[place]) for place in sorted(sent)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for queue, entries in by_queue.items():
+                    group.create_task(self._send_in_order(producer, queue, entries, sent))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        finally:
+            in_order = [self._remember(sent[place]) for place in sorted(sent)]
+        return in_order
 
     @property
     def sent(self) -> list[KitMessage]:

@@ -55,6 +55,8 @@ class Deliveries:
         self.all: list[Delivery] = []
         self._sent = sent
         self._changed = changed
+        # Messages whose place the test's send did not return, as they were delivered first, by id.
+        self._first: dict[str, KitMessage] = {}
         self._running: set[Delivery] = set()
         # Messages whose last delivery failed and which will come again, by id.
         self._unsettled: dict[str, KitMessage] = {}
@@ -73,8 +75,7 @@ class Deliveries:
         """Record the begin of a call."""
         begun = []
         for received in messages:
-            message = self._sent.get(received.msg_id) or kit_message(received)
-            delivery = Delivery(len(self.all), message, received, client_id)
+            delivery = Delivery(len(self.all), self._message(received), received, client_id)
             self.all.append(delivery)
             self._running.add(delivery)
             begun.append(delivery)
@@ -102,3 +103,14 @@ class Deliveries:
             for each in self.all[number:]
             if each.outcome is Outcome.SUCCEEDED
         }
+
+    def _message(self, received: MessageExt) -> KitMessage:
+        """Return a message with its place in the topic.
+
+        A retry has another place, so the first delivery counts for messages that the application sent. The
+        place of a delayed message is known from its delivery only.
+        """
+        sent = self._sent.get(received.msg_id)
+        if sent is not None and sent.offset >= 0:
+            return sent
+        return self._first.setdefault(received.msg_id, kit_message(received))

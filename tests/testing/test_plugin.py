@@ -157,6 +157,25 @@ async def test_fails(rmq: Rmq):
     assert "consumer group early-" not in log
 
 
+def test_a_plain_function_that_asks_for_rmq_is_told_what_to_do(project: _Project) -> None:
+    project.test("def test_plain(rmq: Rmq): pass")
+    code, output = project.run()
+    assert code == 1
+    assert "test_plain is not async" in output
+    assert "rewindmq.sync" in output
+
+
+def test_a_test_on_another_event_loop_than_its_fixture_is_told_so(project: _Project) -> None:
+    """The kit's connections would belong to a loop that no longer runs when the kit closes them."""
+    project.test("""
+@pytest.mark.asyncio(loop_scope="module")
+async def test_it(rmq: Rmq): await rmq.topic("orders")
+""")
+    code, output = project.run()
+    assert code == 1
+    assert "runs on another event loop than the fixture rmq" in output
+
+
 def test_a_group_that_still_runs_at_the_end_is_stopped_and_named(project: _Project) -> None:
     project.test("""
 async def test_forgets(rmq: Rmq):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rewindmq import MessageExt, ResetMode
+from rewindmq import ConsumeConcurrentlyStatus, Message, MessageExt, ResetMode
 from rewindmq.testing import KitError, NotSeenError, Rmq
 
 
@@ -107,3 +107,53 @@ async def test_messages_that_did_not_come_again_are_named(rmq: Rmq) -> None:
         billing.crash()
         with pytest.raises(NotSeenError, match=r"of 3 did not come again: .*broker-a/0 @2"):
             await reset.redelivered(timeout=0.2)
+
+
+async def test_a_delayed_message_is_redelivered(rmq: Rmq) -> None:
+    """Its place in the topic is known from its delivery."""
+    topic = await rmq.topic("orders", queues=1)
+    sent = await topic.send(b"later", delay_level=1)
+    async with rmq.push("billing", topic) as billing:
+        await billing.received_count(1)
+        await billing.caught_up()
+        reset = await billing.reset("begin", mode="server")
+        assert await reset.redelivered() == [sent]
+
+
+async def test_a_message_of_the_application_is_redelivered_though_its_retry_has_another_place(
+    rmq: Rmq,
+) -> None:
+    topic = await rmq.topic("orders", queues=1)
+    calls = 0
+
+    def listener(messages: list[MessageExt]) -> ConsumeConcurrentlyStatus:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            return ConsumeConcurrentlyStatus.RECONSUME_LATER
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    async with rmq.producer() as producer, rmq.push("billing", topic, listener) as billing:
+        for body in (b"x", b"y"):
+            await producer.send(Message(topic.name, body))
+        await billing.received_count(2)
+        await billing.caught_up()
+        reset = await billing.reset("begin", mode="server")
+        assert [message.body for message in await reset.redelivered()] == [b"x", b"y"]
+        assert reset.delivered == await topic.read()
+
+
+async def test_an_orderly_group_that_failed_catches_up_when_a_reset_skips_the_message(rmq: Rmq) -> None:
+    topic = await rmq.topic("orders", queues=1)
+    await topic.send(b"bad")
+
+    def listener(messages: list[MessageExt]) -> None:
+        raise ValueError("bad order")
+
+    async with rmq.orderly("billing", topic, listener) as billing:
+        await billing.received_count(1)
+        with pytest.raises(NotSeenError, match=r"lag broker-a/0: 1; failed: .*bad"):
+            await billing.caught_up(timeout=0.1)
+        reset = await billing.reset("end", mode="fenced")
+        await reset.stored()
+        await billing.caught_up()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from rewindmq import Message, MessageQueue
+from rewindmq import Message, MessageQueue, RewindMQError
 from rewindmq.testing import KitError, Rmq
 
 
@@ -88,6 +88,15 @@ async def test_a_message_goes_to_the_queue_that_the_test_names(rmq: Rmq) -> None
     assert (await topic.send(b"x", queue=2)).queue.queue_id == 2
     with pytest.raises(KitError, match="the topic has no queue 3"):
         await topic.send(b"x", queue=3)
+
+
+async def test_a_batch_that_a_broker_does_not_take_fails_as_one_message_does(rmq: Rmq) -> None:
+    topic = await rmq.topic("orders")
+    await topic.send(b"x")
+    async with rmq.down("broker-a"):
+        with pytest.raises(RewindMQError):
+            await topic.send_many(range(8))
+    assert await topic.read() == topic.sent
 
 
 async def test_a_mark_divides_what_was_sent_before_from_what_was_sent_after(rmq: Rmq) -> None:
