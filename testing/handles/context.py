@@ -9,6 +9,7 @@ from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.produce.producer import Producer
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.testing.messages.kit_message import KitMessage, kit_message
 from rewindmq.testing.waiting.waiter import Waiter
 
@@ -21,6 +22,7 @@ class Context:
 
     Attributes:
         producer: returns the test's own producer, started at the first call.
+        reset_mode: the mode of resets unless a test names one; None: the broker's.
         sent: the messages that topics of the kit have sent, by id, in the order of the sends.
     """
 
@@ -28,6 +30,7 @@ class Context:
     runtime: Runtime
     waiter: Waiter
     producer: Callable[[], Awaitable[Producer]]
+    reset_mode: ResetMode | None
     sent: dict[str, KitMessage] = field(default_factory=dict)
 
     async def queue_bounds(self, topic: str) -> dict[MessageQueue, tuple[int, int]]:

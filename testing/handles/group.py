@@ -229,7 +229,8 @@ class Group(WatchedGroup):
 
         Args:
             to: "begin", "end", a mark, a ``datetime``, ms since 1970, or an offset for each queue.
-            mode: "classic", "server" or "fenced"; None: the broker's mode, and "fenced" queue by queue.
+            mode: "classic", "server" or "fenced". None: "fenced" at a cluster of the kit, because consumers
+                can lose a reset in another mode; else the broker's mode.
 
         Raises:
             KitError: mode "classic" cannot express the target.

@@ -60,7 +60,9 @@ class Resetter:
             NotSeenError: a broker refused for the whole timeout.
             RewindMQError: a broker refused for another reason.
         """
-        wanted = None if mode is None else parse_choice(ResetMode, mode, "mode", error=KitError)
+        wanted = self._context.reset_mode
+        if mode is not None:
+            wanted = parse_choice(ResetMode, mode, "mode", error=KitError)
         plan = await self._plan(to)
         if plan.timestamp is None and wanted is ResetMode.CLASSIC:
             raise KitError(

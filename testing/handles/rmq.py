@@ -18,6 +18,7 @@ from rewindmq.client.produce.transaction_producer import TransactionProducer
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.names import dlq_topic, retry_topic
+from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.testing.clusters.servers import Servers, log_sizes, logs_since
 from rewindmq.testing.errors import KitError, KitWarning
 from rewindmq.testing.handles.context import Context
@@ -55,7 +56,9 @@ class Rmq:
         self._admin = AdminClient(servers.namesrv_address, **self._options)
         runtime = self._admin.runtime
         self._waiter = Waiter(runtime)
-        self._context = Context(self._admin, runtime, self._waiter, self._own_producer)
+        # A classic reset can be lost, so a test would fail by chance. RocketMQ's brokers know no other mode.
+        mode = None if servers.local is None else ResetMode.FENCED
+        self._context = Context(self._admin, runtime, self._waiter, self._own_producer, mode)
         self._producer: Producer | None = None
         self._producer_starts = asyncio.Lock()
         self._clients: list[Client] = []
