@@ -10,19 +10,15 @@
 
 The classes have the names, options and methods of those in ``rewindmq``; a method that is awaited there
 blocks here. All clients of a process run on one event loop, in a thread of its own; any thread may call them.
-docs/sync.md has the details. A name's module is loaded when the name is first used.
+docs/sync.md has the details.
 """
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from rewindmq.sync.admin import AdminClient
-    from rewindmq.sync.cluster import LocalCluster
-    from rewindmq.sync.consumers import LitePullConsumer, PullConsumer, PushConsumer
-    from rewindmq.sync.producers import Producer, TransactionProducer
+from rewindmq.sync.admin import AdminClient
+from rewindmq.sync.cluster import LocalCluster
+from rewindmq.sync.consumers import LitePullConsumer, PullConsumer, PushConsumer
+from rewindmq.sync.producers import Producer, TransactionProducer
 
 __all__ = [
     "AdminClient",
@@ -33,25 +29,3 @@ __all__ = [
     "PushConsumer",
     "TransactionProducer",
 ]
-
-_MODULES: Final = MappingProxyType(
-    {
-        "AdminClient": "admin",
-        "LitePullConsumer": "consumers",
-        "LocalCluster": "cluster",
-        "Producer": "producers",
-        "PullConsumer": "consumers",
-        "PushConsumer": "consumers",
-        "TransactionProducer": "producers",
-    }
-)
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        import importlib
-
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-        return value

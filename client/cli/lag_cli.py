@@ -6,13 +6,14 @@ With ``--json``, standard output gets one JSON object per look.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sys
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from rewindmq.protocol.remoting.process.options import ProcessOptions, positive_factor
+from rewindmq.client.cli.admin_work import run_with_admin
+from rewindmq.protocol.remoting.process.options import positive_factor
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -75,17 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the lag, and return the exit code."""
-    from rewindmq.protocol.remoting.process.runner import run_work
-
-    async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
-        from rewindmq.client.admin.admin_client import AdminClient
-        from rewindmq.protocol.remoting.process.runner import finishes_before
-
-        async with AdminClient(arguments.namesrv, runtime=runtime) as admin:
-            await finishes_before(stopping, _show(admin, runtime, arguments))
-        return 0
-
-    return run_work(work, ProcessOptions(log_level="warning"))
+    return run_with_admin(arguments.namesrv, partial(_show, arguments=arguments))
 
 
 async def _show(admin: AdminClient, runtime: Runtime, arguments: argparse.Namespace) -> None:

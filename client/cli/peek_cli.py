@@ -6,15 +6,16 @@ With ``--json``, standard output gets one JSON object per message.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import base64
 import heapq
 import json
 import sys
 from collections.abc import AsyncIterator, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from rewindmq.protocol.remoting.process.options import ProcessOptions, positive_int
+from rewindmq.client.cli.admin_work import run_with_admin
+from rewindmq.protocol.remoting.process.options import positive_int
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -59,17 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print messages, and return the exit code."""
-    from rewindmq.protocol.remoting.process.runner import run_work
-
-    async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
-        from rewindmq.client.admin.admin_client import AdminClient
-        from rewindmq.protocol.remoting.process.runner import finishes_before
-
-        async with AdminClient(arguments.namesrv, runtime=runtime) as admin:
-            await finishes_before(stopping, _peek(admin, runtime, arguments))
-        return 0
-
-    return run_work(work, ProcessOptions(log_level="warning"))
+    return run_with_admin(arguments.namesrv, partial(_peek, arguments=arguments))
 
 
 async def _peek(admin: AdminClient, runtime: Runtime, arguments: argparse.Namespace) -> None:
