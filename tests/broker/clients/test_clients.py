@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rewindmq.broker.clients import memberships
+from rewindmq.broker.limits import MAX_GROUPS_PER_CONNECTION
 from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.tables import subscription_group, topic_config
 from rewindmq.protocol.body.connection import ConsumerConnection
@@ -198,11 +199,11 @@ def test_a_heartbeat_of_many_new_groups_writes_each_table_once(
         save(file, value)
 
     async def scenario(stage: SimStage) -> None:
-        consumers = [ConsumerData(f"G{number}") for number in range(2_000)]
+        consumers = [ConsumerData(f"G{number}") for number in range(MAX_GROUPS_PER_CONNECTION)]
         peer = stage.peer()
         beat = HeartbeatData(peer.client_id, [], consumers)
         (await peer.ask(RequestCode.HEART_BEAT, body=beat)).require_success()
-        assert len(await members(peer, "G1999")) == 1
+        assert len(await members(peer, consumers[-1].group_name)) == 1
 
     monkeypatch.setattr(ConfigFile, "save", counting)
     simulate(scenario)

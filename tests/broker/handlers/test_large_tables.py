@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from rewindmq.broker.limits import MAX_GROUPS_PER_CONNECTION
 from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import decode_body
@@ -43,7 +44,9 @@ async def fill(stage: SimStage) -> None:
     await peer.create_topic(write=2_000, read=2_000)
     batch = encode_batch([Message("T", b"x")] * 2_000)
     (await peer.send(body=batch, code=RequestCode.SEND_BATCH_MESSAGE, batch=True)).require_success()
-    await peer.heartbeat(producers=[f"P{number}" for number in range(2_000)])
+    for first in range(0, 2_000, MAX_GROUPS_PER_CONNECTION):
+        produced = range(first, first + MAX_GROUPS_PER_CONNECTION)
+        await stage.peer(f"p{first}").heartbeat(producers=[f"P{number}" for number in produced])
     for number in range(2_000):
         context.topics.ensure(f"T{number}", 1)
         context.groups.find(f"G{number}")
