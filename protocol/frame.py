@@ -141,7 +141,9 @@ class FrameDecoder:
                     if not _LENGTH_BYTES <= length <= max_length:
                         raise self._refusal(length, 0, 0)
         except FrameError as error:
-            self.failure = error
+            # The traceback and the context would keep ``data`` and this decoder in memory, in a cycle.
+            error.__context__ = None
+            self.failure = error.with_traceback(None)
             return commands
         if position < end:
             self._chunks.append(data[position:])

@@ -2,6 +2,7 @@
 
 import itertools
 import struct
+import sys
 
 import msgspec
 import pytest
@@ -104,6 +105,19 @@ def test_a_bad_envelope_is_refused_before_its_body_is_awaited(length: int, word:
     assert decoder.feed(struct.pack(">II", length, word)) == []
     assert decoder.failure is not None
     assert what in str(decoder.failure)
+
+
+@pytest.mark.parametrize(
+    ("length", "word"), [(0xFFFFFFFF, 0), (100, 3 << 24), (100, 60)], ids=["length", "type", "header"]
+)
+def test_a_refused_frame_is_not_kept_in_memory(length: int, word: int) -> None:
+    """The failure's traceback kept the bytes, in a cycle that only a full collection ends."""
+    decoder = FrameDecoder()
+    data = struct.pack(">II", length, word) + bytes(60_000)
+    before = sys.getrefcount(data)
+    decoder.feed(data)
+    assert decoder.failure is not None
+    assert sys.getrefcount(data) == before
 
 
 @pytest.mark.parametrize("length", [0, 1, 3, MAX_FRAME_BYTES - 3, 0xFFFFFFFF])
