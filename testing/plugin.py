@@ -54,8 +54,7 @@ def rewindmq_clusters(pytestconfig: pytest.Config) -> Iterator[ClusterPool]:
     """The clusters of this session, or of this worker of pytest-xdist; they stop at its end."""
     from rewindmq.testing.clusters.cluster_pool import ClusterPool
 
-    namesrv = pytestconfig.getoption("--rewindmq-namesrv") or pytestconfig.getini("rewindmq_namesrv") or None
-    with ClusterPool(namesrv) as pool:
+    with ClusterPool(_namesrv(pytestconfig)) as pool:
         yield pool
 
 
@@ -111,6 +110,11 @@ def _require_async_test(request: pytest.FixtureRequest) -> None:
         )
 
 
+def _namesrv(config: pytest.Config) -> str | None:
+    """Return the address of a running cluster to use, or None."""
+    return config.getoption("--rewindmq-namesrv") or config.getini("rewindmq_namesrv") or None
+
+
 def _cluster_options(request: pytest.FixtureRequest) -> ClusterOptions:
     """Return the options of a test's cluster: the marker's, else the command line's, else the ini file's."""
     from rewindmq.testing.clusters.options import ClusterOptions
@@ -134,6 +138,8 @@ def _cluster_options(request: pytest.FixtureRequest) -> ClusterOptions:
             pytest.fail("the marker rewindmq takes keyword arguments only", pytrace=False)
         values.update(marker.kwargs)
     try:
-        return ClusterOptions().with_changes(values)
+        # Waits of a cluster that runs already are real ones, unless the user says otherwise.
+        default = ClusterOptions(time_scale=1.0) if _namesrv(config) else ClusterOptions()
+        return default.with_changes(values)
     except KitError as error:
         pytest.fail(f"marker rewindmq: {error}", pytrace=False)

@@ -31,6 +31,7 @@ from rewindmq.testing.waiting.checks import Check, condition_of, name_of
 from rewindmq.testing.waiting.waiter import Waiter
 
 _TOKEN_BYTES: Final = 3
+_MAX_QUEUES: Final = 65_535
 
 
 class Rmq:
@@ -96,8 +97,11 @@ class Rmq:
             exact: use the name as it is, for an application that has the name built in.
 
         Raises:
+            KitError: ``queues`` is out of range.
             RewindMQError: a broker refused.
         """
+        if not 1 <= queues <= _MAX_QUEUES:
+            raise KitError(f"queues must be 1 to {_MAX_QUEUES}, not {queues}")
         full = name if exact else self.name(name)
         self._topic_names[full] = None
         config = TopicConfig(full, read_queue_nums=queues, write_queue_nums=queues)

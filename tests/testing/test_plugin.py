@@ -135,7 +135,7 @@ async def test_inner(rmq):
         await group.caught_up()
 '''.replace("ADDRESS", cluster.namesrv_address))
         words = [sys.executable, "-m", "pytest", "inner_test.py"]
-        words += ["--rewindmq-namesrv", cluster.namesrv_address]
+        words += ["--rewindmq-namesrv", cluster.namesrv_address, "--rewindmq-time-scale", "0.05"]
         assert subprocess.run(words).returncode == 0
 """)
     code, output = project.run()

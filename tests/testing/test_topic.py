@@ -108,6 +108,12 @@ async def test_a_mark_divides_what_was_sent_before_from_what_was_sent_after(rmq:
     assert len(topic.sent) == len(before) + len(after)
 
 
+@pytest.mark.parametrize("queues", [0, 65_536])
+async def test_a_number_of_queues_out_of_range_is_refused(rmq: Rmq, queues: int) -> None:
+    with pytest.raises(KitError, match=f"queues must be 1 to 65535, not {queues}"):
+        await rmq.topic("orders", queues=queues)
+
+
 async def test_names_of_two_tests_differ(rmq: Rmq) -> None:
     assert (await rmq.topic("orders")).name != "orders"
     assert (await rmq.topic(rmq.name("exact") + "x", exact=True)).name == rmq.name("exact") + "x"
