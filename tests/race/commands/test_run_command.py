@@ -295,9 +295,10 @@ def _catches_sigterm(pid: int) -> bool:
 
 def _descendants_gone(directory: Path) -> bool:
     """Return True if no process with these temporary files runs any more."""
-    for environ in Path("/proc").glob("[0-9]*/environ"):
+    # Not ``glob``: it raises when a process ends between two steps.
+    for process in Path("/proc").iterdir():
         try:
-            if f"TMPDIR={directory}\0".encode() in environ.read_bytes():
+            if f"TMPDIR={directory}\0".encode() in (process / "environ").read_bytes():
                 return False
         except OSError:
             continue
