@@ -82,7 +82,7 @@ _FRAMES: Final = (
         _REFUSED,
     ),
     Limit(
-        "the same of REGISTER_BROKER (103), RESET_CONSUMER_CLIENT_OFFSET (220) and a response to 221",
+        "values of REGISTER_BROKER (103), RESET_CONSUMER_CLIENT_OFFSET (220) and a response to 221",
         "protocol.codec.request_limits:MAX_TABLE_VALUES",
         "values",
         _REFUSED,
@@ -214,7 +214,7 @@ _TABLES: Final = (
         _BUSY,
     ),
     Limit(
-        "the same of all connections",
+        "replies of all connections that requesters have not answered",
         "replyThreadPoolQueueCapacity",
         "replies",
         _BUSY,
@@ -233,7 +233,7 @@ _TABLES: Final = (
         "the oldest is forgotten, its next pull redirected",
     ),
     Limit(
-        "the same of all connections",
+        "queues of all connections whose deliveries after fenced resets are remembered",
         "broker.limits:MAX_ALL_DELIVERIES",
         "queues",
         "as above; a connection whose deliveries are forgotten is redirected again",
@@ -246,7 +246,7 @@ _TABLES: Final = (
         "no notification for the oldest",
     ),
     Limit(
-        "the same of all connections",
+        "queues of whose fenced resets all connections are notified",
         "broker.limits:MAX_NOTIFIED_QUEUES",
         "queues",
         "no notification",

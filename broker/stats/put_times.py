@@ -46,7 +46,7 @@ class PutTimes:
         self._total_before = 0
         # Durations above 0, and how often they occurred.
         self._slow: dict[int, int] = {}
-        # The same of the last whole minute, with 0; None before its end.
+        # Durations and counts of the last whole minute, with 0 ms; None before the first minute ended.
         self._last: dict[int, int] | None = None
 
     def add_slow(self, ms: int) -> None:

@@ -1,1 +1,1 @@
-"""Replies to requests: those that a client waits for, receives, and creates."""
+"""Replies to requests: a client waits for them, receives them, and creates them."""

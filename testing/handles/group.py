@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -239,10 +240,10 @@ class Group(WatchedGroup):
         """
         number = len(self._recorded.all)
         bounds = await self._context.queue_bounds(self.topic)
-        before = {(each.message.queue, each.message.offset): each.message for each in self._recorded.all}
+        known = None if self._expression == "*" else self._recorded.positions()
         accepted = await Resetter(self._context, self.name, self.topic).reset(to, mode, timeout)
         ends = {queue: end for queue, (_, end) in bounds.items()}
-        expected = _expected(accepted.targets, ends, None if self._expression == "*" else before.keys())
+        expected = _expected(accepted.targets, ends, known)
         return GroupReset(self._context, self, self._recorded, number, accepted, expected)
 
     async def _behind(self) -> str | None:
@@ -278,7 +279,7 @@ class Group(WatchedGroup):
 def _expected(
     targets: Mapping[MessageQueue, int],
     ends: Mapping[MessageQueue, int],
-    known: Any,
+    known: AbstractSet[tuple[MessageQueue, int]] | None,
 ) -> set[tuple[MessageQueue, int]]:
     """Return queue and offset of each message that a reset redelivers.
 
@@ -290,4 +291,4 @@ def _expected(
         for queue, target in targets.items()
         for offset in range(target, ends.get(queue, target))
     }
-    return expected if known is None else expected & set(known)
+    return expected if known is None else expected & known

@@ -96,6 +96,10 @@ class Deliveries:
         """Return the deliveries from a number on."""
         return self.all[number:]
 
+    def positions(self) -> set[tuple[MessageQueue, int]]:
+        """Return queue and offset of each message that was delivered at least once."""
+        return {(each.message.queue, each.message.offset) for each in self.all}
+
     def completed_since(self, number: int) -> set[tuple[MessageQueue, int]]:
         """Return queue and offset of each message that succeeded in a delivery from ``number`` on."""
         return {

@@ -28,7 +28,7 @@ from tools.interop.scenarios import SCENARIOS, Stage
 from tools.interop.servers import RewindMQServer, RocketMQServer, Server
 from tools.interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
 
-pytestmark = [pytest.mark.interop, pytest.mark.chosen]
+pytestmark = pytest.mark.chosen
 
 CASES: Final[dict[str, Case]] = {case.name: case for case in (*FRAMES, *VERSIONS, *BODIES, *FIELDS)}
 Reactions = dict[str, dict[str, Reaction]]

@@ -11,8 +11,6 @@ import pytest
 
 from tools.interop.toolchains import ROOT, tool
 
-pytestmark = pytest.mark.interop
-
 _SECONDS = 300.0
 # Five processes, 30 s each at most.
 _STOP_SECONDS = 150.0

@@ -15,8 +15,6 @@ from tools.interop.results import EXPLAINED as EXPLAINED_RESULT
 from tools.interop.runs import Runs
 from tools.interop.scenarios.scenario import Outcome
 
-pytestmark = pytest.mark.interop
-
 
 @pytest.fixture(scope="module")
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:

@@ -39,8 +39,6 @@ from tools.interop.store_mixed import (
 )
 from tools.interop.store_view import consumed, log_digest, log_end, view_store, wait_dispatched, wait_until
 
-pytestmark = pytest.mark.interop
-
 SECONDS = 300.0
 COUNT = 40
 

@@ -28,8 +28,6 @@ from tools.interop.mqadmin_match import KINDS, Match, Side
 from tools.interop.mqadmin_state import LOOK, RESET, RESET_ONCE
 from tools.interop.mqadmin_tool import ACCESS_KEY, MqadminTool, run_process
 
-pytestmark = pytest.mark.interop
-
 
 @pytest.fixture(scope="class")
 def match(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Match]:

@@ -31,7 +31,6 @@ from tools.interop.versions import SERVER_4
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.interop
 
 # Each label sends the keys of this topic again.
 COMPACTED = "plain"

@@ -15,7 +15,7 @@ from tools.interop.races.cells import ALL, DEFAULT
 from tools.interop.races.play import CellResult, play
 
 # All cells together take more than half an hour, which counts as the time of the first test.
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(7_200)]
+pytestmark = pytest.mark.timeout(7_200)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -27,8 +27,6 @@ from tools.interop.store_command import CommandLine
 from tools.interop.store_mixed import CLUSTER, ROCKETMQ_BROKER, ROCKETMQ_NAMESRV, MixedClusters, is_chosen
 from tools.interop.store_view import consumed, wait_dispatched
 
-pytestmark = pytest.mark.interop
-
 TOPIC, GROUP, GONE = "ruled", "ruled-readers", "ruled-gone"
 QUEUES, COUNT = 2, 6
 SECONDS = 300.0

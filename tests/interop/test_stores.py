@@ -15,8 +15,6 @@ from tools.interop.store_fill import BATCH, ENDED_PER_FILL, LARGE_BYTES, RETRIES
 from tools.interop.store_view import ENDED, Difference, ended_count
 from tools.interop.versions import SERVER_4, SERVER_5
 
-pytestmark = pytest.mark.interop
-
 HAND_OVERS: Final[dict[str, Creator]] = {
     "RocketMQ killed, opened by RewindMQ": "RocketMQ",
     "RewindMQ stopped, opened by RocketMQ": "RocketMQ",

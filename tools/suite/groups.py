@@ -20,6 +20,7 @@ class Group:
         more_processes: how many processes a spread group has beyond the cores, because its tests also wait.
         is_beside: whether the group runs at the same time as the other groups, from the start.
         niceness: lowers the priority of its processes: 0 to 19.
+        ignores: folders without tests of the group; not importing them saves each process a second or more.
     """
 
     name: str
@@ -29,9 +30,19 @@ class Group:
     more_processes: int = 0
     is_beside: bool = False
     niceness: int = 0
+    ignores: tuple[str, ...] = ()
 
 
-DEFAULT: Final = (Group("default", "not long and not interop", is_spread=True, more_processes=1),)
+# ``tests/interop/conftest.py`` makes every test there one of the interop group.
+DEFAULT: Final = (
+    Group(
+        "default",
+        "not long and not interop",
+        is_spread=True,
+        more_processes=1,
+        ignores=("tests/interop",),
+    ),
+)
 # Tests that compute take only the processor time that tests with time limits leave over.
 _COMPUTING: Final = 19
 _SPARK: Final = 10

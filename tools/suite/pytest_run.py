@@ -58,6 +58,7 @@ class PytestRun:
         self._group = group
         self._outcomes = directory / f"{group.name}.jsonl"
         command = [sys.executable, "-m", "pytest", "-m", group.marker, "--outcomes", str(self._outcomes)]
+        command += [f"--ignore={folder}" for folder in group.ignores]
         if group.is_spread and not _is_one_process(arguments):
             command += ["-n", str(processes(group, _cores())), "--dist", "loadfile"]
             if not is_compiled(Path.cwd()):
