@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from rewindmq.protocol.remoting.runtime import Runtime
-    from rewindmq.race.proxy.frame_hold import FrameHold
     from rewindmq.race.proxy.frame_proxy import FrameProxy
+    from rewindmq.race.proxy.frame_rule import FrameRule
     from rewindmq.race.proxy.pattern import FramePattern
 
 _STDIN: Final = 0
@@ -30,7 +30,9 @@ per frame.
 A pattern is CODE [request|oneway|response] [answer=CODE] [NAME=VALUE ...] [skip=N] [count=N|all] [blocks]:
   CODE             number or RocketMQ's name of the request code; for a response, that of its request
   answer=CODE      match only responses, with this response code
-  NAME=VALUE       match only this value of an ext field; for a response, of a field of its request
+  NAME=VALUE       match only this value of an ext field; for a response, of a field of its request;
+                   group=VALUE matches consumerGroup and producerGroup, too
+  server=NAME      match only frames to or from this server: namesrv, broker-a
   skip=N           pass on the first N matching frames
   count=N|all      catch N matching frames (default: 1) or all of them
   blocks           later frames of the same connection and direction wait behind a held frame
@@ -178,7 +180,7 @@ class _Console:
             }
         )
 
-    def _chosen(self, word: str) -> list[FrameHold]:
+    def _chosen(self, word: str) -> list[FrameRule]:
         from rewindmq.race.errors import RaceError
 
         if not word:

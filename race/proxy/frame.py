@@ -10,7 +10,7 @@ from typing import Any, Final
 from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
-from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand
 from rewindmq.protocol.errors import FrameError, RewindMQError
 from rewindmq.protocol.ext_text import ext_text
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
@@ -100,6 +100,13 @@ def as_refusal(data: bytes, code: int, remark: str) -> bytes:
         flag=answer.flag,
     )
     return encode_frame(refusal, answer.serialize_type)
+
+
+def make_refusal(data: bytes, code: int, remark: str) -> bytes:
+    """Return a response to the request ``data``, in its serialization type."""
+    (request,) = FrameDecoder().feed(data)
+    response = RemotingCommand(code, remark=remark, opaque=request.opaque, flag=FLAG_RESPONSE)
+    return encode_frame(response, request.serialize_type)
 
 
 def code_name(code: int | None) -> str:
