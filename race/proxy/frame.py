@@ -19,8 +19,9 @@ from rewindmq.race.proxy.pattern import Form
 
 # Longer values, such as message properties, do not identify a frame and are left out.
 _MAX_VALUE_LENGTH: Final = 256
-_TEXTS: Final = ("consumerGroup", "group", "producerGroup", "topic", "clientID", "resetMode", "isForce")
-_NUMBERS: Final = (
+# Header fields that identify a frame, under their wire names.
+TEXT_FIELDS: Final = ("consumerGroup", "group", "producerGroup", "topic", "clientID", "resetMode", "isForce")
+NUMBER_FIELDS: Final = (
     "queueId",
     "queueOffset",
     "commitOffset",
@@ -158,8 +159,8 @@ def _texts(command: RemotingCommand) -> dict[str, str]:
 def _shown(ext: Mapping[str, str], code: int | None) -> dict[str, Any]:
     if code in _SHORT_CODES:
         ext = {_LETTERS.get(name, name): text for name, text in ext.items()}
-    fields: dict[str, Any] = {name: ext[name] for name in _TEXTS if name in ext}
-    for name in _NUMBERS:
+    fields: dict[str, Any] = {name: ext[name] for name in TEXT_FIELDS if name in ext}
+    for name in NUMBER_FIELDS:
         text = ext.get(name)
         if text is not None:
             fields[name] = _number(text)

@@ -38,6 +38,9 @@ class FrameRule:
 
     Args:
         on_over: called once, when the rule ends and catches no more frames.
+
+    Attributes:
+        latest: the newest frame that was caught.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class FrameRule:
     ) -> None:
         self.pattern = pattern
         self.action = action
+        self.latest: Frame | None = None
         self._fields = {name: ext_text(value) for name, value in pattern.fields.items()}
         self._timers = timers
         self._on_over = on_over
@@ -82,6 +86,7 @@ class FrameRule:
     def add(self, frame: Frame, caught: CaughtFrame) -> None:
         """Hold a caught frame, or act on it."""
         self._caught += 1
+        self.latest = frame
         match self.action:
             case Hold():
                 self._held[caught] = frame
