@@ -62,12 +62,17 @@ def rewindmq_clusters(pytestconfig: pytest.Config) -> Iterator[ClusterPool]:
 async def _rmq(request: pytest.FixtureRequest, rewindmq_clusters: ClusterPool) -> AsyncIterator[Rmq]:
     """A cluster for the test, with fresh names for topics and groups; see ``rewindmq.testing.Rmq``."""
     from rewindmq.cluster.async_cluster import run_in_thread
+    from rewindmq.testing.errors import KitError
     from rewindmq.testing.handles.rmq import Rmq
 
     _require_async_test(request)
     options, wire = _cluster_options(request)
     servers = await run_in_thread(lambda: rewindmq_clusters.get(options))
-    async with Rmq(servers, wire=wire) as made:
+    try:
+        made = Rmq(servers, wire=wire)
+    except KitError as error:
+        pytest.fail(str(error), pytrace=False)
+    async with made:
         note_started(request.node, made)
         yield made
 

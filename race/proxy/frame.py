@@ -19,6 +19,8 @@ from rewindmq.race.proxy.pattern import Form
 
 # Longer values, such as message properties, do not identify a frame and are left out.
 _MAX_VALUE_LENGTH: Final = 256
+# Header fields that name a group; requests differ in them.
+GROUP_FIELDS: Final = ("consumerGroup", "producerGroup", "group")
 # Header fields that identify a frame, under their wire names.
 TEXT_FIELDS: Final = ("consumerGroup", "group", "producerGroup", "topic", "clientID", "resetMode", "isForce")
 NUMBER_FIELDS: Final = (

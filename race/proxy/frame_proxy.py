@@ -90,6 +90,14 @@ class FrameProxy:
         except ValueError as error:
             raise RaceError(f"name server: {error}") from None
         await dial(self.runtime, _ConnectProbe(), self._namesrv.name, self._namesrv.upstream)
+        await self.listen()
+
+    async def listen(self) -> None:
+        """Listen, whether or not the name server can be reached now.
+
+        Raises:
+            OSError: the port cannot be bound.
+        """
         await self._namesrv.open(self._host, self._port)
 
     async def close(self) -> None:

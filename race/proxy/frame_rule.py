@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Protocol
 
 from rewindmq.protocol.ext_text import ext_text
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers
 from rewindmq.race.errors import RaceError
 from rewindmq.race.proxy.action import Action, Delay, Drop, Duplicate, Fail, Hold
-from rewindmq.race.proxy.frame import Frame, code_name
-from rewindmq.race.proxy.pattern import Form, FramePattern
-
-# Names of the header field that names a group, which differ between requests.
-_GROUP_FIELDS: Final = ("consumerGroup", "producerGroup", "group")
+from rewindmq.race.proxy.frame import GROUP_FIELDS, Frame, code_name
+from rewindmq.race.proxy.pattern import Form, FramePattern, is_called
 
 
 class CaughtFrame(Protocol):
@@ -172,8 +169,9 @@ class FrameRule:
             return False
         if pattern.response_code is not None and frame.response_code != pattern.response_code:
             return False
-        if not all(_is_end(frame, name) for name in (pattern.client, pattern.server) if name is not None):
-            return False
+        for name in (pattern.client, pattern.server):
+            if name is not None and not (is_called(frame.source, name) or is_called(frame.target, name)):
+                return False
         return all(_has(frame, name, text) for name, text in self._fields.items())
 
     def _has_form(self, frame: Frame) -> bool:
@@ -211,14 +209,9 @@ class FrameRules:
             rule.drop()
 
 
-def _is_end(frame: Frame, name: str) -> bool:
-    """Return True for an end with this name, or with the name and a number: ``billing/2``."""
-    return any(name in (end, end.partition("/")[0]) for end in (frame.source, frame.target))
-
-
 def _has(frame: Frame, name: str, text: str | None) -> bool:
     if name == "group":
-        return any(_has_field(frame, field, text) for field in _GROUP_FIELDS)
+        return any(_has_field(frame, field, text) for field in GROUP_FIELDS)
     return _has_field(frame, name, text)
 
 

@@ -48,6 +48,11 @@ class FramePattern:
     server: str | None = None
 
 
+def is_called(end: str, name: str) -> bool:
+    """Return True if ``name`` means the process ``end``: "billing" means "billing/2", too."""
+    return name in (end, end.partition("/")[0])
+
+
 class Hold(Protocol):
     """Catches and holds frames, or a stalled thread, until it ends."""
 

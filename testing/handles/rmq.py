@@ -312,7 +312,7 @@ class Rmq(WireControl):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-        if error is None and not self._is_checked:
+        if error is None:
             self.check_faults()
 
     async def close(self) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rewindmq.race.proxy.outlet import LinkCondition
+from rewindmq.race.proxy.pattern import is_called
 from rewindmq.testing.errors import KitError
 from rewindmq.testing.wire.fault import WireFault
-from rewindmq.testing.wire.wire import Wire, is_called
+from rewindmq.testing.wire.wire import Wire
 
 
 class LinkFault(WireFault):
@@ -38,6 +39,6 @@ class LinkFault(WireFault):
 
     def _unmet(self) -> str | None:
         clients = self._wire.clients
-        if any(is_called(client, self._client) for client in clients):
+        if self._client is None or any(is_called(client, self._client) for client in clients):
             return None
         return f"{self}: no client {self._client!r} was started; clients: {', '.join(clients)}"

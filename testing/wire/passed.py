@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from rewindmq.race.proxy.frame import GROUP_FIELDS
+
 _SHOWN: Final = 12
-_GROUPS: Final = ("consumerGroup", "producerGroup", "group")
 
 
 class Kind(NamedTuple):
@@ -38,7 +39,7 @@ class Passed:
         """Count a frame from its event's details (docs/race/proxy.md)."""
         fields = details["fields"]
         source, target = details["source"], details["target"]
-        group = next((str(fields[name]) for name in _GROUPS if name in fields), "")
+        group = next((str(fields[name]) for name in GROUP_FIELDS if name in fields), "")
         topic, queue = str(fields.get("topic", "")), str(fields.get("queueId", ""))
         server = target if source == client else source
         self._counts[Kind(details["name"], details["form"], client, server, group, topic, queue)] += 1

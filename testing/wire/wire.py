@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import Any, Final, Protocol
 
@@ -10,6 +11,7 @@ from rewindmq.race.history import Lab
 from rewindmq.race.proxy.frame_proxy import FrameProxy
 from rewindmq.race.proxy.frame_rule import FrameRules
 from rewindmq.race.proxy.outlet import LinkCondition, worst_of
+from rewindmq.race.proxy.pattern import is_called
 from rewindmq.testing.wire.passed import Passed
 
 # Name of the clients that use ``rmq.namesrv_address``.
@@ -48,6 +50,7 @@ class Wire:
         self._runtime = runtime
         self._upstream = namesrv_address
         self._proxies: dict[str, FrameProxy] = {}
+        self._opening = asyncio.Lock()
         self._numbers: Counter[str] = Counter()
         # Server, client (None: all) and condition of each fault on links, by an object of the fault's own.
         self._conditions: dict[object, tuple[str, str | None, LinkCondition]] = {}
@@ -64,18 +67,10 @@ class Wire:
 
     async def entrance(self, client: str) -> str:
         """Return the address that a client uses as the name server's; open it at the first call."""
-        proxy = self._proxies.get(client)
-        if proxy is None:
-
-            def record(kind: Lab, _: str, details: dict[str, Any]) -> None:
-                if kind is Lab.FRAME_SENT:
-                    self.passed.add(client, details)
-
-            proxy = FrameProxy(self._runtime, self._upstream, record, client_name=client, rules=self.rules)
-            self._proxies[client] = proxy
-            self._apply_conditions(client)
-            await proxy.start()
-        return proxy.address
+        async with self._opening:
+            if client not in self._proxies:
+                await self._open(client)
+        return self._proxies[client].address
 
     def set_condition(self, owner: object, server: str, client: str | None, condition: LinkCondition) -> None:
         """Add a condition to the links of a server, to all clients or to one.
@@ -109,6 +104,17 @@ class Wire:
         for proxy in self._proxies.values():
             await proxy.close()
 
+    async def _open(self, client: str) -> None:
+        def record(kind: Lab, _: str, details: dict[str, Any]) -> None:
+            if kind is Lab.FRAME_SENT:
+                self.passed.add(client, details)
+
+        proxy = FrameProxy(self._runtime, self._upstream, record, client_name=client, rules=self.rules)
+        # A client may start while the test keeps the name server down.
+        await proxy.listen()
+        self._proxies[client] = proxy
+        self._apply_conditions(client)
+
     def _apply_to_all(self, server: str) -> None:
         for client in self._proxies:
             self._apply(client, server)
@@ -121,11 +127,6 @@ class Wire:
         conditions = [
             condition
             for place, name, condition in self._conditions.values()
-            if place == server and is_called(client, name)
+            if place == server and (name is None or is_called(client, name))
         ]
         self._proxies[client].set_condition(server, worst_of(conditions))
-
-
-def is_called(client: str, name: str | None) -> bool:
-    """Return True if a test means this client by ``name``: its name, with or without its number, or None."""
-    return name is None or name in (client, client.partition("/")[0])

@@ -255,3 +255,14 @@ def test_the_examples_of_the_page_about_faults_pass(project: _Project) -> None:
     code, output = project.run()
     assert code == 0, output
     assert f"{sum(program.count('async def test_') for program in programs)} passed" in output
+
+
+def test_a_running_cluster_has_no_wire(project: _Project) -> None:
+    project.test("""
+@pytest.mark.rewindmq(wire=True)
+async def test_it(rmq: Rmq): pass
+""")
+    code, output = project.run("--rewindmq-namesrv", "127.0.0.1:1")
+    assert code == 1
+    assert "wire=True needs a cluster of the kit's own" in output
+    assert "Traceback" not in output

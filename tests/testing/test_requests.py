@@ -236,3 +236,9 @@ async def test_the_end_of_the_test_releases_held_frames_and_names_the_rule(kit_c
                 await rule.met()
     (warning,) = caught
     assert "frames were held by rmq.on('PULL_MESSAGE'" in str(warning.message)
+
+
+async def test_a_client_may_start_while_the_name_server_is_down(wired: Rmq) -> None:
+    async with wired.down("namesrv"):
+        first, second = await asyncio.gather(wired.address_for("web"), wired.address_for("web"))
+        assert first == second
