@@ -151,6 +151,8 @@ def wire(
             idle_minutes=config.max_stats_idle_time_in_minutes,
         ),
     )
+    if runtime.stalls is not None:
+        runtime.stalls.on_slow_request = stats.on_slow_request
     long_polling = LongPolling(clock, runtime.timers, store.max_offset)
     sync_flush = None
     if config.store.flush_disk_type is FlushDiskType.SYNC_FLUSH:
@@ -169,7 +171,6 @@ def wire(
         sync_replica,
         tables_saved=table_flush.saved,
         refused=answers.refused,
-        now_ms=clock.now_ms,
     )
     consumers = ConsumerManager(notify, tell_broadcast_on_close=profile.notifies_broadcast_on_close)
     reset_offsets, fencing, fenced_commits = ResetOffsetTable(), Fencing(), FencedCommits()
