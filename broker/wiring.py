@@ -35,6 +35,7 @@ from rewindmq.broker.pull.broker_suggester import BrokerSuggester
 from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.pull.offset_moved import OffsetMovedLog
 from rewindmq.broker.pull.puller import MessagePuller
+from rewindmq.broker.pull.reset_announcer import ResetAnnouncer
 from rewindmq.broker.pull.reset_notifier import ResetNotifier
 from rewindmq.broker.pull.reset_redirector import ResetRedirector
 from rewindmq.broker.pull.validator import PullValidator
@@ -234,6 +235,7 @@ def wire(
         reset_offsets=reset_offsets,
         fencing=fencing,
         reset_notifier=reset_notifier,
+        reset_announcer=ResetAnnouncer(runtime.timers, long_polling, reset_notifier),
         fenced_commits=fenced_commits,
         consumers=consumers,
         producers=producers,
