@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from rewindmq.broker.store.config import CQ_ENTRY_BYTES
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
@@ -18,20 +18,9 @@ from rewindmq.broker.store.index.service import IndexService
 from rewindmq.broker.store.layout.known_end import KnownEnd
 from rewindmq.broker.store.layout.paths import StoreLayout
 from rewindmq.broker.store.log.commit_log import CommitLog
+from rewindmq.protocol.files.store_files import StoreFiles
 
 _TEMPORARY: Final = ".tmp"
-
-
-class StoreFiles(NamedTuple):
-    """Paths relative to the store's directory.
-
-    Attributes:
-        full: files that are never written again.
-        growing: all others.
-    """
-
-    full: list[str]
-    growing: list[str]
 
 
 class StoreSnapshot:
