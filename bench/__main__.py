@@ -28,6 +28,7 @@ from bench import (
     recovery,
     searching,
     sending,
+    snapshots,
 )
 from bench.comparison import render_comparisons
 from bench.pipeline import bench_pipeline, bench_pipeline_in_full
@@ -272,6 +273,29 @@ def bench_recovery(rounds: int, scale: float) -> list[Row]:
     return rows
 
 
+def bench_snapshots(rounds: int, scale: float) -> list[Row]:
+    """Measure snapshots of a cluster: with small segments, and with segments of RocketMQ's default size."""
+    rows = []
+    # A log that nearly fills a segment of the default size is the worst case: all of it is copied.
+    for segment, share in ((64 << 20, 1.0), (snapshots.GIB, 0.95)):
+        size = int(snapshots.GIB * scale * share)
+        what = f"{size >> 20} MiB, segments of {segment >> 20} MiB"
+        has_target = segment < snapshots.GIB
+        take = Row(f"snapshot and files of a restore, {what}", "ms", 100 if has_target else None)
+        restart = Row(f"restore without its files, {what}", "s", 0.3 if has_target else None)
+        take.higher_is_better = restart.higher_is_better = False
+        restart.note = "kill, and start of name server and broker until both serve"
+        _say(f"snapshots, filling {what}")
+        with snapshots.filled_cluster(size, segment) as cluster:
+            for number in range(rounds):
+                _say(f"snapshots, {what}, round {number + 1} of {rounds}")
+                seconds = snapshots.measure(cluster)
+                take.samples.append((seconds.take + seconds.put_back) * 1_000)
+                restart.samples.append(seconds.restart)
+        rows += [take, restart]
+    return rows
+
+
 def bench_races(rounds: int, scale: float) -> list[Row]:
     """Measure the race laboratory."""
     simulated = Row("race laboratory: R1 simulated, one core", "runs/s")
@@ -308,6 +332,7 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "hot-path": bench_hot_path,
     "queues": bench_many_queues,
     "recovery": bench_recovery,
+    "snapshots": bench_snapshots,
     "races": bench_races,
     "pipeline": bench_pipeline,
 }

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Generator
+from pathlib import Path
 from typing import Final
 
 from rewindmq.broker.background.schedule import Schedule
@@ -14,6 +15,7 @@ from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.ha.master import CHECK_SECONDS, HaMaster
 from rewindmq.broker.handlers import HANDLERS, bind_handlers
+from rewindmq.broker.state import write_state
 from rewindmq.broker.stats.manager import SAMPLE_SECONDS
 from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.store import MessageStore
@@ -158,6 +160,14 @@ class Broker:
                     # Save every table, even if saving another fails.
                     for table in (context.topics, context.groups, context.offsets):
                         last.callback(table.persist)
+
+    def write_state(self, folder: Path) -> None:
+        """Write what a copy of the store needs besides its files; see ``Freezable``.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        write_state(self.context, folder)
 
     def _new_server(self) -> RemotingServer:
         return RemotingServer(

@@ -33,6 +33,11 @@ class BlockingCluster(Protocol):
     def resume(self, name: str) -> None: ...
     def stop(self, name: str) -> None: ...
     def restart(self, name: str) -> None: ...
+    def snapshot(self, name: str) -> None: ...
+    def restore(self, name: str) -> None: ...
+    def snapshots(self) -> list[str]: ...
+    def save_snapshot(self, name: str, path: Path | str) -> None: ...
+    def load_snapshot(self, name: str, path: Path | str) -> None: ...
 
 
 class AsyncLocalCluster(ClusterClients):
@@ -90,6 +95,26 @@ class AsyncLocalCluster(ClusterClients):
     async def restart(self, name: str) -> None:
         """See ``LocalCluster.restart``."""
         await run_in_thread(lambda: self._cluster.restart(name))
+
+    async def snapshot(self, name: str) -> None:
+        """See ``LocalCluster.snapshot``."""
+        await run_in_thread(lambda: self._cluster.snapshot(name))
+
+    async def restore(self, name: str) -> None:
+        """See ``LocalCluster.restore``."""
+        await run_in_thread(lambda: self._cluster.restore(name))
+
+    def snapshots(self) -> list[str]:
+        """See ``LocalCluster.snapshots``."""
+        return self._cluster.snapshots()
+
+    async def save_snapshot(self, name: str, path: Path | str) -> None:
+        """See ``LocalCluster.save_snapshot``."""
+        await run_in_thread(lambda: self._cluster.save_snapshot(name, path))
+
+    async def load_snapshot(self, name: str, path: Path | str) -> None:
+        """See ``LocalCluster.load_snapshot``."""
+        await run_in_thread(lambda: self._cluster.load_snapshot(name, path))
 
 
 async def run_in_thread(function: Callable[[], T], on_cancel: Callable[[], None] | None = None) -> T:

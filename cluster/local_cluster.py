@@ -11,11 +11,14 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
+import rewindmq
 from rewindmq.cluster.async_cluster import AsyncLocalCluster, run_in_thread
 from rewindmq.cluster.clients import ClusterClients
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES, NAMESRV, broker_names, slave_names
 from rewindmq.cluster.server_process import ServerProcess
+from rewindmq.cluster.snapshots.header import FORMAT, LAYOUT_KEYS, SnapshotHeader
+from rewindmq.cluster.snapshots.snapshots import Snapshots
 from rewindmq.protocol.config.property_file import format_properties_file
 from rewindmq.protocol.files.private import make_private_folder, open_private
 from rewindmq.protocol.options import parse_choice, refuse_unknown_options
@@ -163,21 +166,31 @@ class LocalCluster(ClusterClients):
         )
         try:
             self._prepare()
-            self._launch(self.namesrv, self._namesrv_arguments(self._namesrv_port))
-            for name, broker in (self.brokers | self.slaves).items():
-                self._launch(broker, self._broker_arguments(name, "-"))
-            self.namesrv.wait_ready(self._start_seconds)
-            # A slave learns its master's address when it registers, so the masters register first.
-            for brokers in (self.brokers, self.slaves):
-                for broker in brokers.values():
-                    broker.write_line(self.namesrv_address)
-                for broker in brokers.values():
-                    broker.wait_ready(self._start_seconds)
+            self._start_all()
         except BaseException:
-            for process in self._processes.values():
-                process.kill()
+            self._kill_all()
             self.close()
             raise
+
+    def _start_all(self) -> None:
+        """Start all processes, at their ports if they ran before, and wait until they serve."""
+        self._launch(self.namesrv, self._namesrv_arguments(_port(self.namesrv) or self._namesrv_port))
+        for name, broker in (self.brokers | self.slaves).items():
+            place = ["-p", str(_port(broker))] if broker.address else []
+            self._launch(broker, [*self._broker_arguments(name, "-"), *place])
+        self.namesrv.wait_ready(self._start_seconds)
+        # A slave learns its master's address when it registers, so the masters register first.
+        for brokers in (self.brokers, self.slaves):
+            for broker in brokers.values():
+                broker.write_line(self.namesrv_address)
+            for broker in brokers.values():
+                broker.wait_ready(self._start_seconds)
+
+    def _kill_all(self) -> None:
+        for process in self._processes.values():
+            process.abort()
+        for process in self._processes.values():
+            process.kill()
 
     def close(self) -> None:
         """Stop all processes, brokers first, and remove a temporary directory. A second call does nothing."""
@@ -219,7 +232,7 @@ class LocalCluster(ClusterClients):
         """
         process = self._process(name)
         self.stop(name)
-        port = parse_address(process.address)[1]
+        port = _port(process)
         if name == NAMESRV:
             arguments = self._namesrv_arguments(port)
         else:
@@ -230,6 +243,94 @@ class LocalCluster(ClusterClients):
         except BaseException:
             process.kill()
             raise
+
+    def snapshot(self, name: str) -> None:
+        """Take a snapshot of the whole cluster; one of the same name is replaced.
+
+        It has messages, offsets, epochs, topics, groups, delayed and half messages, and the name server's KV
+        configuration, of one moment: every process does nothing while it is taken. A snapshot is a folder in
+        the cluster's directory. Files that never change again are links, so it takes milliseconds.
+
+        Raises:
+            ClusterError: the name is invalid, or a process does not run or answer, for example because it is
+                paused.
+            OSError: the disk fails.
+        """
+        self._snapshots.take(name, self._running_processes(), self._snapshot_header())
+
+    def restore(self, name: str) -> None:
+        """Put the cluster back to the state of a snapshot, and wait until all processes serve and registered.
+
+        The processes are killed, and started again at their ports. Stop consumers before: a consumer that
+        runs on would commit its offsets to the restored cluster.
+
+        Raises:
+            ClusterError: there is no such snapshot, or a process did not start.
+            OSError: the disk fails.
+        """
+        processes = self._running_processes()
+        new, old = (self.directory / f".restore-{what}" for what in ("new", "old"))
+        for left in (new, old):
+            shutil.rmtree(left, ignore_errors=True)
+        try:
+            self._snapshots.put_back(name, new, self._snapshot_header())
+            make_private_folder(old)
+            self._kill_all()
+            for each, process in processes.items():
+                if process.store_path.exists():
+                    process.store_path.rename(old / each)
+                (new / each).rename(process.store_path)
+            try:
+                self._start_all()
+            except BaseException:
+                self._kill_all()
+                raise
+        finally:
+            for left in (new, old):
+                shutil.rmtree(left, ignore_errors=True)
+
+    def snapshots(self) -> list[str]:
+        """Return the names of the cluster's snapshots, sorted."""
+        return self._snapshots.names()
+
+    def save_snapshot(self, name: str, path: Path | str) -> None:
+        """Write a snapshot to one file, a tar archive.
+
+        Raises:
+            ClusterError: there is no such snapshot, or the file cannot be written.
+        """
+        self._snapshots.save(name, Path(path))
+
+    def load_snapshot(self, name: str, path: Path | str) -> None:
+        """Read a file of ``save_snapshot`` as the snapshot ``name``, to be restored.
+
+        Raises:
+            ClusterError: the file is no snapshot, of another version, truncated or damaged, or its cluster
+                had other brokers, another profile or other file sizes.
+            OSError: the disk fails.
+        """
+        self._snapshots.load(name, Path(path), self._snapshot_header())
+
+    @property
+    def _snapshots(self) -> Snapshots:
+        return Snapshots(self.directory / "snapshots")
+
+    def _running_processes(self) -> dict[str, ServerProcess]:
+        if not self._processes:
+            raise ClusterError("the cluster is not running")
+        return dict(self._processes)
+
+    def _snapshot_header(self) -> SnapshotHeader:
+        """Return what identifies a snapshot of this cluster, without files."""
+        layout = {key: str(self._broker_config[key]) for key in LAYOUT_KEYS if key in self._broker_config}
+        return SnapshotHeader(
+            format=FORMAT,
+            rewindmq=rewindmq.__version__,
+            profile=self._profile,
+            processes=[NAMESRV, *self._broker_names, *self._slaves],
+            layout=layout,
+            files=[],
+        )
 
     def abort(self) -> None:
         """Make a ``start`` or ``restart`` that runs in another thread fail at once."""
@@ -329,3 +430,8 @@ class LocalCluster(ClusterClients):
         if events is not None:
             place += ["--events", str(events / f"{name}.jsonl")]
         return ["broker", *place, *self._process_options]
+
+
+def _port(process: ServerProcess) -> int:
+    """Return the port of the last start; 0 before the first one."""
+    return parse_address(process.address)[1] if process.address else 0

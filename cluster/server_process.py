@@ -46,6 +46,7 @@ class ServerProcess:
         self.address = ""
         self._clock = clock or SystemClock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._freezes = 0
 
     @property
     def is_running(self) -> bool:
@@ -151,7 +152,32 @@ class ServerProcess:
             return ()
         return tuple(lines[-_LOG_TAIL_LINES:])
 
-    def _read_line(self, timeout: float) -> str:
+    def begin_freeze(self, folder: Path) -> None:
+        """Ask the process to write its state into a folder and to do nothing until ``thaw``."""
+        self._freezes += 1
+        self.write_line(json.dumps({"freeze": str(folder), "number": self._freezes}))
+
+    def wait_frozen(self, timeout: float) -> None:
+        """Wait until the process is frozen.
+
+        Raises:
+            ClusterError: it could not write its state, ended, or did not answer within ``timeout`` seconds.
+        """
+        while True:
+            # Answers to earlier requests may have come after their time-out.
+            for line in self._read_line(timeout, "answer").splitlines():
+                answer = json.loads(line)
+                if answer.get("failed") == self._freezes:
+                    raise ClusterError(f"{self.name} could not write its state: {answer.get('reason')}")
+                if answer.get("frozen") == self._freezes:
+                    return
+
+    def thaw(self) -> None:
+        """Let a frozen process continue; a process that is not frozen ignores it."""
+        if self.is_running:
+            self.write_line("{}")
+
+    def _read_line(self, timeout: float, what: str = "serve") -> str:
         deadline = self._clock.monotonic() + timeout
         descriptor = self._pipe("stdout").fileno()
         poll = select.poll()
@@ -160,7 +186,7 @@ class ServerProcess:
         while not line.endswith(b"\n") and len(line) < _READY_LINE_BYTES:
             left = deadline - self._clock.monotonic()
             if left <= 0 or not poll.poll(left * 1_000):
-                raise ClusterError(f"{self.name} did not serve within {timeout:g} s", self.log_tail())
+                raise ClusterError(f"{self.name} did not {what} within {timeout:g} s", self.log_tail())
             data = os.read(descriptor, _READY_LINE_BYTES)
             if not data:
                 raise self._died()

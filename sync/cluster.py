@@ -69,6 +69,26 @@ class LocalCluster:
         """Start a process again with its store and port."""
         self._cluster.restart(name)
 
+    def snapshot(self, name: str) -> None:
+        """Take a snapshot of the cluster; see ``rewindmq.LocalCluster.snapshot``."""
+        self._cluster.snapshot(name)
+
+    def restore(self, name: str) -> None:
+        """Put the cluster back to a snapshot; see ``rewindmq.LocalCluster.restore``."""
+        self._cluster.restore(name)
+
+    def snapshots(self) -> list[str]:
+        """Return the names of the cluster's snapshots, sorted."""
+        return self._cluster.snapshots()
+
+    def save_snapshot(self, name: str, path: Path | str) -> None:
+        """Write a snapshot to one file."""
+        self._cluster.save_snapshot(name, path)
+
+    def load_snapshot(self, name: str, path: Path | str) -> None:
+        """Read a snapshot from one file."""
+        self._cluster.load_snapshot(name, path)
+
     def pause(self, name: str) -> None:
         """Pause one process with SIGSTOP."""
         self._cluster.pause(name)

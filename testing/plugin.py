@@ -22,10 +22,12 @@ _OPTIONS: Final[tuple[tuple[str, type, str], ...]] = (
     ("slaves", int, "number of slaves of each broker (default: 0)"),
     ("profile", str, "release to imitate: v42, v49 or v53 (default: v49)"),
     ("time_scale", float, "factor on every scheduled wait of servers and clients (default: 0.05)"),
+    ("snapshot", str, "saved snapshot from which each test starts (default: none)"),
 )
 _MARKER: Final = (
-    "rewindmq(brokers=1, slaves=0, profile='v49', time_scale=0.05, broker_config={}): options of the test's"
-    " cluster; tests with equal options share one; wire=True permits rmq.on, rmq.partition and rmq.slow_link"
+    "rewindmq(brokers=1, slaves=0, profile='v49', time_scale=0.05, broker_config={}, snapshot=''): options of"
+    " the test's cluster; tests with equal options share one; wire=True permits rmq.on, rmq.partition and"
+    " rmq.slow_link"
 )
 # Every ``Rmq`` of a test, also those of the factories' fixtures.
 _STARTED: Final = pytest.StashKey[list["Rmq"]]()
@@ -168,6 +170,8 @@ def _cluster_options(request: pytest.FixtureRequest) -> tuple[ClusterOptions, bo
             pytest.fail("the marker rewindmq takes keyword arguments only", pytrace=False)
         values.update(marker.kwargs)
     wire = bool(values.pop("wire", False))
+    if values.get("snapshot"):
+        values["snapshot"] = config.rootpath / values["snapshot"]
     try:
         # Waits of a cluster that runs already are real ones, unless the user says otherwise.
         default = ClusterOptions(time_scale=1.0) if _namesrv(config) else ClusterOptions()

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from rewindmq.broker.store.tables.config_file import ConfigFile
+from rewindmq.broker.store.tables.config_json import format_config
 
 
 class DelayOffsets:
@@ -47,5 +48,12 @@ class DelayOffsets:
         Raises:
             StoreError: if the disk fails.
         """
-        self._file.save({"dataVersion": self._version, "offsetTable": table})
+        self._file.save(self._document(table))
         self._saved = table
+
+    def text(self) -> str:
+        """Return the present table as the file's text."""
+        return format_config(self._document(self.table))
+
+    def _document(self, table: dict[int, int]) -> dict[str, Any]:
+        return {"dataVersion": self._version, "offsetTable": table}

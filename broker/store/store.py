@@ -22,6 +22,7 @@ from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.files.mapped_file import MmapCache
 from rewindmq.broker.store.files.write_failure import WriteFailure
 from rewindmq.broker.store.index.service import IndexService
+from rewindmq.broker.store.layout.known_end import decode_known_end
 from rewindmq.broker.store.layout.paths import StoreLayout
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.messages.query import query_message
@@ -40,6 +41,7 @@ from rewindmq.broker.store.model import (
 )
 from rewindmq.broker.store.recovery.checkpoint import StoreCheckpoint
 from rewindmq.broker.store.recovery.recovery import Recovery
+from rewindmq.broker.store.snapshot import StoreSnapshot
 
 _log = logging.getLogger(__name__)
 _OS_DISK: Final = OsDisk()
@@ -56,6 +58,7 @@ class MessageStore:
 
     Attributes:
         cleaner: deletes expired files.
+        snapshot: describes the files to those who copy them.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class MessageStore:
         self._writer = MessageWriter(self._log, self._queues, config, coder, now_ms, self._write_failure)
         self._replica = ReplicaWriter(self._log, self._queues, coder, config)
         self.cleaner = StoreCleaner(self._log, self._queues, self._index, disk)
+        self.snapshot = StoreSnapshot(self._layout, self._log, self._queues, self._index, disk)
         memory = config.physical_memory_bytes
         self._reader = MessageReader(self._log, config, disk.physical_memory() if memory is None else memory)
         # Set by ``Disk.lock`` when the store is opened.
@@ -128,7 +132,7 @@ class MessageStore:
             self._queues.load()
             self._checkpoint.load()
             clean = not self._disk.exists(layout.abort)
-            self._recovery.run(clean)
+            self._recovery.run(clean, decode_known_end(self._disk.read(layout.known_end)))
             self._compaction.load(durable_ms=None if clean else self._checkpoint.min_timestamp)
             self._index.load(clean=clean, checkpoint=self._checkpoint)
             self._time_index.load(self._log)
@@ -137,6 +141,7 @@ class MessageStore:
                 self._sync_names(layout.root)
                 self._log.flush()
             self._disk.touch(layout.abort)
+            self._disk.remove(layout.known_end)
         except OSError as error:
             self._release()
             raise StoreError(

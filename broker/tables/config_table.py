@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from rewindmq.broker.store.tables.config_file import ConfigFile
+from rewindmq.broker.store.tables.config_json import format_config
 from rewindmq.broker.tables.unknown_fields import UnknownFields
 from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.body.registration import DataVersion
@@ -102,11 +103,18 @@ class ConfigTable(Generic[Entry]):
         Raises:
             StoreError: the disk failed.
         """
+        self._file.save(self._document(content))
+
+    def _document(self, content: TableContent[Entry]) -> dict[str, Any]:
         document = {
             _VERSION: _to_file(content.version),
             self._key: {name: _to_file(entry) for name, entry in content.entries.items()},
         }
-        self._file.save(content.unknown.added_to(document))
+        return content.unknown.added_to(document)
+
+    def text(self) -> str:
+        """Return the present table as the file's text."""
+        return format_config(self._document(TableContent(self.data_version, self._entries, self._unknown)))
 
     def settle(self, content: TableContent[Entry], *, is_written: bool) -> None:
         """Record the outcome of ``save``; if the disk failed, mark the table as changed again."""

@@ -140,6 +140,10 @@ class SimDisk:
     def remove(self, path: Path) -> None:
         self._files.pop(path, None)
 
+    def unshare(self, path: Path) -> bool:
+        """Do nothing: a simulated file has one name."""
+        return False
+
     def mtime_ms(self, path: Path) -> int:
         return self._file(path).mtime_ms
 

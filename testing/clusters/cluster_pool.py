@@ -12,6 +12,8 @@ from rewindmq.testing.errors import KitError
 
 # Clusters that run at the same time: another one replaces the one that was unused for longest.
 MAX_CLUSTERS: Final = 4
+# The snapshot that the option ``snapshot`` names.
+_START: Final = "start"
 
 
 class ClusterPool:
@@ -30,13 +32,15 @@ class ClusterPool:
         """Return a cluster with these options; start it at the first call.
 
         Raises:
-            ClusterError: a process did not start; notes have the end of its log.
+            ClusterError: a process did not start, and notes have the end of its log; or the snapshot cannot
+                be used.
             KitError: the options need an own cluster, but a running one was named.
         """
         if self._namesrv is not None:
-            if options.broker_config or options.slaves:
+            if options.broker_config or options.slaves or options.snapshot:
                 raise KitError(
-                    "broker_config and slaves need a cluster of the kit's own; omit --rewindmq-namesrv"
+                    "broker_config, slaves and snapshot need a cluster of the kit's own;"
+                    " omit --rewindmq-namesrv"
                 )
             return Servers(self._namesrv, {"time_scale": options.time_scale, "profile": options.profile})
         servers = self._clusters.pop(options, None)
@@ -75,7 +79,14 @@ def _start(options: ClusterOptions) -> Servers:
         broker_config=dict(options.broker_config),
     )
     cluster.start()
-    return Servers(cluster.namesrv_address, cluster.client_options, cluster)
+    if not options.snapshot:
+        return Servers(cluster.namesrv_address, cluster.client_options, cluster)
+    try:
+        cluster.load_snapshot(_START, options.snapshot)
+    except BaseException:
+        cluster.close()
+        raise
+    return Servers(cluster.namesrv_address, cluster.client_options, cluster, start=_START)
 
 
 def _stop(servers: Servers) -> None:

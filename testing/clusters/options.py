@@ -20,6 +20,8 @@ class ClusterOptions:
         profile: the release to imitate: "v42", "v49" or "v53".
         time_scale: factor on every scheduled wait of servers and clients (docs/time.md).
         broker_config: further keys of ``broker.conf``, as sorted pairs.
+        snapshot: path of a saved snapshot, from which each test starts; "": the tests start as the one before
+            ended.
     """
 
     brokers: int = 1
@@ -27,6 +29,7 @@ class ClusterOptions:
     profile: str = "v49"
     time_scale: float = DEFAULT_TIME_SCALE
     broker_config: tuple[tuple[str, str], ...] = ()
+    snapshot: str = ""
 
     def with_changes(self, changes: dict[str, Any]) -> ClusterOptions:
         """Return a copy with other values; ``broker_config`` may be a mapping.
@@ -41,6 +44,7 @@ class ClusterOptions:
         if isinstance(values["broker_config"], dict):
             pairs = values["broker_config"].items()
             values["broker_config"] = tuple(sorted((key, _property(value)) for key, value in pairs))
+        values["snapshot"] = str(values["snapshot"])
         return ClusterOptions(**values)
 
     def __str__(self) -> str:
@@ -49,6 +53,8 @@ class ClusterOptions:
             texts.append(f"{self.slaves} slaves each")
         texts += [self.profile, f"time scale {self.time_scale:g}"]
         texts += [f"{key}={value}" for key, value in self.broker_config]
+        if self.snapshot:
+            texts.append(f"snapshot {self.snapshot}")
         return ", ".join(texts)
 
 

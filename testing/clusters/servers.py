@@ -23,11 +23,13 @@ class Servers:
         namesrv_address: ``host:port`` of the name servers.
         client_options: the options that all clients need, such as ``time_scale``.
         local: the cluster, if the kit started it.
+        start: the snapshot from which each test starts; "" if there is none.
     """
 
     namesrv_address: str
     client_options: Mapping[str, Any]
     local: LocalCluster | None = None
+    start: str = ""
     # Names of paused processes.
     paused: set[str] = field(default_factory=set)
 
@@ -61,6 +63,21 @@ class Servers:
         if self.local is None:
             return set()
         return {name for name, process in self.local.brokers.items() if process.is_running}
+
+    async def begin(self) -> None:
+        """Put the cluster back to the snapshot from which tests start, if there is one."""
+        if self.start:
+            await self.restore_snapshot(self.start)
+
+    async def restore_snapshot(self, name: str) -> None:
+        """Put the cluster back to a snapshot; paused processes run afterwards.
+
+        Raises:
+            KitError: the cluster runs elsewhere.
+            ClusterError: there is no such snapshot, or a process did not start.
+        """
+        await self.require_local("a snapshot").restore(name)
+        self.paused.clear()
 
     async def restore(self) -> bool:
         """Resume paused processes, and start those that a test ended; return True if one was started."""

@@ -8,6 +8,7 @@ import functools
 import secrets
 import warnings
 from collections.abc import AsyncIterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -27,6 +28,7 @@ from rewindmq.testing.handles.group import Group
 from rewindmq.testing.handles.mark import Mark
 from rewindmq.testing.handles.topic import Topic
 from rewindmq.testing.handles.watched_group import WatchedGroup
+from rewindmq.testing.messages.kit_message import KitMessage
 from rewindmq.testing.messages.listeners import Listener
 from rewindmq.testing.waiting.checks import Check, condition_of, name_of
 from rewindmq.testing.waiting.waiter import Waiter
@@ -78,6 +80,8 @@ class Rmq(WireControl):
         # Exact names, to be deleted at the end.
         self._topic_names: dict[str, None] = {}
         self._group_names: dict[str, None] = {}
+        # The messages sent before each snapshot.
+        self._sent: dict[str, dict[str, KitMessage]] = {}
         self._log_sizes = log_sizes(servers)
         self._cluster_name = ""
         self._is_checked = False
@@ -294,10 +298,62 @@ class Rmq(WireControl):
             cluster.resume(name)
             self._servers.paused.discard(name)
 
+    # Snapshots of the cluster.
+
+    @property
+    def snapshots(self) -> list[str]:
+        """The names of the cluster's snapshots; tests that share the cluster share them.
+
+        Raises:
+            KitError: the cluster is not the kit's own.
+        """
+        return self._servers.require_local("a snapshot").snapshots()
+
+    async def snapshot(self, name: str) -> None:
+        """Take a snapshot of the cluster: messages, offsets and everything else that its brokers store.
+
+        Raises:
+            KitError: the cluster is not the kit's own.
+            ClusterError: the name is invalid, or a process does not run or is paused.
+        """
+        await self._servers.require_local("a snapshot").snapshot(name)
+        self._sent[name] = dict(self._context.sent)
+
+    async def restore(self, name: str) -> None:
+        """Put the cluster back to a snapshot. Producers and ``rmq.admin`` connect again by themselves.
+
+        Raises:
+            KitError: a group of the test still runs, or the cluster is not the kit's own.
+            ClusterError: there is no such snapshot, or a process did not start.
+        """
+        if running := [group.name for group in self._groups if group.is_running]:
+            raise KitError(
+                f"the test restores a snapshot while consumers of {', '.join(running)} are running; they"
+                " would store their offsets in it: leave the group's `async with` statement before"
+            )
+        await self._servers.restore_snapshot(name)
+        self._context.sent.clear()
+        self._context.sent.update(self._sent.get(name, {}))
+        await self._registered()
+
+    async def save_snapshot(self, name: str, path: Path | str) -> None:
+        """Write a snapshot to one file, for the option ``snapshot`` or ``load_snapshot``."""
+        await self._servers.require_local("a snapshot").save_snapshot(name, path)
+
+    async def load_snapshot(self, name: str, path: Path | str) -> None:
+        """Read a file of ``save_snapshot`` as the snapshot ``name``.
+
+        Raises:
+            KitError: the cluster is not the kit's own.
+            ClusterError: the file cannot be used; the text says why.
+        """
+        await self._servers.require_local("a snapshot").load_snapshot(name, path)
+
     # Start and end of the test.
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
+        await self._servers.begin()
         await self._admin.start()
         self.admin = self._admin
         if self._wire is not None:

@@ -35,6 +35,10 @@ class _Project:
     def read(self, name: str) -> str:
         return (self._folder / name).read_text()
 
+    def run_program(self, text: str) -> None:
+        """Run a program in the project's folder."""
+        subprocess.run([sys.executable, "-c", text], cwd=self._folder, check=True, timeout=120)
+
     def run(self, *arguments: str) -> tuple[int, str]:
         """Run pytest; return its exit code and its output."""
         words = [sys.executable, "-m", "pytest", *arguments]
@@ -56,6 +60,16 @@ def test_the_first_test_of_the_tutorial_passes(project: _Project) -> None:
     code, output = project.run()
     assert code == 0, output
     assert "1 passed" in output
+
+
+def test_the_programs_of_the_page_about_snapshots_pass(project: _Project) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "testkit" / "snapshots.md").read_text()
+    fixture, script, marker = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    project.run_program(script)
+    project.test(f"{fixture}\n{marker}")
+    code, output = project.run()
+    assert code == 0, output
+    assert "4 passed" in output
 
 
 def test_tests_share_a_cluster_and_nothing_else(project: _Project) -> None:

@@ -257,9 +257,8 @@ class ConsumeQueue:
         return index - index % entries + entries
 
     def keep_before(self, index: int) -> None:
-        """After a crash, keep the entries before a queue offset of ``slots``; delete later files."""
-        last = self.files.find((index - 1) * CQ_ENTRY_BYTES)
-        assert last is not None
+        """Keep the entries before a queue offset of ``slots``, which is known; delete later files."""
+        last = self.files.find((index - 1) * CQ_ENTRY_BYTES) or self.files.files[0]
         self._end_at(last, index - last.base // CQ_ENTRY_BYTES)
 
     def recover(self) -> None:

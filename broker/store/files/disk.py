@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from rewindmq.broker.store.files.lock import StoreLock
 from rewindmq.broker.store.files.unsynced_names import UnsyncedNames
+from rewindmq.protocol.files.copying import copy_file
 from rewindmq.protocol.files.private import FILE_MODE, make_private_folder, open_private
 from rewindmq.protocol.limits import MAPPED_FILES_SHARE
 
@@ -112,6 +113,12 @@ class Disk(Protocol):
 
     def remove(self, path: Path) -> None:
         """Remove a file; do nothing if it is missing."""
+
+    def unshare(self, path: Path) -> bool:
+        """Replace a file that has further names (hard links of a snapshot) by a copy; return True if it had.
+
+        Call it before a file that was full is written again. Mappings of the file show the old one.
+        """
 
     def mtime_ms(self, path: Path) -> int:
         """Return the modification time, ms."""
@@ -250,6 +257,17 @@ class OsDisk:
     def remove(self, path: Path) -> None:
         self._new.drop(path)
         path.unlink(missing_ok=True)
+
+    def unshare(self, path: Path) -> bool:
+        if path.stat().st_nlink == 1:
+            return False
+        # Beside the folder: one in it would be taken for a file of the store.
+        copy = path.parent.with_name(f"{path.parent.name}.{path.name}.tmp")
+        copy.unlink(missing_ok=True)
+        copy_file(path, copy)
+        self.sync(copy)
+        self.replace(copy, path)
+        return True
 
     def mtime_ms(self, path: Path) -> int:
         return path.stat().st_mtime_ns // 1_000_000

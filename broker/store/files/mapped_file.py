@@ -117,6 +117,11 @@ class MappedFile:
             self.map = self._pool.map(self)
         return self.map
 
+    def unshare(self, disk: Disk) -> None:
+        """Ensure that no snapshot has this file, before it is written. Raise OSError on failure."""
+        if disk.unshare(self.path):
+            self._pool.release(self)
+
     def give_up_map(self) -> None:
         """Drop the mapping to make room for another."""
         self.map = None
@@ -303,7 +308,11 @@ def create_file(disk: Disk, path: Path, size: int) -> None:
 
 
 def clear_file_beyond(disk: Disk, file: MappedFile, at: int) -> None:
-    """Zero a file from byte ``at`` on; holes stay holes."""
+    """Zero a file from byte ``at`` on, where writing continues; holes stay holes.
+
+    Files of a snapshot are never written: recovery may continue in a file that was full before.
+    """
+    file.unshare(disk)
     mapping = file.open_map()
     while 0 <= (at := disk.data_beyond(file.path, at)) < file.size:
         end = min(at + 1_048_576, file.size)

@@ -288,6 +288,10 @@ class IndexService:
         newest = files[-1]
         return IndexHits(found, newest.end_timestamp, newest.end_phy_offset)
 
+    def paths(self) -> list[tuple[Path, bool]]:
+        """Return the path of each file, and True if the file is full: then it is never written again."""
+        return [(file.path, file.is_full) for file in self._files]
+
     # Durability
 
     @property

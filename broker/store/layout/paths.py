@@ -9,6 +9,7 @@ from typing import Final
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.layout.compaction import FOLDER as COMPACTION_FOLDER
+from rewindmq.broker.store.layout.known_end import KNOWN_END_FILE
 from rewindmq.broker.store.layout.time_index import FOLDER as TIME_INDEX_FOLDER
 
 _ROCKSDB_FILE: Final = re.compile(r"CURRENT|IDENTITY|MANIFEST-.*|OPTIONS-.*|.*\.sst")
@@ -29,6 +30,7 @@ class StoreLayout:
         self.checkpoint = root / "checkpoint"
         self.abort = root / "abort"
         self.lock = root / "lock"
+        self.known_end = root / KNOWN_END_FILE
 
     def check(self, disk: Disk) -> None:
         """Raise an error if the folder has a layout that this store cannot read.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import TagsCoder
+from rewindmq.broker.store.layout.known_end import KnownEnd
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.log.record_check import SegmentScan, check_record, is_blank
 from rewindmq.broker.store.recovery.checkpoint import StoreCheckpoint
@@ -54,12 +56,23 @@ class Recovery:
         self.rebuilt_entries = 0
         self._is_clean = True
 
-    def run(self, clean: bool) -> None:
-        """Recover after a clean stop, or after a crash."""
+    def run(self, clean: bool, known: KnownEnd | None = None) -> None:
+        """Recover after a clean stop, or after a crash.
+
+        Args:
+            known: where log and queues ended when a snapshot was taken. It is used if the files agree with
+                it and were not opened since.
+
+        Raises:
+            OSError: the disk fails.
+        """
         segments = self._log.segments.files
         if not segments:
             for queue in self._queues:
                 queue.destroy()
+            return
+        if clean and known is not None and self._agrees_with(known):
+            self._end_at(known)
             return
         self._is_clean = clean
         proven_end = 0
@@ -82,6 +95,39 @@ class Recovery:
             queue.correct_min_offset(self._log.min_offset)
         if self.rebuilt_entries:
             _LOG.info("%d consume queue entries rebuilt from the commit log", self.rebuilt_entries)
+
+    def _agrees_with(self, known: KnownEnd) -> bool:
+        """Return True if the files can end there, and no record follows."""
+        segments = self._log.segments
+        if not 0 <= known.log_end - segments.files[0].base <= len(segments.files) * self._log.segment_bytes:
+            return False
+        segment = segments.find(known.log_end)
+        if segment is not None:
+            at = known.log_end - segment.base
+            follows = check_record(segment.open_map(), at, segment.size, known.log_end, check_crc=False)
+            if follows is not None or is_blank(segment.open_map(), at, segment.size):
+                return False
+        return all(self._can_end(queue, known) for queue in self._queues)
+
+    def _can_end(self, queue: ConsumeQueue, known: KnownEnd) -> bool:
+        end = known.queue_ends.get(queue.topic, {}).get(queue.queue_id)
+        if not queue.files.files:
+            return end is None
+        if end is None or not queue.slots.start <= end <= queue.slots.stop:
+            return False
+        # Nothing was added to the queue.
+        return end == queue.slots.stop or queue.slot(end)[1] == 0
+
+    def _end_at(self, known: KnownEnd) -> None:
+        """Use the ends of a snapshot; the files may not be durable."""
+        for queue in self._queues:
+            if queue.files.files:
+                queue.keep_before(known.queue_ends[queue.topic][queue.queue_id])
+        self._log.last_store_timestamp = known.last_store_timestamp
+        self._log.set_end(known.log_end)
+        self._log.flushed_offset = self._log.min_offset
+        for queue in self._queues:
+            queue.correct_min_offset(self._log.min_offset)
 
     def _checkpoint_segment(self) -> int:
         """Return the number of the newest segment that starts with a record the checkpoint covers."""

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.tables.config_file import ConfigFile
+from rewindmq.broker.store.tables.config_json import format_config
 
 NO_OFFSET: Final = -1
 # RocketMQ 4.x has no limit, and accepts any topic, group and queue id.
@@ -360,12 +361,17 @@ class ConsumerOffsetTable:
         try:
             if self.before_save is not None:
                 self.before_save()
-            self._file.save(
-                {"dataVersion": self._version, "offsetTable": offsets, "epochTable": epochs or None}
-            )
+            self._file.save(self._document(offsets, epochs))
         except BaseException:
             self._refused = changes.offsets.keys()
             raise
+
+    def text(self) -> str:
+        """Return the present table as the file's text."""
+        return format_config(self._document(self._offsets, self._epochs))
+
+    def _document(self, offsets: _Table, epochs: _Table) -> dict[str, Any]:
+        return {"dataVersion": self._version, "offsetTable": offsets, "epochTable": epochs or None}
 
 
 def _copies(table: _Table, keys: Iterable[str]) -> dict[str, dict[int, int] | None]:

@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol
 
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.points import Probe
+from rewindmq.protocol.remoting.process.freeze import Freezable, FreezeCommands
 from rewindmq.protocol.remoting.process.log_format import OneLineFormatter
 from rewindmq.protocol.remoting.process.options import ProcessOptions
 from rewindmq.protocol.remoting.process.stall_watch import watch_stalls
@@ -89,7 +90,7 @@ def run_process(
 
     async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
         with watch_stalls(runtime) as watched:
-            await _serve(kind, make_service(watched), stopping, details)
+            await _serve(kind, make_service(watched), stopping, details, options)
         return 0
 
     raise_descriptor_limit()
@@ -200,17 +201,36 @@ async def _until_stopped(
         loop.remove_reader(_STDIN)
 
 
-async def _serve(kind: str, service: Service, stopping: asyncio.Event, details: Mapping[str, object]) -> None:
+async def _serve(
+    kind: str,
+    service: Service,
+    stopping: asyncio.Event,
+    details: Mapping[str, object],
+    options: ProcessOptions,
+) -> None:
     try:
         if await finishes_before(stopping, service.start()):
             ready: dict[str, Any] = {"ready": kind, **details, "address": service.address, "pid": os.getpid()}
             # Log before the ready line: a parent that has read the ready line finds this log line.
             _log.info("%s serves at %s", kind, service.address)
             print(json.dumps(ready, separators=(",", ":")), flush=True)
+            if options.exit_with_parent and isinstance(service, Freezable):
+                _follow_parent(FreezeCommands(service, _STDIN), stopping)
             await stopping.wait()
             _log.info("%s stops", kind)
     finally:
         await service.close()
+
+
+def _follow_parent(commands: FreezeCommands, stopping: asyncio.Event) -> None:
+    """Watch the lifeline, and follow the parent's commands."""
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        if not commands.read():
+            _lose_parent(loop, stopping)
+
+    loop.add_reader(_STDIN, read)
 
 
 def _watch_lifeline(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
@@ -219,9 +239,13 @@ def _watch_lifeline(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) ->
     except OSError:
         alive = False
     if not alive:
-        loop.remove_reader(_STDIN)
-        _log.info("the parent process is gone")
-        stopping.set()
+        _lose_parent(loop, stopping)
+
+
+def _lose_parent(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
+    loop.remove_reader(_STDIN)
+    _log.info("the parent process is gone")
+    stopping.set()
 
 
 def _require_pipe_on_stdin() -> None:

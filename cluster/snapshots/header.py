@@ -1,0 +1,124 @@
+"""The header of a snapshot: what it is a snapshot of, and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Final
+
+import msgspec
+
+from rewindmq.cluster.errors import ClusterError
+
+FORMAT: Final = 1
+HEADER_NAME: Final = "snapshot.json"
+# Keys of broker.conf that the files of a store must fit, with RocketMQ's defaults.
+LAYOUT_KEYS: Final[Mapping[str, int]] = {
+    "mappedFileSizeCommitLog": 1_073_741_824,
+    "mappedFileSizeConsumeQueue": 6_000_000,
+    "maxHashSlotNum": 5_000_000,
+    "maxIndexNum": 20_000_000,
+}
+_PATH_PARTS: Final = 2
+
+
+class SnapshotFile(msgspec.Struct, frozen=True, rename="camel"):
+    """One file.
+
+    Attributes:
+        path: ``<process>/<path in its store>``.
+        size: bytes, with holes.
+        mtime_ns: modification time; retention and searches by time use it.
+        is_full: True if no process ever writes it again.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    is_full: bool
+
+
+class SnapshotHeader(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """The header.
+
+    Attributes:
+        format: version of this format.
+        rewindmq: version of the RewindMQ that took the snapshot.
+        profile: release that the cluster imitated.
+        processes: names of the cluster's processes.
+        layout: the values of ``LAYOUT_KEYS`` that are not defaults.
+    """
+
+    format: int
+    rewindmq: str
+    profile: str
+    processes: list[str]
+    layout: dict[str, str]
+    files: list[SnapshotFile]
+
+
+class _Format(msgspec.Struct):
+    format: int
+    rewindmq: str = "another version"
+
+
+def decode_header(data: bytes, where: str) -> SnapshotHeader:
+    """Return a header whose paths lead nowhere outside the snapshot.
+
+    Raises:
+        ClusterError: it is of another version of the format, or damaged.
+    """
+    try:
+        version = msgspec.json.decode(data, type=_Format)
+        if version.format != FORMAT:
+            raise ClusterError(
+                f"{where} has version {version.format} of the snapshot format, written by RewindMQ"
+                f" {version.rewindmq}; this RewindMQ reads version {FORMAT}: take the snapshot again"
+            )
+        header = msgspec.json.decode(data, type=SnapshotHeader)
+    except msgspec.MsgspecError as error:
+        raise ClusterError(f"{where} is not a snapshot: {error}") from None
+    seen: set[str] = set()
+    for file in header.files:
+        if not _is_inside(file.path, header.processes) or file.path in seen or file.size < 0:
+            raise ClusterError(f"{where} is damaged: it has the file {file.path[:200]!r}")
+        seen.add(file.path)
+    return header
+
+
+def _is_inside(path: str, processes: list[str]) -> bool:
+    parts = PurePosixPath(path).parts
+    return (
+        len(parts) >= _PATH_PARTS
+        and parts[0] in processes
+        and parts[0] not in ("/", "..")
+        and ".." not in parts
+        and "\0" not in path
+        and "/".join(parts) == path
+    )
+
+
+def check_fits(header: SnapshotHeader, wanted: SnapshotHeader, name: str) -> None:
+    """Check that a cluster can use a snapshot.
+
+    Args:
+        wanted: the header of a snapshot of the cluster.
+
+    Raises:
+        ClusterError: profile, processes or file sizes differ.
+    """
+    layouts = [
+        {**{key: str(value) for key, value in LAYOUT_KEYS.items()}, **each.layout}
+        for each in (header, wanted)
+    ]
+    differing = [key for key in LAYOUT_KEYS if layouts[0][key] != layouts[1][key]]
+    if header.processes != wanted.processes:
+        what = f"of {', '.join(header.processes)}, but this cluster has {', '.join(wanted.processes)}"
+    elif header.profile != wanted.profile:
+        what = f"of profile {header.profile}, but this cluster has profile {wanted.profile}"
+    elif differing:
+        key = differing[0]
+        what = f"with {key}={layouts[0][key]}, but this cluster has {layouts[1][key]}"
+    else:
+        return
+    raise ClusterError(f"snapshot {name!r} is {what}: start the cluster with the snapshot's options")

@@ -1,0 +1,185 @@
+"""Snapshots as one file, without processes: versions, damage, and paths that lead elsewhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindmq import ClusterError
+from rewindmq.cluster.snapshots.header import SnapshotHeader
+from rewindmq.cluster.snapshots.snapshots import Snapshots
+
+CLUSTER = SnapshotHeader(
+    format=1, rewindmq="0.1.0", profile="v49", processes=["namesrv", "broker-a"], layout={}, files=[]
+)
+HEADER: dict[str, Any] = {
+    "format": 1,
+    "rewindmq": "0.1.0",
+    "profile": "v49",
+    "processes": ["namesrv", "broker-a"],
+    "layout": {},
+    "files": [{"path": "broker-a/commitlog/0", "size": 100_000, "mtimeNs": 5, "isFull": True}],
+}
+
+
+@pytest.fixture
+def snapshots(tmp_path: Path) -> Snapshots:
+    return Snapshots(tmp_path / "snapshots")
+
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """``write(header, members)`` makes a file with a header and members ``{name: bytes}``."""
+
+    def make(header: dict[str, Any] | None = None, members: dict[str, bytes] | None = None) -> Path:
+        path = tmp_path / "given.tar"
+        given = {"files/broker-a/commitlog/0": b"log"} if members is None else members
+        with tarfile.open(path, "w") as archive:
+            data = json.dumps(header or HEADER).encode()
+            for name, content in {"snapshot.json": data, **given}.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+        return path
+
+    return make
+
+
+def with_file(**changes: Any) -> dict[str, Any]:
+    return HEADER | {"files": [HEADER["files"][0] | changes]}
+
+
+def test_a_file_is_loaded_with_its_holes_and_saved_again(
+    snapshots: Snapshots, write: Write, tmp_path: Path
+) -> None:
+    given = write()
+    snapshots.load("one", given, CLUSTER)
+    path = tmp_path / "snapshots/one/files/broker-a/commitlog/0"
+    assert path.read_bytes() == b"log".ljust(100_000, b"\0")
+    assert path.stat().st_blocks * 512 < 100_000
+    assert path.stat().st_mtime_ns == 5
+    saved = tmp_path / "saved.tar"
+    snapshots.save("one", saved)
+    assert saved.stat().st_size < 50_000
+    snapshots.load("two", saved, CLUSTER)
+    assert (tmp_path / "snapshots/two/files/broker-a/commitlog/0").read_bytes() == path.read_bytes()
+    assert snapshots.header("two") == snapshots.header("one")
+    assert snapshots.names() == ["one", "two"]
+
+
+REFUSED = [
+    (
+        HEADER | {"format": 2, "rewindmq": "9.9"},
+        None,
+        "has version 2 of the snapshot format, written by RewindMQ 9.9",
+    ),
+    (HEADER | {"profile": "v53"}, None, "of profile v53, but this cluster has profile v49"),
+    (HEADER | {"processes": ["broker-a"]}, None, "of broker-a, but this cluster has namesrv, broker-a"),
+    (HEADER | {"layout": {"maxIndexNum": "5"}}, None, "with maxIndexNum=5, but this cluster has 20000000"),
+    ({"format": 1}, None, "is not a snapshot"),
+    ({"version": 1}, None, "is not a snapshot"),
+    (HEADER, {}, "is truncated: it lacks broker-a/commitlog/0"),
+    (HEADER, {"files/broker-a/x": b""}, "is damaged: 'files/broker-a/x' is in the place of"),
+    (with_file(size=2), None, "is damaged"),
+    (with_file(size=-1), None, "is damaged"),
+    (with_file(size=2**63 - 1), None, "cannot make broker-a/commitlog/0"),
+    (with_file(mtimeNs=2**100), None, "is not a snapshot|has no valid time"),
+    *(
+        (with_file(path=path), {f"files/{path}": b"x"}, "is damaged: it has the file")
+        for path in (
+            "/etc/x",
+            "../x",
+            "broker-a/../../x",
+            "broker-a",
+            "broker-a/",
+            "broker-a//x",
+            "broker-a/./x",
+            "other/x",
+            "broker-a/x\0y",
+            "",
+        )
+    ),
+    (HEADER | {"files": HEADER["files"] * 2}, None, "is damaged: it has the file"),
+    (
+        HEADER | {"processes": ["..", "broker-a"], "files": [HEADER["files"][0] | {"path": "../x"}]},
+        None,
+        "damaged",
+    ),
+]
+
+
+@pytest.mark.parametrize(("header", "members", "complaint"), REFUSED)
+def test_a_file_that_does_not_fit_is_refused_and_leaves_nothing(
+    snapshots: Snapshots,
+    write: Write,
+    tmp_path: Path,
+    header: dict[str, Any],
+    members: dict[str, bytes] | None,
+    complaint: str,
+) -> None:
+    given = write(header, members)
+    with pytest.raises(ClusterError, match=complaint):
+        snapshots.load("given", given, CLUSTER)
+    assert snapshots.names() == []
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["given.tar", "snapshots"]
+
+
+def test_a_file_that_ends_anywhere_is_refused(snapshots: Snapshots, write: Write, tmp_path: Path) -> None:
+    given = write(members={"files/broker-a/commitlog/0": b"x" * 3_000})
+    data = given.read_bytes()
+    whole = data.rstrip(b"\0")
+    for length in range(0, len(whole), 97):
+        given.write_bytes(data[:length])
+        with pytest.raises(ClusterError, match=r"is not a snapshot|is truncated"):
+            snapshots.load("given", given, CLUSTER)
+    assert snapshots.names() == []
+
+
+def test_a_link_in_the_place_of_a_file_is_refused(snapshots: Snapshots, tmp_path: Path) -> None:
+    path = tmp_path / "given.tar"
+    with tarfile.open(path, "w") as archive:
+        data = json.dumps(HEADER).encode()
+        header = tarfile.TarInfo("snapshot.json")
+        header.size = len(data)
+        archive.addfile(header, io.BytesIO(data))
+        link = tarfile.TarInfo("files/broker-a/commitlog/0")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    with pytest.raises(ClusterError, match="is damaged"):
+        snapshots.load("given", path, CLUSTER)
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"\0" * 10_240])
+def test_a_file_of_another_kind_is_refused(snapshots: Snapshots, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "given"
+    path.write_bytes(content)
+    with pytest.raises(ClusterError, match="is not a snapshot"):
+        snapshots.load("given", path, CLUSTER)
+
+
+def test_a_missing_file_and_a_target_that_cannot_be_written_are_clear_errors(
+    snapshots: Snapshots, write: Write, tmp_path: Path
+) -> None:
+    with pytest.raises(ClusterError, match=r"^cannot read .*: No such file"):
+        snapshots.load("given", tmp_path / "none", CLUSTER)
+    snapshots.load("given", write(), CLUSTER)
+    with pytest.raises(ClusterError, match=r"^cannot write .*: No such file"):
+        snapshots.save("given", tmp_path / "none/x.tar")
+    with pytest.raises(ClusterError, match="there is no snapshot 'other'; snapshots: given"):
+        snapshots.save("other", tmp_path / "x.tar")
+
+
+def test_a_failed_load_keeps_the_snapshot_of_the_same_name(snapshots: Snapshots, write: Write) -> None:
+    snapshots.load("given", write(), CLUSTER)
+    with pytest.raises(ClusterError):
+        snapshots.load("given", write(members={}), CLUSTER)
+    assert snapshots.header("given").files[0].path == "broker-a/commitlog/0"
