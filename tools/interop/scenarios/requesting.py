@@ -130,5 +130,5 @@ async def _request(
 async def _reply(stage: Stage, producer: str, request: Message, body: str) -> dict[str, Any]:
     """Send a reply and return the library's result."""
     answer = await stage.driver.do("send.reply", producer=producer, request=request, body=body)
-    (result,) = answer["results"]
-    return result
+    results: list[dict[str, Any]] = answer["results"]
+    return results[0]
