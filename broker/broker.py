@@ -9,6 +9,8 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from rewindmq.broker.background.schedule import Schedule
 from rewindmq.broker.clients.consumer_manager import ConsumerGroup
 from rewindmq.broker.config import BrokerConfig
@@ -50,6 +52,8 @@ class Broker:
 
     def __init__(self, runtime: Runtime, config: BrokerConfig, disk: Disk | None = None) -> None:
         self._runtime = runtime
+        # A copy, because some keys change while the broker runs, and other brokers may have the same objects.
+        config = msgspec.structs.replace(config, store=msgspec.structs.replace(config.store))
         self._config = config
         self._disk = disk if disk is not None else OsDisk()
         # Until ``start`` has built the services, every request fails with a remark that says so, not with

@@ -18,6 +18,10 @@ _LIVE_KEYS: Final = (
     "emulatedBusy",
     "enableMixedMessageType",
     "enablePropertyFilter",
+    "maxTransferBytesOnMessageInDisk",
+    "maxTransferBytesOnMessageInMemory",
+    "maxTransferCountOnMessageInDisk",
+    "maxTransferCountOnMessageInMemory",
     "notifyConsumerIdsChangedEnable",
     "storeReplyMessageEnable",
 )
@@ -36,7 +40,8 @@ class LiveConfig:
 
     def update(self, text: bytes) -> None:
         """Apply ``key=value`` lines, see ``change_live``."""
-        change_live(self._config, text, _LIVE_KEYS, server="broker", source="updateBrokerConfig")
+        parts = (self._config, self._config.store)
+        change_live(parts, text, _LIVE_KEYS, server="broker", source="updateBrokerConfig")
         self._on_change()
 
     def text(self) -> bytes:

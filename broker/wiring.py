@@ -39,7 +39,7 @@ from rewindmq.broker.pull.reset_announcer import ResetAnnouncer
 from rewindmq.broker.pull.reset_notifier import ResetNotifier
 from rewindmq.broker.pull.reset_redirector import ResetRedirector
 from rewindmq.broker.pull.validator import PullValidator
-from rewindmq.broker.send.added_properties import added_properties
+from rewindmq.broker.send.added_properties import added_properties, region_properties
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.batch_sender import BatchSender
@@ -259,7 +259,15 @@ def wire(
             unique_ids=_unique_ids(runtime, store.store_host) if profile.adds_unique_key else None,
         ),
         reply_sender=ReplySender(
-            config, clock, producers, send_validator, delays.before_put, appender, answers, address
+            config,
+            clock,
+            producers,
+            send_validator,
+            delays.before_put,
+            appender,
+            answers,
+            address,
+            region_properties(config, profile),
         ),
         batch_sender=BatchSender(
             added, send_validator, appender, answers, names_batch=profile.adds_unique_key

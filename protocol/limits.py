@@ -4,6 +4,8 @@
 MAX_FRAME_BYTES = 16_777_216
 # Properties have up to 32 767 bytes; JSON escapes a control character in six bytes.
 MAX_HEADER_BYTES = 262_144
+# The largest body whose frame has room for any header.
+MAX_RESPONSE_BODY_BYTES = MAX_FRAME_BYTES - MAX_HEADER_BYTES
 MAX_EXT_FIELDS = 512
 # Values, commas and escapes in a header that only the tolerant JSON reader takes: some 10 ms.
 MAX_HEADER_VALUES = 10_000

@@ -270,6 +270,9 @@ _PULLS: Final = (
     Limit("their bytes", "maxTransferBytesOnMessageInMemory", "bytes", "the pull ends"),
     Limit("messages returned, old ones", "maxTransferCountOnMessageInDisk", "messages", "the pull ends"),
     Limit("their bytes", "maxTransferBytesOnMessageInDisk", "bytes", "the pull ends"),
+    Limit(
+        "bytes of any pull or query", "protocol.limits:MAX_RESPONSE_BODY_BYTES", "bytes", "it ends earlier"
+    ),
     Limit("suspended pull", "broker.limits:MAX_SUSPEND_SECONDS", "s", "PULL_NOT_FOUND (19)"),
     Limit(
         "suspended pulls of one connection",

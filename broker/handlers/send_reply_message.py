@@ -5,7 +5,7 @@ producer whose client id is in REPLY_TO_CLIENT (PUSH_REPLY_MESSAGE_TO_CLIENT, 32
 waits 10 s for its answer. The request fails with 1 and RocketMQ's remark if the property is missing, or the
 client is not connected, does not answer or refuses. If ``storeReplyMessageEnable`` is true, the broker stores
 the reply as well, whether or not the push succeeded; a failure to store it is only logged. Without a store,
-the message id is 0. Kept from 4.2.0 under v42: 3.
+the message id is 0. Kept from 5.3.3: replies get MSG_REGION and TRACE_ON. Kept from 4.2.0 under v42: 3.
 Changed: the response waits for the requester, but not for the disk or a slave. A stored reply keeps the flags
 of its compression. The newest of several connections with the client id gets the reply. A client that leaves
 one producer group stays reachable through its other groups.

@@ -13,7 +13,11 @@ def added_properties(config: BrokerConfig, profile: BrokerProfile) -> dict[str, 
     Since 5.0 a stored message has MSG_REGION and TRACE_ON (``AbstractSendMessageProcessor``). Java consumers
     of 5.x do not trace a message without a region.
     """
-    added = {CLUSTER: config.broker_cluster_name}
-    if profile.stores_region:
-        added = {MSG_REGION: config.region_id, TRACE_ON: "true" if config.trace_on else "false"} | added
-    return added
+    return region_properties(config, profile) | {CLUSTER: config.broker_cluster_name}
+
+
+def region_properties(config: BrokerConfig, profile: BrokerProfile) -> dict[str, str]:
+    """Return the added properties that replies have, too; none before 5.0."""
+    if not profile.stores_region:
+        return {}
+    return {MSG_REGION: config.region_id, TRACE_ON: "true" if config.trace_on else "false"}

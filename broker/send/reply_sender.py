@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -50,6 +51,7 @@ class ReplySender:
     Args:
         before_put: the hook for delay levels.
         address: the broker's registered ``host:port``.
+        added: properties that the broker adds to every reply.
 
     Attributes:
         waiting: the replies that requesters have not answered yet, by the connection that sent the reply.
@@ -65,6 +67,7 @@ class ReplySender:
         appender: MessageAppender,
         answers: SendAnswers,
         address: str,
+        added: Mapping[str, str],
     ) -> None:
         self._config = config
         self._clock = clock
@@ -74,6 +77,7 @@ class ReplySender:
         self._appender = appender
         self._answers = answers
         self._address = address
+        self._added = added
         self.waiting = Shares(
             "waiting replies", MAX_WAITING_REPLIES_PER_CONNECTION, config.reply_thread_pool_queue_capacity
         )
@@ -92,16 +96,22 @@ class ReplySender:
             return self._answers.refused(error)
         # A received body is bytes.
         body: Any = request.body or b""
-        push = self._push(connection, header, body)
-        result = self._store(connection, header, target, queue_id, body)
+        text = header.properties or ""
+        for name, value in self._added.items():
+            text = with_property(text, name, value)
+        push = self._push(connection, header, text, body)
+        result = self._store(connection, header, target, queue_id, text, body)
         request.drop_content()
         return self._answer(connection, request, push, target, queue_id, result)
 
     def _push(
-        self, connection: Connection, header: SendMessageRequestHeader, body: bytes
+        self, connection: Connection, header: SendMessageRequestHeader, text: str, body: bytes
     ) -> tuple[str, _Push] | str:
-        """Return the requester's client id and answer, or why nothing was pushed."""
-        text = header.properties or ""
+        """Return the requester's client id and answer, or why nothing was pushed.
+
+        Args:
+            text: the properties.
+        """
         client_id = find_property(text, REPLY_TO_CLIENT)
         if client_id is None:
             return f"reply message properties[{REPLY_TO_CLIENT}] is null"
@@ -143,12 +153,12 @@ class ReplySender:
         header: SendMessageRequestHeader,
         target: SendTarget,
         queue_id: int,
+        text: str,
         body: bytes,
     ) -> PutResult | None:
         """Store the reply; return None if replies are not stored, or if this one cannot be stored."""
         if not self._config.store_reply_message_enable:
             return None
-        text = header.properties or ""
         message = StoredMessage(
             target.topic,
             queue_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -14,6 +14,8 @@ from rewindmq.broker.store.layout.index import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM,
 CQ_ENTRY_BYTES: Final = 20
 # 4.9.4: MessageStoreConfig.messageDelayLevel.
 DEFAULT_DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+# With 0, a pull returns one message, as in RocketMQ.
+TransferLimit = Annotated[int, msgspec.Meta(ge=0, le=0x7FFF_FFFF)]
 
 
 class FlushDiskType(StrEnum):
@@ -36,10 +38,11 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_message_size: int = 4_194_304
     check_crc_on_recover: bool = msgspec.field(name="checkCRCOnRecover", default=True)
     message_delay_level: str = DEFAULT_DELAY_LEVELS
-    max_transfer_bytes_on_message_in_memory: int = 262_144
-    max_transfer_count_on_message_in_memory: int = 32
-    max_transfer_bytes_on_message_in_disk: int = 65_536
-    max_transfer_count_on_message_in_disk: int = 8
+    # Limits of a pull; the first message is always returned. They can change while the broker runs.
+    max_transfer_bytes_on_message_in_memory: TransferLimit = 262_144
+    max_transfer_count_on_message_in_memory: TransferLimit = 32
+    max_transfer_bytes_on_message_in_disk: TransferLimit = 65_536
+    max_transfer_count_on_message_in_disk: TransferLimit = 8
     # Messages further behind the log's tail than this percentage of physical memory count as on disk.
     access_message_in_memory_max_ratio: int = 40
     message_index_enable: bool = True

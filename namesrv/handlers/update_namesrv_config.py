@@ -26,6 +26,6 @@ _LIVE_KEYS: Final = ("orderMessageEnable",)
 
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     text = request.body if isinstance(request.body, bytes) else b""
-    change_live(context.config, text, _LIVE_KEYS, server="name server", source="updateNamesrvConfig")
+    change_live((context.config,), text, _LIVE_KEYS, server="name server", source="updateNamesrvConfig")
     _log.warning("configuration changed by %s: %r", connection.remote_address, text.decode())
     return RemotingCommand(ResponseCode.SUCCESS)

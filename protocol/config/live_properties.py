@@ -25,12 +25,12 @@ _MAX_BYTES: Final = 65_536
 
 
 def change_live(
-    config: msgspec.Struct, text: bytes, live_keys: Sequence[str], *, server: str, source: str
+    parts: Sequence[msgspec.Struct], text: bytes, live_keys: Sequence[str], *, server: str, source: str
 ) -> None:
     """Apply ``key=value`` lines: all of them, or none.
 
     Args:
-        config: may be frozen; its encoded names are RocketMQ's keys.
+        parts: the structs that have the keys; may be frozen. Their encoded names are RocketMQ's keys.
         live_keys: the keys that take effect at once.
         server: the kind of server, for remarks.
         source: the origin of the lines, for remarks.
@@ -43,7 +43,7 @@ def change_live(
         raise _refusal(f"more than {_MAX_BYTES} bytes of configuration")
     try:
         entries = parse_properties_file(text.decode())
-        loaded = convert_properties(type(config), entries, source)
+        changes = [convert_properties(type(part), entries, source).fields for part in parts]
     except (UnicodeDecodeError, ConfigError) as error:
         raise _refusal(f"string2Properties error: {error}") from None
     fixed = sorted({entry.key for entry in entries} - set(live_keys))
@@ -52,9 +52,10 @@ def change_live(
             f"{', '.join(fixed) or 'nothing'} cannot be changed while the {server} runs;"
             f" these can: {', '.join(live_keys)}"
         )
-    for name, value in loaded.fields.items():
-        # The config is frozen for all other code, because some code copies keys that are not live.
-        msgspec.structs.force_setattr(config, name, value)
+    for part, fields in zip(parts, changes, strict=True):
+        for name, value in fields.items():
+            # The config is frozen for all other code, because some code copies keys that are not live.
+            msgspec.structs.force_setattr(part, name, value)
 
 
 def live_text(*parts: msgspec.Struct) -> bytes:

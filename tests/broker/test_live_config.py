@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
+from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import EmulatedBusy
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES
+from rewindmq.protocol.message.record import decode_records
 from tests.support.answers import body_of
 from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer
@@ -95,6 +101,9 @@ def test_26_returns_the_value_in_effect_of_every_key(simulate: RunScenario) -> N
         ("magic=1", "magic cannot be changed while the broker runs; these can: autoCreateTopicEnable,"),
         ("emulatedBusy=VERY", "must be one of NONE, REJECTREQUEST"),
         ("brokerPermission=9", "brokerPermission = '9'"),
+        ("maxTransferCountOnMessageInMemory=many", "maxTransferCountOnMessageInMemory = 'many'"),
+        ("maxTransferCountOnMessageInMemory=-1", "maxTransferCountOnMessageInMemory = '-1'"),
+        ("brokerPermission=4\nmaxTransferBytesOnMessageInDisk=3000000000", "<= 2147483647"),
         ("enablePropertyFilter=perhaps", "enablePropertyFilter = 'perhaps'"),
         ("x" * 70_000, "more than 65536 bytes"),
     ],
@@ -109,6 +118,88 @@ def test_a_key_that_cannot_change_is_refused_and_nothing_changes(
         assert answer.code == ResponseCode.SYSTEM_ERROR
         assert said in str(answer.remark)
         assert await shown(peer) == before
+
+    simulate(scenario)
+
+
+async def pulled(peer: Peer, count: int = 1_024, **options: Any) -> int:
+    """The number of messages that one pull from the beginning of the queue returns."""
+    answer = await peer.pull(0, count=count, **options)
+    return len(decode_records(body_of(answer.require_success())))
+
+
+@pytest.mark.parametrize("options", [{}, {"expression_type": "SQL92", "subscription": "colour IS NULL"}])
+def test_a_changed_transfer_limit_counts_for_the_next_pull(
+    simulate: RunScenario, options: dict[str, Any]
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.fill(50)
+        (await change(peer, "enablePropertyFilter=true")).require_success()
+        size = len(body_of((await peer.pull(0, count=1)).require_success()))
+        assert await pulled(peer, **options) == 32
+        (await change(peer, "maxTransferCountOnMessageInMemory=40")).require_success()
+        assert await pulled(peer, **options) == 40
+        assert await pulled(peer, 33, **options) == 33
+        (await change(peer, f"maxTransferBytesOnMessageInMemory={5 * size}")).require_success()
+        assert await pulled(peer, **options) == 5
+        # RocketMQ returns the first message in any case.
+        (await change(peer, "maxTransferCountOnMessageInMemory=0")).require_success()
+        assert await pulled(peer, **options) == 1
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("options", [{}, {"expression_type": "SQL92", "subscription": "colour IS NULL"}])
+def test_old_messages_have_transfer_limits_of_their_own(
+    simulate: RunScenario, options: dict[str, Any]
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        # Without memory, every message counts as old.
+        await stage.start_broker("broker-b", store={"physical_memory_bytes": 0}, enable_property_filter=True)
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.fill(50)
+        size = len(body_of((await peer.pull(0, count=1)).require_success()))
+        assert await pulled(peer, **options) == 8
+        (await change(peer, "maxTransferCountOnMessageInDisk=40")).require_success()
+        assert await pulled(peer, **options) == 40
+        (await change(peer, f"maxTransferBytesOnMessageInDisk={5 * size}")).require_success()
+        assert await pulled(peer, **options) == 5
+
+    simulate(scenario)
+
+
+def test_a_pull_fits_into_a_frame_whatever_the_limits_are(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.start_broker("broker-b", store={"mapped_file_size_commit_log": 8 << 20})
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.fill(4, body=bytes(MAX_MESSAGE_BODY_BYTES))
+        for key in ("Bytes", "Count"):
+            (await change(peer, f"maxTransfer{key}OnMessageInMemory=2147483647")).require_success()
+        assert await pulled(peer) == 3
+
+    simulate(scenario)
+
+
+def test_a_change_concerns_one_broker_even_if_two_were_given_the_same_configuration(
+    simulate: RunScenario,
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        first = stage.peer()
+        before = await shown(first)
+        host = "10.0.1.77"
+        own = {"broker_name": "broker-b", "bind_address": host, "store_path_root_dir": str(stage.root / host)}
+        config = msgspec.structs.replace(stage.broker.context.config, **own)
+        second = Broker(stage.new_runtime(host), config)
+        stage.at_exit(second.close)
+        await second.start()
+        peer = stage.peer(address=second.address)
+        (await change(peer, "maxTransferCountOnMessageInMemory=40")).require_success()
+        assert (await shown(peer))["maxTransferCountOnMessageInMemory"] == "40"
+        assert await shown(first) == before
 
     simulate(scenario)
 

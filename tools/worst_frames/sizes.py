@@ -10,7 +10,7 @@ from rewindmq.broker.store.tables.consumer_offset import MAX_OFFSETS
 from rewindmq.namesrv.kv_config import MAX_ENTRIES
 from rewindmq.namesrv.route_info import MAX_BROKERS
 from rewindmq.namesrv.route_info import MAX_TOPICS as MAX_ROUTED_TOPICS
-from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES, MAX_MESSAGE_BODY_BYTES
+from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES, MAX_RESPONSE_BODY_BYTES
 from rewindmq.protocol.remoting.dispatch import MAX_REQUESTS_IN_PROGRESS
 
 
@@ -55,7 +55,7 @@ FULL: Final = Sizes(
     suspended=MAX_REQUESTS_IN_PROGRESS,
     clients=1_000,
     message_bytes=MAX_MESSAGE_BODY_BYTES,
-    body_bytes=MAX_FRAME_BYTES - MAX_HEADER_BYTES,
+    body_bytes=MAX_RESPONSE_BODY_BYTES,
     routed_topics=MAX_ROUTED_TOPICS,
     brokers=MAX_BROKERS,
     pairs=MAX_ENTRIES,

@@ -17,6 +17,7 @@ from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MappedFile, MmapCache, create_file, file_name
 from rewindmq.broker.store.model import Boundary, GetMessageStatus, GetResult, SearchMode
+from rewindmq.protocol.limits import MAX_RESPONSE_BODY_BYTES
 from rewindmq.protocol.message.record import BLANK_BYTES
 
 _log = logging.getLogger(__name__)
@@ -49,8 +50,8 @@ class CompactionQueue:
         self._log_folder, self._entry_folder = folders
         self._log_bytes = config.compaction_log_file_bytes
         self._entry_file_bytes = config.compaction_cq_file_bytes
-        self._hot_bytes = config.max_transfer_bytes_on_message_in_memory
-        self._hot_count = config.max_transfer_count_on_message_in_memory
+        # Its limits of a read can change while the store is open.
+        self._config = config
         self._disk = disk
         self._pool = pool
         self._files: list[CompactionFile] = []
@@ -226,10 +227,11 @@ class CompactionQueue:
         records: list[bytes] = []
         total = 0
         status, next_offset = GetMessageStatus.NO_MATCHED_MESSAGE, offset
-        limit = min(max_count, self._hot_count)
+        limit = min(max_count, self._config.max_transfer_count_on_message_in_memory)
+        max_bytes = min(self._config.max_transfer_bytes_on_message_in_memory, MAX_RESPONSE_BODY_BYTES)
         for number in range(file.first_at_or_after(offset), file.count):
             entry = file.entry(number)
-            if records and (len(records) >= limit or total + entry.size > self._hot_bytes):
+            if records and (len(records) >= limit or total + entry.size > max_bytes):
                 break
             next_offset = entry.queue_offset + 1
             record = file.record(entry)

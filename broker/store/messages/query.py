@@ -8,12 +8,10 @@ from typing import Final
 from rewindmq.broker.store.index.service import IndexService
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.model import QueryResult
-from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES
+from rewindmq.protocol.limits import MAX_RESPONSE_BODY_BYTES
 
 # DefaultMessageStore#queryMessage repeats this often, further back, while it finds no existing message.
 _ROUNDS: Final = 3
-# Largest body of one response, in bytes.
-_MAX_BYTES: Final = MAX_FRAME_BYTES - MAX_HEADER_BYTES
 
 
 def query_message(
@@ -37,7 +35,7 @@ def query_message(
             if data is None:
                 continue
             total += len(data)
-            if total > _MAX_BYTES:
+            if total > MAX_RESPONSE_BODY_BYTES:
                 break
             records.append(data)
         if records or not positions:

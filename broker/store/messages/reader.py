@@ -11,6 +11,7 @@ from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.queue import ENTRY, FILLER_SIZE, ConsumeQueue
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.model import GetMessageStatus, GetResult
+from rewindmq.protocol.limits import MAX_RESPONSE_BODY_BYTES
 
 # One read scans at most this many bytes of entries, or 20 bytes for each requested message if more.
 _SCAN_BYTES: Final = 16_000
@@ -37,10 +38,8 @@ class MessageReader:
     def __init__(self, log: CommitLog, config: StoreConfig, physical_memory: int) -> None:
         self._log = log
         self._cold_distance = physical_memory * config.access_message_in_memory_max_ratio // 100
-        self._hot_bytes = config.max_transfer_bytes_on_message_in_memory
-        self._hot_count = config.max_transfer_count_on_message_in_memory
-        self._cold_bytes = config.max_transfer_bytes_on_message_in_disk
-        self._cold_count = config.max_transfer_count_on_message_in_disk
+        # Its limits of a read can change while the store is open.
+        self._config = config
 
     def is_cold(self, physical_offset: int) -> bool:
         """Return True if the position is too far behind the log's tail to be in memory."""
@@ -87,10 +86,11 @@ class MessageReader:
     ) -> GetResult:
         log = self._log
         cold_before = log.max_offset - self._cold_distance
-        hot_count = min(self._hot_count, max_count)
-        cold_count = min(self._cold_count, max_count)
-        hot_bytes = self._hot_bytes
-        cold_bytes = self._cold_bytes
+        config = self._config
+        hot_count = min(config.max_transfer_count_on_message_in_memory, max_count)
+        cold_count = min(config.max_transfer_count_on_message_in_disk, max_count)
+        hot_bytes = min(config.max_transfer_bytes_on_message_in_memory, MAX_RESPONSE_BODY_BYTES)
+        cold_bytes = min(config.max_transfer_bytes_on_message_in_disk, MAX_RESPONSE_BODY_BYTES)
         status = _NO_MATCHED_MESSAGE
         chunks: list[bytes] = []
         # The segment of the last record. Adjacent records are copied in one piece.
@@ -185,11 +185,18 @@ class MessageReader:
         return GetResult(status, offset + scanned, min_offset, max_offset, b"".join(chunks), len(chunks))
 
     def _is_full(self, count: int, total: int, max_count: int, *, is_cold: bool) -> bool:
-        if count >= max_count:
+        if count >= max_count or total > MAX_RESPONSE_BODY_BYTES:
             return True
+        config = self._config
         if is_cold:
-            return count >= self._cold_count or total > self._cold_bytes
-        return count >= self._hot_count or total > self._hot_bytes
+            return (
+                count >= config.max_transfer_count_on_message_in_disk
+                or total > config.max_transfer_bytes_on_message_in_disk
+            )
+        return (
+            count >= config.max_transfer_count_on_message_in_memory
+            or total > config.max_transfer_bytes_on_message_in_memory
+        )
 
 
 def _out_of_range(offset: int, min_offset: int, max_offset: int) -> GetResult:

@@ -26,6 +26,7 @@ type request struct {
 	Transactional bool       `json:"transactional"`
 	CompressOver  *int       `json:"compress_over"`
 	Messages      []*message `json:"messages"`
+	Message       *message   `json:"message"`
 
 	Topic             string `json:"topic"`
 	Expression        string `json:"expression"`
@@ -164,6 +165,14 @@ func describeMessage(message *primitive.MessageExt) fields {
 		told["keys"] = keys
 	}
 	return told
+}
+
+// describeReply describes a reply, of which the library returns little.
+func describeReply(message *primitive.Message) fields {
+	return fields{
+		"topic": message.Topic, "body": string(message.Body), "properties": message.GetProperties(),
+		"tags": nil, "keys": nil, "reconsume_times": nil, "sys_flag": nil,
+	}
 }
 
 func describeMessages(messages []*primitive.MessageExt) []fields {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"time"
 
 	rocketmq "github.com/apache/rocketmq-client-go/v2"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
@@ -40,6 +41,8 @@ func (producers *producers) ops() map[string]op {
 		"send.oneway":      producers.sendOneway,
 		"send.batch":       producers.sendBatch,
 		"send.transaction": producers.sendTransaction,
+		// No send.reply: consumer.CreateReplyMessage of 2.1.2 leaves the body out.
+		"send.request": producers.sendRequest,
 	}
 }
 
@@ -179,6 +182,19 @@ func (producers *producers) sendTransaction(request *request) (fields, error) {
 		results[i]["transaction_state"] = stateNames[sent.State]
 	}
 	return fields{"results": results}, nil
+}
+
+func (producers *producers) sendRequest(request *request) (fields, error) {
+	sender, err := producers.senders.find(request.Producer)
+	if err != nil {
+		return nil, err
+	}
+	timeout := time.Duration(request.TimeoutMs) * time.Millisecond
+	reply, err := sender.plain.Request(patient(), timeout, request.Message.asLibrarys())
+	if err != nil {
+		return nil, err
+	}
+	return fields{"message": describeReply(reply)}, nil
 }
 
 // A queueByKey sends a message with a key to the queue of that number, and other messages to the queues in turn.

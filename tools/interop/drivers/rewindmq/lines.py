@@ -7,7 +7,9 @@ import sys
 from typing import Any
 
 from rewindmq import Message, MessageExt, MessageQueue, RewindMQError, SendResult
-from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.errors import ReplyTimeoutError, ResponseError
+from rewindmq.protocol.message.properties import format_properties
+from rewindmq.protocol.remoting.address import pack_host
 
 Fields = dict[str, Any]
 
@@ -19,7 +21,7 @@ def say(line: Fields) -> None:
 
 
 def failure(error: Exception) -> Fields:
-    code = error.code if isinstance(error, ResponseError) else None
+    code = error.code if isinstance(error, ReplyTimeoutError | ResponseError) else None
     return {"type": type(error).__name__, "code": code, "text": str(error)}
 
 
@@ -32,6 +34,13 @@ def make_message(fields: Fields) -> Message:
         properties=fields.get("properties"),
         delay_level=fields.get("delay_level", 0),
     )
+
+
+def make_received(fields: Fields) -> MessageExt:
+    """Return a delivered message with the fields that ``create_reply_message`` reads."""
+    nowhere = pack_host("127.0.0.1:0")
+    numbers = (0, 0, 0, 0, 0, 0, 0, 0, 0, nowhere, 0, nowhere, 0, 0, 0)
+    return MessageExt(numbers, b"", fields["topic"], format_properties(fields["properties"]).encode())
 
 
 def describe_result(result: SendResult | RewindMQError) -> Fields:

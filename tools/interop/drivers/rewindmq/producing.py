@@ -16,8 +16,16 @@ from rewindmq import (
     RewindMQError,
     SendResult,
     TransactionProducer,
+    create_reply_message,
 )
-from tools.interop.drivers.rewindmq.lines import Fields, describe_message, describe_result, make_message, say
+from tools.interop.drivers.rewindmq.lines import (
+    Fields,
+    describe_message,
+    describe_result,
+    make_message,
+    make_received,
+    say,
+)
 
 # Long, because a busy machine may answer late.
 _SECONDS: Final = 30.0
@@ -64,6 +72,8 @@ class Producers:
             "send.batch": self.send_batch,
             "send.ordered": self.send_ordered,
             "send.transaction": self.send_transaction,
+            "send.request": self.send_request,
+            "send.reply": self.send_reply,
         }
 
     async def start(self, fields: Fields) -> Fields:
@@ -136,6 +146,17 @@ class Producers:
                 state = sent.local_transaction_state.name
                 results.append(describe_result(sent.send_result) | {"transaction_state": state})
         return {"results": results}
+
+    async def send_request(self, fields: Fields) -> Fields:
+        producer = self._producers[fields["producer"]]
+        message = make_message(fields["message"])
+        reply = await producer.request(message, fields["timeout_ms"] / 1_000)
+        return {"message": describe_message(reply)}
+
+    async def send_reply(self, fields: Fields) -> Fields:
+        producer = self._producers[fields["producer"]]
+        reply = create_reply_message(make_received(fields["request"]), fields["body"].encode())
+        return _results([await producer.send(reply, _SECONDS)])
 
 
 def _by_key(queues: Sequence[MessageQueue], message: Message, key: int) -> MessageQueue:

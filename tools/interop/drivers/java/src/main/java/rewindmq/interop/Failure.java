@@ -3,10 +3,11 @@ package rewindmq.interop;
 import com.google.gson.JsonObject;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.client.exception.RequestTimeoutException;
 
 /** Describes an error of the library. */
 final class Failure {
-    // The response code that both exceptions have if none was set.
+    // The response code that these exceptions have if none was set.
     private static final int NONE = -1;
 
     private Failure() {
@@ -26,6 +27,8 @@ final class Failure {
             code = ((MQBrokerException) error).getResponseCode();
         } else if (error instanceof MQClientException) {
             code = ((MQClientException) error).getResponseCode();
+        } else if (error instanceof RequestTimeoutException) {
+            code = ((RequestTimeoutException) error).getResponseCode();
         }
         return code == NONE ? null : Integer.valueOf(code);
     }

@@ -22,6 +22,7 @@ final class Producers {
             return new JsonObject();
         });
         new Sending(this).register(ops);
+        new Requests(this).register(ops);
     }
 
     DefaultMQProducer producer(Fields fields) {
