@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rewindmq.testing.handles.watched_group import WatchedGroup
     from rewindmq.testing.messages.deliveries import Delivery, Outcome
     from rewindmq.testing.messages.kit_message import KitMessage
+    from rewindmq.testing.simulation.decorator import simulated
 
 __all__ = [
     "ClusterOptions",
@@ -46,6 +47,7 @@ __all__ = [
     "WatchedGroup",
     "cluster",
     "rmq",
+    "simulated",
 ]
 
 _MODULES: Final = MappingProxyType(
@@ -65,6 +67,7 @@ _MODULES: Final = MappingProxyType(
         "WatchedGroup": "handles.watched_group",
         "cluster": "factories",
         "rmq": "factories",
+        "simulated": "simulation.decorator",
     }
 )
 

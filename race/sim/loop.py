@@ -26,7 +26,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     """Runs callbacks in asyncio's order, without real waiting.
 
     Timers due at the same moment run in the order they were set. Callbacks and timers of a killed host do not
-    run; those of a paused host wait for ``resume``. There are no threads. Sockets, signals and subprocesses raise the base class's NotImplementedError.
+    run; those of a paused host wait for ``resume``. There are no threads. Sockets, signals and subprocesses
+    raise the base class's NotImplementedError.
     """
 
     def __init__(self) -> None:

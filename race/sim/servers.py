@@ -16,7 +16,6 @@ from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
 from rewindmq.protocol.config.property_file import Property, convert_properties
 from rewindmq.protocol.points import Probe
-from rewindmq.protocol.profile import Profile
 from rewindmq.race.errors import RaceError
 from rewindmq.race.sim.world import World
 

@@ -65,7 +65,7 @@ class World:
             try:
                 return runner.run(main)
             except Exception as error:
-                error.add_note(f"in World(seed={self.seed}), after {self.now:g} virtual seconds")
+                error.add_note(self._note())
                 raise
             finally:
                 for incarnation in self._dead:
@@ -97,7 +97,7 @@ class World:
     def disk(self, host: str = "10.0.0.1") -> SimDisk:
         """Return the disk of a host; it survives ``kill``."""
         if host not in self._disks:
-            self._disks[host] = self._new_disk()
+            self._disks[host] = self._new_disk(_WorldClock(self).now_ms)
         return self._disks[host]
 
     def spawn(self, host: str, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
@@ -178,14 +178,18 @@ class World:
         self._loop = VirtualLoop()
         return self._loop
 
+    def _note(self) -> str:
+        """Return what a failure of the main coroutine says of this world."""
+        return f"in World(seed={self.seed}), after {self.now:g} virtual seconds"
+
     def _new_fabric(self, rng: random.Random, latency: tuple[float, float]) -> Fabric:
         return Fabric(rng, latency)
 
     def _new_workers(self, host: str) -> Workers:
         return InlineWorkers()
 
-    def _new_disk(self) -> SimDisk:
-        return SimDisk(_WorldClock(self).now_ms)
+    def _new_disk(self, now_ms: Callable[[], int]) -> SimDisk:
+        return SimDisk(now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,16 +209,20 @@ class InlineWorkers:
 
     def run(self, function: Callable[..., T], *args: Any) -> Awaitable[T]:
         """Run ``function(*args)`` in a later turn of the loop."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._schedule(self._work, future, function, args)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        if late := self._late(function):
+            loop.call_later(late, self._work, future, function, args)
+        else:
+            loop.call_soon(self._work, future, function, args)
         return future
 
     def close(self) -> None:
         """Do nothing: there are no threads to stop."""
 
-    def _schedule(self, callback: Callable[..., object], *args: Any) -> None:
-        """Have the loop call ``callback(*args)``; a subclass may do it later."""
-        asyncio.get_running_loop().call_soon(callback, *args)
+    def _late(self, function: Callable[..., object]) -> float:
+        """Return how many virtual seconds pass before the function runs."""
+        return 0.0
 
     @staticmethod
     def _work(future: asyncio.Future[T], function: Callable[..., T], args: tuple[Any, ...]) -> None:

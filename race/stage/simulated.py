@@ -179,4 +179,3 @@ class SimulatedStage(BaseStage):
 
 def _consumer_host(number: int) -> str:
     return f"10.0.2.{number + 1}"
-

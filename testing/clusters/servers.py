@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +12,10 @@ from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.local_cluster import LocalCluster
 from rewindmq.cluster.server_process import ServerProcess
 from rewindmq.testing.errors import KitError
+from rewindmq.testing.waiting.waiter import POLL_SECONDS
 
 _LOG_BYTES: Final = 16_384
+_TOKEN_BYTES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,50 @@ class Servers:
                 " omit --rewindmq-namesrv"
             )
         return AsyncLocalCluster(self.local)
+
+    @property
+    def is_own(self) -> bool:
+        """True if the kit started the cluster."""
+        return self.local is not None
+
+    @property
+    def is_for_one_test(self) -> bool:
+        """True if the cluster ends with the test, so that nothing has to be deleted."""
+        return False
+
+    @property
+    def poll_intervals(self) -> tuple[float, float]:
+        """The intervals of waits that ask the brokers; see ``Waiter``."""
+        return POLL_SECONDS, POLL_SECONDS
+
+    def options_for(self, client: str) -> dict[str, Any]:
+        """Return the options of a client; ``client`` says what it is."""
+        return dict(self.client_options)
+
+    def consumer_starts(self) -> None:
+        """Note that a consumer is about to start."""
+
+    def new_token(self) -> str:
+        """Return a suffix that makes a test's names different from those of other tests."""
+        return secrets.token_hex(_TOKEN_BYTES)
+
+    async def kill(self, name: str) -> None:
+        """End a process with SIGKILL."""
+        await self.require_local("kill").kill(name)
+
+    async def restart(self, name: str) -> None:
+        """Start a process again."""
+        await self.require_local("restart").restart(name)
+
+    def pause(self, name: str) -> None:
+        """Stop a process with SIGSTOP."""
+        self.require_local("paused").pause(name)
+        self.paused.add(name)
+
+    def resume(self, name: str) -> None:
+        """Continue a process with SIGCONT."""
+        self.require_local("paused").resume(name)
+        self.paused.discard(name)
 
     @property
     def is_namesrv_running(self) -> bool:

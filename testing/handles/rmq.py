@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import warnings
 from collections.abc import AsyncIterator
 from types import TracebackType
@@ -30,7 +29,6 @@ from rewindmq.testing.messages.listeners import Listener
 from rewindmq.testing.waiting.checks import Check, condition_of, name_of
 from rewindmq.testing.waiting.waiter import Waiter
 
-_TOKEN_BYTES: Final = 3
 _MAX_QUEUES: Final = 65_535
 
 
@@ -52,13 +50,12 @@ class Rmq:
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
-        self._token = secrets.token_hex(_TOKEN_BYTES)
-        self._options = dict(servers.client_options)
-        self._admin = AdminClient(servers.namesrv_address, **self._options)
+        self._token = servers.new_token()
+        self._admin = AdminClient(servers.namesrv_address, **servers.options_for("the kit"))
         runtime = self._admin.runtime
-        self._waiter = Waiter(runtime)
+        self._waiter = Waiter(runtime, servers.poll_intervals)
         # A classic reset can be lost, so a test would fail by chance. RocketMQ's brokers know no other mode.
-        mode = None if servers.local is None else ResetMode.FENCED
+        mode = ResetMode.FENCED if servers.is_own else None
         self._context = Context(self._admin, runtime, self._waiter, self._own_producer, mode)
         self._producer: Producer | None = None
         self._producer_starts = asyncio.Lock()
@@ -81,7 +78,8 @@ class Rmq:
     @property
     def client_options(self) -> dict[str, Any]:
         """The options that clients of the application need, such as ``time_scale`` and ``profile``."""
-        return dict(self._options)
+        self._servers.consumer_starts()
+        return self._servers.options_for("the application")
 
     def name(self, name: str) -> str:
         """Return a name that no other test has: ``name`` and a suffix."""
@@ -175,13 +173,14 @@ class Rmq:
 
         At the end of the test, the kit deletes the group with its offsets if the cluster is the kit's own.
         """
-        if self._servers.local is not None:
+        if self._servers.is_own:
             self._group_names[name] = None
         return WatchedGroup(self._context, name, str(topic))
 
     def producer(self, group: str = "producer", **options: Any) -> Producer:
         """Return a producer: ``async with`` starts and stops it; at the latest the test's end does."""
-        producer = Producer(self.name(group), self.namesrv_address, **{**self._options, **options})
+        options = {**self._servers.options_for(f"producer {group}"), **options}
+        producer = Producer(self.name(group), self.namesrv_address, **options)
         self._clients.append(producer)
         return producer
 
@@ -189,7 +188,7 @@ class Rmq:
         self, listener: TransactionListener, group: str = "transactions", **options: Any
     ) -> TransactionProducer:
         """Do the same for transactional messages."""
-        options = {**self._options, **options, "listener": listener}
+        options = {**self._servers.options_for(f"producer {group}"), **options, "listener": listener}
         producer = TransactionProducer(self.name(group), self.namesrv_address, **options)
         self._clients.append(producer)
         return producer
@@ -207,7 +206,7 @@ class Rmq:
         Raises:
             NotSeenError: not within the timeout; the text has what the check returned last.
         """
-        await self._waiter.until(condition_of(check), name_of(check), timeout)
+        await self._waiter.until(condition_of(check), name_of(check), timeout, is_local=True)
 
     async def always(self, check: Check, within: float = 10.0) -> None:
         """Require that ``check()`` returns a true value for ``within`` seconds of the cluster's time.
@@ -215,7 +214,7 @@ class Rmq:
         Raises:
             NotSeenError: it did not.
         """
-        await self._waiter.while_holding(condition_of(check), name_of(check), within)
+        await self._waiter.while_holding(condition_of(check), name_of(check), within, is_local=True)
 
     async def leads_to(
         self, cause: Check, effect: Check, *, within: float = 10.0, timeout: float | None = None
@@ -231,7 +230,10 @@ class Rmq:
         """
         await self.eventually(cause, timeout)
         await self._waiter.until(
-            condition_of(effect), f"{name_of(cause)} leads to {name_of(effect)}", within * self.time_scale
+            condition_of(effect),
+            f"{name_of(cause)} leads to {name_of(effect)}",
+            within * self.time_scale,
+            is_local=True,
         )
 
     # Processes of the cluster.
@@ -243,11 +245,11 @@ class Rmq:
             KitError: the cluster is not the kit's own.
             ClusterError: there is no such process.
         """
-        await self._servers.require_local("kill").kill(name)
+        await self._servers.kill(name)
 
     async def restart(self, name: str) -> None:
         """Start a process again with its store and port, and wait until the name server knows all brokers."""
-        await self._servers.require_local("restart").restart(name)
+        await self._servers.restart(name)
         await self._registered()
 
     @contextlib.asynccontextmanager
@@ -262,14 +264,11 @@ class Rmq:
     @contextlib.asynccontextmanager
     async def paused(self, name: str) -> AsyncIterator[None]:
         """Pause a process during an ``async with`` statement: it keeps connections, and answers nothing."""
-        cluster = self._servers.require_local("paused")
-        cluster.pause(name)
-        self._servers.paused.add(name)
+        self._servers.pause(name)
         try:
             yield
         finally:
-            cluster.resume(name)
-            self._servers.paused.discard(name)
+            self._servers.resume(name)
 
     # Start and end of the test.
 
@@ -324,6 +323,11 @@ class Rmq:
         exact: bool,
         options: dict[str, Any],
     ) -> Group:
+        def consumer_options(number: int) -> dict[str, Any]:
+            self._servers.consumer_starts()
+            own = self._servers.options_for(f"consumer {number} of group {group}")
+            return {"consume_from": "first", **own, **options}
+
         full = group if exact else self.name(group)
         made = Group(
             self._context,
@@ -332,7 +336,8 @@ class Rmq:
             listener,
             is_orderly=is_orderly,
             expression=expression,
-            options={"consume_from": "first", **self._options, **options},
+            options=consumer_options,
+            max_reconsume_times=options.get("max_reconsume_times"),
             namesrv_address=self.namesrv_address,
         )
         self._groups.append(made)
@@ -375,7 +380,7 @@ class Rmq:
         topics = [*self._topic_names]
         for group in self._group_names:
             topics += [retry_topic(group), dlq_topic(group)]
-        if not topics:
+        if not topics or self._servers.is_for_one_test:
             return
         # A broker that is gone keeps them; the next test has other names.
         with contextlib.suppress(RewindMQError):
