@@ -19,35 +19,37 @@ def kept(run: Run, count: int | None = None) -> dict[tuple[str, int], float]:
 
 
 def test_a_correct_test_passes_every_seed() -> None:
-    simulation(send_and_consume).check(range(25))
+    simulation(send_and_consume).check(range(15))
 
 
-def test_a_race_is_found_and_its_schedule_is_shortened() -> None:
-    racy = simulation(assume_an_order_of_topics)
+@pytest.fixture(scope="module")
+def found() -> AssertionError:
+    """The failure of a racy test within 200 seeds."""
     with pytest.raises(AssertionError) as raised:
-        racy.check(range(200))
-    note = raised.value.__notes__[-1]
-    head, size, *choices = note.splitlines()
-    seed = int(head.partition("--rewindmq-seed ")[2])
-    all_choices = racy.run(seed).choices
-    assert size.startswith(
-        f"the shortest schedule that fails has {len(choices)} of {len(all_choices)} choices"
-    )
-    assert 1 <= len(choices) < len(all_choices)
-    assert any(
-        "was delayed by" in choice and "PULL_MESSAGE (topic customers-sim" in choice for choice in choices
-    )
+        simulation(assume_an_order_of_topics).check(range(200))
+    return raised.value
 
 
-def test_a_seed_fails_alike_when_it_runs_alone() -> None:
-    racy = simulation(assume_an_order_of_topics)
-    with pytest.raises(AssertionError) as first:
-        racy.check(range(200))
-    seed = int(first.value.__notes__[-1].splitlines()[0].partition("--rewindmq-seed ")[2])
+def report(failure: AssertionError) -> tuple[int, list[str]]:
+    """Return the seed and the lines of a report."""
+    lines = failure.__notes__[-1].splitlines()
+    return int(lines[0].partition("--rewindmq-seed ")[2]), lines[1:]
+
+
+def test_a_race_is_found_and_its_schedule_is_shortened(found: AssertionError) -> None:
+    seed, (size, *choices) = report(found)
+    count = len(simulation(assume_an_order_of_topics).run(seed).choices)
+    assert size.startswith(f"the shortest schedule that fails has {len(choices)} of {count} choices")
+    assert 1 <= len(choices) < count
+    assert any("PULL_MESSAGE (topic customers-sim" in text and "was delayed by" in text for text in choices)
+
+
+def test_a_seed_fails_alike_when_it_runs_alone(found: AssertionError) -> None:
+    seed, lines = report(found)
     with pytest.raises(AssertionError) as alone:
-        racy.check([seed])
-    assert alone.value.__notes__[-1].splitlines()[1:] == first.value.__notes__[-1].splitlines()[1:]
-    assert str(alone.value) == str(first.value)
+        simulation(assume_an_order_of_topics).check([seed])
+    assert report(alone.value) == (seed, lines)
+    assert str(alone.value) == str(found)
 
 
 def test_a_replay_takes_the_choices_of_the_run() -> None:
