@@ -28,6 +28,7 @@ from bench import (
     recovery,
     searching,
     sending,
+    simulation,
     snapshots,
 )
 from bench.comparison import render_comparisons
@@ -322,6 +323,21 @@ def bench_races(rounds: int, scale: float) -> list[Row]:
     return [simulated, *explored.values(), held]
 
 
+def bench_simulation(rounds: int, scale: float) -> list[Row]:
+    """Measure simulated tests of an application."""
+    row = Row(
+        "simulated test of an application: send 10, consume 10",
+        "seeds/s",
+        100,
+        note="seconds of processor time; each seed has a new cluster of a name server and a broker",
+    )
+    count = max(10, int(200 * scale))
+    for number in range(rounds):
+        _say(f"simulation, round {number + 1} of {rounds}")
+        row.samples.append(simulation.seed_rate(range(number * count, (number + 1) * count)))
+    return [row]
+
+
 _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "start": bench_cluster_start,
     "send": bench_send,
@@ -334,6 +350,7 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "recovery": bench_recovery,
     "snapshots": bench_snapshots,
     "races": bench_races,
+    "simulation": bench_simulation,
     "pipeline": bench_pipeline,
 }
 # Loads that take minutes, run with --full or by name.

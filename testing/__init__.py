@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rewindmq.testing.handles.watched_group import WatchedGroup
     from rewindmq.testing.messages.deliveries import Delivery, Outcome
     from rewindmq.testing.messages.kit_message import KitMessage
+    from rewindmq.testing.simulation.decorator import simulated
     from rewindmq.testing.wire.link_fault import LinkFault
     from rewindmq.testing.wire.request_rule import RequestRule
 
@@ -50,6 +51,7 @@ __all__ = [
     "WatchedGroup",
     "cluster",
     "rmq",
+    "simulated",
 ]
 
 _MODULES: Final = MappingProxyType(
@@ -71,6 +73,7 @@ _MODULES: Final = MappingProxyType(
         "WatchedGroup": "handles.watched_group",
         "cluster": "factories",
         "rmq": "factories",
+        "simulated": "simulation.decorator",
     }
 )
 

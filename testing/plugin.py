@@ -41,6 +41,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="HOST:PORT",
         help="run the tests against a running cluster instead of starting one",
     )
+    group.addoption("--rewindmq-seed", type=int, metavar="N", help="run simulated tests with this seed only")
+    group.addoption(
+        "--rewindmq-seeds", type=int, metavar="COUNT", help="run simulated tests with so many seeds"
+    )
     parser.addini("rewindmq_namesrv", "name server of a running cluster, host:port", default=None)
     for name, kind, text in _OPTIONS:
         group.addoption(f"--rewindmq-{name.replace('_', '-')}", type=kind, metavar=kind.__name__, help=text)
@@ -68,7 +72,7 @@ async def _rmq(request: pytest.FixtureRequest, rewindmq_clusters: ClusterPool) -
     from rewindmq.testing.handles.rmq import Rmq
 
     _require_async_test(request)
-    options, wire = _cluster_options(request)
+    options, wire = cluster_options(request), wants_wire(request)
     servers = await run_in_thread(lambda: rewindmq_clusters.get(options))
     try:
         made = Rmq(servers, wire=wire)
@@ -139,16 +143,30 @@ def _require_async_test(request: pytest.FixtureRequest) -> None:
         )
 
 
+def wanted_seeds(config: pytest.Config, seeds: int) -> range:
+    """Return a simulated test's seeds: those of the command line, else the test's own number of them."""
+    seed: int | None = config.getoption("--rewindmq-seed")
+    if seed is not None:
+        return range(seed, seed + 1)
+    count: int | None = config.getoption("--rewindmq-seeds")
+    if count is not None and count < 1:
+        raise pytest.UsageError(f"--rewindmq-seeds must be 1 or greater, not {count}")
+    return range(seeds if count is None else count)
+
+
 def _namesrv(config: pytest.Config) -> str | None:
     """Return the address of a running cluster to use, or None."""
     return config.getoption("--rewindmq-namesrv") or config.getini("rewindmq_namesrv") or None
 
 
-def _cluster_options(request: pytest.FixtureRequest) -> tuple[ClusterOptions, bool]:
-    """Return the options of a test's cluster: the marker's, else the command line's, else the ini file's.
+def wants_wire(request: pytest.FixtureRequest) -> bool:
+    """Return the marker's ``wire``: an option of the test, not of its cluster."""
+    marker = request.node.get_closest_marker("rewindmq")
+    return marker is not None and bool(marker.kwargs.get("wire"))
 
-    The second value is the marker's ``wire``: an option of the test, not of its cluster.
-    """
+
+def cluster_options(request: pytest.FixtureRequest) -> ClusterOptions:
+    """Return the options of a test's cluster: the marker's, else the command line's, else the ini file's."""
     from rewindmq.testing.clusters.options import ClusterOptions
     from rewindmq.testing.errors import KitError
 
@@ -169,12 +187,12 @@ def _cluster_options(request: pytest.FixtureRequest) -> tuple[ClusterOptions, bo
         if marker.args:
             pytest.fail("the marker rewindmq takes keyword arguments only", pytrace=False)
         values.update(marker.kwargs)
-    wire = bool(values.pop("wire", False))
+    values.pop("wire", None)
     if values.get("snapshot"):
         values["snapshot"] = config.rootpath / values["snapshot"]
     try:
         # Waits of a cluster that runs already are real ones, unless the user says otherwise.
         default = ClusterOptions(time_scale=1.0) if _namesrv(config) else ClusterOptions()
-        return default.with_changes(values), wire
+        return default.with_changes(values)
     except KitError as error:
         pytest.fail(f"marker rewindmq: {error}", pytrace=False)

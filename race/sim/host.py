@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final
 
@@ -23,11 +24,13 @@ class Incarnation:
         is_alive: False once the host is killed; none of its code runs after the current step.
         tasks: its tasks, in the order of their start; finished ones are removed from time to time.
         awaited: futures of its work that other hosts, or the world's own code, await.
+        held: callbacks that a paused host has not run yet; None while the host runs.
     """
 
     def __init__(self, host: str) -> None:
         self.host = host
         self.is_alive = True
+        self.held: deque[asyncio.Handle] | None = None
         self.tasks: dict[asyncio.Task[Any], None] = {}
         self.awaited: dict[asyncio.Future[Any], None] = {}
         self._swept = 0

@@ -12,7 +12,7 @@ from contextvars import Context
 from typing import Any, Never, TypeVar, TypeVarTuple, Unpack
 
 from rewindmq.protocol.errors import RewindMQError
-from rewindmq.race.sim.host import current_incarnation, incarnation_of
+from rewindmq.race.sim.host import Incarnation, current_incarnation, incarnation_of
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -26,7 +26,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     """Runs callbacks in asyncio's order, without real waiting.
 
     Timers due at the same moment run in the order they were set. Callbacks and timers of a killed host do not
-    run. There are no threads. Sockets, signals and subprocesses raise the base class's NotImplementedError.
+    run; those of a paused host wait for ``resume``. There are no threads. Sockets, signals and subprocesses
+    raise the base class's NotImplementedError.
     """
 
     def __init__(self) -> None:
@@ -90,8 +91,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         for _ in range(len(ready)):
             handle = ready.popleft()
             owner = incarnation_of(handle._context)  # type: ignore[attr-defined]
-            if not handle.cancelled() and (owner is None or owner.is_alive):
+            if handle.cancelled():
+                continue
+            if owner is None or (owner.is_alive and owner.held is None):
                 self._run_handle(handle)
+            elif owner.held is not None:
+                owner.held.append(handle)
+
+    def resume(self, owner: Incarnation) -> None:
+        """Make ready what a paused host has not run, in its order."""
+        held, owner.held = owner.held, None
+        self._ready.extend(held or ())
 
     def _run_handle(self, handle: asyncio.Handle) -> None:
         """Run one callback; a subclass may measure it."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from rewindmq.protocol.points import Failpoint, Probe
-from rewindmq.protocol.remoting.runtime import LoopTimers, Runtime
+from rewindmq.protocol.remoting.runtime import LoopTimers, Runtime, Workers
 from rewindmq.protocol.remoting.workers import outcome
 from rewindmq.race.sim.disk import SimDisk
 from rewindmq.race.sim.host import Incarnation
@@ -64,7 +65,7 @@ class World:
             try:
                 return runner.run(main)
             except Exception as error:
-                error.add_note(f"in World(seed={self.seed}), after {self.now:g} virtual seconds")
+                error.add_note(self._note())
                 raise
             finally:
                 for incarnation in self._dead:
@@ -87,7 +88,7 @@ class World:
             clock=_WorldClock(self),
             timers=LoopTimers(),
             network=SimNetwork(self._fabric, self._incarnation(host)),
-            workers=_InlineWorkers(),
+            workers=self._new_workers(host),
             random=random.Random(f"{self.seed} {host} {self._runtimes}"),
             probe=probe,
             failpoint=failpoint,
@@ -96,7 +97,7 @@ class World:
     def disk(self, host: str = "10.0.0.1") -> SimDisk:
         """Return the disk of a host; it survives ``kill``."""
         if host not in self._disks:
-            self._disks[host] = SimDisk(_WorldClock(self).now_ms)
+            self._disks[host] = self._new_disk(_WorldClock(self).now_ms)
         return self._disks[host]
 
     def spawn(self, host: str, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
@@ -150,6 +151,20 @@ class World:
         if host in self._disks:
             self._disks[host].release_locks()
 
+    def pause(self, host: str) -> None:
+        """Stop the code of a host, as SIGSTOP does: its connections stay, and it answers nothing.
+
+        Do nothing if no code runs on the host, or if it is paused.
+        """
+        if host in self._hosts and self._hosts[host].held is None:
+            self._hosts[host].held = deque()
+
+    def resume(self, host: str) -> None:
+        """Continue the code of a paused host; timers that became due meanwhile run now."""
+        if host in self._hosts:
+            assert self._loop is not None
+            self._loop.resume(self._hosts[host])
+
     def sever(self, host: str, other: str) -> None:
         """Break the connections between two hosts; both ends see a reset and may connect again."""
         self._fabric.sever(host, other)
@@ -163,8 +178,18 @@ class World:
         self._loop = VirtualLoop()
         return self._loop
 
+    def _note(self) -> str:
+        """Return what a failure of the main coroutine says of this world."""
+        return f"in World(seed={self.seed}), after {self.now:g} virtual seconds"
+
     def _new_fabric(self, rng: random.Random, latency: tuple[float, float]) -> Fabric:
         return Fabric(rng, latency)
+
+    def _new_workers(self, host: str) -> Workers:
+        return InlineWorkers()
+
+    def _new_disk(self, now_ms: Callable[[], int]) -> SimDisk:
+        return SimDisk(now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,17 +204,25 @@ class _WorldClock:
         return self.world.now
 
 
-class _InlineWorkers:
+class InlineWorkers:
     """Workers without threads: the function runs as a callback of the loop, in one step."""
 
     def run(self, function: Callable[..., T], *args: Any) -> Awaitable[T]:
         """Run ``function(*args)`` in a later turn of the loop."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().call_soon(self._work, future, function, args)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        if late := self._late(function):
+            loop.call_later(late, self._work, future, function, args)
+        else:
+            loop.call_soon(self._work, future, function, args)
         return future
 
     def close(self) -> None:
         """Do nothing: there are no threads to stop."""
+
+    def _late(self, function: Callable[..., object]) -> float:
+        """Return how many virtual seconds pass before the function runs."""
+        return 0.0
 
     @staticmethod
     def _work(future: asyncio.Future[T], function: Callable[..., T], args: tuple[Any, ...]) -> None:

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
 
-import msgspec
-
-from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.store.config import StoreConfig
 from rewindmq.client.core.remedy import Remedy
 from rewindmq.client.push.push_consumer import PushConsumer
-from rewindmq.cluster.names import broker_names
-from rewindmq.namesrv.config import NamesrvConfig
-from rewindmq.namesrv.server import NameServer
-from rewindmq.protocol.config.property_file import Property, convert_properties
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Kind, Lab
 from rewindmq.race.proxy.pattern import Hold
+from rewindmq.race.sim.servers import SimServers, sim_broker_config
 from rewindmq.race.sim.world import World
 from rewindmq.race.stage.base import BaseStage
 from rewindmq.race.stage.consumer import make_consumer
@@ -33,18 +24,8 @@ from rewindmq.race.stage.stage import AT_ONCE, BROKER, ListenerPlan, consumer_pr
 from rewindmq.race.stage.stall import StallGate, StallHold, StallRule
 
 _LAB_HOST: Final = "10.0.0.1"
-_NAMESRV_HOST: Final = "10.0.0.2"
-_NAMESRV_PORT: Final = 9876
-_NAMESRV: Final = f"{_NAMESRV_HOST}:{_NAMESRV_PORT}"
-_BROKER_PORT: Final = 10_911
-_ROOT: Final = Path("/store")
-_STORE: Final = StoreConfig(
-    mapped_file_size_commit_log=1 << 20,
-    mapped_file_size_consume_queue=20_000,
-    max_message_size=65_536,
-    # The run must not depend on the machine's memory.
-    physical_memory_bytes=1 << 30,
-)
+_COMMIT_LOG_FILE: Final = 1 << 20
+_MAX_MESSAGE: Final = 65_536
 
 
 class _SimulatedConsumer:
@@ -117,9 +98,9 @@ class SimulatedStage(BaseStage):
             profile=profile,
             mode=mode,
         )
-        self._broker_hosts: dict[str, str] = {}
-        self._broker_config = BrokerConfig()
-        self._namesrv = _NAMESRV
+        # Replaced by ``open``.
+        self._servers = SimServers(world, BrokerConfig(), 0)
+        self._namesrv = SimServers.namesrv_address
         self._consumer_count = 0
         self._gates: dict[str, StallGate] = {}
 
@@ -133,8 +114,7 @@ class SimulatedStage(BaseStage):
             self._world.kill(_consumer_host(number))
         await self._close_proxies()
         await self._operator.close()
-        for host in (*self._broker_hosts.values(), _NAMESRV_HOST):
-            self._world.kill(host)
+        self._servers.kill_all()
 
     async def open(
         self,
@@ -145,18 +125,19 @@ class SimulatedStage(BaseStage):
         broker_config: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """See ``Stage``."""
-        release = self.profile.release
-        config = NamesrvConfig(bind_address=_NAMESRV_HOST, listen_port=_NAMESRV_PORT, profile=release)
-        server = NameServer(self._world.runtime(_NAMESRV_HOST), config)
-        await self._world.spawn(_NAMESRV_HOST, server.start())
-        self._broker_config = _broker_config(release, self.mode, broker_config)
-        self._broker_hosts = {name: f"10.0.1.{n}" for n, name in enumerate(broker_names(brokers), 1)}
-        for name in self._broker_hosts:
-            await self.start_broker(name)
-        await self._operator.open(_NAMESRV)
-        await self._operator.create_topic(
-            [f"{host}:{_BROKER_PORT}" for host in self._broker_hosts.values()], queues
+        config = sim_broker_config(
+            broker_config,
+            commit_log_file=_COMMIT_LOG_FILE,
+            max_message=_MAX_MESSAGE,
+            profile=self.profile.release,
+            reset_mode=self.mode,
         )
+        self._servers = SimServers(self._world, config, brokers, self._journal.probe)
+        await self._servers.start_namesrv()
+        for name in self._servers.hosts:
+            await self.start_broker(name)
+        await self._operator.open(self._namesrv)
+        await self._operator.create_topic(self._servers.broker_addresses, queues)
 
     async def consumer(
         self,
@@ -177,17 +158,13 @@ class SimulatedStage(BaseStage):
         return consumer
 
     async def kill_broker(self, name: str = BROKER) -> None:
-        self._world.kill(self._broker_hosts[name])
+        self._world.kill(self._servers.hosts[name])
         self._journal.note(name, Lab.PROCESS_KILLED)
 
     async def start_broker(self, name: str = BROKER) -> None:
         """See ``Stage``."""
-        host = self._broker_hosts[name]
-        runtime = self._world.runtime(host, probe=self._journal.probe(name))
-        config = msgspec.structs.replace(self._broker_config, broker_name=name, bind_address=host)
         self._journal.note(name, Lab.PROCESS_STARTED)
-        broker = Broker(runtime, config, self._world.disk(host))
-        await self._world.spawn(host, broker.start())
+        await self._servers.start_broker(name)
 
     def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
         """See ``Stage``."""
@@ -202,27 +179,3 @@ class SimulatedStage(BaseStage):
 
 def _consumer_host(number: int) -> str:
     return f"10.0.2.{number + 1}"
-
-
-def _broker_config(release: Profile, mode: ResetMode, keys: Mapping[str, Any]) -> BrokerConfig:
-    """Return the configuration that every broker shares.
-
-    Raises:
-        RaceError: brokers do not know a key.
-        ConfigError: a value is invalid.
-    """
-    entries = [Property(key, str(value), 0) for key, value in keys.items()]
-    fields, unknown = convert_properties(BrokerConfig, entries, "broker_config")
-    if unknown:
-        raise RaceError(f"broker_config: brokers know no {', '.join(unknown)}")
-    return BrokerConfig(
-        **{
-            "listen_port": _BROKER_PORT,
-            "namesrv_addr": _NAMESRV,
-            "store_path_root_dir": str(_ROOT),
-            "profile": release,
-            "reset_mode": mode,
-            "store": _STORE,
-            **fields,
-        }
-    )

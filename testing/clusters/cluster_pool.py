@@ -86,7 +86,7 @@ def _start(options: ClusterOptions) -> Servers:
     except BaseException:
         cluster.close()
         raise
-    return Servers(cluster.namesrv_address, cluster.client_options, cluster, start=_START)
+    return Servers(cluster.namesrv_address, cluster.client_options, cluster, first=_START)
 
 
 def _stop(servers: Servers) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +12,10 @@ from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.local_cluster import LocalCluster
 from rewindmq.cluster.server_process import ServerProcess
 from rewindmq.testing.errors import KitError
+from rewindmq.testing.waiting.waiter import POLL_SECONDS
 
 _LOG_BYTES: Final = 16_384
+_TOKEN_BYTES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +26,13 @@ class Servers:
         namesrv_address: ``host:port`` of the name servers.
         client_options: the options that all clients need, such as ``time_scale``.
         local: the cluster, if the kit started it.
-        start: the snapshot from which each test starts; "" if there is none.
+        first: the snapshot from which each test starts; "" if there is none.
     """
 
     namesrv_address: str
     client_options: Mapping[str, Any]
     local: LocalCluster | None = None
-    start: str = ""
+    first: str = ""
     # Names of paused processes.
     paused: set[str] = field(default_factory=set)
 
@@ -54,6 +57,50 @@ class Servers:
         return AsyncLocalCluster(self.local)
 
     @property
+    def is_own(self) -> bool:
+        """True if the kit started the cluster."""
+        return self.local is not None
+
+    @property
+    def is_for_one_test(self) -> bool:
+        """True if the cluster ends with the test, so that nothing has to be deleted."""
+        return False
+
+    @property
+    def poll_intervals(self) -> tuple[float, float]:
+        """The intervals of waits that ask the brokers; see ``Waiter``."""
+        return POLL_SECONDS, POLL_SECONDS
+
+    def options_for(self, client: str) -> dict[str, Any]:
+        """Return the options of a client; ``client`` says what it is."""
+        return dict(self.client_options)
+
+    def consumer_starts(self) -> None:
+        """Note that a consumer is about to start."""
+
+    def new_token(self) -> str:
+        """Return a suffix that makes a test's names different from those of other tests."""
+        return secrets.token_hex(_TOKEN_BYTES)
+
+    async def kill(self, name: str) -> None:
+        """End a process with SIGKILL."""
+        await self.require_local("kill").kill(name)
+
+    async def restart(self, name: str) -> None:
+        """Start a process again."""
+        await self.require_local("restart").restart(name)
+
+    def pause(self, name: str) -> None:
+        """Stop a process with SIGSTOP."""
+        self.require_local("paused").pause(name)
+        self.paused.add(name)
+
+    def resume(self, name: str) -> None:
+        """Continue a process with SIGCONT."""
+        self.require_local("paused").resume(name)
+        self.paused.discard(name)
+
+    @property
     def is_namesrv_running(self) -> bool:
         """True unless the test has ended the name server."""
         return self.local is None or self.local.namesrv.is_running
@@ -66,8 +113,8 @@ class Servers:
 
     async def begin(self) -> None:
         """Put the cluster back to the snapshot from which tests start, if there is one."""
-        if self.start:
-            await self.restore_snapshot(self.start)
+        if self.first:
+            await self.restore_snapshot(self.first)
 
     async def restore_snapshot(self, name: str) -> None:
         """Put the cluster back to a snapshot; paused processes run afterwards.

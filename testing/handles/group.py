@@ -29,6 +29,9 @@ class Group(WatchedGroup):
 
     At the end of the ``async with`` statement's start, each queue of the topic has a consumer.
 
+    Args:
+        options: returns the options of a consumer, which has the given number in the group, from 1.
+
     Attributes:
         consumers: the consumers; more may be added with ``add_consumer``.
         deliveries: all calls of the listener, in the order in which they began.
@@ -43,12 +46,13 @@ class Group(WatchedGroup):
         *,
         is_orderly: bool,
         expression: str,
-        options: Mapping[str, Any],
+        options: Callable[[int], Mapping[str, Any]],
+        max_reconsume_times: int | None,
         entrance: Callable[[], Awaitable[str]],
     ) -> None:
         super().__init__(context, name, topic)
         self._recorded = Deliveries(context.sent, context.waiter.notify)
-        limit = options.get("max_reconsume_times")
+        limit = max_reconsume_times
         if limit is None and not is_orderly:
             limit = DEFAULT_RECONSUMES
         self._listener = RecordingListener(
@@ -112,7 +116,8 @@ class Group(WatchedGroup):
 
     async def add_consumer(self) -> PushConsumer:
         """Start one more consumer, without waiting for the rebalance; see ``ready``."""
-        consumer = PushConsumer(self.name, await self._entrance(), **self._options)
+        options = self._options(len(self.consumers) + 1)
+        consumer = PushConsumer(self.name, await self._entrance(), **options)
         consumer.subscribe(self.topic, self._expression)
         if self._is_orderly:
             consumer.register_orderly_listener(self._listener.orderly(lambda: consumer.client_id))

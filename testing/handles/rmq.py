@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import secrets
 import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -36,7 +35,6 @@ from rewindmq.testing.wire.wire import Wire
 from rewindmq.testing.wire.wire_control import WireControl
 from rewindmq.testing.wire.wired_clients import WiredProducer, WiredTransactionProducer
 
-_TOKEN_BYTES: Final = 3
 _MAX_QUEUES: Final = 65_535
 
 
@@ -63,13 +61,12 @@ class Rmq(WireControl):
         if wire:
             servers.require_local("wire=True")
         self._servers = servers
-        self._token = secrets.token_hex(_TOKEN_BYTES)
-        self._options = dict(servers.client_options)
-        self._admin = AdminClient(servers.namesrv_address, **self._options)
+        self._token = servers.new_token()
+        self._admin = AdminClient(servers.namesrv_address, **servers.options_for("the kit"))
         runtime = self._admin.runtime
-        self._waiter = Waiter(runtime)
+        self._waiter = Waiter(runtime, servers.poll_intervals)
         # A classic reset can be lost, so a test would fail by chance. RocketMQ's brokers know no other mode.
-        mode = None if servers.local is None else ResetMode.FENCED
+        mode = ResetMode.FENCED if servers.is_own else None
         self._context = Context(self._admin, runtime, self._waiter, self._own_producer, mode)
         self._producer: Producer | None = None
         self._producer_starts = asyncio.Lock()
@@ -97,7 +94,8 @@ class Rmq(WireControl):
     @property
     def client_options(self) -> dict[str, Any]:
         """The options that clients of the application need, such as ``time_scale`` and ``profile``."""
-        return dict(self._options)
+        self._servers.consumer_starts()
+        return self._servers.options_for("the application")
 
     def name(self, name: str) -> str:
         """Return a name that no other test has: ``name`` and a suffix."""
@@ -191,13 +189,13 @@ class Rmq(WireControl):
 
         At the end of the test, the kit deletes the group with its offsets if the cluster is the kit's own.
         """
-        if self._servers.local is not None:
+        if self._servers.is_own:
             self._group_names[name] = None
         return WatchedGroup(self._context, name, str(topic))
 
     def producer(self, group: str = "producer", **options: Any) -> Producer:
         """Return a producer: ``async with`` starts and stops it; at the latest the test's end does."""
-        options = {**self._options, **options}
+        options = {**self._servers.options_for(f"producer {group}"), **options}
         producer: Producer
         if self._wire is None:
             producer = Producer(self.name(group), self.namesrv_address, **options)
@@ -211,7 +209,7 @@ class Rmq(WireControl):
         self, listener: TransactionListener, group: str = "transactions", **options: Any
     ) -> TransactionProducer:
         """Do the same for transactional messages."""
-        options = {**self._options, **options, "listener": listener}
+        options = {**self._servers.options_for(f"producer {group}"), **options, "listener": listener}
         producer: TransactionProducer
         if self._wire is None:
             producer = TransactionProducer(self.name(group), self.namesrv_address, **options)
@@ -234,7 +232,7 @@ class Rmq(WireControl):
         Raises:
             NotSeenError: not within the timeout; the text has what the check returned last.
         """
-        await self._waiter.until(condition_of(check), name_of(check), timeout)
+        await self._waiter.until(condition_of(check), name_of(check), timeout, is_local=True)
 
     async def always(self, check: Check, within: float = 10.0) -> None:
         """Require that ``check()`` returns a true value for ``within`` seconds of the cluster's time.
@@ -242,7 +240,7 @@ class Rmq(WireControl):
         Raises:
             NotSeenError: it did not.
         """
-        await self._waiter.while_holding(condition_of(check), name_of(check), within)
+        await self._waiter.while_holding(condition_of(check), name_of(check), within, is_local=True)
 
     async def leads_to(
         self, cause: Check, effect: Check, *, within: float = 10.0, timeout: float | None = None
@@ -258,7 +256,10 @@ class Rmq(WireControl):
         """
         await self.eventually(cause, timeout)
         await self._waiter.until(
-            condition_of(effect), f"{name_of(cause)} leads to {name_of(effect)}", within * self.time_scale
+            condition_of(effect),
+            f"{name_of(cause)} leads to {name_of(effect)}",
+            within * self.time_scale,
+            is_local=True,
         )
 
     # Processes of the cluster.
@@ -270,11 +271,11 @@ class Rmq(WireControl):
             KitError: the cluster is not the kit's own.
             ClusterError: there is no such process.
         """
-        await self._servers.require_local("kill").kill(name)
+        await self._servers.kill(name)
 
     async def restart(self, name: str) -> None:
         """Start a process again with its store and port, and wait until the name server knows all brokers."""
-        await self._servers.require_local("restart").restart(name)
+        await self._servers.restart(name)
         await self._registered()
 
     @contextlib.asynccontextmanager
@@ -289,14 +290,11 @@ class Rmq(WireControl):
     @contextlib.asynccontextmanager
     async def paused(self, name: str) -> AsyncIterator[None]:
         """Pause a process during an ``async with`` statement: it keeps connections, and answers nothing."""
-        cluster = self._servers.require_local("paused")
-        cluster.pause(name)
-        self._servers.paused.add(name)
+        self._servers.pause(name)
         try:
             yield
         finally:
-            cluster.resume(name)
-            self._servers.paused.discard(name)
+            self._servers.resume(name)
 
     # Snapshots of the cluster.
 
@@ -421,6 +419,11 @@ class Rmq(WireControl):
         exact: bool,
         options: dict[str, Any],
     ) -> Group:
+        def consumer_options(number: int) -> dict[str, Any]:
+            self._servers.consumer_starts()
+            own = self._servers.options_for(f"consumer {number} of group {group}")
+            return {"consume_from": "first", **own, **options}
+
         full = group if exact else self.name(group)
         made = Group(
             self._context,
@@ -429,7 +432,8 @@ class Rmq(WireControl):
             listener,
             is_orderly=is_orderly,
             expression=expression,
-            options={"consume_from": "first", **self._options, **options},
+            options=consumer_options,
+            max_reconsume_times=options.get("max_reconsume_times"),
             entrance=functools.partial(self._entrance, group),
         )
         self._groups.append(made)
@@ -446,7 +450,8 @@ class Rmq(WireControl):
         """Return the producer of the test's topics; the first call starts it. It bypasses the wire."""
         async with self._producer_starts:
             if self._producer is None:
-                producer = Producer(self.name("kit"), self._servers.namesrv_address, **self._options)
+                options = self._servers.options_for("producer kit")
+                producer = Producer(self.name("kit"), self._servers.namesrv_address, **options)
                 self._clients.append(producer)
                 await producer.start()
                 self._producer = producer
@@ -479,7 +484,7 @@ class Rmq(WireControl):
         topics = [*self._topic_names]
         for group in self._group_names:
             topics += [retry_topic(group), dlq_topic(group)]
-        if not topics:
+        if not topics or self._servers.is_for_one_test:
             return
         # A broker that is gone keeps them; the next test has other names.
         with contextlib.suppress(RewindMQError):

@@ -12,6 +12,10 @@ from rewindmq.testing.errors import NotSeenError
 
 # Real seconds between two evaluations without an event: brokers do not report changes, so they are asked.
 POLL_SECONDS: Final = 0.02
+# A wait whose interval grows multiplies it after each evaluation. A check of the application's own state may
+# be true for a short time only, so its interval does not grow beyond this number of seconds.
+_GROWTH: Final = 4
+_LONGEST_LOCAL: Final = 0.4
 # The default time limit: real seconds for the work, and protocol seconds for the waits of clients and
 # servers, such as a rebalance every 20 s.
 _WORK_SECONDS: Final = 20.0
@@ -26,11 +30,18 @@ class Waiter:
 
     Args:
         runtime: clock and timers, whose scale is that of the cluster.
+        intervals: least and greatest real seconds between two evaluations that ask brokers. The interval
+            grows from the least to the greatest, and is the least again after an event.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(
+        self, runtime: Runtime, intervals: tuple[float, float] = (POLL_SECONDS, POLL_SECONDS)
+    ) -> None:
         self._runtime = runtime
-        self._sleeping: set[asyncio.Future[None]] = set()
+        self._intervals = intervals
+        self._local_intervals = (POLL_SECONDS, min(intervals[1], _LONGEST_LOCAL))
+        # In the order of their beginning, so that a simulated test is repeatable.
+        self._sleeping: dict[asyncio.Future[bool], None] = {}
 
     @property
     def default_timeout(self) -> float:
@@ -40,10 +51,11 @@ class Waiter:
     def notify(self) -> None:
         """Let all waits evaluate their conditions again."""
         for future in self._sleeping:
-            if not future.done():
-                future.set_result(None)
+            _wake(future, True)
 
-    async def until(self, condition: Condition, what: str, timeout: float | None = None) -> None:
+    async def until(
+        self, condition: Condition, what: str, timeout: float | None = None, *, is_local: bool = False
+    ) -> None:
         """Wait until a condition holds.
 
         A ``RewindMQError`` of the condition counts as "does not hold yet": a broker may be down.
@@ -51,12 +63,15 @@ class Waiter:
         Args:
             what: names the condition in the failure.
             timeout: real seconds; None takes ``default_timeout``.
+            is_local: True if the condition asks no broker.
 
         Raises:
             NotSeenError: the condition did not hold within the timeout; the text has its last answer.
         """
         limit = self.default_timeout if timeout is None else timeout
         deadline = self._now() + limit
+        intervals = self._local_intervals if is_local else self._intervals
+        interval = intervals[0]
         while True:
             try:
                 missing = await condition()
@@ -67,9 +82,11 @@ class Waiter:
             left = deadline - self._now()
             if left <= 0:
                 raise NotSeenError(f"not within {limit:g} s: {what}; seen last: {missing}")
-            await self._change(min(POLL_SECONDS, left))
+            interval = await self._change(interval, left, intervals)
 
-    async def while_holding(self, condition: Condition, what: str, within: float) -> None:
+    async def while_holding(
+        self, condition: Condition, what: str, within: float, *, is_local: bool = False
+    ) -> None:
         """Require that a condition holds until ``within`` protocol seconds have passed.
 
         Raises:
@@ -77,6 +94,8 @@ class Waiter:
         """
         clock = self._runtime.clock
         deadline = clock.monotonic() + within
+        intervals = self._local_intervals if is_local else self._intervals
+        interval = intervals[0]
         while True:
             missing = await condition()
             if missing is not None:
@@ -84,18 +103,19 @@ class Waiter:
             left = (deadline - clock.monotonic()) * clock.scale
             if left <= 0:
                 return
-            await self._change(min(POLL_SECONDS, left))
+            interval = await self._change(interval, left, intervals)
 
-    async def _change(self, seconds: float) -> None:
-        """Wait for the next event, at most ``seconds`` real seconds."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer = self._runtime.timers.call_timeout(seconds, _wake, future)
-        self._sleeping.add(future)
+    async def _change(self, interval: float, left: float, intervals: tuple[float, float]) -> float:
+        """Wait for the next event, at most ``interval`` real seconds; return the next interval."""
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        timer = self._runtime.timers.call_timeout(min(interval, left), _wake, future, False)
+        self._sleeping[future] = None
         try:
-            await future
+            was_event = await future
         finally:
             timer.cancel()
-            self._sleeping.discard(future)
+            del self._sleeping[future]
+        return intervals[0] if was_event else min(interval * _GROWTH, intervals[1])
 
     def _now(self) -> float:
         """Return real seconds; ``monotonic`` counts protocol seconds."""
@@ -103,6 +123,6 @@ class Waiter:
         return clock.monotonic() * clock.scale
 
 
-def _wake(future: asyncio.Future[None]) -> None:
+def _wake(future: asyncio.Future[bool], was_event: bool) -> None:
     if not future.done():
-        future.set_result(None)
+        future.set_result(was_event)

@@ -64,6 +64,49 @@ def test_no_code_of_a_killed_host_runs_again() -> None:
     assert 1e9 not in ticks
 
 
+def test_a_paused_host_runs_its_timers_when_it_resumes() -> None:
+    world = World()
+    ticks: list[float] = []
+
+    async def main() -> None:
+        world.spawn("a", tick(world, "a", ticks))
+        await world.sleep(1.5)
+        world.pause("a")
+        world.pause("a")
+        heard = list(ticks)
+        await world.sleep(8)
+        assert ticks == heard
+        world.resume("a")
+        await world.sleep(0.2)
+        assert ticks == [*heard, 9.5, -9.5]
+        world.pause("never seen")
+        world.resume("never seen")
+
+    world.run(main())
+
+
+def test_a_paused_host_answers_when_it_resumes() -> None:
+    world = World()
+    log: list[str] = []
+
+    async def main() -> None:
+        await world.spawn("a", serve(world, "a", log))
+        client = RemotingClient(world.runtime("b"), serialize_type=SerializeType.JSON)
+        asking = asyncio.ensure_future(client.invoke(f"a:{PORT}", RemotingCommand(10), timeout=60))
+        await world.sleep(1)
+        assert log == ["a asked"]
+        world.pause("a")
+        await world.sleep(20)
+        assert log == ["a asked"]
+        assert not asking.done()
+        world.resume("a")
+        assert (await asking).code == 0
+        assert 21.0 <= world.now < 22.0
+        await client.close()
+
+    world.run(main())
+
+
 def test_awaiting_work_of_a_killed_host_raises() -> None:
     world = World()
 

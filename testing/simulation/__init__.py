@@ -1,0 +1,1 @@
+"""Simulation: one test body under virtual time, with a schedule drawn from each seed."""
