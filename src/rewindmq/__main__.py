@@ -37,7 +37,10 @@ COMMANDS: Final = MappingProxyType(
     {
         "namesrv": Command("rewindmq.namesrv.cli", "run a name server"),
         "broker": Command("rewindmq.broker.cli", "run a broker"),
-        "up": Command("rewindmq.cluster.cli", "run a local cluster in the foreground"),
+        "up": Command("rewindmq.cluster.up.cli", "run a local cluster in the foreground"),
+        "members": Command(
+            "rewindmq.cluster.up.members_cli", "show, kill, restart or pause a local cluster's processes"
+        ),
         "admin": Command(
             "rewindmq.client.cli.admin_cli", "run one of mqadmin's commands, such as resetOffsetByTime"
         ),
