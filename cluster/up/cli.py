@@ -180,8 +180,10 @@ def run(arguments: argparse.Namespace) -> int:
         _topics(arguments.topic),
         arguments.ready_json,
     )
-    with nullcontext() if directory is None else locked(directory):
-        return asyncio.run(foreground.run())
+    with nullcontext() if directory is None else locked(directory), asyncio.Runner() as runner:
+        # Before the coroutine exists: Ctrl-C in between would warn that it was never awaited.
+        runner.get_loop()
+        return runner.run(foreground.run())
 
 
 def _broker_config(arguments: argparse.Namespace) -> dict[str, object]:
