@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES
+from rewindmq.cluster.up.advertise import resolve_advertised
 from rewindmq.protocol.names import is_system_topic, topic_fault
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.process.options import (
@@ -45,6 +46,7 @@ examples:
   rewindmq up --brokers 3 --dir ./rewindmq-data keep stores, configurations and logs
   rewindmq up -p 0 --ready-json                 any free ports, one line of JSON says which
   rewindmq up --topic orders:4 --topic bills    two topics, there before it says ready
+  rewindmq up --host 0.0.0.0 --allow-open-access --advertise rewindmq   in a container, see docs/docker.md
   rewindmq up --flush SYNC_FLUSH --time-scale 0.05
   rewindmq up --profile v53 --set resetMode=server
 
@@ -104,6 +106,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " number is left out; may be repeated",
     )
     parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (default: 127.0.0.1)")
+    parser.add_argument(
+        "--advertise",
+        metavar="HOST",
+        help="address that brokers register, if clients cannot use --host; a name is resolved at the start",
+    )
     add_open_access_argument(parser)
     parser.add_argument(
         "--flush",
@@ -187,7 +194,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _broker_config(arguments: argparse.Namespace) -> dict[str, object]:
-    return {"flushDiskType": arguments.flush, **dict(arguments.settings)}
+    config: dict[str, object] = {"flushDiskType": arguments.flush}
+    if arguments.advertise is not None:
+        config["brokerIP1"] = resolve_advertised(arguments.advertise)
+    return config | dict(arguments.settings)
 
 
 def _topics(

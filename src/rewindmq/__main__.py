@@ -49,6 +49,7 @@ COMMANDS: Final = MappingProxyType(
         "consume": Command("rewindmq.client.cli.consume_cli", "print or count the messages of a topic"),
         "peek": Command("rewindmq.client.cli.peek_cli", "print messages of a topic, without a group"),
         "lag": Command("rewindmq.client.cli.lag_cli", "show what the groups have not consumed yet"),
+        "health": Command("rewindmq.client.cli.health_cli", "check that the servers answer"),
         "demo": Command("rewindmq.cluster.demo.cli", "send, consume, reset, consume again, and verify it"),
         "race": Command("rewindmq.race.cli", "lose a reset on purpose, see why, and prove a fix"),
         "pipeline": Command(
