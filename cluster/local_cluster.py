@@ -15,7 +15,15 @@ import rewindmq
 from rewindmq.cluster.async_cluster import AsyncLocalCluster, run_in_thread
 from rewindmq.cluster.clients import ClusterClients
 from rewindmq.cluster.errors import ClusterError
-from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES, NAMESRV, broker_names, slave_names
+from rewindmq.cluster.names import (
+    CLUSTER,
+    MAX_BROKERS,
+    MAX_SLAVES,
+    NAMESRV,
+    broker_names,
+    slave_names,
+    spread_ports,
+)
 from rewindmq.cluster.server_process import ServerProcess
 from rewindmq.cluster.snapshots.header import FORMAT, LAYOUT_KEYS, SnapshotHeader
 from rewindmq.cluster.snapshots.snapshots import Snapshots
@@ -25,9 +33,6 @@ from rewindmq.protocol.options import parse_choice, refuse_unknown_options
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.process.open_access import refuse_open_access
-
-# A RocketMQ broker also uses the ports beside its own (VIP channel: -2, HA: +1).
-BROKER_PORT_STEP: Final = 10
 
 # Exceptions that end a block without a failure.
 _ORDERLY_ENDS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
@@ -55,6 +60,8 @@ class LocalCluster(ClusterClients):
         namesrv_port: the name server's port; 0 takes any free port.
         broker_port: broker-a's port. Each further broker's is 10 higher, and the slaves follow the masters;
             0 takes any free ports.
+        ports: ports of single processes by name (``"namesrv"``, ``"broker-a"``, ...); they win over the two
+            options above.
         host: the interface that all processes listen on.
         allow_open_access: ``host`` may be an address that other machines can connect to. There is no TLS and
             no access control.
@@ -78,6 +85,7 @@ class LocalCluster(ClusterClients):
         directory: Path | str | None = None,
         namesrv_port: int = 0,
         broker_port: int = 0,
+        ports: Mapping[str, int] = MappingProxyType({}),
         host: str = "127.0.0.1",
         allow_open_access: bool = False,
         time_scale: float = 1.0,
@@ -96,8 +104,8 @@ class LocalCluster(ClusterClients):
         self._slaves = slave_names(brokers, slaves)
         self._directory = None if directory is None else Path(directory).absolute()
         self._is_temporary = directory is None
-        self._namesrv_port = namesrv_port
-        self._broker_port = broker_port
+        spread = spread_ports((*self._broker_names, *self._slaves), broker_port)
+        self._ports = {NAMESRV: namesrv_port, **spread, **ports}
         self._host = host
         self._allow_open_access = allow_open_access
         self._profile = parse_choice(Profile, profile, "profile", error=ClusterError)
@@ -174,7 +182,7 @@ class LocalCluster(ClusterClients):
 
     def _start_all(self) -> None:
         """Start all processes, at their ports if they ran before, and wait until they serve."""
-        self._launch(self.namesrv, self._namesrv_arguments(_port(self.namesrv) or self._namesrv_port))
+        self._launch(self.namesrv, self._namesrv_arguments(_port(self.namesrv) or self._ports[NAMESRV]))
         for name, broker in (self.brokers | self.slaves).items():
             place = ["-p", str(_port(broker))] if broker.address else []
             self._launch(broker, [*self._broker_arguments(name, "-"), *place])
@@ -390,23 +398,23 @@ class LocalCluster(ClusterClients):
         make_private_folder(self._directory)
         logs = self._directory / "logs"
         self._processes[NAMESRV] = ServerProcess(NAMESRV, logs / f"{NAMESRV}.log", self._directory / NAMESRV)
-        for index, name in enumerate((*self._broker_names, *self._slaves)):
+        for name in (*self._broker_names, *self._slaves):
             home = self._directory / name
             make_private_folder(home)
             self._processes[name] = ServerProcess(name, logs / f"{name}.log", home / "store")
             with open_private(self._config_path(name), "wb") as file:
-                file.write(format_properties_file(self._broker_properties(name, index)).encode())
+                file.write(format_properties_file(self._broker_properties(name)).encode())
 
     def _config_path(self, name: str) -> Path:
         return self.directory / name / "broker.conf"
 
-    def _broker_properties(self, name: str, index: int) -> dict[str, object]:
+    def _broker_properties(self, name: str) -> dict[str, object]:
         broker_name, broker_id = self._slaves.get(name, (name, 0))
         properties = {
-            "brokerClusterName": "DefaultCluster",
+            "brokerClusterName": CLUSTER,
             "brokerName": broker_name,
             "brokerId": broker_id,
-            "listenPort": self._broker_port and self._broker_port + index * BROKER_PORT_STEP,
+            "listenPort": self._ports[name],
             "bindAddress": self._host,
             "allowOpenAccess": self._allow_open_access,
             "storePathRootDir": self._processes[name].store_path,

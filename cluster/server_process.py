@@ -37,6 +37,7 @@ class ServerProcess:
 
     Attributes:
         address: ``host:port`` that the last start bound; "" before the first start.
+        is_paused: True from ``pause`` until ``resume`` or the process's end.
     """
 
     def __init__(self, name: str, log_path: Path, store_path: Path, clock: Clock | None = None) -> None:
@@ -44,6 +45,7 @@ class ServerProcess:
         self.log_path = log_path
         self.store_path = store_path
         self.address = ""
+        self.is_paused = False
         self._clock = clock or SystemClock()
         self._process: subprocess.Popen[bytes] | None = None
         self._freezes = 0
@@ -110,12 +112,18 @@ class ServerProcess:
             self._process.kill()
 
     def pause(self) -> None:
-        """Send SIGSTOP: the process keeps its connections and does nothing until ``resume``.
+        """Send SIGSTOP and wait until the process has stopped.
+
+        It keeps its connections and does nothing until ``resume``.
 
         Raises:
             ClusterError: the process is not running.
         """
-        os.kill(self.pid, signal.SIGSTOP)
+        pid = self.pid
+        os.kill(pid, signal.SIGSTOP)
+        # ``Popen`` must find the end of a process that was ended at the same moment.
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        self.is_paused = self.is_running
 
     def resume(self) -> None:
         """Send SIGCONT; a process that is not paused ignores it.
@@ -124,6 +132,7 @@ class ServerProcess:
             ClusterError: the process is not running.
         """
         os.kill(self.pid, signal.SIGCONT)
+        self.is_paused = False
 
     def begin_stop(self) -> None:
         """Send SIGTERM, at which the process stops cleanly, without waiting; a paused process is resumed."""
@@ -208,6 +217,7 @@ class ServerProcess:
 
     def _forget(self) -> None:
         process, self._process = self._process, None
+        self.is_paused = False
         if process is not None:
             for pipe in (process.stdin, process.stdout):
                 assert pipe is not None

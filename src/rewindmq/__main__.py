@@ -1,20 +1,21 @@
 """The entry point: ``rewindmq <command> ...``.
 
-Only the module of the command is loaded, so that ``--help`` answers at once.
+Only the module of the command is loaded, so that ``--help`` answers at once. This module itself loads next to
+nothing: Ctrl-C is quiet from the first line of ``main``.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from rewindmq import __version__
-from rewindmq.protocol.remoting.process.standard_streams import discard_unwritten, open_closed_streams
+
+if TYPE_CHECKING:
+    import argparse
 
 EXIT_OK: Final = 0
 EXIT_ERROR: Final = 1
@@ -37,7 +38,10 @@ COMMANDS: Final = MappingProxyType(
     {
         "namesrv": Command("rewindmq.namesrv.cli", "run a name server"),
         "broker": Command("rewindmq.broker.cli", "run a broker"),
-        "up": Command("rewindmq.cluster.cli", "run a local cluster in the foreground"),
+        "up": Command("rewindmq.cluster.up.cli", "run a local cluster in the foreground"),
+        "members": Command(
+            "rewindmq.cluster.up.members_cli", "show, kill, restart or pause a local cluster's processes"
+        ),
         "admin": Command(
             "rewindmq.client.cli.admin_cli", "run one of mqadmin's commands, such as resetOffsetByTime"
         ),
@@ -45,6 +49,7 @@ COMMANDS: Final = MappingProxyType(
         "consume": Command("rewindmq.client.cli.consume_cli", "print or count the messages of a topic"),
         "peek": Command("rewindmq.client.cli.peek_cli", "print messages of a topic, without a group"),
         "lag": Command("rewindmq.client.cli.lag_cli", "show what the groups have not consumed yet"),
+        "health": Command("rewindmq.client.cli.health_cli", "check that the servers answer"),
         "demo": Command("rewindmq.cluster.demo.cli", "send, consume, reset, consume again, and verify it"),
         "race": Command("rewindmq.race.cli", "lose a reset on purpose, see why, and prove a fix"),
         "pipeline": Command(
@@ -77,20 +82,37 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the process's exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Run one command and return the process's exit code.
+
+    Args:
+        argv: the command's words; None: this process's. Then Ctrl-C ends the process at once, except while
+            the command runs, which cleans up.
+    """
+    # A parent may have ignored SIGINT, as a shell does for commands in the background.
+    is_process = argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_process:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from rewindmq.protocol.remoting.process.standard_streams import discard_unwritten, open_closed_streams
+
     open_closed_streams()
     try:
-        return _guard(arguments)
+        return _guard(list(sys.argv[1:] if argv is None else argv), is_process=is_process)
     finally:
         discard_unwritten()
 
 
-def _guard(arguments: list[str]) -> int:
+def _guard(arguments: list[str], *, is_process: bool) -> int:
     """Run one command; turn an exception into an exit code and at most one line on stderr."""
     try:
         try:
-            return _dispatch(arguments)
+            command = _command(arguments)
+            if is_process:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            try:
+                return command()
+            finally:
+                if is_process:
+                    signal.signal(signal.SIGINT, signal.SIG_DFL)
         finally:
             # A failed flush at the interpreter's exit would print a traceback and return exit code 120.
             sys.stdout.flush()
@@ -114,8 +136,12 @@ def build_parser(name: str) -> argparse.ArgumentParser:
     if name == "completion":
         add_arguments, run, epilog = _add_completion_arguments, _complete, _COMPLETION_EPILOG
     else:
+        import importlib
+
         module = importlib.import_module(COMMANDS[name].module)
         add_arguments, run, epilog = module.add_arguments, module.run, getattr(module, "EPILOG", "")
+    import argparse
+
     text = COMMANDS[name].help
     parser = argparse.ArgumentParser(
         prog=f"rewindmq {name}",
@@ -128,13 +154,12 @@ def build_parser(name: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _dispatch(arguments: list[str]) -> int:
+def _command(arguments: list[str]) -> Callable[[], int]:
+    """Load what the words ask for; the result runs it, and returns the exit code."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(_usage())
-        return EXIT_OK if arguments else EXIT_USAGE
+        return lambda: _show(_usage(), EXIT_OK if arguments else EXIT_USAGE)
     if arguments[0] in ("-V", "--version"):
-        print(f"rewindmq {__version__}")
-        return EXIT_OK
+        return lambda: _show(f"rewindmq {__version__}", EXIT_OK)
     name = arguments[0]
     if name not in COMMANDS:
         _refuse_unknown(name)
@@ -143,7 +168,11 @@ def _dispatch(arguments: list[str]) -> int:
     from rewindmq.protocol.remoting.process.log_format import escape_unconfigured_log
 
     escape_unconfigured_log()
-    code: int = parsed._run(parsed)
+    return lambda: int(parsed._run(parsed))
+
+
+def _show(text: str, code: int) -> int:
+    print(text)
     return code
 
 
@@ -153,6 +182,8 @@ def _add_completion_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _complete(arguments: argparse.Namespace) -> int:
     try:
+        import argparse
+
         import shtab
     except ImportError:
         _say("rewindmq completion: needs shtab: pip install 'rewindmq[cli]'")
@@ -194,6 +225,8 @@ def _say(text: str) -> None:
 
     The text may have parts that a peer or a file has sent, so control characters are escaped.
     """
+    from contextlib import suppress
+
     from rewindmq.protocol.text import escape_controls
 
     with suppress(OSError):

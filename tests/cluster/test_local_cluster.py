@@ -172,15 +172,15 @@ def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch: Watch) -> N
 
 
 @pytest.mark.parametrize(
-    "number",
+    ("number", "code"),
     [
-        pytest.param(signal.SIGINT, marks=CHOSEN),
-        signal.SIGTERM,
-        pytest.param(signal.SIGKILL, marks=CHOSEN),
+        pytest.param(signal.SIGINT, 130, marks=CHOSEN),
+        (signal.SIGTERM, 0),
+        pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=CHOSEN),
     ],
 )
 def test_up_ends_with_all_its_processes(
-    tmp_path: Path, number: signal.Signals, watch: Watch, processes_of: ProcessesOf
+    tmp_path: Path, number: signal.Signals, code: int, watch: Watch, processes_of: ProcessesOf
 ) -> None:
     command = ["up", "-p", "0", "--brokers", "1", "--dir", str(tmp_path / "data"), "--ready-json"]
     with subprocess.Popen(
@@ -195,7 +195,7 @@ def test_up_ends_with_all_its_processes(
         assert (ready["ready"], ready["pid"], ready["directory"]) == ("cluster", process.pid, command[6])
         watched = watch([ready["namesrv"]["pid"], ready["brokers"]["broker-a"]["pid"]])
         process.send_signal(number)
-        assert process.wait(WAIT_SECONDS) == (-number if number is signal.SIGKILL else 0)
+        assert process.wait(WAIT_SECONDS) == code
         assert process.stderr.read() == ""
     watched.wait_gone()
     assert processes_of(tmp_path) == []
@@ -217,7 +217,7 @@ def test_up_prints_a_table_and_reports_a_process_that_ended(tmp_path: Path) -> N
         os.kill(int(pid), signal.SIGKILL)
         assert process.stderr.readline() == f"rewindmq up: {broker} has ended, see {log}\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(WAIT_SECONDS) == 0
+        assert process.wait(WAIT_SECONDS) == 130
 
 
 def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(
@@ -257,7 +257,7 @@ def test_up_sets_keys_of_all_brokers(tmp_path: Path) -> None:
             tables = asyncio.run(configurations(addresses))
         finally:
             process.send_signal(signal.SIGINT)
-        assert process.wait(WAIT_SECONDS) == 0
+        assert process.wait(WAIT_SECONDS) == 130
     assert [(table["resetMode"], table["regionId"]) for table in tables] == [("fenced", "x=y")] * 2
 
 

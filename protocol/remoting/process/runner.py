@@ -119,6 +119,8 @@ def run_work(
     tune_collector()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            # Before the coroutine exists: Ctrl-C in between would warn that it was never awaited.
+            runner.get_loop()
             return runner.run(_until_stopped(work, runtime, options))
     finally:
         runtime.workers.close()

@@ -98,7 +98,7 @@ def test_peek_follows_new_messages_until_interrupted(cluster: LocalCluster, prod
     assert json.loads(process.stdout.readline())["body"] == "old"
     producer.send(Message("PeekFollow", b"new"))
     assert json.loads(process.stdout.readline())["body"] == "new"
-    assert finish(process) == (0, "")
+    assert finish(process) == (130, "")
 
 
 def test_peek_leaves_no_group_and_no_offset_behind(cluster: LocalCluster, producer: Producer) -> None:
@@ -145,7 +145,7 @@ def test_lag_looks_again_until_interrupted(cluster: LocalCluster) -> None:
     assert process.stdout is not None
     first, second = (json.loads(process.stdout.readline()) for _ in range(2))
     assert second["at"] > first["at"]
-    assert finish(process) == (0, "")
+    assert finish(process) == (130, "")
 
 
 def test_lag_of_an_unknown_group_is_one_line(cluster: LocalCluster) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import re
-import signal
-import sys
-import threading
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES
-from rewindmq.cluster.signals import stop_signals
+from rewindmq.cluster.up.advertise import resolve_advertised
+from rewindmq.protocol.names import is_system_topic, topic_fault
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.process.options import (
     LOG_LEVELS,
@@ -25,10 +22,8 @@ from rewindmq.protocol.remoting.process.options import (
 
 if TYPE_CHECKING:
     from rewindmq.cluster.local_cluster import LocalCluster
-    from rewindmq.cluster.server_process import ServerProcess
 
-NAMESRV_PORT: Final = 9876
-_WATCH_SECONDS: Final = 0.5
+MAX_QUEUES: Final = 65_535
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 # Keys of broker.conf that differ between brokers, or that another option sets.
 _SET_BY: Final = {
@@ -50,15 +45,15 @@ examples:
   rewindmq up                                   a name server at 9876 and two brokers
   rewindmq up --brokers 3 --dir ./rewindmq-data keep stores, configurations and logs
   rewindmq up -p 0 --ready-json                 any free ports, one line of JSON says which
+  rewindmq up --topic orders:4 --topic bills    two topics, there before it says ready
+  rewindmq up --host 0.0.0.0 --allow-open-access --advertise rewindmq   in a container, see docs/docker.md
   rewindmq up --flush SYNC_FLUSH --time-scale 0.05
   rewindmq up --profile v53 --set resetMode=server
 
-Ctrl-C or SIGTERM stops all processes. Exit codes: 0 stopped, 1 a process could not start, 2 wrong usage.
+With --dir, the next start has the same ports. From another shell: rewindmq members --help
+Ctrl-C or SIGTERM stops all processes. Exit codes: 0 stopped by SIGTERM, 1 a process could not start, 2 wrong
+usage, 130 stopped by Ctrl-C.
 """
-
-
-class _StopRequested(BaseException):
-    """Raised by a stop signal; a ``BaseException``, so that handlers of errors do not catch it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,18 +82,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-p",
         "--port",
         type=port_number,
-        default=NAMESRV_PORT,
         metavar="PORT",
-        help="the name server's port; 0 takes any free port (default: 9876)",
+        help="the name server's port; 0 takes any free port (default: the one that DIR remembers, else 9876)",
     )
     parser.add_argument(
         "--broker-port",
         type=port_number,
         default=0,
         metavar="PORT",
-        help="broker-a's port; each further broker's is 10 higher (default: 0, any free ports)",
+        help="broker-a's port; each further broker's is 10 higher (default: 0, the ports that DIR remembers,"
+        " else any free ports)",
+    )
+    parser.add_argument(
+        "--new-ports", action="store_true", help="forget the ports that DIR remembers, and remember new ones"
+    )
+    parser.add_argument(
+        "--topic",
+        type=_topic,
+        action="append",
+        default=[],
+        metavar="NAME[:QUEUES]",
+        help="create a topic at each broker before the cluster is ready, such as orders:4; 4 queues if the"
+        " number is left out; may be repeated",
     )
     parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (default: 127.0.0.1)")
+    parser.add_argument(
+        "--advertise",
+        metavar="HOST",
+        help="address that brokers register, if clients cannot use --host; a name is resolved at the start",
+    )
     add_open_access_argument(parser)
     parser.add_argument(
         "--flush",
@@ -140,40 +152,83 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run a cluster until SIGINT, SIGTERM or SIGHUP.
+    """Run a cluster until SIGINT, SIGTERM or SIGHUP; return the exit code.
 
     Raises:
         ClusterError: a process could not start; nothing is left running.
         ConfigError: other machines could connect, and ``--allow-open-access`` was not given.
         OSError: the directory cannot be written.
     """
-    from rewindmq.cluster.local_cluster import LocalCluster
+    import asyncio
+
+    from rewindmq.cluster.up.folder import locked
+    from rewindmq.cluster.up.foreground import Foreground
     from rewindmq.protocol.remoting.process.open_access import refuse_open_access
 
     refuse_open_access(
         arguments.host, allow_open_access=arguments.allow_open_access, remedy="pass --allow-open-access"
     )
-    cluster = LocalCluster(
-        arguments.brokers,
-        slaves=arguments.slaves,
-        directory=arguments.dir,
-        namesrv_port=arguments.port,
-        broker_port=arguments.broker_port,
-        host=arguments.host,
-        allow_open_access=arguments.allow_open_access,
-        time_scale=arguments.time_scale,
-        profile=Profile(arguments.profile),
-        broker_config={"flushDiskType": arguments.flush, **dict(arguments.settings)},
-        log_level=arguments.log_level,
+    directory = None if arguments.dir is None else arguments.dir.absolute()
+    foreground = Foreground(
+        {
+            "brokers": arguments.brokers,
+            "slaves": arguments.slaves,
+            "host": arguments.host,
+            "allow_open_access": arguments.allow_open_access,
+            "time_scale": arguments.time_scale,
+            "profile": Profile(arguments.profile),
+            "broker_config": _broker_config(arguments),
+            "log_level": arguments.log_level,
+        },
+        directory,
+        arguments.port,
+        arguments.broker_port,
+        arguments.new_ports,
+        _topics(arguments.topic),
+        arguments.ready_json,
     )
-    for number in stop_signals():
-        signal.signal(number, _request_stop)
-    try:
-        with cluster:
-            print(_ready_json(cluster) if arguments.ready_json else _table(cluster), flush=True)
-            _watch(cluster)
-    except _StopRequested:
-        return 0
+    with nullcontext() if directory is None else locked(directory), asyncio.Runner() as runner:
+        # Before the coroutine exists: Ctrl-C in between would warn that it was never awaited.
+        runner.get_loop()
+        return runner.run(foreground.run())
+
+
+def _broker_config(arguments: argparse.Namespace) -> dict[str, object]:
+    config: dict[str, object] = {"flushDiskType": arguments.flush}
+    if arguments.advertise is not None:
+        config["brokerIP1"] = resolve_advertised(arguments.advertise)
+    return config | dict(arguments.settings)
+
+
+def _topics(
+    wanted: list[tuple[str, int | None]],
+) -> Callable[[LocalCluster], Coroutine[Any, Any, None]] | None:
+    """Return what creates the topics; None if none is wanted, so that no client is loaded."""
+    if not wanted:
+        return None
+
+    async def create(cluster: LocalCluster) -> None:
+        from rewindmq.cluster.up.topics import create_topics
+
+        await create_topics(cluster, wanted)
+
+    return create
+
+
+def _topic(text: str) -> tuple[str, int | None]:
+    """Read ``NAME`` or ``NAME:QUEUES``."""
+    name, colon, queues = text.partition(":")
+    wrong = f"must be NAME or NAME:QUEUES, such as orders:4, not {text!r}"
+    fault = topic_fault(name)
+    if fault is not None:
+        raise argparse.ArgumentTypeError(f"{wrong}: {fault}")
+    if is_system_topic(name):
+        raise argparse.ArgumentTypeError(f"{wrong}: {name} is a topic of the brokers themselves")
+    if not colon:
+        return name, None
+    if not (len(queues) <= 5 and queues.isascii() and queues.isdigit() and 1 <= int(queues) <= MAX_QUEUES):
+        raise argparse.ArgumentTypeError(f"{wrong}: QUEUES is 1 to {MAX_QUEUES}")
+    return name, int(queues)
 
 
 def _broker_count(text: str) -> int:
@@ -190,58 +245,3 @@ def _setting(text: str) -> tuple[str, str]:
     if key in _SET_BY:
         raise argparse.ArgumentTypeError(f"{key} is set by {_SET_BY[key]}")
     return key, value
-
-
-def _request_stop(number: int, frame: FrameType | None) -> None:
-    # A second signal must not interrupt the stop that the first one began.
-    for each in stop_signals():
-        signal.signal(each, signal.SIG_IGN)
-    raise _StopRequested
-
-
-def _watch(cluster: LocalCluster) -> NoReturn:
-    """Print one line for each process that ends by itself; the others continue."""
-    running = {process.name: process for process in _processes(cluster)}
-    tick = threading.Event()
-    while True:
-        tick.wait(_WATCH_SECONDS)
-        for name, process in list(running.items()):
-            if not process.is_running:
-                del running[name]
-                print(f"rewindmq up: {name} has ended, see {process.log_path}", file=sys.stderr)
-
-
-def _processes(cluster: LocalCluster) -> tuple[ServerProcess, ...]:
-    return (cluster.namesrv, *cluster.brokers.values(), *cluster.slaves.values())
-
-
-def _ready_json(cluster: LocalCluster) -> str:
-    ready = {
-        "ready": "cluster",
-        "namesrv": {"address": cluster.namesrv_address, "pid": cluster.namesrv.pid},
-        "brokers": {
-            name: {"address": broker.address, "pid": broker.pid}
-            for name, broker in (cluster.brokers | cluster.slaves).items()
-        },
-        "directory": str(cluster.directory),
-        "pid": os.getpid(),
-    }
-    return json.dumps(ready, separators=(",", ":"))
-
-
-def _table(cluster: LocalCluster) -> str:
-    processes = _processes(cluster)
-    rows = [("process", "address", "pid", "log")]
-    rows += [
-        (process.name, process.address, str(process.pid), str(process.log_path)) for process in processes
-    ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join(
-        [
-            *(line.rstrip() for line in lines),
-            "",
-            f"export NAMESRV_ADDR={cluster.namesrv_address}",
-            "ready; Ctrl-C stops all processes",
-        ]
-    )

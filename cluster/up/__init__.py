@@ -1,0 +1,1 @@
+"""A cluster in the foreground (``rewindmq up``), and commands from another shell (``rewindmq members``)."""

@@ -1,0 +1,85 @@
+"""The control socket of ``rewindmq up``: it answers the commands of ``rewindmq members``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+
+from rewindmq.cluster.up.folder import listening_socket, registered, remove_socket
+from rewindmq.cluster.up.members import Members
+from rewindmq.cluster.up.messages import MAX_REQUEST_BYTES, Action, Request, Response
+from rewindmq.protocol.errors import RewindMQError
+
+_log = logging.getLogger(__name__)
+
+
+@contextlib.asynccontextmanager
+async def control_socket(directory: Path, members: Members) -> AsyncIterator[None]:
+    """Answer commands during an ``async with`` statement; at its end, connections are closed without answer.
+
+    Raises:
+        OSError: the socket cannot be made.
+    """
+    listener = listening_socket(directory)
+    serving: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        serving.add(task)
+        try:
+            await _serve(reader, writer, directory, members)
+        except (OSError, asyncio.CancelledError):
+            # The other side has gone, or this cluster stops.
+            pass
+        finally:
+            serving.discard(task)
+            writer.close()
+
+    server = await asyncio.start_unix_server(serve, sock=listener, limit=MAX_REQUEST_BYTES)
+    try:
+        with registered(directory):
+            yield
+    finally:
+        server.close()
+        remove_socket(directory)
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+
+
+async def _serve(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, directory: Path, members: Members
+) -> None:
+    """Answer one command."""
+    response = Response(str(directory), os.getpid())
+    try:
+        line = await reader.readuntil(b"\n")
+        request = msgspec.json.decode(line, type=Request)
+    except asyncio.IncompleteReadError:
+        return
+    except (asyncio.LimitOverrunError, msgspec.MsgspecError):
+        response.error = "the command is not one line of JSON that this version knows"
+    else:
+        await _answer(request, response, members)
+    writer.write(msgspec.json.encode(response) + b"\n")
+    await writer.drain()
+
+
+async def _answer(request: Request, response: Response, members: Members) -> None:
+    try:
+        if request.action is Action.LIST:
+            response.members = members.list()
+        else:
+            response.members = [await members.do(request.action, request.member)]
+    except (RewindMQError, OSError) as error:
+        response.error = str(error)
+    except Exception as error:
+        _log.exception("members %s %s failed", request.action, request.member)
+        response.error = f"{type(error).__name__}: {error}"

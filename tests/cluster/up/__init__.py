@@ -1,0 +1,1 @@
+"""``rewindmq up`` and ``rewindmq members``."""
