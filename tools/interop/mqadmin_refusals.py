@@ -136,5 +136,5 @@ REFUSALS: Final[dict[str, tuple[Refusal, ...]]] = {
 
 # Commands that no test runs.
 NOT_RUN: Final[dict[str, str]] = {
-    "startMonitoring": "the command never ends and prints nothing: it logs the lag of all groups once a minute",
+    "startMonitoring": "the command never ends and prints nothing: it logs all lags once a minute",
 }
