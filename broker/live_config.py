@@ -23,7 +23,7 @@ _LIVE_KEYS: Final = (
     "storeReplyMessageEnable",
 )
 # Keys of functions that RewindMQ does not have. ``mqadmin exportConfigs`` of 4.9 fails without them.
-_OFF: Final = {"filterServerNums": 0, "useTLS": False}
+_OFF: Final[dict[str, object]] = {"filterServerNums": 0, "useTLS": False}
 
 
 class LiveConfig:
