@@ -10,6 +10,7 @@ from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.protocol.config.live_properties import change_live, live_text
+from rewindmq.protocol.config.property_file import format_properties_file
 
 _LIVE_KEYS: Final = (
     "autoCreateTopicEnable",
@@ -25,6 +26,8 @@ _LIVE_KEYS: Final = (
     "notifyConsumerIdsChangedEnable",
     "storeReplyMessageEnable",
 )
+# Keys of functions that RewindMQ does not have. ``mqadmin exportConfigs`` of 4.9 fails without them.
+_OFF: Final[dict[str, object]] = {"filterServerNums": 0, "useTLS": False}
 
 
 class LiveConfig:
@@ -46,4 +49,4 @@ class LiveConfig:
 
     def text(self) -> bytes:
         """Return all keys with their values, as lines of a property file."""
-        return live_text(self._config, self._config.store)
+        return live_text(self._config, self._config.store) + format_properties_file(_OFF).encode()

@@ -2,8 +2,9 @@
 
 Kept from 4.9.4 ``AdminBrokerProcessor#getBrokerConfig``: every key with its value, and the data version as
 JSON.
-Changed: the response has only the keys of this broker. The data version is that of the topics, which every
-change of the configuration renews.
+Changed: the response has only the keys of this broker, and two of functions that it does not have: without
+``filterServerNums`` and ``useTLS``, ``mqadmin exportConfigs`` of 4.9 fails. The data version is that of the
+topics, which every change of the configuration renews.
 Refused: nothing.
 """
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from rewindmq.client.admin.remote import AdminBase
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.kv import KVTable
+from rewindmq.protocol.body.stats import BrokerStatsData
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.config.property_file import format_properties_file, parse_properties_file
+from rewindmq.protocol.header.admin import ViewBrokerStatsDataRequestHeader
 from rewindmq.protocol.header.namesrv import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
@@ -34,6 +36,19 @@ class BrokerAdmin(AdminBase):
         """Return a broker's runtime statistics: GET_BROKER_RUNTIME_INFO (28), docs/spec/protocol.md 5.9."""
         command = self._remote.command(RequestCode.GET_BROKER_RUNTIME_INFO)
         return decode_body(await self._remote.ask_broker(address, command), KVTable).table
+
+    async def view_broker_stats_data(self, address: str, stats_name: str, stats_key: str) -> BrokerStatsData:
+        """Return one statistic of a broker's last minute, hour and day: VIEW_BROKER_STATS_DATA (315).
+
+        Args:
+            stats_name, stats_key: such as ``TOPIC_PUT_NUMS`` and a topic (docs/statistics.md).
+
+        Raises:
+            ResponseError: SYSTEM_ERROR (1) if the broker has not counted the key since its start.
+        """
+        header = ViewBrokerStatsDataRequestHeader(stats_name, stats_key)
+        command = self._remote.command(RequestCode.VIEW_BROKER_STATS_DATA, header)
+        return decode_body(await self._remote.ask_broker(address, command), BrokerStatsData)
 
     async def get_broker_config(self, address: str) -> dict[str, str]:
         """Return a broker's present configuration by RocketMQ's keys: GET_BROKER_CONFIG (26)."""

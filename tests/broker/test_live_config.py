@@ -233,3 +233,20 @@ def test_every_kind_of_busy_has_its_words() -> None:
     from rewindmq.broker.send.validator import BUSY_ANSWERS
 
     assert set(BUSY_ANSWERS) == set(EmulatedBusy) - {EmulatedBusy.NONE}
+
+
+# What ExportConfigsCommand of 4.9.8 takes from the response; it fails if a key is missing.
+EXPORTED = (
+    *("brokerClusterName", "brokerId", "brokerName", "brokerRole", "fileReservedTime", "filterServerNums"),
+    *("flushDiskType", "maxMessageSize", "messageDelayLevel", "msgTraceTopicName", "slaveReadEnable"),
+    *("traceOn", "traceTopicEnable", "useTLS", "autoCreateTopicEnable", "autoCreateSubscriptionGroup"),
+)
+
+
+def test_the_configuration_has_every_key_that_mqadmin_exports(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        table = await shown(stage.peer())
+        assert [key for key in EXPORTED if key not in table] == []
+        assert (table["filterServerNums"], table["useTLS"]) == ("0", "false")
+
+    simulate(scenario)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -24,9 +24,12 @@ from tools.interop.mqadmin_cases import (
     Case,
     chosen_at,
 )
+from tools.interop.mqadmin_commands import COMMANDS
 from tools.interop.mqadmin_match import KINDS, Match, Side
+from tools.interop.mqadmin_refusals import REFUSALS, REFUSED, Refusal
 from tools.interop.mqadmin_state import LOOK, RESET, RESET_ONCE
-from tools.interop.mqadmin_tool import ACCESS_KEY, MqadminTool, run_process
+from tools.interop.mqadmin_tool import ACCESS_KEY, MqadminTool, Printed, first_lines, run_process
+from tools.interop.results import EXPLAINED
 
 
 @pytest.fixture(scope="class")
@@ -35,6 +38,9 @@ def match(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield match
 
 
+BROKER_KEYS: Final = {"brokerName", "brokerClusterName", "brokerId", "enablePropertyFilter"}
+NAMESRV_KEYS: Final = {"orderMessageEnable"}
+_SETTING: Final = re.compile(r"(\w+) *=  (.*)")
 # The tool prints this when a response takes longer than it waits.
 OWN_TIMEOUT: Final = "RemotingTimeoutException"
 # A command line, the exit status of its process, and what it prints.
@@ -60,9 +66,33 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             if kind in case.matches
         ]
         metafunc.parametrize("case", cases)
+    if "refusal" in metafunc.fixturenames:
+        refusals = [pytest.param(refusal, id=refusal.line) for refusal in REFUSALS[kind]]
+        metafunc.parametrize("refusal", refusals)
     if "status" in metafunc.fixturenames:
         processes = [pytest.param(*one, marks=marks(place, (V4, V5))) for place, one in enumerate(PROCESSES)]
         metafunc.parametrize(("line", "status", "words"), processes)
+
+
+class Settings(NamedTuple):
+    """A printed configuration: its values by key, the other lines, and the first column of a ``=``."""
+
+    values: dict[str, str]
+    titles: list[str]
+    column: int
+
+
+def _settings(side: Side, printed: Printed) -> Settings:
+    text = printed.output
+    for name in ("broker", "namesrv"):
+        text = text.replace(side.state.names()[name], name)
+    lines = [line for line in text.splitlines() if line]
+    found = [match for line in lines if (match := _SETTING.fullmatch(line))]
+    return Settings(
+        {one[1]: one[2] for one in found},
+        [line for line in lines if not _SETTING.fullmatch(line)],
+        min(one[0].index("=") for one in found),
+    )
 
 
 class Prints:
@@ -70,10 +100,14 @@ class Prints:
 
     kind: str
 
-    def test_prints_the_same(self, match: Match, case: Case) -> None:
+    def test_prints_the_same(
+        self, match: Match, case: Case, record_property: Callable[[str, object], None]
+    ) -> None:
         rewindmq, rocketmq = match.wait(match.compare(case))
         assert rocketmq, "mqadmin printed nothing for RocketMQ"
         assert rewindmq == rocketmq
+        if case.why:
+            record_property(EXPLAINED, case.why)
 
     def test_a_reset_group_consumes_again(self, match: Match) -> None:
         """Other tests compare what mqadmin prints of a reset; this one shows its effect."""
@@ -111,34 +145,64 @@ class Serves(Prints):
             assert f'"perm":{perm},' in printed.output
 
     @pytest.mark.chosen
-    @pytest.mark.parametrize("line", ["getBrokerConfig -b {broker}", "getBrokerConfig -c DefaultCluster"])
-    def test_the_configuration_is_printed_in_the_same_columns(self, match: Match, line: str) -> None:
+    @pytest.mark.parametrize(
+        ("line", "keys"),
+        [
+            pytest.param(line, keys, id=line)
+            for line, keys in (
+                ("getBrokerConfig -b {broker}", BROKER_KEYS),
+                ("getBrokerConfig -c DefaultCluster", BROKER_KEYS),
+                ("getNamesrvConfig", NAMESRV_KEYS),
+            )
+        ],
+    )
+    def test_the_configuration_is_printed_in_the_same_columns(
+        self, match: Match, line: str, keys: set[str], record_property: Callable[[str, object], None]
+    ) -> None:
         """Compare key by key: RewindMQ has fewer keys, and some of its own."""
+        printed = match.wait(match.both(line))
+        ours, theirs = (
+            _settings(side, one) for side, one in zip((match.rewindmq, match.rocketmq), printed, strict=True)
+        )
+        assert ours.titles == theirs.titles
+        assert ours.values.keys() & theirs.values.keys() >= keys
+        assert {key: ours.values[key] for key in keys} == {key: theirs.values[key] for key in keys}
+        assert ours.column == theirs.column
+        record_property(EXPLAINED, "RewindMQ has fewer keys, and some of its own")
+
+    @pytest.mark.chosen
+    def test_is_refused(
+        self, match: Match, refusal: Refusal, record_property: Callable[[str, object], None]
+    ) -> None:
+        """With an error of the server, not of the tool."""
+        rewindmq, rocketmq = match.wait(match.both(refusal.line))
+        assert refusal.words in rewindmq.output + rewindmq.errors
+        assert rocketmq.output + rocketmq.errors
+        record_property(EXPLAINED, f"{REFUSED}{refusal.why}")
+
+    @pytest.mark.chosen
+    @pytest.mark.parametrize("line", ["clusterRT -a 3 -s 16 -c DefaultCluster -i 1"])
+    def test_a_command_without_end_begins_the_same(self, match: Match, line: str, tmp_path: Path) -> None:
         rewindmq, rocketmq = (
             [
-                line.replace(side.server.broker_address, "BROKER")
-                for line in printed.output.splitlines()
-                if line
+                re.sub(r"\d+\.\d\d", "<ms>", text).split()
+                for text in first_lines(
+                    match.kind.tool,
+                    tmp_path / side.server.name,
+                    [*line.split(), "-n", side.server.namesrv_address],
+                    2,
+                )
             ]
-            for side, printed in zip(
-                (match.rewindmq, match.rocketmq), match.wait(match.both(line)), strict=True
-            )
+            for side in (match.rewindmq, match.rocketmq)
         )
-        settings = re.compile(r"(\w+) *=  (.*)")
-        tables: list[dict[str, str]] = [
-            {m[1]: m[2] for line in lines if (m := settings.fullmatch(line))}
-            for lines in (rewindmq, rocketmq)
-        ]
-        titles = [[line for line in lines if not settings.fullmatch(line)] for lines in (rewindmq, rocketmq)]
-        assert titles[0] == titles[1]
-        common = tables[0].keys() & tables[1].keys()
-        assert {"brokerName", "brokerClusterName", "brokerId", "enablePropertyFilter"} <= common
-        for key in ("brokerName", "brokerClusterName", "brokerId", "enablePropertyFilter"):
-            assert tables[0][key] == tables[1][key]
-        widths = [
-            {line.index("=") for line in lines if settings.fullmatch(line)} for lines in (rewindmq, rocketmq)
-        ]
-        assert min(widths[0]) == min(widths[1])
+        assert rewindmq == rocketmq
+        assert rewindmq[1][-2:] == ["3", "0"]
+
+    @pytest.mark.chosen
+    def test_the_tool_has_the_commands_of_the_page(self, match: Match, tmp_path: Path) -> None:
+        listed = run_process(match.kind.tool, tmp_path, []).output
+        names = [line.split()[0] for line in listed.splitlines() if line.startswith("   ")]
+        assert tuple(names) == COMMANDS[match.kind.tool]
 
     @pytest.mark.chosen
     def test_an_index_beyond_the_queue_is_an_error(self, match: Match) -> None:
@@ -196,15 +260,6 @@ class Serves(Prints):
 
 class Test498(Serves):
     kind = V4
-
-    @pytest.mark.chosen
-    @pytest.mark.parametrize(
-        "line", ["deleteAclConfig -b {broker} -a nobody", "clusterAclConfigVersion -b {broker}"]
-    )
-    def test_commands_of_access_control_are_refused_at_once(self, match: Match, line: str) -> None:
-        """RocketMQ with access control off does not answer them."""
-        printed = match.wait(match.rewindmq.run(line))
-        assert "CODE: 3  DESC:  request type 5" in printed.errors
 
 
 class Test550(Serves):

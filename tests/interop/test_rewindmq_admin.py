@@ -92,6 +92,8 @@ WORKING: Final = (
     ("clusterList", "", ROCKETMQ_BROKER),
     ("clusterList", "-m", ROCKETMQ_BROKER),
     ("brokerStatus", "-b {broker}", "bootTimestamp"),
+    ("statsAll", "", TOPIC),
+    ("statsAll", f"-a -t {TOPIC}", "#OutMsg24Hour"),
     ("topicList", "", TOPIC),
     ("topicList", "-c", CLUSTER),
     ("topicRoute", f"-t {TOPIC}", ROCKETMQ_BROKER),

@@ -48,6 +48,7 @@ _NOT_SHOWN: Final = (
 )
 # Shown after the consumer has learned of its retry topic and has committed: up to a minute after its start.
 _RETRY_QUEUE: Final = ("^%RETRY%",)
+_LOCAL: Final = "the command reads local files and asks no server"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Case:
         then: a command that shows its effect.
         ends_route: whether it removes a topic's route.
         only_shape, is_unordered, ignored: see ``comparable``.
+        why: explains for the page what an equal output does not show.
     """
 
     line: str
@@ -69,6 +71,7 @@ class Case:
     only_shape: bool = False
     is_unordered: bool = False
     ignored: tuple[str, ...] = ()
+    why: str = ""
 
 
 def chosen_at(place: int, matches: tuple[str, ...]) -> str:
@@ -138,6 +141,19 @@ LOOKING: Final = (
     Case(f"allocateMQ -t {LOOK} -i 127.0.0.1,127.0.0.2"),
     Case("brokerConsumeStats -b {broker}", is_unordered=True),
     Case(f"printMsg -t {TRACED} -s TagA"),
+    # The figures of a statistic change every ten seconds.
+    Case("statsAll", only_shape=True, is_unordered=True, ignored=_SYSTEM_TOPICS),
+    Case(f"statsAll -t {LOOK}", only_shape=True, is_unordered=True),
+    Case(f"statsAll -a -t {IDLE}"),
+    Case("statsAll -t nix"),
+    Case(f"printMsgByQueue -t {LOOK} -a broker-a -i 1 -p true -d true -f true"),
+    Case("exportMetadata -c DefaultCluster -f export"),
+    Case("exportMetadata -b {broker} -t -f export"),
+    Case("exportMetadata -b {broker} -g -f export"),
+    Case("exportConfigs -c DefaultCluster -f export"),
+    Case("exportMetrics -c DefaultCluster -f export"),
+    Case("dumpCompactionLog -f nix", matches=(V5,), why=_LOCAL),
+    Case("exportMetadataInRocksDB -p nix -t topics", matches=(V5,), why=_LOCAL),
 )
 
 CHANGING: Final = (
@@ -174,6 +190,10 @@ CHANGING: Final = (
     Case("updateOrderConf -t mq-look -m put -v broker-a:4", then="updateOrderConf -t mq-look -m get"),
     Case("wipeWritePerm -b broker-x"),
     Case("addWritePerm -b broker-x"),
+    Case("sendMsgStatus -b broker-a -c 2", only_shape=True),
+    Case("updateNamesrvConfig -k orderMessageEnable -v true"),
+    Case("deleteExpiredCommitLog -b {broker}"),
+    Case("deleteExpiredCommitLog -c DefaultCluster"),
     Case("cleanExpiredCQ -b {broker}"),
     Case("cleanUnusedTopic -b {broker}"),
 )

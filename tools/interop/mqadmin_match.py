@@ -13,7 +13,7 @@ from typing import Any, Final, Self, TypeVar
 
 from rewindmq.protocol.profile import Profile
 from tools.interop.mqadmin_cases import V4, V5, V5_CONSUMERS, Case
-from tools.interop.mqadmin_state import State
+from tools.interop.mqadmin_state import FILES, State
 from tools.interop.mqadmin_text import comparable
 from tools.interop.mqadmin_tool import MqadminTool, Printed
 from tools.interop.servers import RewindMQServer, RocketMQServer, Server
@@ -136,6 +136,8 @@ class Match:
         except BaseException:
             await state.close()
             raise
+        for name, text in FILES.items():
+            (directory / server.name / name).write_text(text)
         return Side(server, state, tool)
 
     def wait(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:

@@ -60,6 +60,11 @@ RESET_NO_OFFSETS: Final = "mq-reset-no-offsets"
 RESET_ONCE: Final = "mq-reset-once"
 CLONED: Final = "mq-cloned"
 DOOMED_GROUP: Final = "mq-doomed-group"
+# Files in the tool's working directory, for commands that read a list.
+FILES: Final = {
+    "topics.json": '[{"topicName": "mq-listed", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6}]',
+    "groups.json": '[{"groupName": "mq-listed"}]',
+}
 _OFFSET: Final = 2
 _CONSUMED: Final = MESSAGES // QUEUES
 # A server reset reaches a client when its suspended pull ends; it takes effect 10 s and a rebalance later.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import re
 import subprocess
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ from tools.interop.servers import rocketmq_home
 from tools.interop.toolchains import java_driver, tool
 
 ACCESS_KEY: Final = "rewinder"
+_MAIN: Final = "org.apache.rocketmq.tools.command.MQAdminStartup"
 _COMMAND_SECONDS: Final = 240.0
 _STACK: Final = re.compile(r"^\s*(at |\.\.\. \d+ more)")
 # By default a request that times out, as on a busy machine, closes the connection that all requests share.
@@ -79,7 +82,7 @@ def run_process(version: str, directory: Path, arguments: Sequence[str]) -> Prin
     """Run one command as a process of its own, and wait until it ends."""
     home = make_home(directory, signs=False)
     done = subprocess.run(
-        [*_java(version, home), "org.apache.rocketmq.tools.command.MQAdminStartup", *arguments],
+        [*_java(version, home), _MAIN, *arguments],
         capture_output=True,
         text=True,
         timeout=_COMMAND_SECONDS,
@@ -87,6 +90,32 @@ def run_process(version: str, directory: Path, arguments: Sequence[str]) -> Prin
         env=os.environ | {"ROCKETMQ_HOME": str(home), "JAVA_TOOL_OPTIONS": ""},
     )
     return Printed.of(done.stdout, done.stderr, done.returncode)
+
+
+def first_lines(version: str, directory: Path, arguments: Sequence[str], count: int) -> list[str]:
+    """Run a command that never ends, and kill it after its first lines; fewer if it ends before.
+
+    Args:
+        count: the number of lines.
+    """
+    home = make_home(directory, signs=False)
+    process = subprocess.Popen(
+        [*_java(version, home), _MAIN, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=directory,
+        env=os.environ | {"ROCKETMQ_HOME": str(home), "JAVA_TOOL_OPTIONS": ""},
+    )
+    late = threading.Timer(_COMMAND_SECONDS, process.kill)
+    late.start()
+    with process:
+        try:
+            assert process.stdout is not None
+            return [line.rstrip("\n") for line in itertools.islice(process.stdout, count)]
+        finally:
+            late.cancel()
+            process.kill()
 
 
 def make_home(directory: Path, *, signs: bool) -> Path:
@@ -100,4 +129,5 @@ def make_home(directory: Path, *, signs: bool) -> Path:
 
 def _java(version: str, home: Path) -> list[str]:
     jars = java_driver(version)
-    return [tool("java"), *_JAVA_OPTIONS, f"-Duser.home={home}", "-cp", f"{jars}/*"]
+    places = (f"-Duser.home={home}", f"-Djava.io.tmpdir={home}")
+    return [tool("java"), *_JAVA_OPTIONS, *places, "-cp", f"{jars}/*"]

@@ -1,0 +1,45 @@
+"""The commands of each release of mqadmin, in the order in which the tool lists them.
+
+``test_mqadmin`` compares them with the tool's own list.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.interop.mqadmin_cases import V4, V5
+
+_LISTED_4: Final = """
+updateTopic deleteTopic updateSubGroup deleteSubGroup updateBrokerConfig updateTopicPerm
+topicRoute topicStatus topicClusterList brokerStatus queryMsgById queryMsgByKey
+queryMsgByUniqueKey queryMsgByOffset queryMsgTraceById printMsg printMsgByQueue
+sendMsgStatus brokerConsumeStats producerConnection consumerConnection consumerProgress
+consumerStatus cloneGroupOffset producer clusterList topicList updateKvConfig deleteKvConfig
+wipeWritePerm addWritePerm resetOffsetByTime skipAccumulatedMessage updateOrderConf
+cleanExpiredCQ deleteExpiredCommitLog cleanUnusedTopic startMonitoring statsAll allocateMQ
+checkMsgSendRT clusterRT getNamesrvConfig updateNamesrvConfig getBrokerConfig
+getConsumerConfig queryCq sendMessage consumeMessage updateAclConfig deleteAclConfig
+clusterAclConfigVersion updateGlobalWhiteAddr exportMetadata exportConfigs exportMetrics
+"""
+_LISTED_5: Final = """
+updateTopic updateTopicList deleteTopic updateSubGroup updateSubGroupList setConsumeMode
+deleteSubGroup updateBrokerConfig updateTopicPerm topicRoute topicStatus topicClusterList
+addBroker removeBroker resetMasterFlushOffset brokerStatus queryMsgById queryMsgByKey
+queryMsgByUniqueKey queryMsgByOffset queryMsgTraceById printMsg printMsgByQueue
+sendMsgStatus brokerConsumeStats producerConnection consumerConnection consumerProgress
+consumerStatus cloneGroupOffset producer clusterList topicList updateKvConfig deleteKvConfig
+wipeWritePerm addWritePerm resetOffsetByTime skipAccumulatedMessage updateOrderConf
+cleanExpiredCQ deleteExpiredCommitLog cleanUnusedTopic startMonitoring statsAll allocateMQ
+checkMsgSendRT clusterRT getNamesrvConfig updateNamesrvConfig getBrokerConfig
+getConsumerConfig queryCq sendMessage consumeMessage updateStaticTopic remappingStaticTopic
+exportMetadata exportConfigs exportMetrics exportMetadataInRocksDB exportPopRecord haStatus
+getSyncStateSet getBrokerEpoch getControllerMetaData getControllerConfig
+updateControllerConfig electMaster cleanBrokerMetadata dumpCompactionLog
+getColdDataFlowCtrInfo updateColdDataFlowCtrGroupConfig removeColdDataFlowCtrGroupConfig
+setCommitLogReadAheadMode createUser updateUser deleteUser getUser listUser copyUser
+createAcl updateAcl deleteAcl getAcl listAcl copyAcl rocksDBConfigToJson
+checkRocksdbCqWriteProgress switchTimerEngine getBrokerLiteInfo getParentTopicInfo
+getLiteTopicInfo getLiteClientInfo getLiteGroupInfo triggerLiteDispatch
+"""
+
+COMMANDS: Final[dict[str, tuple[str, ...]]] = {V4: tuple(_LISTED_4.split()), V5: tuple(_LISTED_5.split())}
