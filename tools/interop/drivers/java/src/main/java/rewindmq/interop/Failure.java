@@ -20,7 +20,12 @@ final class Failure {
         return json;
     }
 
-    private static Integer code(Throwable error) {
+    private static Integer code(Throwable outermost) {
+        Throwable error = outermost;
+        // A framework wraps the library's error in its own.
+        while (!(error instanceof MQBrokerException || error instanceof MQClientException) && error.getCause() != null) {
+            error = error.getCause();
+        }
         int code = NONE;
         if (error instanceof MQBrokerException) {
             code = ((MQBrokerException) error).getResponseCode();
