@@ -133,6 +133,7 @@ class Broker:
         self._schedule.close()
         if services is not None:
             await services.context.registration.close()
+            services.context.reset_announcer.close()
             services.context.long_polling.close()
             if services.sync_flush is not None:
                 await services.sync_flush.drain()

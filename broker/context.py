@@ -21,6 +21,7 @@ from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
 from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.pull.puller import MessagePuller
+from rewindmq.broker.pull.reset_announcer import ResetAnnouncer
 from rewindmq.broker.pull.reset_notifier import ResetNotifier
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
@@ -58,6 +59,7 @@ class BrokerContext:
     reset_offsets: ResetOffsetTable
     fencing: Fencing
     reset_notifier: ResetNotifier
+    reset_announcer: ResetAnnouncer
     fenced_commits: FencedCommits
     consumers: ConsumerManager
     producers: ProducerManager

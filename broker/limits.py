@@ -48,6 +48,9 @@ MAX_PROGRESS_QUEUES: Final = 70_000
 QUEUES_PER_SLICE: Final = 1_000
 # Queues that are searched for a time at once: some ms.
 SEARCHES_PER_SLICE: Final = 100
+# Consumers that one slice notifies, and about the bytes that it passes to their connections.
+CONSUMERS_PER_SLICE: Final = 100
+NOTIFIED_BYTES_PER_SLICE: Final = 4 << 20
 # Offsets of queues without one that a connection's commits add; they stay when it closes.
 MAX_NEW_OFFSETS_PER_CONNECTION: Final = 100_000
 # Locks of orderly consumers; a lock takes some 300 bytes.

@@ -35,6 +35,7 @@ from rewindmq.broker.pull.broker_suggester import BrokerSuggester
 from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.pull.offset_moved import OffsetMovedLog
 from rewindmq.broker.pull.puller import MessagePuller
+from rewindmq.broker.pull.reset_announcer import ResetAnnouncer
 from rewindmq.broker.pull.reset_notifier import ResetNotifier
 from rewindmq.broker.pull.reset_redirector import ResetRedirector
 from rewindmq.broker.pull.validator import PullValidator
@@ -151,6 +152,8 @@ def wire(
             idle_minutes=config.max_stats_idle_time_in_minutes,
         ),
     )
+    if runtime.stalls is not None:
+        runtime.stalls.on_slow_request = stats.on_slow_request
     long_polling = LongPolling(clock, runtime.timers, store.max_offset)
     sync_flush = None
     if config.store.flush_disk_type is FlushDiskType.SYNC_FLUSH:
@@ -169,7 +172,6 @@ def wire(
         sync_replica,
         tables_saved=table_flush.saved,
         refused=answers.refused,
-        now_ms=clock.now_ms,
     )
     consumers = ConsumerManager(notify, tell_broadcast_on_close=profile.notifies_broadcast_on_close)
     reset_offsets, fencing, fenced_commits = ResetOffsetTable(), Fencing(), FencedCommits()
@@ -233,6 +235,7 @@ def wire(
         reset_offsets=reset_offsets,
         fencing=fencing,
         reset_notifier=reset_notifier,
+        reset_announcer=ResetAnnouncer(runtime.timers, long_polling, reset_notifier),
         fenced_commits=fenced_commits,
         consumers=consumers,
         producers=producers,

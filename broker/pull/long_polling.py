@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -149,19 +149,21 @@ class LongPolling:
             return
         self._answer_soon(self._take_due(pulls, max_offset, tag_codes, properties))
 
-    def on_reset(self, group: str, topic: str, queue_ids: Collection[int]) -> list[SuspendedPull]:
-        """Answer the group's pulls of these queues now and return them; their epoch is outdated."""
-        woken: list[SuspendedPull] = []
-        for queue_id in queue_ids:
-            pulls = self._suspended.get((topic, queue_id))
-            if pulls is None:
-                continue
-            of_group = [pull for pull in pulls if pull.header.consumer_group == group]
-            self._remove(of_group)
-            woken += of_group
-        for pull in woken:
-            self._answer(pull)
-        return woken
+    def answer_outdated(self, group: str, topic: str, queue_id: int) -> Iterator[Connection | None]:
+        """Answer the group's pulls of a queue that was reset; their epoch is outdated.
+
+        Yields:
+            After each pull of the queue: its connection, or None for a pull of another group.
+        """
+        queue = topic, queue_id
+        for pull in list(self._suspended.get(queue, ())):
+            # Between two steps a message may have woken it, or its connection may have closed.
+            if pull.header.consumer_group == group and pull in self._suspended.get(queue, ()):
+                self._remove((pull,))
+                self._answer(pull)
+                yield pull.connection
+            else:
+                yield None
 
     def on_close(self, connection: Connection) -> None:
         """Drop the pulls of a closed connection."""

@@ -87,7 +87,6 @@ class MessagePuller:
         accepts_commits: bool = True,
     ) -> None:
         self._monotonic = runtime.clock.monotonic
-        self._now_ms = runtime.clock.now_ms
         self._probe = runtime.probe
         self._broker_name = config.broker_name
         # Without long polling a pull is still suspended, but briefly.
@@ -100,6 +99,7 @@ class MessagePuller:
         self._long_polling = long_polling
         self._offset_moved = offset_moved
         self._stats = stats
+        self._count_get = stats.items.count_get
         self._suggester = suggester
         self._commit_flag = _COMMIT_OFFSET if accepts_commits else 0
 
@@ -201,15 +201,10 @@ class MessagePuller:
     ) -> tuple[RemotingCommand, ResponseCode]:
         count = min(max(header.max_msg_nums, 1), MAX_PULL_MESSAGES)
         topic, queue_id, offset = header.topic, header.queue_id, header.queue_offset
-        began = self._now_ms()
         if isinstance(wanted, PropertyFilter):
             result = self._get_message(topic, queue_id, offset, count, None, wanted.scan())
         else:
             result = self._get_message(topic, queue_id, offset, count, wanted)
-        took = self._now_ms() - began
-        stats = self._stats
-        if took > stats.get_time_max:
-            stats.get_time_max = took
         status = result.status
         code = _CODES[status]
         if status in _EMPTY and header.queue_offset:
@@ -219,12 +214,14 @@ class MessagePuller:
             broker_id, next_offset, code = self._suggester.place(header, result, code)
         if code is _MOVED:
             self._on_moved(connection, header, result)
-        if result.message_count:
-            stats.count_get(
-                topic, header.consumer_group, queue_id, result.message_count, len(result.body), took
-            )
+        stats, found = self._stats, result.message_count
+        if found:
+            stats.get_total += found
+            stats.found_total += 1
+            self._count_get(topic, header.consumer_group, queue_id, found, len(result.body))
         else:
             stats.missed_total += 1
+            stats.items.last_latency = None
         response_header = PullMessageResponseHeader(
             broker_id,
             next_offset,

@@ -10,10 +10,8 @@ that misses it learns of the reset with its next pull or commit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
 
 from rewindmq.broker.limits import MAX_NOTIFIED_QUEUES, MAX_NOTIFIED_QUEUES_PER_CONNECTION
-from rewindmq.broker.pull.long_polling import SuspendedPull
 from rewindmq.broker.shares import Shares
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
@@ -74,31 +72,20 @@ class ResetNotifier:
             del self._of[connection]
         self.shares.remove(connection)
 
-    def send(
-        self,
-        group: str,
-        topic: str,
-        offsets: Mapping[int, int],
-        epochs: Mapping[int, int],
-        answered: Iterable[SuspendedPull],
+    def puller(self, queue: _Queue) -> Connection | None:
+        """Return the connection to notify of a reset of the queue."""
+        return self._pulled.get(queue)
+
+    def notify(
+        self, connection: Connection, group: str, topic: str, queue_id: int, offset: int, epoch: int
     ) -> None:
-        """Notify the clients that pull from the queues that were reset.
+        """Notify one client of the reset of one queue.
 
         Args:
-            offsets, epochs: by queue id, as stored.
-            answered: the pulls that the reset woke; their clients know of it already.
+            offset, epoch: after the reset.
         """
-        informed = {(pull.connection, pull.header.queue_id) for pull in answered}
-        if not self._pulled:
-            return
-        for queue_id, offset in offsets.items():
-            connection = self._pulled.get((group, topic, queue_id))
-            if connection is None or (connection, queue_id) in informed:
-                continue
-            header = NotifyQueueResetRequestHeader(
-                group, topic, self._broker_name, queue_id, offset, epochs[queue_id]
-            )
-            try:
-                connection.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
-            except ConnectionLostError as error:
-                _log.info("can not notify of the reset of %s@%s, queue %d: %s", topic, group, queue_id, error)
+        header = NotifyQueueResetRequestHeader(group, topic, self._broker_name, queue_id, offset, epoch)
+        try:
+            connection.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
+        except ConnectionLostError as error:
+            _log.info("can not notify of the reset of %s@%s, queue %d: %s", topic, group, queue_id, error)

@@ -13,7 +13,12 @@ import msgspec
 
 from rewindmq.broker.clients.consumer_manager import ConsumerGroup
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.limits import QUEUES_PER_SLICE, SEARCHES_PER_SLICE
+from rewindmq.broker.limits import (
+    CONSUMERS_PER_SLICE,
+    NOTIFIED_BYTES_PER_SLICE,
+    QUEUES_PER_SLICE,
+    SEARCHES_PER_SLICE,
+)
 from rewindmq.broker.reset.targets import in_slices, probe_targets, refuse_fenced, reset_body, time_target
 from rewindmq.protocol.body.offset_table import MessageQueueForC, ResetOffsetBody, ResetOffsetBodyForC
 from rewindmq.protocol.body.registration import TopicConfig
@@ -73,7 +78,7 @@ def _reset(
     refuse_fenced(context, header)
     # Remove the marks of earlier resets: they would redirect the consumers away from the new offsets.
     context.reset_offsets.remove(header.group, header.topic, targets)
-    _notify(context, header, _online(context, header), told)
+    yield from _notify(context, header, _online(context, header), told)
     return targets
 
 
@@ -131,15 +136,23 @@ def _serialize_types(group: ConsumerGroup) -> set[SerializeType]:
 
 def _notify(
     context: BrokerContext, header: ResetOffsetRequestHeader, group: ConsumerGroup, told: PreparedBody
-) -> None:
+) -> Generator[None, None, None]:
     """Send the reset notification to each consumer.
+
+    Yields after ``CONSUMERS_PER_SLICE`` consumers, or ``NOTIFIED_BYTES_PER_SLICE``.
 
     Raises:
         RequestError: SYSTEM_ERROR (1), a consumer is older than 3.0.7; the consumers before it have been
             notified.
     """
     notice = ResetOffsetRequestHeader(header.topic, header.group, header.timestamp, False)
+    count = size = 0
     for channel in list(group.channels.values()):
+        if count >= CONSUMERS_PER_SLICE or size >= NOTIFIED_BYTES_PER_SLICE:
+            yield
+            count = size = 0
+        count += 1
+        size += len(told.encoded.get(channel.connection.peer_serialize_type, b""))
         if channel.is_older_than(MQVersion.V3_0_7_SNAPSHOT):
             raise RequestError(
                 ResponseCode.SYSTEM_ERROR,

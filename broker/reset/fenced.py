@@ -2,8 +2,9 @@
 
 Each queue's epoch goes up by one as its offset becomes the target. Both are on disk before they take effect.
 Then the broker answers the suspended pulls of the queues, notifies the other clients that pull from them, and
-responds to the administrator. From then on it refuses commits of older epochs, so there is no need to stop
-consumers or to wait for them. An offline group is reset in the same way.
+responds to the administrator. Many clients learn of the reset a slice in each turn of the event loop, some of
+them after the administrator. The broker refuses commits of older epochs as soon as the epochs are raised, so
+there is no need to stop consumers or to wait for them. An offline group is reset in the same way.
 """
 
 from __future__ import annotations
@@ -126,6 +127,13 @@ def _split(
 
 def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, moving: dict[int, int]) -> None:
     group, topic = header.group, header.topic
+    try:
+        # Again: they may have been deleted during the write, with the group's offsets.
+        known_topic(context, header)
+        _check_group(context, header)
+    except RequestError:
+        context.offsets.drop_reset(group, topic)
+        raise
     before = context.offsets.offsets_of(group, topic)
     epochs = context.offsets.reset(group, topic, moving)
     context.reset_offsets.remove(group, topic, moving)
@@ -133,5 +141,4 @@ def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, moving: dic
         for queue_id, offset in moving.items():
             stored = before.get(queue_id, NO_OFFSET)
             probe_reset(context, header, ResetMode.FENCED, queue_id, offset, stored, epochs[queue_id])
-    answered = context.long_polling.on_reset(group, topic, moving)
-    context.reset_notifier.send(group, topic, moving, epochs, answered)
+    context.reset_announcer.announce(group, topic, moving, epochs)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Generator, Mapping
 from typing import Final, TypeVar
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.limits import QUEUES_PER_SLICE, SEARCHES_PER_SLICE
+from rewindmq.broker.limits import CONSUMERS_PER_SLICE, QUEUES_PER_SLICE, SEARCHES_PER_SLICE
 from rewindmq.broker.store.model import Boundary
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.body.registration import TopicConfig
@@ -115,13 +115,16 @@ def refuse_fenced(context: BrokerContext, header: ResetOffsetRequestHeader) -> N
 def in_slices(
     context: BrokerContext, header: ResetOffsetRequestHeader, slices: Generator[None, None, T]
 ) -> T | Awaitable[T]:
-    """Run a reset, or a part of it: at once if the topic has few queues, else a slice in a turn of the loop.
+    """Run a reset, or a part of it: at once if queues and consumers are few, else in slices.
 
+    A turn of the loop runs one slice.
     Other requests run between two slices. So the last slice must check again what they may have changed, and
     make the whole change.
     """
-    topic = context.topics.find(header.topic)
-    if topic is None or max(topic.read_queue_nums, topic.write_queue_nums) <= SEARCHES_PER_SLICE:
+    topic, group = context.topics.find(header.topic), context.consumers.find(header.group)
+    queues = 0 if topic is None else max(topic.read_queue_nums, topic.write_queue_nums)
+    consumers = 0 if group is None else len(group.channels)
+    if queues <= SEARCHES_PER_SLICE and consumers <= CONSUMERS_PER_SLICE:
         return run_at_once(slices)
     return context.large_responses.run(slices)
 

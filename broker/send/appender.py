@@ -63,7 +63,6 @@ class MessageAppender:
         sync_replica: None unless sends wait for a slave.
         tables_saved: ``TableFlush.saved``.
         refused: the answer to a send whose topic could not be saved.
-        now_ms: the clock of the store timestamps.
     """
 
     def __init__(
@@ -76,14 +75,12 @@ class MessageAppender:
         *,
         tables_saved: Callable[[], Awaitable[None]],
         refused: Callable[[RequestError], RemotingCommand],
-        now_ms: Callable[[], int],
     ) -> None:
         self._store = store
         self._put_message = store.put_message
         self._put_batch = store.put_batch
         self._stats = stats
         self._topic_puts = stats.items.topic_puts
-        self._now_ms = now_ms
         self._on_arrival = arrivals.on_arrival
         self._is_awaited = arrivals.is_awaited
         self._sync_flush = sync_flush
@@ -115,10 +112,6 @@ class MessageAppender:
             item.size += size
         else:
             stats.own_puts += 1
-        # The store took its timestamp when the put began.
-        took = self._now_ms() - result.store_timestamp
-        if took > 0:
-            stats.put_times.add_slow(took)
         self._on_arrival(
             topic,
             message.queue_id,
@@ -144,9 +137,6 @@ class MessageAppender:
         stats.put_bytes += result.size
         stats.batch_extra += count - 1
         self._topic_puts[message.topic].add(count, result.size)
-        took = self._now_ms() - result.store_timestamp
-        if took > 0:
-            stats.put_times.add_slow(took)
         if self._is_awaited(message.topic, message.queue_id):
             tag_codes = tuple({tags_code for _, _, tags_code, _ in entries})
             self._on_arrival(

@@ -43,6 +43,7 @@ class BrokerStatsManager:
 
     Attributes:
         topic_puts: by ``topic``: sends to the topic, and their messages and bytes.
+        last_latency: the item of the last pull; None if that pull found nothing.
 
     Args:
         cluster: the key of the statistics of the whole broker.
@@ -63,6 +64,7 @@ class BrokerStatsManager:
         self._send_backs = StatsItemSet("SNDBCK_PUT_NUMS")
         self._broker_puts = StatsItemSet("BROKER_PUT_NUMS")
         self._broker_gets = StatsItemSet("BROKER_GET_NUMS")
+        self.last_latency: StatsItem | None = None
         # By topic, group and queue id, so that a pull builds no keys.
         self._pulled: dict[tuple[str, str, int], _Pulled] = {}
         # By name: the items, and whether the statistic is about their sizes.
@@ -92,8 +94,8 @@ class BrokerStatsManager:
 
     # Counting.
 
-    def count_get(self, topic: str, group: str, queue_id: int, count: int, size: int, ms: int) -> None:
-        """Count the messages that one pull returned, and the milliseconds that reading them took."""
+    def count_get(self, topic: str, group: str, queue_id: int, count: int, size: int) -> None:
+        """Count the messages that one pull returned, and a latency of 0 ms."""
         pulled = self._pulled.get((topic, group, queue_id))
         if pulled is None:
             pulled = self._new_pulled(topic, group, queue_id)
@@ -102,7 +104,13 @@ class BrokerStatsManager:
         got.extra += count - 1
         got.size += size
         latency.times += 1
-        latency.extra += ms - 1
+        latency.extra -= 1
+        self.last_latency = latency
+
+    def add_latency(self, ms: int) -> None:
+        """Add milliseconds to the latency of the last pull, if it found messages."""
+        if self.last_latency is not None:
+            self.last_latency.extra += ms
 
     def _new_pulled(self, topic: str, group: str, queue_id: int) -> _Pulled:
         got, latency = self._group_gets, self._get_latencies

@@ -111,9 +111,7 @@ class Connection(FrameStream):
         super().connection_made(transport)
         timers = self._endpoint.runtime.timers
         self._pending = PendingRequests(self._loop, timers, self.remote_address)
-        self._unfinished = UnfinishedFrame(
-            self, self._endpoint.traffic, timers, self._loop.time, self._on_late_frame
-        )
+        self._unfinished = UnfinishedFrame(self, self._endpoint.traffic, timers, self._loop.time)
         self._endpoint.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -359,7 +357,8 @@ class Connection(FrameStream):
             if not self._tasks:
                 self._shut(CloseReason.LOCAL, "shutting down")
 
-    def _on_late_frame(self) -> None:
+    def on_late_frame(self) -> None:
+        """Close the connection; called by its ``UnfinishedFrame``."""
         self._shut(CloseReason.SLOW_FRAME, str(CloseReason.SLOW_FRAME))
 
     def _release(self, why: str) -> None:

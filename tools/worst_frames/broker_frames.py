@@ -72,6 +72,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from tools.worst_frames.broker_hall import (
     AWAITED,
     BROKER,
+    CROWD,
     GROUP,
     KEY,
     KEYED,
@@ -182,7 +183,7 @@ async def _heartbeat_tolerant(hall: BrokerHall) -> RemotingCommand:
 
 
 async def _unregister(hall: BrokerHall) -> RemotingCommand:
-    return request(RequestCode.UNREGISTER_CLIENT, UnregisterClientRequestHeader("first", None, "Crowd"))
+    return request(RequestCode.UNREGISTER_CLIENT, UnregisterClientRequestHeader("first", None, CROWD))
 
 
 async def _send_back(hall: BrokerHall) -> RemotingCommand:
@@ -271,6 +272,20 @@ def _reset(mode: ResetMode) -> Frame:
     return Frame(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, f"all queues of the widest topic, {mode}", make)
 
 
+async def _reset_suspended(hall: BrokerHall) -> RemotingCommand:
+    await hall.suspend_pulls(hall.first, hall.sizes.suspended - 10)
+    header = ResetOffsetRequestHeader(AWAITED, GROUP, 0, True, reset_mode=ResetMode.FENCED)
+    return request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+
+
+async def _reset_crowd(hall: BrokerHall) -> RemotingCommand:
+    commit = UpdateConsumerOffsetRequestHeader(CROWD, KEYED, 0, 1)
+    answer = await hall.ask(hall.first, request(RequestCode.UPDATE_CONSUMER_OFFSET, commit))
+    answer.require_success()
+    header = ResetOffsetRequestHeader(KEYED, CROWD, 0, True, reset_mode=ResetMode.CLASSIC)
+    return request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+
+
 _WIDE_QUEUE: Final = (WIDE, 0)
 FRAMES: Final[Sequence[Frame]] = (
     Frame(RequestCode.SEND_MESSAGE, "4 MiB with 32,000 bytes of properties", _send_large),
@@ -316,7 +331,7 @@ FRAMES: Final[Sequence[Frame]] = (
     plain(
         RequestCode.GET_CONSUMER_LIST_BY_GROUP,
         "1,000 consumers",
-        lambda _: GetConsumerListByGroupRequestHeader("Crowd"),
+        lambda _: GetConsumerListByGroupRequestHeader(CROWD),
     ),
     Frame(RequestCode.LOCK_BATCH_MQ, "4,000 queues", _lock),
     Frame(RequestCode.UNLOCK_BATCH_MQ, "4,000 queues", _unlock),
@@ -328,12 +343,12 @@ FRAMES: Final[Sequence[Frame]] = (
     plain(
         RequestCode.GET_CONSUMER_CONNECTION_LIST,
         "1,000 consumers",
-        lambda _: GetConsumerConnectionListRequestHeader("Crowd"),
+        lambda _: GetConsumerConnectionListRequestHeader(CROWD),
     ),
     plain(
         RequestCode.GET_PRODUCER_CONNECTION_LIST,
         "1,000 producers",
-        lambda _: GetProducerConnectionListRequestHeader("Crowd"),
+        lambda _: GetProducerConnectionListRequestHeader(CROWD),
     ),
     plain(
         RequestCode.GET_CONSUME_STATS, "65,535 queues", lambda _: GetConsumeStatsRequestHeader(GROUP, WIDE)
@@ -382,6 +397,16 @@ FRAMES: Final[Sequence[Frame]] = (
     _reset(ResetMode.CLASSIC),
     _reset(ResetMode.SERVER),
     _reset(ResetMode.FENCED),
+    Frame(
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        "1,000 consumers to notify, classic",
+        _reset_crowd,
+    ),
+    Frame(
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        "answers the 10,000 suspended pulls of a connection, fenced",
+        _reset_suspended,
+    ),
     Frame(RequestCode.HEART_BEAT, "2,500 subscriptions", _heartbeat_large, _DONE_OR_REFUSED),
     Frame(
         RequestCode.HEART_BEAT,

@@ -54,6 +54,8 @@ from tools.worst_frames.sizes import Sizes
 # The topic with the most queues, the group with the most offsets, and topics for one purpose each.
 WIDE: Final = "WideTopic"
 GROUP: Final = "WideGroup"
+# The group of all clients but the first.
+CROWD: Final = "Crowd"
 KEYED: Final = "KeyedTopic"
 SQL: Final = "SqlTopic"
 LARGE: Final = "LargeTopic"
@@ -169,7 +171,7 @@ class BrokerHall(Hall):
             f"{WIDE}@{GROUP}": dict.fromkeys(map(str, range(sizes.queues)), 0)
         }
         # Room for the offsets that the measured requests store.
-        left = sizes.offsets - 2 * sizes.queues
+        left = sizes.offsets - 2 * sizes.queues - 2
         for number, group in enumerate(self.groups):
             if left <= 0:
                 break
@@ -183,7 +185,7 @@ class BrokerHall(Hall):
     async def _connect_clients(self) -> None:
         await self.ask(self.first, heartbeat("first", (GROUP,), (WIDE,), ("Producers",)))
         for number in range(self.sizes.clients):
-            await self.ask(self.client(), heartbeat(f"client-{number}", ("Crowd",), (WIDE,), ("Crowd",)))
+            await self.ask(self.client(), heartbeat(f"client-{number}", (CROWD,), (WIDE,), (CROWD,)))
         for number, group in enumerate(self.groups):
             self._join(group, 0 if number < _FIRST_GROUPS else 1 + number % self.sizes.clients)
         share = min(MAX_QUEUE_LOCKS_PER_CONNECTION, self.sizes.locks // 10)
@@ -197,7 +199,7 @@ class BrokerHall(Hall):
         for number in range(min(MAX_STATS_ITEMS, len(self.topics))):
             topic, group = self.topics[number], self.groups[number % len(self.groups)]
             items.topic_puts[topic].add(1)
-            items.count_get(topic, group, number, 1, 1, 1)
+            items.count_get(topic, group, number, 1, 1)
             items.count_send_back(topic, group)
             items.count_delayed(number, 1)
             items.count_delivered(number, 1)

@@ -290,6 +290,10 @@ class ConsumerOffsetTable:
         self._epochs.setdefault(key, {}).update(epochs)
         return epochs
 
+    def drop_reset(self, group: str, topic: str) -> None:
+        """Let the next write undo ``take_reset``, which is on disk and does not take effect."""
+        self._unsaved[topic + _SEPARATOR + group] = None
+
     def _next_epochs(self, key: str, targets: Mapping[int, int]) -> dict[int, int]:
         known = self._epochs.get(key, {})
         return {queue_id: known.get(queue_id, 0) + 1 for queue_id in targets}

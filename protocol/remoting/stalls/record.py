@@ -12,7 +12,7 @@ from rewindmq.protocol.code import RequestCode
 
 # A hold longer than this is a stall: it is counted, and a new longest one is logged. Real seconds.
 STALL_SECONDS: Final = 0.05
-# Shorter holds are not even noted as the longest.
+# Shorter holds are not recorded.
 NOTED_SECONDS: Final = 0.001
 # At most one stall is logged in this many real seconds.
 LOG_SECONDS: Final = 10.0
@@ -55,7 +55,9 @@ class Stalls:
         longest: the longest hold; None until one takes ``NOTED_SECONDS``.
         count: number of holds longer than ``STALL_SECONDS``.
         now: the clock whose readings ``passed`` expects.
-        threshold: protocol seconds; a shorter hold is neither a stall nor the longest.
+        threshold: ``NOTED_SECONDS`` in protocol seconds.
+        on_slow_request: called after each step of a request that takes longer than the threshold, with its
+            code and the real milliseconds.
     """
 
     def __init__(self, now: Callable[[], float], now_ms: Callable[[], int], scale: float) -> None:
@@ -64,7 +66,8 @@ class Stalls:
         self.count = 0
         self._now_ms = now_ms
         self._scale = scale
-        self.threshold = NOTED_SECONDS / scale
+        self.threshold: Final = NOTED_SECONDS / scale
+        self.on_slow_request: Callable[[int, float], None] | None = None
         # Protocol seconds: the longest hold since the last call of ``late``.
         self._explained = 0.0
         self._logged_at = -LOG_SECONDS / scale
@@ -102,9 +105,10 @@ class Stalls:
         is_stall = real_seconds > STALL_SECONDS
         self.count += is_stall
         ms = real_seconds * 1_000
+        if isinstance(cause, int) and self.on_slow_request is not None:
+            self.on_slow_request(cause, ms)
         if self.longest is None or ms > self.longest.ms:
             self.longest = Stall(ms, describe(cause), peer, self._now_ms())
-            self.threshold = min(real_seconds, STALL_SECONDS) / self._scale
             self._is_logged = not is_stall
             self.log()
 

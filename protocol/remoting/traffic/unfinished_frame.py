@@ -24,6 +24,9 @@ class Reader(Holder, Protocol):
     @property
     def is_reading(self) -> bool: ...
 
+    def on_late_frame(self) -> None:
+        """End the connection: the rest of a frame did not arrive in time."""
+
 
 class UnfinishedFrame:
     """Counts the bytes of a frame whose rest is missing, and ends the wait for the rest.
@@ -33,13 +36,12 @@ class UnfinishedFrame:
 
     Args:
         now: returns the event loop's time in seconds.
-        on_late: called when the rest did not arrive in time.
 
     Attributes:
         began: when the frame began, or its time began again; None if there is no unfinished frame.
     """
 
-    __slots__ = ("_connection", "_now", "_on_late", "_timer", "_timers", "_traffic", "began")
+    __slots__ = ("_connection", "_now", "_timer", "_timers", "_traffic", "began")
 
     def __init__(
         self,
@@ -47,13 +49,13 @@ class UnfinishedFrame:
         traffic: Traffic,
         timers: Timers,
         now: Callable[[], float],
-        on_late: Callable[[], None],
     ) -> None:
-        self._connection = connection
+        # None once the connection is closed. It refers to this object; a cycle would keep its memory until
+        # the garbage collector runs, thousands of connections later.
+        self._connection: Reader | None = connection
         self._traffic = traffic
         self._timers = timers
         self._now = now
-        self._on_late = on_late
         self.began: float | None = None
         self._timer: Cancellable | None = None
 
@@ -64,9 +66,11 @@ class UnfinishedFrame:
             buffered: bytes of the unfinished frame; 0 if there is none.
             is_new: True if the read completed the frame before.
         """
-        unfinished = self._traffic.unfinished
+        connection, unfinished = self._connection, self._traffic.unfinished
+        if connection is None:
+            return
         if is_new:
-            unfinished.release(self._connection)
+            unfinished.release(connection)
             self.began = None
         if not buffered:
             return
@@ -74,7 +78,7 @@ class UnfinishedFrame:
             self.began = self._now()
             if self._timer is None:
                 self._arm(self._traffic.frame_seconds)
-        unfinished.hold(self._connection, buffered)
+        unfinished.hold(connection, buffered)
 
     def restart(self) -> None:
         """Give the frame the whole time again: the connection reads again."""
@@ -84,7 +88,9 @@ class UnfinishedFrame:
     def close(self) -> None:
         """Forget the frame: the connection is closed."""
         self.began = None
-        self._traffic.unfinished.release(self._connection)
+        if self._connection is not None:
+            self._traffic.unfinished.release(self._connection)
+            self._connection = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -95,9 +101,10 @@ class UnfinishedFrame:
 
     def _check(self) -> None:
         self._timer = None
-        if self.began is None:
+        connection = self._connection
+        if self.began is None or connection is None:
             return
-        if not self._connection.is_reading:
+        if not connection.is_reading:
             # The rest may wait in the socket.
             self.restart()
         left = self.began + self._traffic.frame_seconds - self._now()
@@ -106,7 +113,7 @@ class UnfinishedFrame:
         else:
             logger.warning(
                 "closing %s: the rest of a frame did not arrive within %g s",
-                self._connection.remote_address,
+                connection.remote_address,
                 self._traffic.frame_seconds,
             )
-            self._on_late()
+            connection.on_late_frame()

@@ -170,7 +170,9 @@ def test_a_connection_is_notified_of_resets_of_its_newest_queues(monkeypatch: py
 
     def notified() -> list[tuple[str, int]]:
         told.clear()
-        notifier.send("G", "T", dict.fromkeys(range(9), 0), dict.fromkeys(range(9), 1), ())
+        for queue_id in range(9):
+            if (connection := notifier.puller(("G", "T", queue_id))) is not None:
+                notifier.notify(connection, "G", "T", queue_id, 0, 1)
         return list(told)
 
     greedy, other, third = (cast("Connection", Told(name)) for name in ("greedy", "other", "third"))

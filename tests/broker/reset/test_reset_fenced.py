@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,14 @@ from rewindmq.broker.offsets.flush import ResetPlan
 from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.broker.store.tables.consumer_offset import OffsetChanges
 from rewindmq.protocol.body.fenced_commit import FencedCommit, FencedCommitList
+from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
-from rewindmq.protocol.header.admin import ListFencedCommitsRequestHeader
+from rewindmq.protocol.header.admin import (
+    DeleteSubscriptionGroupRequestHeader,
+    ListFencedCommitsRequestHeader,
+)
 from rewindmq.protocol.header.offset import OffsetFencedResponseHeader
 from rewindmq.protocol.header.pull import PullMessageResponseHeader
 from rewindmq.protocol.header.reset import NotifyQueueResetRequestHeader
@@ -392,6 +397,38 @@ async def test_an_administrator_that_hangs_up_does_not_undo_the_reset(
         await asyncio.gather(asking, return_exceptions=True)
         while await peer.record() != (0, 1):
             pass
+
+
+async def test_a_group_that_is_deleted_while_its_reset_is_written_stays_deleted(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await stage.start_broker(**FENCED, auto_create_subscription_group=False)
+    context, peer = broker.context, stage.peer()
+    await peer.create_topic(write=1, read=1)
+    await peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=SubscriptionGroupConfig("G"))
+    written, go_on = threading.Event(), threading.Event()
+    save = context.offsets.save
+
+    def held(changes: OffsetChanges) -> None:
+        save(changes)
+        written.set()
+        assert go_on.wait(60)
+
+    monkeypatch.setattr(context.offsets, "save", held)
+    asking = asyncio.ensure_future(stage.peer("admin").reset(TO_THE_END))
+    await asyncio.to_thread(written.wait, 60)
+    monkeypatch.setattr(context.offsets, "save", save)
+    deletion = DeleteSubscriptionGroupRequestHeader("G", remove_offset=True)
+    deleting = asyncio.ensure_future(stage.peer("other").ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, deletion))
+    async with asyncio.timeout(60):
+        while context.groups.get("G") is not None:
+            await peer.stored()
+    go_on.set()
+    assert (await asking).code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    (await deleting).require_success()
+    assert not context.offsets.topics_of("G")
+    context.offsets.persist()
+    assert "@G" not in (context.config.root / "config" / "consumerOffset.json").read_text()
 
 
 # Clients that know epochs.

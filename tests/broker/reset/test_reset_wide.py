@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
+from rewindmq.broker.pull import reset_announcer
+from rewindmq.broker.reset import classic, targets
 from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
-from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.remoting.runtime import Cancellable, Timers
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.version import LanguageCode
 from tests.support.answers import remark_of
@@ -31,6 +37,18 @@ async def wide_group(stage: SimStage, serialize_type: SerializeType | None = Non
         stage.broker.context.offsets.commit("G", "T", queue_id, offset)
     await peer.heartbeat()
     return peer
+
+
+@dataclass
+class CountedTimers:
+    """Timers that count how often another turn of the event loop is asked for."""
+
+    timers: Timers
+    count: int = 0
+
+    def call_later(self, seconds: float, callback: Callable[..., object], *args: Any) -> Cancellable:
+        self.count += 1
+        return self.timers.call_later(seconds, callback, *args)
 
 
 async def half_done_reset(
@@ -138,3 +156,51 @@ def test_a_topic_that_is_deleted_between_two_slices_is_not_reset(
         assert peer.count(RequestCode.RESET_CONSUMER_CLIENT_OFFSET) == 0
 
     simulate(scenario, reset_mode=str(mode))
+
+
+def test_a_fenced_reset_answers_all_suspended_pulls_and_lets_others_pass(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reset_announcer, "_SLICE", 4)
+
+    async def scenario(stage: SimStage) -> None:
+        peer, other = stage.peer("c1"), stage.peer("c2")
+        await peer.create_topic(write=2, read=2)
+        for each in (peer, other):
+            await each.heartbeat()
+        pulls = [asyncio.ensure_future(each.pull(0, hold_ms=60_000)) for each in (peer, other) * 20]
+        of_others = asyncio.ensure_future(other.pull(0, group="Other", hold_ms=60_000))
+        while stage.broker.context.long_polling.suspended_count < len(pulls) + 1:
+            await stage.world.sleep(0.01)
+        timers = CountedTimers(stage.broker.context.runtime.timers)
+        monkeypatch.setattr(stage.broker.context.reset_announcer, "_timers", timers)
+        (await stage.peer("admin").reset(TO_THE_END)).require_success()
+        codes = [answer.code for answer in await asyncio.gather(*pulls)]
+        # One redirect tells a client all.
+        assert codes[:2] == [ResponseCode.PULL_OFFSET_MOVED] * 2
+        assert set(codes[2:]) == {ResponseCode.PULL_NOT_FOUND}
+        assert timers.count >= len(pulls) // 4
+        assert not of_others.done()
+        of_others.cancel()
+
+    simulate(scenario, reset_mode="fenced")
+
+
+def test_a_classic_reset_notifies_all_consumers_and_lets_others_pass(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (classic, targets):
+        monkeypatch.setattr(module, "CONSUMERS_PER_SLICE", 3)
+
+    async def scenario(stage: SimStage) -> None:
+        peers = [stage.peer(f"c{number}") for number in range(10)]
+        await peers[0].create_topic(write=1, read=1)
+        stage.broker.context.offsets.commit("G", "T", 0, 7)
+        for peer in peers:
+            await peer.heartbeat()
+        (await stage.peer("admin").reset(TO_THE_END)).require_success()
+        for peer in peers:
+            await peer.hear(RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
+            assert peer.count(RequestCode.RESET_CONSUMER_CLIENT_OFFSET) == 1
+
+    simulate(scenario)

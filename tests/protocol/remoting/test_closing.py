@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
@@ -200,3 +201,25 @@ def test_a_handler_may_close_its_connection(world: World) -> None:
         await server.close()
 
     world.run(main())
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0" * 64, b"\0\0\1\0\0\0\0\x10"], ids=["nothing", "bad", "half"])
+async def test_a_closed_connection_is_freed_without_the_garbage_collector(stage: Stage, sent: bytes) -> None:
+    """A hostile peer opens thousands of connections before a collection runs."""
+    ended = asyncio.Event()
+    server = await stage.server({}, on_close=lambda connection, reason: ended.set())
+
+    def is_freed() -> bool:
+        return not any(type(each) is Connection and each._endpoint is server for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        peer = await stage.raw(server)
+        peer.writer.write(sent)
+        await stage.eventually(lambda: ended.is_set() or len(server.connections) == 1)
+        await peer.close()
+        await ended.wait()
+        await stage.eventually(is_freed)
+    finally:
+        gc.enable()

@@ -120,6 +120,20 @@ def test_a_burst_of_longer_and_longer_stalls_is_two_lines(
     assert lines(caplog)[1].startswith("the event loop stood still for 159 ms")
 
 
+def test_each_slow_request_is_reported_with_its_milliseconds_and_nothing_else_is(
+    clock: HandClock, stalls: Stalls
+) -> None:
+    slow: list[tuple[int, int]] = []
+    stalls.on_slow_request = lambda code, ms: slow.append((code, round(ms)))
+    for seconds in (0.2, 0.000_5, 0.002):
+        hold(clock, stalls, seconds, RequestCode.SEND_MESSAGE)
+    began = clock.monotonic()
+    clock.real += 0.3
+    stalls.passed(began, "the end of a connection")
+    stalls.late(0.4)
+    assert slow == [(RequestCode.SEND_MESSAGE, 200), (RequestCode.SEND_MESSAGE, 2)]
+
+
 def test_stalls_are_real_milliseconds_at_every_time_scale() -> None:
     clock = HandClock(scale=0.01)
     stalls = Stalls(clock.monotonic, clock.now_ms, clock.scale)
