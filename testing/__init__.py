@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rewindmq.testing.handles.watched_group import WatchedGroup
     from rewindmq.testing.messages.deliveries import Delivery, Outcome
     from rewindmq.testing.messages.kit_message import KitMessage
+    from rewindmq.testing.wire.link_fault import LinkFault
+    from rewindmq.testing.wire.request_rule import RequestRule
 
 __all__ = [
     "ClusterOptions",
@@ -38,9 +40,11 @@ __all__ = [
     "KitError",
     "KitMessage",
     "KitWarning",
+    "LinkFault",
     "Mark",
     "NotSeenError",
     "Outcome",
+    "RequestRule",
     "Rmq",
     "Topic",
     "WatchedGroup",
@@ -57,9 +61,11 @@ _MODULES: Final = MappingProxyType(
         "KitError": "errors",
         "KitMessage": "messages.kit_message",
         "KitWarning": "errors",
+        "LinkFault": "wire.link_fault",
         "Mark": "handles.mark",
         "NotSeenError": "errors",
         "Outcome": "messages.deliveries",
+        "RequestRule": "wire.request_rule",
         "Rmq": "handles.rmq",
         "Topic": "handles.topic",
         "WatchedGroup": "handles.watched_group",

@@ -20,6 +20,7 @@ from rewindmq.testing.clusters.cluster_pool import ClusterPool
 from rewindmq.testing.clusters.options import ClusterOptions
 from rewindmq.testing.clusters.servers import Servers
 from rewindmq.testing.handles.rmq import Rmq
+from rewindmq.testing.plugin import note_started
 
 Scope = Literal["function", "class", "module", "package", "session"]
 
@@ -44,16 +45,18 @@ def cluster(*, scope: Scope = "session", **options: Any) -> Any:
     return rewindmq_cluster
 
 
-def rmq(cluster_fixture: str) -> Any:
+def rmq(cluster_fixture: str, *, wire: bool = False) -> Any:
     """Return a fixture like ``rmq``, for the cluster of another fixture.
 
     Args:
         cluster_fixture: the name of a fixture that ``cluster`` returned.
+        wire: permit ``rmq.on``, ``rmq.partition`` and ``rmq.slow_link``.
     """
 
     @pytest_asyncio.fixture
     async def rewindmq_rmq(request: pytest.FixtureRequest) -> AsyncIterator[Rmq]:
-        async with Rmq(request.getfixturevalue(cluster_fixture)) as made:
+        async with Rmq(request.getfixturevalue(cluster_fixture), wire=wire) as made:
+            note_started(request.node, made)
             yield made
 
     return rewindmq_rmq

@@ -25,9 +25,10 @@ _OPTIONS: Final[tuple[tuple[str, type, str], ...]] = (
 )
 _MARKER: Final = (
     "rewindmq(brokers=1, slaves=0, profile='v49', time_scale=0.05, broker_config={}): options of the test's"
-    " cluster; tests with equal options share one"
+    " cluster; tests with equal options share one; wire=True permits rmq.on, rmq.partition and rmq.slow_link"
 )
-_STARTED: Final = pytest.StashKey["Rmq"]()
+# Every ``Rmq`` of a test, also those of the factories' fixtures.
+_STARTED: Final = pytest.StashKey[list["Rmq"]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -61,14 +62,24 @@ def rewindmq_clusters(pytestconfig: pytest.Config) -> Iterator[ClusterPool]:
 async def _rmq(request: pytest.FixtureRequest, rewindmq_clusters: ClusterPool) -> AsyncIterator[Rmq]:
     """A cluster for the test, with fresh names for topics and groups; see ``rewindmq.testing.Rmq``."""
     from rewindmq.cluster.async_cluster import run_in_thread
+    from rewindmq.testing.errors import KitError
     from rewindmq.testing.handles.rmq import Rmq
 
     _require_async_test(request)
-    options = _cluster_options(request)
+    options, wire = _cluster_options(request)
     servers = await run_in_thread(lambda: rewindmq_clusters.get(options))
-    async with Rmq(servers) as made:
-        request.node.stash[_STARTED] = made
+    try:
+        made = Rmq(servers, wire=wire)
+    except KitError as error:
+        pytest.fail(str(error), pytrace=False)
+    async with made:
+        note_started(request.node, made)
         yield made
+
+
+def note_started(item: pytest.Item, made: Rmq) -> None:
+    """Let the hooks know an ``Rmq`` of a test: they check its faults, and show its logs."""
+    item.stash.setdefault(_STARTED, []).append(made)
 
 
 def _no_rmq() -> None:
@@ -88,13 +99,29 @@ rmq = _rmq_fixture()
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test that passed although it made a rule that no request met."""
+    try:
+        result = yield
+        for made in item.stash.get(_STARTED, []):
+            try:
+                made.check_faults()
+            except AssertionError as error:
+                pytest.fail(str(error), pytrace=False)
+    finally:
+        for made in item.stash.get(_STARTED, []):
+            made.excuse_faults()
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add to a failed test what the processes of its cluster logged during it."""
     report = yield
-    made = item.stash.get(_STARTED, None)
-    if made is not None and report.failed:
-        for name, text in made.logs().items():
-            report.sections.append((f"log of {name}", text))
+    if report.failed:
+        for made in item.stash.get(_STARTED, []):
+            for name, text in made.logs().items():
+                report.sections.append((f"log of {name}", text))
     return report
 
 
@@ -115,8 +142,11 @@ def _namesrv(config: pytest.Config) -> str | None:
     return config.getoption("--rewindmq-namesrv") or config.getini("rewindmq_namesrv") or None
 
 
-def _cluster_options(request: pytest.FixtureRequest) -> ClusterOptions:
-    """Return the options of a test's cluster: the marker's, else the command line's, else the ini file's."""
+def _cluster_options(request: pytest.FixtureRequest) -> tuple[ClusterOptions, bool]:
+    """Return the options of a test's cluster: the marker's, else the command line's, else the ini file's.
+
+    The second value is the marker's ``wire``: an option of the test, not of its cluster.
+    """
     from rewindmq.testing.clusters.options import ClusterOptions
     from rewindmq.testing.errors import KitError
 
@@ -137,9 +167,10 @@ def _cluster_options(request: pytest.FixtureRequest) -> ClusterOptions:
         if marker.args:
             pytest.fail("the marker rewindmq takes keyword arguments only", pytrace=False)
         values.update(marker.kwargs)
+    wire = bool(values.pop("wire", False))
     try:
         # Waits of a cluster that runs already are real ones, unless the user says otherwise.
         default = ClusterOptions(time_scale=1.0) if _namesrv(config) else ClusterOptions()
-        return default.with_changes(values)
+        return default.with_changes(values), wire
     except KitError as error:
         pytest.fail(f"marker rewindmq: {error}", pytrace=False)

@@ -40,7 +40,7 @@ LAW = {
     },
     "pipeline": {"protocol", "protocol.files", "broker.store"},
     "sync": {"protocol", "protocol.files", "protocol.remoting", "client", "cluster"},
-    "testing": {"protocol", "protocol.files", "protocol.remoting", "client", "cluster"},
+    "testing": {"protocol", "protocol.files", "protocol.remoting", "client", "cluster", "race"},
     "dashboard": {"client"},
 }
 

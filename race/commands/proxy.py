@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from rewindmq.protocol.remoting.runtime import Runtime
-    from rewindmq.race.proxy.frame_hold import FrameHold
     from rewindmq.race.proxy.frame_proxy import FrameProxy
+    from rewindmq.race.proxy.frame_rule import FrameRule
     from rewindmq.race.proxy.pattern import FramePattern
 
 _STDIN: Final = 0
@@ -30,7 +30,9 @@ per frame.
 A pattern is CODE [request|oneway|response] [answer=CODE] [NAME=VALUE ...] [skip=N] [count=N|all] [blocks]:
   CODE             number or RocketMQ's name of the request code; for a response, that of its request
   answer=CODE      match only responses, with this response code
-  NAME=VALUE       match only this value of an ext field; for a response, of a field of its request
+  NAME=VALUE       match only this value of an ext field; for a response, of a field of its request;
+                   group=VALUE matches consumerGroup and producerGroup, too
+  server=NAME      match only frames to or from this server: namesrv, broker-a
   skip=N           pass on the first N matching frames
   count=N|all      catch N matching frames (default: 1) or all of them
   blocks           later frames of the same connection and direction wait behind a held frame
@@ -41,6 +43,7 @@ commands on standard input:
   list             print the holds and the frames in them
   release [N]      pass on the frames of hold N (default: all holds) and end the hold
   drop [N]         drop the frames of hold N (default: all holds) and end the hold
+The proxy answers each command with one line of JSON: docs/race/proxy.md describes them.
 
 examples:
   rewindmq race proxy --namesrv 127.0.0.1:9876 --hold 'PULL_MESSAGE response queueId=0 skip=1'
@@ -122,6 +125,7 @@ async def _serve(
     try:
         await proxy.start()
         _say({"ready": "proxy", "address": proxy.address, "pid": os.getpid()})
+        console.begin()
         loop = asyncio.get_running_loop()
         at_end = stopping.set if arguments.exit_with_parent else None
         threading.Thread(target=_read_lines, args=(loop, console.carry_out, at_end), daemon=True).start()
@@ -136,30 +140,40 @@ class _Console:
 
     def __init__(self, proxy: FrameProxy, patterns: list[FramePattern]) -> None:
         self._proxy = proxy
-        self._holds = [proxy.hold(pattern) for pattern in patterns]
+        self._holds: list[FrameRule] = []
+        self._patterns = patterns
+
+    def begin(self) -> None:
+        """Put the holds of the command line in force."""
+        for pattern in self._patterns:
+            self._add(pattern)
 
     def carry_out(self, line: str) -> None:
         """Execute one line; print an error on standard output, like everything else."""
         from rewindmq.race.errors import RaceError
+        from rewindmq.race.proxy.pattern_text import parse_pattern
 
         command, _, rest = line.strip().partition(" ")
         try:
             if command == "list":
                 self._list()
             elif command == "hold":
-                self._add(rest)
+                self._add(parse_pattern(rest))
             elif command in ("release", "drop"):
-                for hold in self._chosen(rest.strip()):
+                for number, hold in self._chosen(rest.strip()):
+                    count = len(hold.held)
                     hold.release() if command == "release" else hold.drop()
+                    _say({"ended": command, "hold": number, "frames": count})
             elif command:
                 raise RaceError(f"unknown command {command!r}: hold, list, release or drop")
         except RaceError as error:
             _say({"error": str(error)})
 
-    def _add(self, text: str) -> None:
-        from rewindmq.race.proxy.pattern_text import parse_pattern
+    def _add(self, pattern: FramePattern) -> None:
+        from rewindmq.race.proxy.pattern_text import format_pattern
 
-        self._holds.append(self._proxy.hold(parse_pattern(text)))
+        self._holds.append(self._proxy.hold(pattern))
+        _say({"hold": len(self._holds), "pattern": format_pattern(pattern)})
 
     def _list(self) -> None:
         from rewindmq.race.proxy.pattern_text import format_pattern
@@ -178,13 +192,13 @@ class _Console:
             }
         )
 
-    def _chosen(self, word: str) -> list[FrameHold]:
+    def _chosen(self, word: str) -> list[tuple[int, FrameRule]]:
         from rewindmq.race.errors import RaceError
 
         if not word:
-            return self._holds
+            return list(enumerate(self._holds, 1))
         if word.isascii() and word.isdigit() and 1 <= int(word) <= len(self._holds):
-            return [self._holds[int(word) - 1]]
+            return [(int(word), self._holds[int(word) - 1])]
         raise RaceError(f"there is no hold {word!r}; there are {len(self._holds)}, numbered from 1")
 
 

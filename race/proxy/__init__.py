@@ -1,1 +1,1 @@
-"""Proxy between a client and a cluster: records frames, and holds those that match a pattern."""
+"""Proxy between a client and a cluster: records frames; holds, delays, drops, fails or duplicates some."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
-from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand
 from rewindmq.protocol.errors import FrameError, RewindMQError
 from rewindmq.protocol.ext_text import ext_text
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
@@ -19,8 +19,11 @@ from rewindmq.race.proxy.pattern import Form
 
 # Longer values, such as message properties, do not identify a frame and are left out.
 _MAX_VALUE_LENGTH: Final = 256
-_TEXTS: Final = ("consumerGroup", "group", "producerGroup", "topic", "clientID", "resetMode", "isForce")
-_NUMBERS: Final = (
+# Header fields that name a group; requests differ in them.
+GROUP_FIELDS: Final = ("consumerGroup", "producerGroup", "group")
+# Header fields that identify a frame, under their wire names.
+TEXT_FIELDS: Final = ("consumerGroup", "group", "producerGroup", "topic", "clientID", "resetMode", "isForce")
+NUMBER_FIELDS: Final = (
     "queueId",
     "queueOffset",
     "commitOffset",
@@ -102,6 +105,13 @@ def as_refusal(data: bytes, code: int, remark: str) -> bytes:
     return encode_frame(refusal, answer.serialize_type)
 
 
+def make_refusal(data: bytes, code: int, remark: str) -> bytes:
+    """Return a response to the request ``data``, in its serialization type."""
+    (request,) = FrameDecoder().feed(data)
+    response = RemotingCommand(code, remark=remark, opaque=request.opaque, flag=FLAG_RESPONSE)
+    return encode_frame(response, request.serialize_type)
+
+
 def code_name(code: int | None) -> str:
     """Return RocketMQ's name of a request code, or its digits if it has none."""
     if code is None:
@@ -151,8 +161,8 @@ def _texts(command: RemotingCommand) -> dict[str, str]:
 def _shown(ext: Mapping[str, str], code: int | None) -> dict[str, Any]:
     if code in _SHORT_CODES:
         ext = {_LETTERS.get(name, name): text for name, text in ext.items()}
-    fields: dict[str, Any] = {name: ext[name] for name in _TEXTS if name in ext}
-    for name in _NUMBERS:
+    fields: dict[str, Any] = {name: ext[name] for name in TEXT_FIELDS if name in ext}
+    for name in NUMBER_FIELDS:
         text = ext.get(name)
         if text is not None:
             fields[name] = _number(text)

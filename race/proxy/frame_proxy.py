@@ -12,9 +12,11 @@ from rewindmq.protocol.remoting.address import format_address, parse_address
 from rewindmq.protocol.remoting.runtime import Listener, Runtime
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Lab
+from rewindmq.race.proxy.action import Action, Hold
 from rewindmq.race.proxy.frame import Frame, PendingRequest
-from rewindmq.race.proxy.frame_hold import FrameHold
+from rewindmq.race.proxy.frame_rule import FrameRule, FrameRules
 from rewindmq.race.proxy.link import Link, dial
+from rewindmq.race.proxy.outlet import WHOLE, LinkCondition
 from rewindmq.race.proxy.pattern import FramePattern
 from rewindmq.race.proxy.route_answer import ROUTE_CODES, broker_addresses, with_addresses
 
@@ -42,6 +44,7 @@ class FrameProxy:
         client_name: name of the client's process, as in ``consumer-A``.
         host: interface to listen on; the client must reach it, because routes name it.
         port: port of the stand-in for the name server; 0 takes any free one.
+        rules: rules that this proxy shares with others, which then close together; None makes own ones.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class FrameProxy:
         client_name: str,
         host: str = "127.0.0.1",
         port: int = 0,
+        rules: FrameRules | None = None,
     ) -> None:
         self.runtime = runtime
         self.client_name = client_name
@@ -60,8 +64,10 @@ class FrameProxy:
         self._host = host
         self._port = port
         self._frames = 0
-        self._holds: list[FrameHold] = []
+        self._rules = FrameRules(runtime.timers) if rules is None else rules
         self._links: dict[Link, None] = {}
+        # By name of the server.
+        self._conditions: dict[str, LinkCondition] = {}
         self._all_closed: asyncio.Event | None = None
         self._namesrv = _ServerProxy(self, NAMESRV, upstream)
         self._server_proxies: dict[str, _ServerProxy] = {}
@@ -84,12 +90,19 @@ class FrameProxy:
         except ValueError as error:
             raise RaceError(f"name server: {error}") from None
         await dial(self.runtime, _ConnectProbe(), self._namesrv.name, self._namesrv.upstream)
+        await self.listen()
+
+    async def listen(self) -> None:
+        """Listen, whether or not the name server can be reached now.
+
+        Raises:
+            OSError: the port cannot be bound.
+        """
         await self._namesrv.open(self._host, self._port)
 
     async def close(self) -> None:
-        """Close every connection and drop held frames; ``FrameHold.wait`` then raises. May be repeated."""
-        for hold in tuple(self._holds):
-            hold.drop()
+        """Close every connection and drop held frames; ``FrameRule.wait`` then raises. May be repeated."""
+        self._rules.drop()
         for server_proxy in (self._namesrv, *self._server_proxies.values()):
             server_proxy.close()
         for task in self._opening.values():
@@ -100,11 +113,24 @@ class FrameProxy:
         if self._links:
             await self._all_closed.wait()
 
-    def hold(self, pattern: FramePattern) -> FrameHold:
-        """Catch frames from now on. The oldest hold that matches a frame catches it."""
-        hold = FrameHold(pattern, self.runtime.timers, self._holds.remove)
-        self._holds.append(hold)
-        return hold
+    def hold(self, pattern: FramePattern) -> FrameRule:
+        """Hold frames from now on; see ``add_rule``."""
+        return self.add_rule(pattern, Hold())
+
+    def add_rule(self, pattern: FramePattern, action: Action) -> FrameRule:
+        """Catch frames from now on. The oldest rule that matches a frame catches it."""
+        return self._rules.add(pattern, action)
+
+    def set_condition(self, server: str, condition: LinkCondition) -> None:
+        """Change the network between the client and a server, for connections of now and of later.
+
+        Args:
+            server: a name, as in ``namesrv`` and ``broker-a``.
+        """
+        self._conditions[server] = condition
+        for link in tuple(self._links):
+            if link.server_name == server:
+                link.set_condition(condition)
 
     # Called by lanes (``FrameHooks``).
 
@@ -116,8 +142,8 @@ class FrameProxy:
         process = {Lab.FRAME_SENT: frame.source, Lab.FRAME_ARRIVED: frame.target}.get(kind, _LAB)
         self._record(kind, process, {**frame.details, **more})
 
-    def catch(self, frame: Frame) -> FrameHold | None:
-        return next((hold for hold in tuple(self._holds) if hold.takes(frame)), None)
+    def catch(self, frame: Frame) -> FrameRule | None:
+        return self._rules.catch(frame)
 
     def rewrite(
         self, request: PendingRequest, response: RemotingCommand
@@ -131,6 +157,7 @@ class FrameProxy:
 
     def link_opened(self, link: Link) -> None:
         self._links[link] = None
+        link.set_condition(self._conditions.get(link.server_name, WHOLE))
 
     def link_failed(self, reason: str) -> None:
         self._record(Lab.NOTE, _LAB, {"text": reason})

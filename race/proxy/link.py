@@ -14,6 +14,7 @@ from rewindmq.protocol.remoting.connecting import connect_within
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.errors import RaceError
 from rewindmq.race.proxy.lane import FrameHooks, Lane
+from rewindmq.race.proxy.outlet import LinkCondition
 
 # RocketMQ's NettyClientConfig#connectTimeoutMillis, in seconds; never scaled.
 CONNECT_SECONDS: Final = 3.0
@@ -61,13 +62,22 @@ class Link:
         self._owner = owner
         self.client = _End(self)
         self.server = _End(self)
-        requests = Lane(hooks, self, owner.client_name, owner.name)
-        answers = Lane(hooks, self, owner.name, owner.client_name)
+        requests = Lane(owner.runtime, hooks, self, owner.client_name, owner.name)
+        answers = Lane(owner.runtime, hooks, self, owner.name, owner.client_name)
         requests.opposite, answers.opposite = answers, requests
         self.client.lane, self.server.lane = requests, answers
         self.client.peer, self.server.peer = self.server, self.client
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_over = False
+
+    @property
+    def server_name(self) -> str:
+        return self._owner.name
+
+    def set_condition(self, condition: LinkCondition) -> None:
+        """Change the condition of both directions."""
+        for end in (self.client, self.server):
+            end.lane.set_condition(condition)
 
     def accepted(self) -> None:
         """Connect to the server, now that the client has connected."""

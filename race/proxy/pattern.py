@@ -28,10 +28,13 @@ class FramePattern:
         form: None matches requests and oneway requests, but no responses.
         response_code: response code; None matches any.
         fields: ext fields under their wire names, compared as text; for a response, fields of its request.
+            "group" also stands for consumerGroup and producerGroup.
         skip: number of matching frames to pass on first.
         count: number of frames to catch; None catches all.
         blocks: True if later frames of the same connection and direction wait behind a held frame. Otherwise
             they overtake it, as in RocketMQ's thread pools.
+        client, server: names of the processes at the two ends; None matches any. "billing" also matches
+            "billing/2".
     """
 
     code: RequestCode
@@ -41,6 +44,13 @@ class FramePattern:
     skip: int = 0
     count: int | None = 1
     blocks: bool = False
+    client: str | None = None
+    server: str | None = None
+
+
+def is_called(end: str, name: str) -> bool:
+    """Return True if ``name`` means the process ``end``: "billing" means "billing/2", too."""
+    return name in (end, end.partition("/")[0])
 
 
 class Hold(Protocol):

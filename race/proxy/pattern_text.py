@@ -30,6 +30,7 @@ def parse_pattern(text: str) -> FramePattern:
     code_text, *words = text.split() or [""]
     form: Form | None = None
     counts: dict[str, int | None] = {"skip": 0, "count": 1, "answer": None}
+    ends: dict[str, str | None] = {"client": None, "server": None}
     fields: dict[str, Any] = {}
     blocks = False
     for word in words:
@@ -44,6 +45,8 @@ def parse_pattern(text: str) -> FramePattern:
             )
         elif name == "answer":
             counts[name] = _response_code(value, text)
+        elif name in ends:
+            ends[name] = value
         elif name in counts:
             counts[name] = None if name == "count" and value == _ALL else _whole_number(name, value, text)
         else:
@@ -58,6 +61,8 @@ def parse_pattern(text: str) -> FramePattern:
         skip=counts["skip"] or 0,
         count=counts["count"],
         blocks=blocks,
+        client=ends["client"],
+        server=ends["server"],
     )
 
 
@@ -68,6 +73,8 @@ def format_pattern(pattern: FramePattern) -> str:
         words.append(str(pattern.form))
     if pattern.response_code is not None:
         words.append(f"answer={pattern.response_code}")
+    ends = {"client": pattern.client, "server": pattern.server}
+    words += [f"{name}={value}" for name, value in ends.items() if value is not None]
     words += [f"{name}={value}" for name, value in pattern.fields.items()]
     if pattern.skip:
         words.append(f"skip={pattern.skip}")

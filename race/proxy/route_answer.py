@@ -26,7 +26,7 @@ _ENTRY: Final = re.compile(rb'("?-?[0-9]+"?\s*:\s*)"([^"\\]+)"')
 
 
 def broker_addresses(code: int, response: RemotingCommand) -> dict[str, str]:
-    """Return process names by broker address; a slave's name is its broker's name and its broker id.
+    """Return process names by broker address; a slave's is ``broker-a-s1``, with its broker id.
 
     The result is empty if the response holds no addresses.
 
@@ -41,7 +41,7 @@ def broker_addresses(code: int, response: RemotingCommand) -> dict[str, str]:
     except RewindMQError:
         return {}
     return {
-        address: broker.broker_name if number == _MASTER_ID else f"{broker.broker_name}-{number}"
+        address: broker.broker_name if number == _MASTER_ID else f"{broker.broker_name}-s{number}"
         for broker in brokers
         for number, address in sorted(broker.broker_addrs.items())
     }

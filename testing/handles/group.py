@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import TracebackType
 from typing import Any, Final, Self
@@ -44,7 +44,7 @@ class Group(WatchedGroup):
         is_orderly: bool,
         expression: str,
         options: Mapping[str, Any],
-        namesrv_address: str,
+        entrance: Callable[[], Awaitable[str]],
     ) -> None:
         super().__init__(context, name, topic)
         self._recorded = Deliveries(context.sent, context.waiter.notify)
@@ -61,7 +61,8 @@ class Group(WatchedGroup):
         self._is_orderly = is_orderly
         self._expression = expression
         self._options = options
-        self._namesrv_address = namesrv_address
+        # Returns the address that the next consumer uses as the name server's.
+        self._entrance = entrance
         self.consumers: list[PushConsumer] = []
 
     @property
@@ -111,7 +112,7 @@ class Group(WatchedGroup):
 
     async def add_consumer(self) -> PushConsumer:
         """Start one more consumer, without waiting for the rebalance; see ``ready``."""
-        consumer = PushConsumer(self.name, self._namesrv_address, **self._options)
+        consumer = PushConsumer(self.name, await self._entrance(), **self._options)
         consumer.subscribe(self.topic, self._expression)
         if self._is_orderly:
             consumer.register_orderly_listener(self._listener.orderly(lambda: consumer.client_id))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import secrets
 import warnings
 from collections.abc import AsyncIterator
@@ -29,16 +30,22 @@ from rewindmq.testing.handles.watched_group import WatchedGroup
 from rewindmq.testing.messages.listeners import Listener
 from rewindmq.testing.waiting.checks import Check, condition_of, name_of
 from rewindmq.testing.waiting.waiter import Waiter
+from rewindmq.testing.wire.wire import Wire
+from rewindmq.testing.wire.wire_control import WireControl
+from rewindmq.testing.wire.wired_clients import WiredProducer, WiredTransactionProducer
 
 _TOKEN_BYTES: Final = 3
 _MAX_QUEUES: Final = 65_535
 
 
-class Rmq:
+class Rmq(WireControl):
     """The cluster of one test.
 
     Names of topics and groups get a suffix that no other test has. At the end, the kit stops the test's
     clients, deletes its topics and groups, and starts the processes again that the test ended.
+
+    Args:
+        wire: put a proxy between each client and the servers, for ``on``, ``partition`` and ``slow_link``.
 
     Attributes:
         namesrv_address: ``host:port`` of the name servers, for clients of the application.
@@ -50,7 +57,9 @@ class Rmq:
     # The event loop of the fixture; set when the test starts.
     _loop: asyncio.AbstractEventLoop
 
-    def __init__(self, servers: Servers) -> None:
+    def __init__(self, servers: Servers, *, wire: bool = False) -> None:
+        if wire:
+            servers.require_local("wire=True")
         self._servers = servers
         self._token = secrets.token_hex(_TOKEN_BYTES)
         self._options = dict(servers.client_options)
@@ -64,15 +73,18 @@ class Rmq:
         self._producer_starts = asyncio.Lock()
         self._clients: list[Client] = []
         self._groups: list[Group] = []
+        self._wire = Wire(runtime, servers.namesrv_address) if wire else None
+        self._namesrv_address = servers.namesrv_address
         # Exact names, to be deleted at the end.
         self._topic_names: dict[str, None] = {}
         self._group_names: dict[str, None] = {}
         self._log_sizes = log_sizes(servers)
         self._cluster_name = ""
+        self._is_checked = False
 
     @property
     def namesrv_address(self) -> str:
-        return self._servers.namesrv_address
+        return self._namesrv_address
 
     @property
     def time_scale(self) -> float:
@@ -181,7 +193,13 @@ class Rmq:
 
     def producer(self, group: str = "producer", **options: Any) -> Producer:
         """Return a producer: ``async with`` starts and stops it; at the latest the test's end does."""
-        producer = Producer(self.name(group), self.namesrv_address, **{**self._options, **options})
+        options = {**self._options, **options}
+        producer: Producer
+        if self._wire is None:
+            producer = Producer(self.name(group), self.namesrv_address, **options)
+        else:
+            producer = WiredProducer(self.name(group), self.namesrv_address, **options)
+            producer.entrance = functools.partial(self._wire.next_entrance, group)
         self._clients.append(producer)
         return producer
 
@@ -190,7 +208,12 @@ class Rmq:
     ) -> TransactionProducer:
         """Do the same for transactional messages."""
         options = {**self._options, **options, "listener": listener}
-        producer = TransactionProducer(self.name(group), self.namesrv_address, **options)
+        producer: TransactionProducer
+        if self._wire is None:
+            producer = TransactionProducer(self.name(group), self.namesrv_address, **options)
+        else:
+            producer = WiredTransactionProducer(self.name(group), self.namesrv_address, **options)
+            producer.entrance = functools.partial(self._wire.next_entrance, group)
         self._clients.append(producer)
         return producer
 
@@ -277,23 +300,34 @@ class Rmq:
         self._loop = asyncio.get_running_loop()
         await self._admin.start()
         self.admin = self._admin
+        if self._wire is not None:
+            try:
+                self._namesrv_address = await self._open_wire()
+            except BaseException:
+                await self._admin.shutdown()
+                raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+        if error is None:
+            self.check_faults()
 
     async def close(self) -> None:
         """Stop what the test has started, and delete what it has created.
 
-        A group that still runs is stopped, with a ``KitWarning`` that names it.
+        A group that still runs is stopped, and a frame that is still held is released, with a ``KitWarning``.
         """
+        holding = self._wire.settle() if self._wire is not None else []
         forgotten = [group.name for group in self._groups if group.is_running]
         # All of it happens, in the reverse order, even if a part fails.
         async with contextlib.AsyncExitStack() as ending:
             ending.push_async_callback(self._admin.shutdown)
             ending.push_async_callback(self._delete)
+            if self._wire is not None:
+                ending.push_async_callback(self._wire.close)
             for client in self._clients:
                 ending.push_async_callback(client.shutdown)
             for group in self._groups:
@@ -304,6 +338,13 @@ class Rmq:
             warnings.warn(
                 f"the test ended while consumers of {', '.join(forgotten)} were running:"
                 " leave the group's `async with` statement, or call stop()",
+                KitWarning,
+                stacklevel=2,
+            )
+
+        if holding:
+            warnings.warn(
+                f"the test ended while frames were held by {', '.join(map(str, holding))}: call release()",
                 KitWarning,
                 stacklevel=2,
             )
@@ -333,17 +374,24 @@ class Rmq:
             is_orderly=is_orderly,
             expression=expression,
             options={"consume_from": "first", **self._options, **options},
-            namesrv_address=self.namesrv_address,
+            entrance=functools.partial(self._entrance, group),
         )
         self._groups.append(made)
         self._group_names[full] = None
         return made
 
+    async def _entrance(self, client: str) -> str:
+        """Return the name-server address of the next consumer of a group."""
+        if self._wire is None:
+            return self.namesrv_address
+        return await self._wire.next_entrance(client)
+
     async def _own_producer(self) -> Producer:
-        """Return the producer of the test's topics; the first call starts it."""
+        """Return the producer of the test's topics; the first call starts it. It bypasses the wire."""
         async with self._producer_starts:
             if self._producer is None:
-                producer = self.producer("kit")
+                producer = Producer(self.name("kit"), self._servers.namesrv_address, **self._options)
+                self._clients.append(producer)
                 await producer.start()
                 self._producer = producer
             return self._producer

@@ -19,7 +19,7 @@ class WatchedGroup:
     """A consumer group and one topic that it consumes, seen through the brokers.
 
     Attributes:
-        name: the group's name at the cluster.
+        name: the group's name at the cluster; ``str(group)`` is the same.
         topic: the topic's name.
     """
 
@@ -28,6 +28,9 @@ class WatchedGroup:
         self.topic = topic
         self._context = context
         self._waiter = context.waiter
+
+    def __str__(self) -> str:
+        return self.name
 
     async def lag(self) -> dict[MessageQueue, int]:
         """Return for each queue how many messages lie behind the stored offset."""

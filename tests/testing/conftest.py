@@ -4,3 +4,4 @@ from rewindmq import testing
 
 kit_cluster = testing.cluster()
 rmq = testing.rmq("kit_cluster")
+wired = testing.rmq("kit_cluster", wire=True)

@@ -225,3 +225,44 @@ def test_help_names_the_options_and_the_marker(project: _Project) -> None:
     project.test("")
     assert "--rewindmq-time-scale" in project.run("--help")[1]
     assert "rewindmq(brokers=1, slaves=0" in project.run("--markers")[1]
+
+
+def test_a_rule_that_nothing_meets_fails_the_test_at_its_end(project: _Project) -> None:
+    project.test("""
+@pytest.mark.rewindmq(wire=True)
+async def test_unmet(rmq: Rmq):
+    await rmq.on("PULL_MESSAGE", group="nobody").hold()
+@pytest.mark.rewindmq(wire=True)
+async def test_fails_before(rmq: Rmq):
+    await rmq.on("PULL_MESSAGE", group="nobody").hold()
+    assert 1 == 2
+@pytest.mark.rewindmq(wire=True)
+async def test_optional(rmq: Rmq):
+    await rmq.on("PULL_MESSAGE", group="nobody").hold().optional()
+""")
+    code, output = project.run()
+    assert code == 1
+    assert "2 failed, 1 passed" in output
+    assert "error" not in output.lower().replace("assertionerror", "")
+    assert "rmq.on('PULL_MESSAGE', group='nobody').hold(): nothing met it; nothing passed" in output
+    assert "FAILED test_it.py::test_fails_before - assert 1 == 2" in output
+
+
+def test_the_examples_of_the_page_about_faults_pass(project: _Project) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "testkit" / "faults.md").read_text()
+    programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    project.test("\n\n".join(programs))
+    code, output = project.run()
+    assert code == 0, output
+    assert f"{sum(program.count('async def test_') for program in programs)} passed" in output
+
+
+def test_a_running_cluster_has_no_wire(project: _Project) -> None:
+    project.test("""
+@pytest.mark.rewindmq(wire=True)
+async def test_it(rmq: Rmq): pass
+""")
+    code, output = project.run("--rewindmq-namesrv", "127.0.0.1:1")
+    assert code == 1
+    assert "wire=True needs a cluster of the kit's own" in output
+    assert "Traceback" not in output

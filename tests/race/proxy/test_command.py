@@ -60,6 +60,7 @@ async def test_commands_hold_list_and_release_a_frame() -> None:
 
         ready = await said()
         assert (ready["ready"], ready["pid"]) == ("proxy", process.pid)
+        assert await said() == {"hold": 1, "pattern": "UPDATE_CONSUMER_OFFSET queueId=0"}
         client = venue.client(serialize_type=SerializeType.JSON)
         call = client.invoke(ready["address"], commit(7), PATIENCE)
         held = await said()
@@ -76,14 +77,17 @@ async def test_commands_hold_list_and_release_a_frame() -> None:
         assert not call.done()
         await say("release 1")
         assert (await said())["kind"] == "frame.released"
+        assert await said() == {"ended": "release", "hold": 1, "frames": 1}
         assert (await call).code == ResponseCode.SUCCESS
         await say("hold UPDATE_CONSUMER_OFFSET oneway")
+        assert await said() == {"hold": 2, "pattern": "UPDATE_CONSUMER_OFFSET oneway"}
         await say("list")
         assert len((await said())["holds"]) == 2
         await client.invoke_oneway(ready["address"], commit(8))
         assert (await said())["kind"] == "frame.held"
-        await say("drop")
+        await say("drop 2")
         assert (await said())["kind"] == "frame.dropped"
+        assert await said() == {"ended": "drop", "hold": 2, "frames": 1}
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
         assert process.stderr is not None

@@ -19,6 +19,10 @@ from tests.race.proxy.venue import COMMIT, NOTICE, PULL
         ),
         ("RESET_CONSUMER_CLIENT_OFFSET", FramePattern(NOTICE)),
         (
+            "PULL_MESSAGE client=billing/2 server=broker-a group=G",
+            FramePattern(PULL, fields={"group": "G"}, client="billing/2", server="broker-a"),
+        ),
+        (
             "UPDATE_CONSUMER_OFFSET oneway count=all blocks",
             FramePattern(COMMIT, Form.ONEWAY, count=None, blocks=True),
         ),

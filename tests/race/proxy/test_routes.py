@@ -41,7 +41,7 @@ def test_broker_addresses_in_a_route_are_replaced_and_nothing_else(
     received = answer(body, serialize_type)
     assert broker_addresses(RequestCode.GET_ROUTEINFO_BY_TOPIC, received) == {
         "127.0.0.1:1": "127.0.0.1:1",
-        "127.0.0.1:2": "127.0.0.1:1-1",
+        "127.0.0.1:2": "127.0.0.1:1-s1",
     }
     (changed,) = FrameDecoder().feed(with_addresses(received, FRONTS))
     assert (changed.opaque, changed.flag, changed.remark) == (7, FLAG_RESPONSE, "r")
