@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tools.interop.driver import Driver
-from tools.interop.toolchains import ROOT, go_driver, java_driver, node_driver, tool
-from tools.interop.versions import JAVA_CLIENTS
+from tools.interop.toolchains import ROOT, go_driver, java_driver, node_driver, spring_driver, tool
+from tools.interop.versions import JAVA_CLIENTS, SPRING
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,16 @@ class Client:
 
 def java_command(version: str, *options: str) -> list[str]:
     """Return the command that starts the Java driver of a release."""
-    jars = java_driver(version)
+    return _java_command(java_driver(version), "rewindmq.interop.Main", options)
+
+
+def _java_command(jars: Path, program: str, options: Sequence[str] = ()) -> list[str]:
     memory = ("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
     # A consumer that rebalances before the change is visible rebalances again after 5 s, not 20.
     quick = "-Drocketmq.client.rebalance.waitInterval=5000"
     # Long, because a busy machine may answer late.
     patient = "-Dcom.rocketmq.remoting.client.connect.timeout=30000"
-    return [tool("java"), *memory, quick, patient, *options, "-cp", f"{jars}/*", "rewindmq.interop.Main"]
+    return [tool("java"), *memory, quick, patient, *options, "-cp", f"{jars}/*", program]
 
 
 def _java(version: str, codec: str) -> Client:
@@ -98,6 +101,13 @@ _NODE: Final = Client(
     lambda: [tool("node"), str(node_driver())],
     scratch="HOME",
 )
+_SPRING: Final = Client(
+    "spring",
+    "rocketmq-spring-boot-starter",
+    SPRING,
+    "JSON",
+    lambda: _java_command(spring_driver(), "rewindmq.interop.SpringMain"),
+)
 
 CLIENTS: Final[tuple[Client, ...]] = (
     *(_java(version, codec) for version in JAVA_CLIENTS for codec in ("JSON", "ROCKETMQ")),
@@ -106,4 +116,5 @@ CLIENTS: Final[tuple[Client, ...]] = (
     _rewindmq("auto"),
     _GO,
     _NODE,
+    _SPRING,
 )

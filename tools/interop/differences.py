@@ -50,12 +50,9 @@ EXPLAINED: Final[dict[Place, Difference]] = {
 
 
 # Scenarios that cannot work, by client, feature and RocketMQ cluster, to what the library lacks there.
+_LITE_PULL: Final = "lite pull without LITE_PULL_MESSAGE (361), which 4.x does not serve"
 UNPLAYED: Final[dict[tuple[str, str, str], str]] = {
-    (
-        "java-550-json",
-        "lite-pull",
-        f"rocketmq-{SERVER_4}",
-    ): "lite pull without LITE_PULL_MESSAGE (361), which 4.x does not serve",
+    (client, "lite-pull", f"rocketmq-{SERVER_4}"): _LITE_PULL for client in ("java-550-json", "spring")
 }
 
 

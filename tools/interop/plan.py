@@ -27,6 +27,7 @@ MEETS: Final[dict[str, tuple[str, ...]]] = {
     "rewindmq-auto": (V49, V53),
     "go": (V49,),
     "node": (V49,),
+    "spring": (V49, V53),
 }
 _MEET_BOTH: Final = [name for name, servers in MEETS.items() if len(servers) > 1]
 

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tools.interop.versions import SPRING_ROCKETMQ
+
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent.parent
 BUILT: Final = ROOT / ".interop"
@@ -70,7 +72,12 @@ def server_jars(version: str) -> Path:
 def java_driver(version: str) -> Path:
     """Return the directory with the jars of the driver and of a release's official client and tools."""
     branch = "v4" if version.startswith("4.") else "v5"
-    return maven_jars(f"java-{version}", HERE / "drivers" / "java", version, ("-P", branch))
+    return maven_jars(f"java-{version}", HERE / "drivers" / "java", version, ("-P", f"{branch},tools"))
+
+
+def spring_driver() -> Path:
+    """Return the directory with the jars of the driver and of the Spring Boot starter."""
+    return maven_jars("spring", HERE / "drivers" / "java", SPRING_ROCKETMQ, ("-P", "v5,spring"))
 
 
 def go_driver() -> Path:

@@ -6,6 +6,9 @@ from typing import Final
 
 # org.apache.rocketmq:rocketmq-client and rocketmq-tools.
 JAVA_CLIENTS: Final = ("4.9.8", "5.5.0")
+# org.apache.rocketmq:rocketmq-spring-boot-starter, and the release of RocketMQ that it depends on.
+SPRING: Final = "2.3.1"
+SPRING_ROCKETMQ: Final = "5.3.0"
 # org.apache.rocketmq:rocketmq-namesrv and rocketmq-broker. Neither was published for 4.9.8. Between the two
 # tags both modules differ only in access control and in which configuration keys may not be changed.
 SERVER_4: Final = "4.9.7"

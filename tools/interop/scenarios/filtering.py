@@ -10,12 +10,18 @@ from tools.interop.scenarios.scenario import OneOf, Outcome, Stage, looks, scena
 
 _SQL: Final = "(number BETWEEN 2 AND 4 AND colour IN ('blue', 'red')) OR TAGS = 'always' OR size IS NOT NULL"
 
-_JAVA: Final = "rocketmq-client"
 _ASKS_WITH_A_ROUTE: Final = (
     "Java asks a broker to check the expression only if it has the route by then"
     " (MQClientInstance#checkClientInBroker): after a slow look-up it starts"
 )
-_JAVA_REFUSAL: Final = {"type": "MQClientException", "code": ResponseCode.SUBSCRIPTION_PARSE_FAILED}
+# What a library with Java's check raises, by driver.
+_REFUSALS: Final = {
+    "rocketmq-client": {"type": "MQClientException", "code": ResponseCode.SUBSCRIPTION_PARSE_FAILED},
+    "rocketmq-spring-boot-starter": {
+        "type": "ApplicationContextException",
+        "code": ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+    },
+}
 
 
 @scenario("filter-tags", "filter by tags", "producer.start", "send.sync", "consume.concurrent")
@@ -56,6 +62,7 @@ async def filter_sql_wrong(stage: Stage) -> Outcome:
         await stage.consumer(topic, expression="number > > 3", expression_type="SQL92")
     except DriverError as error:
         outcome = {"type": error.kind, "code": error.code}
-    if stage.driver.client == _JAVA:
-        return {"outcome": OneOf(_ASKS_WITH_A_ROUTE, (_JAVA_REFUSAL, {"started": True}), outcome)}
+    refusal = _REFUSALS.get(stage.driver.client)
+    if refusal is not None:
+        return {"outcome": OneOf(_ASKS_WITH_A_ROUTE, (refusal, {"started": True}), outcome)}
     return outcome

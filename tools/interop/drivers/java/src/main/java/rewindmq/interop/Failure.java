@@ -21,7 +21,12 @@ final class Failure {
         return json;
     }
 
-    private static Integer code(Throwable error) {
+    private static Integer code(Throwable outermost) {
+        Throwable error = outermost;
+        // A framework wraps the library's error in its own.
+        while (!isOfLibrary(error) && error.getCause() != null) {
+            error = error.getCause();
+        }
         int code = NONE;
         if (error instanceof MQBrokerException) {
             code = ((MQBrokerException) error).getResponseCode();
@@ -31,5 +36,10 @@ final class Failure {
             code = ((RequestTimeoutException) error).getResponseCode();
         }
         return code == NONE ? null : Integer.valueOf(code);
+    }
+
+    private static boolean isOfLibrary(Throwable error) {
+        return error instanceof MQBrokerException || error instanceof MQClientException
+            || error instanceof RequestTimeoutException;
     }
 }

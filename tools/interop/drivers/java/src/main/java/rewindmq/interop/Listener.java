@@ -33,7 +33,8 @@ final class Listener {
         return take(messages) ? ConsumeOrderlyStatus.SUCCESS : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
     }
 
-    private boolean take(List<MessageExt> messages) {
+    /** Reports the messages; returns false if the suite asked for their failure. */
+    boolean take(List<MessageExt> messages) {
         JsonObject event = new JsonObject();
         event.addProperty("event", "delivered");
         event.addProperty("consumer", consumer);

@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
@@ -22,13 +23,28 @@ public final class Main {
     private Main() {
     }
 
+    /** A library that a program drives. */
+    interface Library {
+        String name();
+
+        String version();
+
+        /** Adds the library's operations; returns what shuts down its clients, in that order. */
+        List<Runnable> register(Map<String, Op> ops);
+    }
+
     public static void main(String[] arguments) throws IOException, InterruptedException {
+        run(new Official());
+    }
+
+    /** Carries out the requests of standard input until it ends, then ends the process. */
+    static void run(Library library) throws IOException, InterruptedException {
         Path home = Files.createTempDirectory("rewindmq-driver");
         // Before the library's classes are loaded, because its logs and broadcast offsets go to the home directory.
         System.setProperty("user.home", home.toString());
         LineProtocol lines = new LineProtocol();
         try {
-            serve(lines);
+            serve(lines, library);
         } finally {
             remove(home);
         }
@@ -36,24 +52,16 @@ public final class Main {
         System.exit(0);
     }
 
-    private static void serve(LineProtocol lines) throws IOException, InterruptedException {
-        Producers producers = new Producers();
-        PushConsumers push = new PushConsumers();
-        LitePullConsumers lite = new LitePullConsumers();
-        PullConsumers pull = new PullConsumers();
+    private static void serve(LineProtocol lines, Library library) throws IOException, InterruptedException {
         Map<String, Op> ops = new TreeMap<>();
-        producers.register(ops);
-        push.register(ops);
-        lite.register(ops);
-        pull.register(ops);
+        List<Runnable> shutdowns = library.register(ops);
         ExecutorService requests = Executors.newCachedThreadPool();
-        LineProtocol.ready("rocketmq-client", version(), ops.keySet());
+        LineProtocol.ready(library.name(), library.version(), ops.keySet());
         for (JsonObject line = lines.read(); line != null; line = lines.read()) {
             JsonObject request = line;
             requests.execute(() -> answer(ops, request));
         }
-        Stream.<Runnable>of(push::shutdown, lite::shutdown, pull::shutdown, producers::shutdown)
-            .forEach(Runnable::run);
+        shutdowns.forEach(Runnable::run);
         requests.shutdown();
         requests.awaitTermination(REQUESTS_END_SECONDS, TimeUnit.SECONDS);
     }
@@ -71,13 +79,34 @@ public final class Main {
         LineProtocol.say(answer);
     }
 
-    private static String version() {
-        return MQVersion.getVersionDesc(MQVersion.CURRENT_VERSION).substring(1).replace('_', '.');
-    }
-
     private static void remove(Path directory) throws IOException {
         try (Stream<Path> paths = Files.walk(directory)) {
             paths.sorted(Comparator.reverseOrder()).map(Path::toFile).forEach(File::delete);
+        }
+    }
+
+    private static final class Official implements Library {
+        @Override
+        public String name() {
+            return "rocketmq-client";
+        }
+
+        @Override
+        public String version() {
+            return MQVersion.getVersionDesc(MQVersion.CURRENT_VERSION).substring(1).replace('_', '.');
+        }
+
+        @Override
+        public List<Runnable> register(Map<String, Op> ops) {
+            Producers producers = new Producers();
+            PushConsumers push = new PushConsumers();
+            LitePullConsumers lite = new LitePullConsumers();
+            PullConsumers pull = new PullConsumers();
+            producers.register(ops);
+            push.register(ops);
+            lite.register(ops);
+            pull.register(ops);
+            return List.of(push::shutdown, lite::shutdown, pull::shutdown, producers::shutdown);
         }
     }
 }

@@ -44,15 +44,19 @@ final class Producers {
         producer.setMaxMessageSize(fields.number("max_message_size", producer.getMaxMessageSize()));
         int limit = fields.number("compress_over", producer.getCompressMsgBodyOverHowmuch());
         producer.setCompressMsgBodyOverHowmuch(limit);
-        // Long, because a busy machine may answer late.
-        producer.setSendMsgTimeout(30_000);
+        producer.setSendMsgTimeout(Setup.PATIENCE_MS);
         producer.start();
+        awaitRoutes(producer, fields);
+        producers.put(name, producer);
+        return new JsonObject();
+    }
+
+    /** Waits until a started producer knows the routes that it will need. */
+    static void awaitRoutes(DefaultMQProducer producer, Fields fields) throws InterruptedException {
         awaitRoute(producer, producer.getCreateTopicKey());
         for (String topic : fields.texts("topics")) {
             awaitRoute(producer, topic);
         }
-        producers.put(name, producer);
-        return new JsonObject();
     }
 
     /**

@@ -38,17 +38,31 @@ final class PushConsumers {
             : ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET;
     }
 
-    private JsonObject start(Fields fields, boolean isOrderly) throws Exception {
-        String name = fields.text("name");
-        DefaultMQPushConsumer consumer =
-            new DefaultMQPushConsumer(fields.text("group"), fields.flag("trace"), null);
+    /** Applies the settings that do not depend on how the consumer is created. */
+    static void configure(DefaultMQPushConsumer consumer, Fields fields) {
         Setup.apply(consumer, fields);
-        Branch.setModel(consumer, fields.text("model", "CLUSTERING"));
         consumer.setConsumeFromWhere(from(fields));
         consumer.setMaxReconsumeTimes(fields.number("max_reconsume_times", consumer.getMaxReconsumeTimes()));
         int threads = fields.number("threads", consumer.getConsumeThreadMin());
         consumer.setConsumeThreadMin(threads);
         consumer.setConsumeThreadMax(threads);
+    }
+
+    /**
+     * Raises the time limit of a started consumer's own producer. An orderly consumer sends its dead letters with it,
+     * and a time-out would deliver them once more.
+     */
+    static void setSendPatience(DefaultMQPushConsumer consumer) {
+        consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getDefaultMQProducer()
+            .setSendMsgTimeout(Setup.PATIENCE_MS);
+    }
+
+    private JsonObject start(Fields fields, boolean isOrderly) throws Exception {
+        String name = fields.text("name");
+        DefaultMQPushConsumer consumer =
+            new DefaultMQPushConsumer(fields.text("group"), fields.flag("trace"), null);
+        configure(consumer, fields);
+        Branch.setModel(consumer, fields.text("model", "CLUSTERING"));
         consumer.subscribe(fields.text("topic"), selector(fields));
         Listener listener = new Listener(fields);
         if (isOrderly) {
@@ -59,9 +73,7 @@ final class PushConsumers {
         listeners.put(name, listener);
         consumers.put(name, consumer);
         consumer.start();
-        // An orderly consumer sends its dead letters with this producer. A time-out would deliver them once more.
-        consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getDefaultMQProducer()
-            .setSendMsgTimeout(Setup.PATIENCE_MS);
+        setSendPatience(consumer);
         return new JsonObject();
     }
 

@@ -20,6 +20,16 @@ final class Sending {
     }
 
     /** Sends one of a request's messages and waits for the result. */
+    interface SyncSend {
+        SendResult send(Fields message) throws Exception;
+    }
+
+    /** Sends one of a request's messages; the callback gets the result. */
+    interface AsyncSend {
+        void send(Fields message, SendCallback callback) throws Exception;
+    }
+
+    /** Sends a message with a producer and waits for the result. */
     private interface Send {
         SendResult send(DefaultMQProducer producer, Message message, Fields fields) throws Exception;
     }
@@ -48,10 +58,15 @@ final class Sending {
 
     private JsonObject each(Fields fields, Send send) {
         DefaultMQProducer producer = producers.producer(fields);
+        return oneByOne(fields, message -> send.send(producer, Messages.toSend(message), message));
+    }
+
+    /** Sends the messages of a request one after another; returns the answer with their results. */
+    static JsonObject oneByOne(Fields fields, SyncSend send) {
         JsonArray results = new JsonArray();
         for (Fields message : fields.objects("messages")) {
             try {
-                results.add(Messages.sent(send.send(producer, Messages.toSend(message), message)));
+                results.add(Messages.sent(send.send(message)));
             } catch (Exception error) {
                 results.add(failed(error));
             }
@@ -61,11 +76,16 @@ final class Sending {
 
     private JsonObject async(Fields fields) throws Exception {
         DefaultMQProducer producer = producers.producer(fields);
+        return allAtOnce(fields, (message, callback) -> producer.send(Messages.toSend(message), callback));
+    }
+
+    /** Sends all messages of a request without waiting in between; returns the answer with their results. */
+    static JsonObject allAtOnce(Fields fields, AsyncSend send) throws Exception {
         List<CompletableFuture<JsonObject>> answers = new ArrayList<>();
         for (Fields message : fields.objects("messages")) {
             CompletableFuture<JsonObject> answer = new CompletableFuture<>();
             answers.add(answer);
-            producer.send(Messages.toSend(message), new SendCallback() {
+            send.send(message, new SendCallback() {
                 @Override
                 public void onSuccess(SendResult result) {
                     answer.complete(Messages.sent(result));
@@ -93,8 +113,13 @@ final class Sending {
     private JsonObject batch(Fields fields) throws Exception {
         List<Message> messages = new ArrayList<>();
         fields.objects("messages").forEach(message -> messages.add(Messages.toSend(message)));
+        return results(Messages.sent(producers.producer(fields).send(messages)));
+    }
+
+    /** Returns the answer with the result of a batch. */
+    static JsonObject results(JsonObject result) {
         JsonArray results = new JsonArray();
-        results.add(Messages.sent(producers.producer(fields).send(messages)));
+        results.add(result);
         return results(results);
     }
 

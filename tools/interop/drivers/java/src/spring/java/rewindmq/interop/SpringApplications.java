@@ -1,0 +1,78 @@
+package rewindmq.interop;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.rocketmq.client.ClientConfig;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
+import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.boot.Banner;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.support.GenericApplicationContext;
+
+/** Spring Boot applications with one producer or consumer each, by the names that the suite gave them. */
+final class SpringApplications {
+    private final Map<String, ConfigurableApplicationContext> applications = new ConcurrentHashMap<>();
+
+    /**
+     * Starts an application.
+     *
+     * @param properties its configuration beside the name server
+     * @param beans classes of the application's own beans; the request is a bean, too
+     */
+    ConfigurableApplicationContext start(Fields request, Map<String, Object> properties, List<Class<?>> beans) {
+        Map<String, Object> all = new HashMap<>(properties);
+        all.put("rocketmq.name-server", request.text("namesrv"));
+        ConfigurableApplicationContext application = new SpringApplicationBuilder(Application.class)
+            .sources(beans.toArray(Class<?>[]::new))
+            .properties(all)
+            .web(WebApplicationType.NONE)
+            .bannerMode(Banner.Mode.OFF)
+            .registerShutdownHook(false)
+            .initializers(context ->
+                ((GenericApplicationContext) context).registerBean(Fields.class, () -> request))
+            .run();
+        applications.put(request.text("name"), application);
+        return application;
+    }
+
+    <T> T bean(String name, Class<T> type) {
+        return applications.get(name).getBean(type);
+    }
+
+    void stop(String name) {
+        applications.remove(name).close();
+    }
+
+    void shutdown() {
+        applications.keySet().forEach(this::stop);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    static class Application {
+        /** Sets what the starter has no property for, before the clients start. */
+        @Bean
+        static BeanPostProcessor setup(Fields request) {
+            return new BeanPostProcessor() {
+                @Override
+                public Object postProcessBeforeInitialization(Object bean, String name) {
+                    if (bean instanceof ClientConfig client) {
+                        Setup.apply(client, request);
+                    }
+                    if (bean instanceof DefaultLitePullConsumer consumer) {
+                        consumer.setAutoCommit(false);
+                        consumer.setConsumeFromWhere(PushConsumers.from(request));
+                    }
+                    return bean;
+                }
+            };
+        }
+    }
+}
