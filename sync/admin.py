@@ -60,6 +60,7 @@ class AdminClient(SyncClient):
     search_offset = blocking(AsyncAdminClient.search_offset)
     max_offset = blocking(AsyncAdminClient.max_offset)
     min_offset = blocking(AsyncAdminClient.min_offset)
+    view_broker_stats_data = blocking(AsyncAdminClient.view_broker_stats_data)
 
     @property
     def namesrv_addresses(self) -> tuple[str, ...]:

@@ -76,7 +76,8 @@ def check_store(broker: Broker, known: Known, *, is_durable: bool) -> Rebuilt:
     for (topic, queue_id), promised in known.stored.items():
         if topic not in known.dropped:
             messages = rebuilt.queues.get((topic, queue_id), {})
-            if not messages and not known.may_expire and store.max_offset(topic, queue_id):
+            may_have_more = known.may_expire or topic in compacted
+            if not messages and not may_have_more and store.max_offset(topic, queue_id):
                 raise LawError(f"queue {queue_id} of {topic} has entries, but the log has no message of it")
             if is_durable:
                 _check_promises(store, promised, messages, may_expire=known.may_expire)
@@ -257,6 +258,20 @@ def _check_compaction(broker: Broker, known: Known, rebuilt: Rebuilt) -> None:
                 read = decode_records(store.get_message(topic.topic, queue_id, offset, 1, None).body)
                 if not read or read[0].queue_offset != offset or read[0].stored_body != message.stored_body:
                     raise LawError(f"the compacted queue of {topic.topic} lacks message {offset}")
+            for message in _served(store, topic.topic, queue_id):
+                attempt = known.attempts.get(message.stored_body)
+                if attempt is None or attempt.topic != topic.topic:
+                    raise LawError(
+                        f"the compacted queue of {topic.topic} has a message that nobody sent to it"
+                    )
+
+
+def _served(store: MessageStore, topic: str, queue_id: int) -> Iterator[MessageExt]:
+    """Yield the messages that pulls get from a queue."""
+    offset = store.min_offset(topic, queue_id)
+    while messages := decode_records(store.get_message(topic, queue_id, offset, 32, None).body):
+        yield from messages
+        offset = messages[-1].queue_offset + 1
 
 
 def check_versions(loaded: dict[str, Any], versions: dict[str, list[Any]]) -> None:

@@ -57,6 +57,8 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
+@pytest.mark.long
+@pytest.mark.chosen
 def test_every_figure_is_verified_and_no_process_is_left(tmp_path: Path) -> None:
     report, printed = run_demo(tmp_path, "--time-scale", "0.05", "--messages", "400", seconds=120)
     assert report["ok"] is True
