@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rewindmq.race.sim import World
 from rewindmq.race.sim.host import incarnation_of
 from rewindmq.race.sim.loop import VirtualLoop
+from rewindmq.race.sim.world import InlineWorkers
 
 
 @dataclass(slots=True)
@@ -68,5 +69,5 @@ class _MeteredLoop(VirtualLoop):
         callback = handle._callback  # type: ignore[attr-defined]
         began = time.thread_time_ns()
         handle._run()
-        on_worker = getattr(callback, "__qualname__", "") == "_InlineWorkers._work"
+        on_worker = callback is InlineWorkers.perform
         self._meter.count(time.thread_time_ns() - began, on_worker=on_worker)
