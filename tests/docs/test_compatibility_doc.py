@@ -207,16 +207,29 @@ def test_a_passed_run_fails_if_the_page_shows_something_else(
     monkeypatch.setattr(hooks, "_recorder", recorded(SHOWN))
     monkeypatch.setattr(hooks, "_contradictions", [])
     monkeypatch.setattr(hooks, "read", lambda: {"test_one": {"test_it": {"": claim}}})
-    config = SimpleNamespace(option=SimpleNamespace(interop_results=None), args=ALL)
+    config = SimpleNamespace(option=SimpleNamespace(interop_results=None, ignore=None), args=ALL)
     session = SimpleNamespace(config=config, exitstatus=pytest.ExitCode.OK)
     hooks.pytest_sessionfinish(cast("pytest.Session", session))
     assert session.exitstatus == (pytest.ExitCode.OK if claim == "works" else pytest.ExitCode.TESTS_FAILED)
 
 
+@pytest.mark.parametrize("ignored", [None, ["tests/interop"]])
+def test_a_run_that_ignores_a_folder_need_not_show_everything(
+    ignored: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooks, "_recorder", Recorder())
+    monkeypatch.setattr(hooks, "_contradictions", [])
+    monkeypatch.setattr(hooks, "read", lambda: {"test_one": {"test_it": {"": "works"}}})
+    config = SimpleNamespace(option=SimpleNamespace(interop_results=None, ignore=ignored), args=ALL)
+    session = SimpleNamespace(config=config, exitstatus=pytest.ExitCode.OK)
+    hooks.pytest_sessionfinish(cast("pytest.Session", session))
+    assert session.exitstatus == (pytest.ExitCode.OK if ignored else pytest.ExitCode.TESTS_FAILED)
+
+
 def test_a_run_can_write_what_it_has_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(hooks, "_recorder", recorded(SHOWN))
     target = tmp_path / "results.json"
-    config = SimpleNamespace(option=SimpleNamespace(interop_results=str(target)), args=ALL)
+    config = SimpleNamespace(option=SimpleNamespace(interop_results=str(target), ignore=None), args=ALL)
     session = SimpleNamespace(config=config, exitstatus=pytest.ExitCode.OK)
     hooks.pytest_sessionfinish(cast("pytest.Session", session))
     assert results.read(target) == {"test_one": {"test_it": {"": "works"}}}

@@ -47,7 +47,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if (output := getattr(session.config, "workeroutput", None)) is not None:
         output[_IS_PART] = _recorder.is_part
         return
-    target = session.config.option.interop_results
+    options = session.config.option
+    # The default group ignores the folder; then nothing is deselected either.
+    _recorder.is_part |= bool(options.ignore)
+    target = options.interop_results
     if target is not None:
         Path(target).write_text(written(_recorder.results))
     elif session.exitstatus == pytest.ExitCode.OK:
