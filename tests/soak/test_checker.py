@@ -312,6 +312,12 @@ def test_memory_that_grows_is_found_and_warming_up_is_not() -> None:
     assert set(memory(*warm_up, *(16_000 + 20 * at for at in range(240))).totals) == {ViolationKind.MEMORY}
 
 
+def test_a_short_run_may_grow_more_while_its_tables_fill() -> None:
+    warm_up = [10_000] * 60
+    assert memory(*warm_up, *([16_000] * 20), *([18_000] * 20)).is_ok
+    assert not memory(*warm_up, *([16_000] * 20), *([21_000] * 20)).is_ok
+
+
 def test_a_process_that_did_not_live_long_enough_was_not_judged() -> None:
     watch, verdict = MemoryWatch(), Verdict()
     watch.lives[1] = Life("broker-b", [(float(at), 16_000) for at in range(100)])

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -152,6 +153,9 @@ class Producer:
         return Counter(message.body.decode() for message in decode_records(body_of(answer) or b""))
 
 
+@pytest.mark.long
+@pytest.mark.computing
+@pytest.mark.chosen
 def test_what_commits_is_seen_once_and_nothing_else_is(simulate: RunScenario, full: bool) -> None:
     """A crash loses up to 5 s of progress; then a message that was checked may be committed twice."""
 

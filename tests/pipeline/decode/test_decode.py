@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,6 +87,9 @@ def expected(position: int, record: bytes, segment: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
+@pytest.mark.computing
+@pytest.mark.chosen
 def test_every_column_is_what_the_decoder_of_records_reads(full: bool) -> None:
     @settings(max_examples=200 if full else 25, deadline=None, derandomize=True)
     @given(st.lists(record_makers(), min_size=1, max_size=12), st.integers(1, 5))
@@ -102,6 +106,9 @@ def test_every_column_is_what_the_decoder_of_records_reads(full: bool) -> None:
     check()
 
 
+@pytest.mark.long
+@pytest.mark.computing
+@pytest.mark.chosen
 def test_wherever_a_segment_is_split_its_records_are_the_same(full: bool) -> None:
     @settings(max_examples=200 if full else 25, deadline=None, derandomize=True)
     @given(

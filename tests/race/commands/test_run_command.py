@@ -240,6 +240,8 @@ def test_a_terminal_without_box_drawing_characters_gets_replacements() -> None:
     assert done.stdout.count("the broker answers a pull in flight only after the wait") == 2
 
 
+@pytest.mark.long
+@pytest.mark.chosen
 def test_many_seeds_run_in_separate_processes_and_come_back_in_order() -> None:
     done: list[int] = []
     numbers = range(1, 12)

@@ -57,6 +57,9 @@ def reduced(setting: Setting) -> list[Outcome]:
     return outcomes
 
 
+@pytest.mark.long
+@pytest.mark.computing
+@pytest.mark.chosen
 @pytest.mark.parametrize(
     ("mode", "late", "window"),
     [

@@ -60,6 +60,9 @@ def test_classic_resets_are_lost_in_random_schedules() -> None:
     assert search.run_some(100, seed=3).first is not None
 
 
+@pytest.mark.long
+@pytest.mark.computing
+@pytest.mark.chosen
 def test_the_seed_determines_the_schedules() -> None:
     def run(seed: int) -> list[tuple[str, ...]]:
         jobs = [Job(seed=f"{seed} {n}", changes=3, length=30, with_account=True) for n in range(4)]
