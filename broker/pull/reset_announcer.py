@@ -1,4 +1,4 @@
-"""Informs clients of a fenced reset: answers their suspended pulls, and notifies those that have none."""
+"""Informs clients of a fenced reset: answers suspended pulls, and notifies clients that have none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies the files of a snapshot, and links those that never change."""
+"""Copies the files of a snapshot; links the files that never change."""
 
 from __future__ import annotations
 

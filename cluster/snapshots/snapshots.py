@@ -30,7 +30,7 @@ FREEZE_SECONDS: Final = 10.0
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _FILES: Final = "files"
 _TEMPORARY: Final = ".tmp"
-# Files here are replaced by others at any time; a frozen broker has written those that matter.
+# Files here are replaced at any time; a frozen broker has written its tables for the snapshot.
 _CONFIG: Final = "config/"
 
 

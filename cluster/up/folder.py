@@ -70,7 +70,7 @@ def registered(directory: Path) -> Iterator[None]:
 
 
 def running_folders() -> list[Path]:
-    """Return the folders of this user's running clusters, sorted; forget those that have ended."""
+    """Return the folders of this user's running clusters, sorted; remove the links of ended clusters."""
     registry = _registry()
     if registry is None:
         return []
