@@ -72,6 +72,15 @@ _REAL_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
 # threads it may store a consumer's last commit after a reset that follows the consumer's leaving. A query may
 # also overtake a commit (docs/race/R9b.md).
 ORDERED_COMMITS: Final[Mapping[str, object]] = MappingProxyType({"consumerManageThreadPoolNums": 1})
+_LOGBACK: Final = """<configuration>
+  <appender name="warnings" class="ch.qos.logback.core.FileAppender">
+    <file>{log}</file>
+    <encoder><pattern>%d{{HH:mm:ss.SSS}} %p %t %c{{0}} - %m%n</pattern></encoder>
+  </appender>
+  <root level="WARN"><appender-ref ref="warnings"/></root>
+</configuration>
+"""
+_LOG_LINES: Final = 30
 
 
 class Server(Protocol):
@@ -102,6 +111,9 @@ class Server(Protocol):
 
     def start_broker(self) -> None:
         """Start the broker again, with its store and port; return when it serves."""
+
+    def note_logs(self, error: BaseException) -> None:
+        """Attach the last warnings of name server and broker to an error, before ``close`` removes them."""
 
     def close(self) -> None:
         """Stop broker and name server, and remove a temporary store."""
@@ -158,6 +170,9 @@ class RewindMQServer:
 
     def start_broker(self) -> None:
         self._cluster.restart(BROKER)
+
+    def note_logs(self, error: BaseException) -> None:
+        self._cluster.note_logs(error)
 
     def close(self) -> None:
         self._cluster.close()
@@ -403,6 +418,11 @@ class RocketMQServer:
     def start_broker(self) -> None:
         self.broker.start()
 
+    def note_logs(self, error: BaseException) -> None:
+        for log in sorted((self._directory / "home").glob("*.log")):
+            lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+            error.add_note(f"the warnings of {self.name}'s {log.stem} end:\n  " + "\n  ".join(lines))
+
     def close(self) -> None:
         """Kill both: no test reads what they leave, and a RocketMQ broker takes 10 s to stop cleanly."""
         try:
@@ -425,14 +445,13 @@ class RocketMQServer:
 
 
 def rocketmq_home(directory: Path) -> Path:
-    """Create a ROCKETMQ_HOME in ``directory`` whose logging configuration logs nothing."""
+    """Create a ROCKETMQ_HOME in ``directory`` whose processes log their warnings only, to ``home/*.log``."""
     home = directory / "home"
     conf = home / "conf"
     conf.mkdir(parents=True, exist_ok=True)
-    names: tuple[str, ...] = ("logback_namesrv", "logback_broker", "logback_tools")
-    names += tuple(f"rmq.{part}.logback" for part in ("namesrv", "broker", "tools", "client", "proxy"))
-    for name in names:
-        (conf / f"{name}.xml").write_text("<configuration/>\n")
+    for part in ("namesrv", "broker", "tools", "client", "proxy"):
+        for name in (f"logback_{part}", f"rmq.{part}.logback"):
+            (conf / f"{name}.xml").write_text(_LOGBACK.format(log=home / f"{part}.log"))
     return home
 
 
