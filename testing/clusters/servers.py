@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
+from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.local_cluster import LocalCluster
 from rewindmq.cluster.server_process import ServerProcess
 from rewindmq.testing.errors import KitError
@@ -150,7 +151,12 @@ def log_sizes(servers: Servers) -> dict[str, int]:
 def logs_since(servers: Servers, sizes: Mapping[str, int]) -> dict[str, str]:
     """Return what each process has logged since ``log_sizes``, at most the last 16 KiB of each."""
     added = {}
-    for name, process in servers.processes.items():
+    try:
+        processes = servers.processes
+    except ClusterError:
+        # The cluster has ended, and its folder is gone.
+        return {}
+    for name, process in processes.items():
         start = max(sizes.get(name, 0), _size(process.log_path) - _LOG_BYTES)
         try:
             with process.log_path.open("rb") as log:
