@@ -25,7 +25,7 @@ from rewindmq.cluster.names import (
     spread_ports,
 )
 from rewindmq.cluster.server_process import ServerProcess
-from rewindmq.cluster.snapshots.header import FORMAT, LAYOUT_KEYS, SnapshotHeader
+from rewindmq.cluster.snapshots.header import FORMAT, LAYOUT_KEYS, STORE_FORMAT, SnapshotHeader
 from rewindmq.cluster.snapshots.snapshots import Snapshots
 from rewindmq.protocol.config.property_file import format_properties_file
 from rewindmq.protocol.files.private import make_private_folder, open_private
@@ -333,6 +333,7 @@ class LocalCluster(ClusterClients):
         layout = {key: str(self._broker_config[key]) for key in LAYOUT_KEYS if key in self._broker_config}
         return SnapshotHeader(
             format=FORMAT,
+            store_format=STORE_FORMAT,
             rewindmq=rewindmq.__version__,
             profile=self._profile,
             processes=[NAMESRV, *self._broker_names, *self._slaves],
