@@ -36,6 +36,8 @@ class Servers:
     first: str = ""
     # Names of paused processes.
     paused: set[str] = field(default_factory=set)
+    # Names of brokers that act as if their disks were full.
+    full: set[str] = field(default_factory=set)
 
     @property
     def processes(self) -> dict[str, ServerProcess]:
@@ -101,6 +103,22 @@ class Servers:
         self.require_local("paused").resume(name)
         self.paused.discard(name)
 
+    async def set_disk_full(self, name: str, is_full: bool) -> None:
+        """Let a broker act as if its disk were full, or as its disk is."""
+        await self.require_local("disk_full").set_disk_full(name, is_full)
+        (self.full.add if is_full else self.full.discard)(name)
+
+    async def travel(self, seconds: float) -> None:
+        """Move the brokers' wall clocks forward by ``seconds`` of the cluster's time."""
+        cluster = self.require_local("travel")
+        scale = cluster.client_options["time_scale"]
+        await cluster.set_clocks_ahead(cluster.ahead_ms + round(seconds * 1_000 * scale))
+
+    @property
+    def ahead_ms(self) -> int:
+        """How far the brokers' wall clocks are ahead of this process's, in ms."""
+        return 0 if self.local is None else self.local.ahead_ms
+
     @property
     def is_namesrv_running(self) -> bool:
         """True unless the test has ended the name server."""
@@ -128,18 +146,27 @@ class Servers:
         self.paused.clear()
 
     async def restore(self) -> bool:
-        """Resume paused processes, and start those that a test ended; return True if one was started."""
+        """Undo what a test did to the processes; return True if one was started.
+
+        Paused processes continue, clocks and disks are real again, and processes that a test ended start.
+        """
         if self.local is None:
             return False
         was_started = False
         cluster = AsyncLocalCluster(self.local)
+        for name in self.paused:
+            if self.processes[name].is_running:
+                self.processes[name].resume()
+        self.paused.clear()
+        for name in sorted(self.full):
+            await cluster.set_disk_full(name, False)
+        self.full.clear()
+        if self.ahead_ms:
+            await cluster.set_clocks_ahead(0)
         for name, process in self.processes.items():
             if not process.is_running:
                 await cluster.restart(name)
                 was_started = True
-            elif name in self.paused:
-                process.resume()
-        self.paused.clear()
         return was_started
 
 

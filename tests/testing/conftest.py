@@ -11,7 +11,9 @@ from rewindmq import testing
 
 HERE: Final = Path(__file__).parent
 # They kill, pause, cut off and reset for most of their time.
-_SLOW: Final = frozenset(("test_links.py", "test_processes.py", "test_reset.py", "test_snapshots.py"))
+_SLOW: Final = frozenset(
+    ("test_links.py", "test_pretences.py", "test_processes.py", "test_reset.py", "test_snapshots.py")
+)
 
 kit_cluster = testing.cluster()
 rmq = testing.rmq("kit_cluster")
