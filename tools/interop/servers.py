@@ -68,8 +68,8 @@ _REAL_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
         "waitTimeMillsInSendQueue": 10_000,
         "osPageCacheBusyTimeOutMills": 10_000,
         "timerWheelEnable": "false",
-        # Each thread that stores messages keeps a buffer of 4 MiB outside the heap. With RocketMQ's defaults of
-        # 12 and 20 threads all of them together exceed a small JVM's limit, and the last gets no buffer.
+        # Each thread that stores messages keeps a buffer of 4 MiB outside the heap. With RocketMQ's defaults
+        # of 12 and 20 threads they exceed a small JVM's limit together, and the last gets no buffer.
         "endTransactionThreadPoolNums": 2,
         "processReplyMessageThreadPoolNums": 2,
     }

@@ -79,7 +79,7 @@ async def _dead(stage: Stage, op: str) -> Outcome:
 def _of_one_owner(reconsume_times: Sequence[int]) -> list[int]:
     """Return the deliveries before the count starts over.
 
-    An orderly consumer that cannot renew its lock in time, on a busy machine, gives up the queue; the next owner
+    An orderly consumer that cannot renew its lock in time gives up the queue; the next owner
     begins with the message that is not committed.
     """
     ends = [place for place, (one, next_) in enumerate(pairwise(reconsume_times), 1) if next_ <= one]
