@@ -16,7 +16,7 @@ _SLOW: Final = frozenset(
     HERE / name
     for name in (
         "test_links.py",
-        "test_pretences.py",
+        "test_disk_and_clock.py",
         "test_processes.py",
         "test_reset.py",
         "test_snapshots.py",
