@@ -354,7 +354,7 @@ class LocalCluster(ClusterClients):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._note_logs(error)
+        self.note_logs(error)
         self.close()
 
     async def __aenter__(self) -> AsyncLocalCluster:
@@ -368,10 +368,10 @@ class LocalCluster(ClusterClients):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._note_logs(error)
+        self.note_logs(error)
         await run_in_thread(self.close)
 
-    def _note_logs(self, error: BaseException | None) -> None:
+    def note_logs(self, error: BaseException | None) -> None:
         """Attach the end of each process's log to an error, because a temporary directory is then removed."""
         if error is None or isinstance(error, _ORDERLY_ENDS):
             return

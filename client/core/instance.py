@@ -192,10 +192,14 @@ class ClientInstance:
 
     # Brokers.
 
-    async def send_heartbeats(self) -> None:
-        """Send HEART_BEAT (34) to every known master, and to slaves if there are consumers; log failures."""
+    async def send_heartbeats(self) -> bool:
+        """Send HEART_BEAT (34) to every known master, and to slaves if there are consumers; log failures.
+
+        Returns:
+            True if every broker accepted.
+        """
         data = self._heartbeat_data()
-        await self._await_all(
+        return await self._await_all(
             self._heartbeat(name, address, data)
             for name, addresses in list(self.routes.brokers.items())
             for broker_id, address in list(addresses.items())
@@ -224,12 +228,16 @@ class ClientInstance:
             [consumer.heartbeat_data() for consumer in self._consumers.values()],
         )
 
-    async def _await_all(self, requests: Iterable[Awaitable[object]]) -> None:
+    async def _await_all(self, requests: Iterable[Awaitable[object]]) -> bool:
+        """Await requests; log those that fail, and return True if none did."""
+        have_succeeded = True
         for outcome in await asyncio.gather(*requests, return_exceptions=True):
             if isinstance(outcome, RewindMQError):
+                have_succeeded = False
                 _log.warning("%s: %s", self.client_id, outcome)
             elif isinstance(outcome, BaseException):
                 raise outcome
+        return have_succeeded
 
     async def offset_address(self, queue: MessageQueue) -> str:
         """Return the address for offset queries and commits of a queue."""

@@ -307,11 +307,12 @@ class Producer(Client):
 
         async def send_request() -> None:
             # Replies come through the brokers that know this client: it sends heartbeats to those of the
-            # topic's route (``DefaultMQProducerImpl#prepareSendRequest``).
+            # topic's route (``DefaultMQProducerImpl#prepareSendRequest``). Unlike RocketMQ's client, the next
+            # request sends them again if one failed.
             if topic not in self._request_topics:
                 await self._publish_info(topic)
-                await self.instance.send_heartbeats()
-                self._request_topics.add(topic)
+                if await self.instance.send_heartbeats():
+                    self._request_topics.add(topic)
             await send()
 
         return await self._waiting_requests.reply_to(message, timeout, send_request)

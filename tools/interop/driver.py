@@ -13,6 +13,8 @@ from typing import Any, Final
 
 READY_SECONDS: Final = 240.0
 REQUEST_SECONDS: Final = 240.0
+# The kind of the error that every request gets once the driver has ended.
+DRIVER_ENDED: Final = "driver"
 _STOP_SECONDS: Final = 30.0
 _LINE_BYTES: Final = 64 << 20
 # Options that a library may lack although it has the operation; scenarios require them by these names.
@@ -164,7 +166,7 @@ class Driver:
                 break
             await self._take(told)
         text = f"{reason}; the end of its standard error:\n{self._log_tail()}"
-        error = self._ended = DriverError("driver", None, text)
+        error = self._ended = DriverError(DRIVER_ENDED, None, text)
         for waiting in (self._ready, *self._waiting.values()):
             if not waiting.done():
                 waiting.set_exception(error)

@@ -48,6 +48,8 @@ JAVA_17: Final = (
 NO_CONFIG: Final[Mapping[str, object]] = MappingProxyType({})
 # For processes that live a few minutes: no optimising compiler, no collector threads.
 _SHORT_LIVED: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# Without this option the limit is the heap's.
+_DIRECT_MEGABYTES: Final = 1_024
 # For both kinds of broker: what a laptop needs, and no refusals while the machine is busy.
 COMMON_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
     {
@@ -66,12 +68,25 @@ _REAL_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
         "waitTimeMillsInSendQueue": 10_000,
         "osPageCacheBusyTimeOutMills": 10_000,
         "timerWheelEnable": "false",
+        # Each thread that stores messages keeps a buffer of 4 MiB outside the heap. With RocketMQ's defaults
+        # of 12 and 20 threads they exceed a small JVM's limit together, and the last gets no buffer.
+        "endTransactionThreadPoolNums": 2,
+        "processReplyMessageThreadPoolNums": 2,
     }
 )
 # With this option a RocketMQ broker stores commits in the order of their arrival. With its default of 32
 # threads it may store a consumer's last commit after a reset that follows the consumer's leaving. A query may
 # also overtake a commit (docs/race/R9b.md).
 ORDERED_COMMITS: Final[Mapping[str, object]] = MappingProxyType({"consumerManageThreadPoolNums": 1})
+_LOGBACK: Final = """<configuration>
+  <appender name="warnings" class="ch.qos.logback.core.FileAppender">
+    <file>{log}</file>
+    <encoder><pattern>%d{{HH:mm:ss.SSS}} %p %t %c{{0}} - %m%n</pattern></encoder>
+  </appender>
+  <root level="WARN"><appender-ref ref="warnings"/></root>
+</configuration>
+"""
+_LOG_LINES: Final = 30
 
 
 class Server(Protocol):
@@ -102,6 +117,9 @@ class Server(Protocol):
 
     def start_broker(self) -> None:
         """Start the broker again, with its store and port; return when it serves."""
+
+    def note_logs(self, error: BaseException) -> None:
+        """Attach the last warnings of name server and broker to an error, before ``close`` removes them."""
 
     def close(self) -> None:
         """Stop broker and name server, and remove a temporary store."""
@@ -159,6 +177,9 @@ class RewindMQServer:
     def start_broker(self) -> None:
         self._cluster.restart(BROKER)
 
+    def note_logs(self, error: BaseException) -> None:
+        self._cluster.note_logs(error)
+
     def close(self) -> None:
         self._cluster.close()
 
@@ -188,6 +209,7 @@ class JavaProcess:
         self._has_served = False
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [tool("java"), f"-Xms{heap // 4}m", f"-Xmx{heap}m", *JAVA_17, *_SHORT_LIVED]
+        command.append(f"-XX:MaxDirectMemorySize={_DIRECT_MEGABYTES}m")
         # Without this the process writes its logs to ~/logs.
         command += [f"-Duser.home={home}", "-cp", f"{jars}/*", main, *arguments]
         self._output = log.open("ab")
@@ -403,6 +425,11 @@ class RocketMQServer:
     def start_broker(self) -> None:
         self.broker.start()
 
+    def note_logs(self, error: BaseException) -> None:
+        for log in sorted((self._directory / "home").glob("*.log")):
+            lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+            error.add_note(f"the warnings of {self.name}'s {log.stem} end:\n  " + "\n  ".join(lines))
+
     def close(self) -> None:
         """Kill both: no test reads what they leave, and a RocketMQ broker takes 10 s to stop cleanly."""
         try:
@@ -425,14 +452,13 @@ class RocketMQServer:
 
 
 def rocketmq_home(directory: Path) -> Path:
-    """Create a ROCKETMQ_HOME in ``directory`` whose logging configuration logs nothing."""
+    """Create a ROCKETMQ_HOME in ``directory`` whose processes log their warnings only, to ``home/*.log``."""
     home = directory / "home"
     conf = home / "conf"
     conf.mkdir(parents=True, exist_ok=True)
-    names: tuple[str, ...] = ("logback_namesrv", "logback_broker", "logback_tools")
-    names += tuple(f"rmq.{part}.logback" for part in ("namesrv", "broker", "tools", "client", "proxy"))
-    for name in names:
-        (conf / f"{name}.xml").write_text("<configuration/>\n")
+    for part in ("namesrv", "broker", "tools", "client", "proxy"):
+        for name in (f"logback_{part}", f"rmq.{part}.logback"):
+            (conf / f"{name}.xml").write_text(_LOGBACK.format(log=home / f"{part}.log"))
     return home
 
 

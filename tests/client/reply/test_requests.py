@@ -339,6 +339,25 @@ def test_the_time_limit_includes_the_heartbeats_and_the_retries() -> None:
     play_scripted(scene)
 
 
+def test_a_request_after_a_failed_heartbeat_sends_another() -> None:
+    async def scene(broker: ScriptedBroker, producer: Producer) -> None:
+        async def heartbeats() -> int:
+            before = len(broker.times(RequestCode.HEART_BEAT))
+            with pytest.raises(ResponseError):
+                await producer.request(Message("T", b"x"))
+            return len(broker.times(RequestCode.HEART_BEAT)) - before
+
+        accept = broker.handlers[RequestCode.HEART_BEAT]
+        refusal = RemotingCommand(ResponseCode.SYSTEM_ERROR, remark="no")
+        broker.handlers[RequestCode.HEART_BEAT] = lambda connection, request: refusal
+        broker.handlers[RequestCode.SEND_MESSAGE_V2] = lambda connection, request: refusal
+        assert [await heartbeats(), await heartbeats()] == [1, 1]
+        broker.handlers[RequestCode.HEART_BEAT] = accept
+        assert [await heartbeats(), await heartbeats()] == [1, 0]
+
+    play_scripted(scene)
+
+
 def test_a_refused_request_fails_like_a_send() -> None:
     async def scene(broker: ScriptedBroker, producer: Producer) -> None:
         refusal = RemotingCommand(ResponseCode.MESSAGE_ILLEGAL, remark="no")

@@ -98,7 +98,7 @@ async def pull(stage: Stage) -> Outcome:
     bodies = texts(10)
     await _send_apart(stage, topic, bodies)
     reader = await stage.reader(topic)
-    (queue,) = (await stage.driver.do("pull.queues", consumer=reader, topic=topic))["queues"]
+    (queue,) = await stage.queues(reader, topic)
 
     async def ask(op: str, **fields: Any) -> dict[str, Any]:
         return await stage.driver.do(op, consumer=reader, queue=queue, **fields)
@@ -156,7 +156,7 @@ async def pull_from(stage: Stage) -> Outcome:
     bodies = texts(6)
     await _send_apart(stage, topic, bodies)
     reader = await stage.reader(topic)
-    (queue,) = (await stage.driver.do("pull.queues", consumer=reader, topic=topic))["queues"]
+    (queue,) = await stage.queues(reader, topic)
     outcome = {}
     for offset, expression in ((0, "*"), (2, "*"), (0, "B"), (0, "C"), (len(bodies) + 5, "*")):
         answer = await stage.driver.do(

@@ -44,6 +44,7 @@ async def request_reply(stage: Stage) -> Outcome:
             asking = tasks.create_task(_request(stage, requester, topic, body))
             request = (await stage.messages(consumer, place + 1))[place]
             assert request["body"] == body
+            await stage.registered(requester)
             await _reply(stage, replier, request, f"reply to {body}")
         return request, asking.result()
 
@@ -76,8 +77,8 @@ async def request_to_rewindmq(stage: Stage) -> Outcome:
     topic = await stage.topic()
     requester = await stage.producer()
     namesrv, name = stage.server.namesrv_address, stage.name("own")
-    replier = Producer(f"{name}-replier", namesrv)
-    consumer = PushConsumer(name, namesrv, consume_from="first")
+    replier = Producer(f"{name}-replier", namesrv, mq_client_api_timeout=_PATIENT_MS)
+    consumer = PushConsumer(name, namesrv, consume_from="first", mq_client_api_timeout=_PATIENT_MS)
 
     async def reply_to(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         for message in messages:
@@ -103,12 +104,14 @@ async def reply_to_rewindmq(stage: Stage) -> Outcome:
     topic = await stage.topic()
     consumer = await stage.consumer(topic)
     replier = await stage.producer("replier")
+    group, namesrv = stage.name("own"), stage.server.namesrv_address
     async with (
-        Producer(stage.name("own"), stage.server.namesrv_address) as requester,
+        Producer(group, namesrv, mq_client_api_timeout=_PATIENT_MS) as requester,
         asyncio.TaskGroup() as tasks,
     ):
         asking = tasks.create_task(requester.request(OwnMessage(topic, b"request"), timeout=SECONDS))
         (request,) = await stage.messages(consumer, 1)
+        await stage.registered(group)
         await _reply(stage, replier, request, "reply")
         reply = await asking
     assert reply.body == b"reply"

@@ -15,9 +15,12 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any, Final, TypeVar
 
 from rewindmq import AdminClient
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ConnectError, RequestTimeoutError, ResponseError
-from tools.interop.driver import Driver, DriverError
-from tools.interop.raw import create_topic
+from rewindmq.protocol.header.admin import GetProducerConnectionListRequestHeader
+from tools.interop.driver import DRIVER_ENDED, Driver, DriverError
+from tools.interop.raw import ask, create_topic
 from tools.interop.servers import Server
 
 Outcome = dict[str, Any]
@@ -126,6 +129,24 @@ class Stage:
 
         await self.reached(are_committed, lambda: f"{total} of {count} messages committed by {group}")
 
+    async def registered(self, group: str) -> None:
+        """Wait until the broker knows a producer of a group.
+
+        A library sends its first heartbeat early. If that one fails on a busy machine, the next follows 30 s
+        later; until then the broker has nobody to send a reply to.
+        """
+        header = GetProducerConnectionListRequestHeader(producer_group=group)
+        question = RemotingCommand(RequestCode.GET_PRODUCER_CONNECTION_LIST, header)
+
+        async def is_known() -> bool:
+            try:
+                answer = await asyncio.to_thread(ask, self.server.broker_address, question)
+            except OSError:
+                return False
+            return answer.code == ResponseCode.SUCCESS
+
+        await self.reached(is_known, lambda: f"the broker knows no producer of {group}")
+
     async def consumer_ids(self, group: str) -> list[str]:
         """Return the ids of a group's consumers, as the broker knows them; empty if it knows none.
 
@@ -224,8 +245,29 @@ class Stage:
     async def read(self, reader: str, topic: str, count: int) -> list[Message]:
         """Return the messages of all queues of a topic, once there are ``count`` of them."""
         await self.stored(topic, count)
-        answer = await self.driver.do("pull.queues", consumer=reader, topic=topic)
-        return [m for queue in answer["queues"] for m in await self._read_queue(reader, queue)]
+        queues = await self.queues(reader, topic)
+        return [m for queue in queues for m in await self._read_queue(reader, queue)]
+
+    async def queues(self, reader: str, topic: str) -> list[dict[str, Any]]:
+        """Return the queues of a topic that has a route, once the reader's library finds them."""
+        queues: list[dict[str, Any]] = []
+        refused = ""
+
+        async def are_found() -> bool:
+            nonlocal queues, refused
+            try:
+                answer = await self.driver.do("pull.queues", consumer=reader, topic=topic)
+            except DriverError as error:
+                if error.kind == DRIVER_ENDED:
+                    raise
+                # Java waits 6 s for the name server, and then calls the topic unknown.
+                refused = f"{error}"
+                return False
+            queues = answer["queues"]
+            return True
+
+        await self.reached(are_found, lambda: f"{reader} does not find the queues of {topic}: {refused}")
+        return queues
 
     async def _read_queue(self, reader: str, queue: dict[str, Any]) -> list[Message]:
         messages: list[Message] = []
