@@ -44,6 +44,14 @@ EXPLAINED: Final[dict[Place, Difference]] = {
         "v53 imitates 5.3.3, which copies the properties of a batch to its messages; 5.5.0 does not",
         rewindmq=frozenset(("CLUSTER", "MSG_REGION", "TRACE_ON")),
     ),
+    ("rewindmq-v49", "dashboard", ("cluster", "runtime figures")): Difference(
+        "RewindMQ writes getTransferredTps in the spelling of 4.x and of 5.x",
+        rewindmq=frozenset(("getTransferredTps",)),
+    ),
+    ("rewindmq-v53", "dashboard", ("cluster", "runtime figures")): Difference(
+        "RewindMQ writes getTransferredTps in the spelling of 4.x, too; 5.3.3 has brokerVersion, 5.5.0 has not",
+        rewindmq=frozenset(("getTransferedTps", "brokerVersion")),
+    ),
     ("rewindmq-v53", "send-transaction", ("delivered", "committed", "properties")): _REAL_QUEUE,
     ("rewindmq-v53", "send-transaction", ("delivered", "committed by check", "properties")): _REAL_QUEUE,
 }
