@@ -45,11 +45,11 @@ EXPLAINED: Final[dict[Place, Difference]] = {
         rewindmq=frozenset(("CLUSTER", "MSG_REGION", "TRACE_ON")),
     ),
     ("rewindmq-v49", "dashboard", ("cluster", "runtime figures")): Difference(
-        "RewindMQ writes getTransferredTps in the spelling of 4.x and of 5.x",
+        "RewindMQ writes getTransferredTps in both spellings",
         rewindmq=frozenset(("getTransferredTps",)),
     ),
     ("rewindmq-v53", "dashboard", ("cluster", "runtime figures")): Difference(
-        "RewindMQ writes getTransferredTps in the spelling of 4.x, too; 5.3.3 has brokerVersion, 5.5.0 has not",
+        "RewindMQ writes getTransferredTps in both spellings; 5.5.0 has no brokerVersion, 5.3.3 has",
         rewindmq=frozenset(("getTransferedTps", "brokerVersion")),
     ),
     ("rewindmq-v53", "send-transaction", ("delivered", "committed", "properties")): _REAL_QUEUE,

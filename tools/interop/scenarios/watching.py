@@ -10,9 +10,7 @@ from tools.interop.scenarios.scenario import SECONDS, OneOf, Outcome, Stage, sce
 
 _COUNT: Final = 8
 _KEY: Final = "the-key"
-_COMES_BACK: Final = (
-    "a 5.5.0 broker was seen to have a deleted group again, with the configuration of a new one"
-)
+_COMES_BACK: Final = "a 5.5.0 broker was seen to have a deleted group again, configured like a new one"
 _DEFAULTS: Final = [True, True, True, 1, 16, 0, 1, True]
 
 
