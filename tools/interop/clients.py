@@ -57,7 +57,7 @@ class Client:
 
 def java_command(version: str, *options: str) -> list[str]:
     """Return the command that starts the Java driver of a release."""
-    return _java_command(java_driver(version), "rewindmq.interop.Main", options)
+    return _java_command(java_driver(version), "rewindmq.interop.OfficialMain", options)
 
 
 def _java_command(jars: Path, program: str, options: Sequence[str] = ()) -> list[str]:
