@@ -22,6 +22,7 @@ UNTYPED_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "201 request.maxGroupNum": _PAGES,
         "201 request.dataVersion": _PAGES,
         "201 response.totalGroupNum": _PAGES,
+        "908 request.masterFlushOffset": "a master ignores it, and a slave refuses the request",
         "ConsumeMessageDirectlyResultRequestHeader.topicSysFlag": _FLAGS,
         "ConsumeMessageDirectlyResultRequestHeader.groupSysFlag": _FLAGS,
     }
@@ -73,5 +74,16 @@ NOT_RECORDED_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
         "OffsetFencedResponseHeader": OWN,
         "OldQueueData": V42,
         "OldTopicRouteData": V42,
+    }
+)
+
+# What is recorded in JSON only: codes and classes, each with the reason.
+_SLOW: Final = "mqadmin's request timed out while frames of ROCKETMQ were recorded"
+ONLY_IN_JSON: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "907 response": _SLOW,
+        "HAClientRuntimeInfo": _SLOW,
+        "HAConnectionRuntimeInfo": _SLOW,
+        "HARuntimeInfo": _SLOW,
     }
 )
