@@ -27,7 +27,6 @@ from tests.protocol.golden.frames import GoldenFrame, golden
 from tests.protocol.golden.left_out import (
     NOT_RECORDED_CLASSES,
     NOT_RECORDED_CODES,
-    ONLY_IN_JSON,
     UNTYPED_FIELDS,
     UNTYPED_MEMBERS,
 )
@@ -58,7 +57,7 @@ def test_every_implemented_code_has_golden_frames(codec: SerializeType) -> None:
         for is_response in (False, True)
         if (code, is_response) not in recorded and not (is_response and code in oneway)
     }
-    assert missing == set(NOT_RECORDED_CODES) | only_in_json(codec, is_code=True)
+    assert missing == set(NOT_RECORDED_CODES)
 
 
 @pytest.mark.parametrize("codec", [SerializeType.JSON, SerializeType.ROCKETMQ], ids=lambda codec: codec.name)
@@ -70,15 +69,7 @@ def test_every_header_and_body_class_has_golden_frames(codec: SerializeType) -> 
     classes = classes_in(rewindmq.protocol.header, CommandHeader) + classes_in(
         rewindmq.protocol.body, RemotingBody
     )
-    missing = {each.__name__ for each in classes} - seen
-    assert missing == set(NOT_RECORDED_CLASSES) | only_in_json(codec, is_code=False)
-
-
-def only_in_json(codec: SerializeType, *, is_code: bool) -> set[str]:
-    """Codes or classes whose frames of this codec are missing."""
-    if codec is SerializeType.JSON:
-        return set()
-    return {name for name in ONLY_IN_JSON if name[0].isdigit() == is_code}
+    assert {each.__name__ for each in classes} - seen == set(NOT_RECORDED_CLASSES)
 
 
 def types_in(frame: GoldenFrame) -> set[str]:

@@ -76,14 +76,3 @@ NOT_RECORDED_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
         "OldTopicRouteData": V42,
     }
 )
-
-# What is recorded in JSON only: codes and classes, each with the reason.
-_SLOW: Final = "mqadmin's request timed out while frames of ROCKETMQ were recorded"
-ONLY_IN_JSON: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "907 response": _SLOW,
-        "HAClientRuntimeInfo": _SLOW,
-        "HAConnectionRuntimeInfo": _SLOW,
-        "HARuntimeInfo": _SLOW,
-    }
-)
