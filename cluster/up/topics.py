@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.cluster.local_cluster import LocalCluster
+from rewindmq.cluster.clients import ClusterClients
 from rewindmq.cluster.names import CLUSTER
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.code import ResponseCode
@@ -16,7 +16,7 @@ DEFAULT_QUEUES: Final = 4
 _LOOK_SECONDS: Final = 0.02
 
 
-async def create_topics(cluster: LocalCluster, topics: Sequence[tuple[str, int | None]]) -> None:
+async def create_topics(cluster: ClusterClients, topics: Sequence[tuple[str, int | None]]) -> None:
     """Create the topics at all masters, and wait until the name server has their routes.
 
     A topic that exists keeps its settings, unless a number of queues was given.
