@@ -13,12 +13,12 @@ import pytest
 from tests.cluster.up.running_up import running_up
 from tools.interop.kit.helpers import go_test, java_test
 
+pytestmark = [pytest.mark.chosen, pytest.mark.unlisted, pytest.mark.timeout(900)]
+
 # A test's own waits are two minutes each.
 _LIMIT_SECONDS: Final = 600
 
 
-@pytest.mark.chosen
-@pytest.mark.timeout(900)
 def test_a_junit_test_starts_a_cluster_and_holds_a_pull(tmp_path: Path) -> None:
     """The extension runs the command ``rewindmq`` of the PATH."""
     command = tmp_path / "rewindmq"
@@ -32,8 +32,6 @@ def test_a_junit_test_starts_a_cluster_and_holds_a_pull(tmp_path: Path) -> None:
     assert "1 tests successful" in output, output
 
 
-@pytest.mark.chosen
-@pytest.mark.timeout(900)
 def test_a_go_test_holds_a_pull_at_a_running_cluster(tmp_path: Path) -> None:
     with running_up(tmp_path / "data", "-p", "0", "--control-port", "0") as up:
         entrances = up.ready["entrances"]

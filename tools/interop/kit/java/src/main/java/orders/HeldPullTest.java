@@ -20,6 +20,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 
 @ExtendWith(RewindMQ.class)
 class HeldPullTest {
+    private static final int PATIENCE_MS = 60_000;
     private final BlockingQueue<String> received = new LinkedBlockingQueue<>();
 
     @Test
@@ -33,7 +34,6 @@ class HeldPullTest {
                 .hold();
         DefaultMQProducer producer = new DefaultMQProducer("java-shop");
         producer.setNamesrvAddr(rmq.addressFor("shop"));
-        producer.setSendMsgTimeout(60_000);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("java-billing");
         consumer.setNamesrvAddr(rmq.addressFor("billing"));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
@@ -42,6 +42,10 @@ class HeldPullTest {
         // Two clients of one process that have one name would share their connections.
         producer.setInstanceName("shop");
         consumer.setInstanceName("billing");
+        // The clients' own limit is 3 s, which is short on a busy machine.
+        producer.setMqClientApiTimeout(PATIENCE_MS);
+        producer.setSendMsgTimeout(PATIENCE_MS);
+        consumer.setMqClientApiTimeout(PATIENCE_MS);
         try {
             producer.start();
             consumer.start();
