@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
@@ -145,15 +146,14 @@ async def test_a_request_in_progress_does_not_keep_the_port_open() -> None:
         entered.set()
         return await asyncio.get_running_loop().create_future()
 
-    async with HttpServer(TOKEN, wait).listening(0) as url:
-        client = HttpClient(url, TOKEN)
+    async with contextlib.AsyncExitStack() as serving:
+        client = HttpClient(await serving.enter_async_context(HttpServer(TOKEN, wait).listening(0)), TOKEN)
         async with client.connected() as (reader, writer):
             lines = [f"{name}: {value}" for name, value in client.headers.items()]
             writer.write("\r\n".join(["GET / HTTP/1.1", *lines, "", ""]).encode())
             await entered.wait()
-            unanswered = asyncio.create_task(reader.read())
-            await asyncio.sleep(0)
-    assert await unanswered == b""
+            await serving.aclose()
+            assert await reader.read() == b""
 
 
 async def test_a_taken_port_is_a_clear_error() -> None:
