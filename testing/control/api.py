@@ -12,7 +12,6 @@ from typing import Any, Final
 import rewindmq
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.local_cluster import LocalCluster
-from rewindmq.cluster.names import CLUSTER
 from rewindmq.cluster.up.members import Members
 from rewindmq.cluster.up.messages import Action, Member, State
 from rewindmq.cluster.up.topics import create_topics
@@ -162,7 +161,7 @@ class Api:
         async with self._cluster.admin() as admin:
 
             async def condition() -> str | None:
-                missing = wanted - dict(await admin.master_addresses(CLUSTER)).keys()
+                missing = wanted - (await admin.examine_broker_cluster_info()).broker_addr_table.keys()
                 return f"not registered: {', '.join(sorted(missing))}" if missing else None
 
             await self._faults.waiter.until(condition, "the brokers are registered")
