@@ -402,6 +402,7 @@ class Rmq(WireControl, ServerControl):
             options=consumer_options,
             max_reconsume_times=options.get("max_reconsume_times"),
             entrance=functools.partial(self._entrance, group),
+            must_exist=str(topic) not in self._topic_names,
         )
         self._groups.append(made)
         self._group_names[full] = None

@@ -164,3 +164,10 @@ async def test_a_delayed_message_arrives_after_its_delay(rmq: Rmq) -> None:
         sent = await topic.send(b"later", delay_level=3)
         await billing.nothing_more(within=5)
         assert await billing.received_count(1) == [sent]
+
+
+async def test_a_group_of_a_missing_topic_fails_at_once(rmq: Rmq) -> None:
+    with pytest.raises(
+        KitError, match=r"subscribes to the topic 'no-such-topic', which does not exist: create"
+    ):
+        await rmq.push("billing", "no-such-topic").start()
