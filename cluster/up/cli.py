@@ -23,6 +23,7 @@ from rewindmq.protocol.remoting.process.options import (
 
 if TYPE_CHECKING:
     from rewindmq.cluster.local_cluster import LocalCluster
+    from rewindmq.cluster.up.companion import Companion
 
 MAX_QUEUES: Final = 65_535
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
@@ -153,8 +154,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, companion: Companion | None = None) -> int:
     """Run a cluster until SIGINT, SIGTERM or SIGHUP; return the exit code.
+
+    Args:
+        companion: runs beside the cluster.
 
     Raises:
         ClusterError: a process could not start; nothing is left running.
@@ -188,6 +192,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.new_ports,
         _topics(arguments.topic),
         arguments.ready_json,
+        companion,
     )
     with nullcontext() if directory is None else locked(directory), asyncio.Runner() as runner:
         # Before the coroutine exists: Ctrl-C in between would warn that it was never awaited.

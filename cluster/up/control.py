@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from rewindmq.cluster.up.entrances import Entrances
 from rewindmq.cluster.up.folder import listening_socket, registered, remove_socket
 from rewindmq.cluster.up.members import Members
 from rewindmq.cluster.up.messages import MAX_REQUEST_BYTES, Action, Request, Response
@@ -23,8 +24,13 @@ _log = logging.getLogger(__name__)
 
 
 @contextlib.asynccontextmanager
-async def control_socket(directory: Path, members: Members) -> AsyncIterator[None]:
+async def control_socket(
+    directory: Path, members: Members, entrances: Entrances | None = None
+) -> AsyncIterator[None]:
     """Answer commands during an ``async with`` statement; at its end, connections are closed without answer.
+
+    Args:
+        entrances: of the control port; None: there is none.
 
     Raises:
         OSError: the socket cannot be made.
@@ -37,7 +43,7 @@ async def control_socket(directory: Path, members: Members) -> AsyncIterator[Non
         assert task is not None
         serving.add(task)
         try:
-            await _serve(reader, writer, directory, members)
+            await _serve(reader, writer, Response(str(directory), os.getpid(), entrances), members)
         except (OSError, asyncio.CancelledError):
             # The other side has gone, or this cluster stops.
             pass
@@ -62,10 +68,9 @@ async def _cancel_all(tasks: set[asyncio.Task[None]]) -> None:
 
 
 async def _serve(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, directory: Path, members: Members
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, response: Response, members: Members
 ) -> None:
     """Answer one command."""
-    response = Response(str(directory), os.getpid())
     try:
         async with asyncio.timeout(_COMMAND_SECONDS):
             line = await reader.readuntil(b"\n")

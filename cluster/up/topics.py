@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.cluster.clients import ClusterClients
 from rewindmq.cluster.errors import ClusterError
-from rewindmq.cluster.local_cluster import LocalCluster
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError
@@ -17,7 +17,7 @@ _LOOK_SECONDS: Final = 0.02
 _ROUTE_SECONDS: Final = 30.0
 
 
-async def create_topics(cluster: LocalCluster, topics: Sequence[tuple[str, int | None]]) -> None:
+async def create_topics(cluster: ClusterClients, topics: Sequence[tuple[str, int | None]]) -> None:
     """Create the topics at all masters, and wait until the name server has their routes.
 
     A topic that exists keeps its settings, unless a number of queues was given.
