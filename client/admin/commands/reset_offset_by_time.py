@@ -7,12 +7,14 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed, java_bool, true_or_false
+from rewindmq.client.admin.commands.reset_preview import print_preview
 from rewindmq.client.admin.commands.reset_tables import (
     Outcome,
     describe_modes,
     online_table,
     reset_or_write,
 )
+from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
@@ -59,6 +61,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--offset", type=_offset, metavar="N", help="with -q: the target offset, instead of -s"
     )
     add_mode(parser)
+    parser.add_argument(
+        "--preview", action="store_true", help="show what the reset would do to each queue; change nothing"
+    )
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -114,6 +119,9 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         raise ClientError("-o is the offset of one queue: name the queue with -b and -q")
     if arguments.offset is not None and not arguments.force:
         raise ClientError("-o moves the queue in either direction: use -f false only with -s")
+    if arguments.preview:
+        yield await _preview(admin, arguments, topic, group, timestamp)
+        return
     if arguments.queue is not None and arguments.mode is None and admin.profile.release is Profile.V53:
         yield await _reset_queue_as_5x(admin, arguments, topic, group, timestamp)
         return
@@ -139,6 +147,14 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         "queues": outcome.table.data,
     }
     yield Printed([heading if note is None else f"{heading}, {note}", *outcome.table.lines], data)
+
+
+async def _preview(
+    admin: AdminClient, arguments: argparse.Namespace, topic: str, group: str, timestamp: int
+) -> Printed:
+    if arguments.queue is not None:
+        raise ClientError("--preview shows every queue of the topic: leave out -b, -q and -o")
+    return print_preview(await make_preview(admin, topic, group, timestamp, force=arguments.force))
 
 
 async def _reset_queue(
