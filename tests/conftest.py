@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Final
 
 import pytest
 
 from tests.support import properties
+from tests.support.first_of_file import leave_first
 
 # A plugin stands before the plugins that import it, because pytest rewrites assertions at the first import.
 pytest_plugins = (
@@ -24,6 +26,18 @@ pytest_plugins = (
 
 properties.settle()
 
+# Nearly every test of these files starts a cluster, a server or a command.
+_PROGRAMS: Final = frozenset(
+    Path(__file__).parent / name
+    for name in (
+        "broker/test_process.py",
+        "client/cli/test_commands.py",
+        "client/cli/test_peek_and_lag.py",
+        "cluster/test_local_cluster.py",
+        "namesrv/test_process.py",
+        "test_standard_streams.py",
+    )
+)
 # Net number of new objects between garbage collections. Python's default is 700, which one message reaches.
 _COLLECT_AFTER: Final = 10_000
 
@@ -39,6 +53,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="write the interop group's results here instead of comparing them with docs/compatibility.json",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_first(items, _PROGRAMS)
 
 
 def pytest_collection_finish() -> None:

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES
 from rewindmq.cluster.up.advertise import resolve_advertised
 from rewindmq.protocol.names import is_system_topic, topic_fault
@@ -51,8 +52,8 @@ examples:
   rewindmq up --profile v53 --set resetMode=server
 
 With --dir, the next start has the same ports. From another shell: rewindmq members --help
-Ctrl-C or SIGTERM stops all processes. Exit codes: 0 stopped by SIGTERM, 1 a process could not start, 2 wrong
-usage, 130 stopped by Ctrl-C.
+Ctrl-C or SIGTERM stops all processes. Exit codes: 0 stopped by SIGTERM or SIGHUP, 1 the cluster could
+not start (the line on stderr says why), 2 wrong usage, 130 stopped by Ctrl-C.
 """
 
 
@@ -83,7 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port",
         type=port_number,
         metavar="PORT",
-        help="the name server's port; 0 takes any free port (default: the one that DIR remembers, else 9876)",
+        help="the name server's port; 0 takes the one that DIR remembers, else any free port"
+        " (default: the one that DIR remembers, else 9876)",
     )
     parser.add_argument(
         "--broker-port",
@@ -196,6 +198,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _broker_config(arguments: argparse.Namespace) -> dict[str, object]:
     config: dict[str, object] = {"flushDiskType": arguments.flush}
     if arguments.advertise is not None:
+        if "brokerIP1" in dict(arguments.settings):
+            raise ClusterError("--advertise sets brokerIP1: omit one of them")
         config["brokerIP1"] = resolve_advertised(arguments.advertise)
     return config | dict(arguments.settings)
 

@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -16,6 +17,8 @@ from rewindmq.cluster.up.members import Members
 from rewindmq.cluster.up.messages import MAX_REQUEST_BYTES, Action, Request, Response
 from rewindmq.protocol.errors import RewindMQError
 
+# A connection that has not sent its command by then is closed.
+_COMMAND_SECONDS: Final = 10.0
 _log = logging.getLogger(__name__)
 
 
@@ -42,16 +45,20 @@ async def control_socket(directory: Path, members: Members) -> AsyncIterator[Non
             serving.discard(task)
             writer.close()
 
-    server = await asyncio.start_unix_server(serve, sock=listener, limit=MAX_REQUEST_BYTES)
-    try:
-        with registered(directory):
-            yield
-    finally:
-        server.close()
-        remove_socket(directory)
-        for task in serving:
-            task.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)
+    async with contextlib.AsyncExitStack() as ends:
+        ends.push_async_callback(_cancel_all, serving)
+        ends.callback(remove_socket, directory)
+        ends.callback(listener.close)
+        server = await asyncio.start_unix_server(serve, sock=listener, limit=MAX_REQUEST_BYTES)
+        ends.callback(server.close)
+        ends.enter_context(registered(directory))
+        yield
+
+
+async def _cancel_all(tasks: set[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _serve(
@@ -60,9 +67,10 @@ async def _serve(
     """Answer one command."""
     response = Response(str(directory), os.getpid())
     try:
-        line = await reader.readuntil(b"\n")
+        async with asyncio.timeout(_COMMAND_SECONDS):
+            line = await reader.readuntil(b"\n")
         request = msgspec.json.decode(line, type=Request)
-    except asyncio.IncompleteReadError:
+    except (asyncio.IncompleteReadError, TimeoutError):
         return
     except (asyncio.LimitOverrunError, msgspec.MsgspecError):
         response.error = "the command is not one line of JSON that this version knows"

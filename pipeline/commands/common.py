@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,6 +18,7 @@ from rewindmq.pipeline.spark.progress import ProgressDisplay, make_progress
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
 _BYTES: Final = re.compile(r"([1-9][0-9]{0,12})([kmgKMG]?)")
 _SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30}
@@ -63,11 +64,14 @@ def add_common_arguments(
 
 
 @contextlib.contextmanager
-def running(arguments: argparse.Namespace) -> Iterator[Job]:
+def running(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> Iterator[Job]:
     """Provide a Spark session for one command; turn failures of its jobs into one-line errors.
 
     Use this process's session if there is one. Else start a session and stop it at the end. Spark's own
     output then goes to a file. The file is kept, and the error names it, only if the job fails.
+
+    Args:
+        stores: what the command reads; small ones get a session for small jobs.
     """
     from rewindmq.pipeline.spark.errors import in_one_line
     from rewindmq.pipeline.spark.interrupts import interruptible
@@ -84,7 +88,10 @@ def running(arguments: argparse.Namespace) -> Iterator[Job]:
     with _log() as log, interruptible(), contextlib.ExitStack() as stack:
         stack.enter_context(_ended(display))
         display.begin("starting Spark")
-        spark = make_session(arguments.master, memory=arguments.memory, config=settings, log=log)
+        log_bytes = sum(store.end - store.begin for store in stores)
+        spark = make_session(
+            arguments.master, memory=arguments.memory, config=settings, log=log, log_bytes=log_bytes
+        )
         stack.callback(stop_session, spark)
         # Spark must still run: the display asks it for tasks, and its errors ask it for their text.
         stack.enter_context(_ended(display))

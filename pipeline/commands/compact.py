@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         segment_bytes=arguments.segment_bytes,
     )
     prepare(arguments.stores, arguments.out, options)
-    with running(arguments) as (spark, display):
+    with running(arguments, snapshots) as (spark, display):
         summary = compact(spark, arguments.stores, arguments.out, options, progress=display.begin)
     next_steps = [command("verify", store, arguments.out) for store in arguments.stores]
     show_summary(summary.to_json(), is_json=arguments.json, next_steps=next_steps)

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     options = IndexOptions(**{name: value for name, value in given.items() if value is not None})
     options.check()
-    with running(arguments) as (spark, display):
+    with running(arguments, snapshots) as (spark, display):
         summary = build_index(spark, arguments.store, arguments.out, options, progress=display.begin)
     install = f"stop the broker, then {command('install', arguments.out, arguments.store)}"
     next_steps = [command("verify", arguments.store, arguments.out), install]

@@ -44,11 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if arguments.html is not None:
         require_writable(arguments.html)
-    look_at_stores(arguments.stores)
+    snapshots = look_at_stores(arguments.stores)
     from rewindmq.pipeline.replay.job import carry_out, prepare
 
     prepared = prepare(arguments.stores, group=arguments.group, topic=arguments.topic, to=arguments.to)
-    with running(arguments) as (spark, display):
+    with running(arguments, snapshots) as (spark, display):
         plan = carry_out(spark, prepared, progress=display.begin)
     if arguments.html is not None:
         from rewindmq.pipeline.replay.page import render_html

@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = _options(arguments)
     if arguments.topic is not None:
         require_topics(snapshots, [arguments.topic])
-    with running(arguments) as (spark, display):
+    with running(arguments, snapshots) as (spark, display):
         display.begin(f"reading {', '.join(arguments.stores)}")
         rows = _chosen(spark, arguments, options)
         if arguments.count:

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.out is not None:
         open_output(snapshot, arguments.out)
-    with running(arguments) as (spark, display):
+    with running(arguments, [snapshot]) as (spark, display):
         report = verify(spark, arguments.store, arguments.out, progress=display.begin)
     if arguments.json:
         print(escape_json(json.dumps(report.to_json(), indent=2, ensure_ascii=False)))

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.spark.errors import SparkError
 from rewindmq.pipeline.spark.java import find_java
+from rewindmq.pipeline.spark.small import small_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,14 +31,14 @@ _PATIENCE: Final = 20.0
 
 # Java prints this before the message of the error that ended it.
 _THREAD: Final = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _CONFIG: Final = MappingProxyType(
     {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         # Spark announces its default log configuration unless the configuration is named.
-        "spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile="
-        "classpath:org/apache/spark/log4j2-defaults.properties",
+        _JAVA_OPTIONS: "-Dlog4j2.configurationFile=classpath:org/apache/spark/log4j2-defaults.properties",
         # Files with messages, like those that the jobs write themselves, are for their owner only.
         "spark.hadoop.fs.permissions.umask-mode": "077",
     }
@@ -61,6 +62,7 @@ def make_session(
     memory: str | None = None,
     config: Mapping[str, str] | None = None,
     log: Path | None = None,
+    log_bytes: int | None = None,
 ) -> SparkSession:
     """Start Spark and call ``register``. End the session with ``stop_session``, which also ends its Java.
 
@@ -68,6 +70,8 @@ def make_session(
         memory: memory of the driver and of each executor, in Spark's form ("4g"); None: Spark's default.
         config: further Spark settings; they override those made here.
         log: file for the output of Spark's process (log, workers' tracebacks); None: this process's stderr.
+        log_bytes: bytes of commit log that the session's jobs read. On this machine, a session for at most
+            ``SMALL_LOG`` bytes starts faster and runs small jobs faster; None: the jobs may be large.
 
     Raises:
         PipelineError: Spark or Java is missing, Spark does not start, or this process has a session.
@@ -78,7 +82,8 @@ def make_session(
 
     if SparkContext._active_spark_context is not None:
         raise PipelineError("this process has a Spark session already: use it, after register(spark)")
-    settings = {**_CONFIG, **_memory_settings(memory), **(config or {})}
+    small = small_settings(master, log_bytes, _CONFIG[_JAVA_OPTIONS])
+    settings = {**_CONFIG, **small, **_memory_settings(memory), **(config or {})}
     settings |= {"spark.master": master, "spark.app.name": app_name}
     with _environment(_variables(master, settings, java.home)), _own_signal_handler():
         spark = _start(settings, log)

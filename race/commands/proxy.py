@@ -27,11 +27,13 @@ EPILOG: Final = """\
 Configure the client with the proxy's address instead of the name server's. The proxy prints one line of JSON
 per frame.
 
-A pattern is CODE [request|oneway|response] [answer=CODE] [NAME=VALUE ...] [skip=N] [count=N|all] [blocks]:
+A pattern is CODE [request|oneway|response] [answer=CODE] [client=NAME] [server=NAME] [NAME=VALUE ...]
+[skip=N] [count=N|all] [blocks]:
   CODE             number or RocketMQ's name of the request code; for a response, that of its request
   answer=CODE      match only responses, with this response code
   NAME=VALUE       match only this value of an ext field; for a response, of a field of its request;
                    group=VALUE matches consumerGroup and producerGroup, too
+  client=NAME      match only frames to or from this client, as the proxy's output names it
   server=NAME      match only frames to or from this server: namesrv, broker-a
   skip=N           pass on the first N matching frames
   count=N|all      catch N matching frames (default: 1) or all of them

@@ -31,7 +31,7 @@ class CaughtFrame(Protocol):
 
 
 class FrameRule:
-    """Catches frames that pass a proxy, and holds them or acts on them at once; implements ``stage.Hold``.
+    """Catches frames that pass a proxy, and holds them or acts on them at once; implements ``pattern.Hold``.
 
     Args:
         on_over: called once, when the rule ends and catches no more frames.
@@ -114,12 +114,13 @@ class FrameRule:
         if self._caught >= count:
             return
         if self._is_over:
-            raise RaceError(self._shortage(count, "when the hold ended"))
+            raise RaceError(self._shortage(count, "when the rule ended"))
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry = (count, waiter)
         self._waiters.append(entry)
-        late = RaceError(self._shortage(count, f"within {seconds:g} s"))
-        timer = self._timers.call_timeout(seconds, _fail, waiter, late)
+        timer = self._timers.call_timeout(
+            seconds, lambda: _fail(waiter, RaceError(self._shortage(count, f"within {seconds:g} s")))
+        )
         try:
             await waiter
         finally:
@@ -137,7 +138,7 @@ class FrameRule:
             held.drop("dropped by the hold")
 
     def refuse(self, code: int, remark: str) -> None:
-        """See ``stage.Hold``."""
+        """See ``pattern.Hold``."""
         if any(frame.form is not Form.RESPONSE for frame in self._held.values()):
             raise RaceError("only responses can be turned into refusals")
         for held in self._end():
@@ -160,7 +161,7 @@ class FrameRule:
             self._is_over = True
             self._on_over(self)
             for count, waiter in self._waiters:
-                _fail(waiter, RaceError(self._shortage(count, "when the hold ended")))
+                _fail(waiter, RaceError(self._shortage(count, "when the rule ended")))
         return kept
 
     def _matches(self, frame: Frame) -> bool:

@@ -189,7 +189,7 @@ class Lane:
             request = describe_request(command)
             fields = dict(request.fields)
             if form is Form.REQUEST:
-                self._remember(command.opaque, request)
+                _remember(self._pending, command.opaque, request)
         code = request.code if request is not None else None
         ext = request.ext if request is not None else {}
         identity = self._hooks.next_id()
@@ -205,11 +205,6 @@ class Lane:
         item.frame = replace(item.frame, code=request.code, ext=request.ext, fields=fields)
         self._record_loss(item, _SECOND_RESPONSE)
         return True
-
-    def _remember(self, opaque: int, request: PendingRequest) -> None:
-        if len(self._pending) >= _MAX_PENDING:
-            del self._pending[next(iter(self._pending))]
-        self._pending[opaque] = request
 
     async def _change(self, item: _LaneItem, changed: Coroutine[Any, Any, bytes]) -> None:
         try:
@@ -278,7 +273,7 @@ class Lane:
         if item.frame.form is Form.REQUEST:
             opaque = _opaque(item.data)
             if opaque in self._pending:
-                self._duplicated[opaque] = self._pending[opaque]
+                _remember(self._duplicated, opaque, self._pending[opaque])
         self._let_go(item)
 
     def _answer(self, item: _LaneItem, code: int, remark: str) -> None:
@@ -406,3 +401,10 @@ class _LaneItem:
 def _opaque(data: bytes) -> int:
     (command,) = FrameDecoder().feed(data)
     return command.opaque
+
+
+def _remember(requests: dict[int, PendingRequest], opaque: int, request: PendingRequest) -> None:
+    """Keep a request whose response is to come; forget the oldest one at the limit."""
+    if len(requests) >= _MAX_PENDING:
+        del requests[next(iter(requests))]
+    requests[opaque] = request

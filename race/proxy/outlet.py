@@ -86,6 +86,7 @@ class Outlet(Generic[ItemT]):
         """Change the condition. What waits leaves at once if the link is whole, else at its old time."""
         self._condition = WHOLE if condition == WHOLE else condition
         if self._condition is WHOLE:
+            self._free_at = 0.0
             self._items = deque((0.0, item) for _, item in self._items)
         self._pump()
 

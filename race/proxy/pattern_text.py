@@ -9,16 +9,19 @@ from rewindmq.race.errors import RaceError
 from rewindmq.race.proxy.pattern import Form, FramePattern
 
 PATTERN_HELP: Final = (
-    "CODE [request|oneway|response] [answer=CODE] [NAME=VALUE ...] [skip=N] [count=N|all] [blocks], "
+    "CODE [request|oneway|response] [answer=CODE] [client=NAME] [server=NAME] [NAME=VALUE ...] "
+    "[skip=N] [count=N|all] [blocks], "
     "as in 'PULL_MESSAGE response queueId=0 skip=1'"
 )
 
 _REQUEST_CODES: Final = {code.name: code for code in RequestCode}
 _RESPONSE_CODES: Final = {code.name: code for code in ResponseCode}
-_REQUEST_NUMBERS: Final = frozenset(RequestCode)
+_REQUEST_NUMBERS: Final = {str(code.value): code for code in RequestCode}
 _FORMS: Final = {form.value: form for form in Form}
 _BLOCKS: Final = "blocks"
 _ALL: Final = "all"
+# Codes and counts are 32-bit numbers.
+_MAX_DIGITS: Final = 10
 
 
 def parse_pattern(text: str) -> FramePattern:
@@ -36,6 +39,8 @@ def parse_pattern(text: str) -> FramePattern:
     for word in words:
         name, equals, value = word.partition("=")
         if word in _FORMS:
+            if form not in (None, _FORMS[word]):
+                raise RaceError(f"{word!r} in the pattern {text!r} contradicts {form}")
             form = _FORMS[word]
         elif word == _BLOCKS:
             blocks = True
@@ -52,6 +57,8 @@ def parse_pattern(text: str) -> FramePattern:
         else:
             fields[name] = value
     if counts["answer"] is not None:
+        if form not in (None, Form.RESPONSE):
+            raise RaceError(f"answer= in the pattern {text!r} is of responses, not of {form} frames")
         form = Form.RESPONSE
     return FramePattern(
         code=_request_code(code_text, text),
@@ -87,8 +94,8 @@ def format_pattern(pattern: FramePattern) -> str:
 
 def _request_code(word: str, text: str) -> RequestCode:
     code = _REQUEST_CODES.get(word.upper())
-    if code is None and word.isascii() and word.isdigit() and int(word) in _REQUEST_NUMBERS:
-        code = RequestCode(int(word))
+    if code is None and word in _REQUEST_NUMBERS:
+        code = _REQUEST_NUMBERS[word]
     if code is None:
         raise RaceError(
             f"{word!r} in the pattern {text!r} is not a request code; a pattern is {PATTERN_HELP}"
@@ -104,4 +111,6 @@ def _response_code(word: str, text: str) -> int:
 def _whole_number(name: str, word: str, text: str) -> int:
     if not (word.isascii() and word.isdigit()):
         raise RaceError(f"{name}={word} in the pattern {text!r} is not a whole number")
+    if len(word) > _MAX_DIGITS:
+        raise RaceError(f"{name}={word[:_MAX_DIGITS]}… in the pattern has more than {_MAX_DIGITS} digits")
     return int(word)

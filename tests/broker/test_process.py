@@ -32,15 +32,6 @@ def fails(*arguments: object) -> tuple[int, str]:
     return code, errors.splitlines()[-1]
 
 
-def test_a_broker_raises_its_limit_of_open_files_to_what_it_may_have(conf: Path) -> None:
-    """Each connection takes a file descriptor, and each mapped file of the store."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # By a shell, so that no code runs between fork and exec in this process.
-    low = ["sh", "-c", 'ulimit -S -n 256; exec "$@"', "sh"]
-    with serving("broker", "-c", conf, "-p", 0, before=low) as process:
-        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
-
-
 def test_ready_line_and_orderly_stop(conf: Path) -> None:
     with serving("broker", "-c", conf, "-p", 0) as process:
         assert process.ready["ready"] == "broker"
@@ -49,6 +40,15 @@ def test_ready_line_and_orderly_stop(conf: Path) -> None:
         socket.create_connection(process.place, TIMEOUT).close()
         process.stop()
     assert not (conf.parent / "store/abort").exists()
+
+
+def test_a_broker_raises_its_limit_of_open_files_to_what_it_may_have(conf: Path) -> None:
+    """Each connection takes a file descriptor, and each mapped file of the store."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # By a shell, so that no code runs between fork and exec in this process.
+    low = ["sh", "-c", 'ulimit -S -n 256; exec "$@"', "sh"]
+    with serving("broker", "-c", conf, "-p", 0, before=low) as process:
+        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
 
 
 def test_name_servers_can_come_as_the_first_line_of_standard_input(conf: Path) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-# A process that ends after some seconds gains nothing from the optimising compiler and several collectors.
-JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+from rewindmq.pipeline.spark.small import JAVA_OPTIONS as JAVA_OPTIONS
+
 SMALL_JOBS: Final = MappingProxyType(
     {
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,

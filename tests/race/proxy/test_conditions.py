@@ -109,6 +109,28 @@ def test_a_slow_link_takes_its_time(play: Play, condition: LinkCondition, second
     play(scene)
 
 
+def test_a_healed_link_is_not_slow_when_the_next_fault_begins(play: Play) -> None:
+    async def scene(venue: Venue) -> None:
+        clock = venue.place()[0].clock
+        offsets = Offsets()
+        proxy = await venue.proxy(await venue.server(offsets.handlers()))
+        client = venue.client()
+        await client.invoke(proxy.address, commit(0))
+        proxy.set_condition("namesrv", LinkCondition(bytes_per_second=1.0))
+        call = asyncio.ensure_future(client.invoke(proxy.address, commit(1), PATIENCE))
+        await venue.until(lambda: len(venue.frames(Lab.FRAME_SENT, COMMIT, form="request")) == 2)
+        proxy.set_condition("namesrv", WHOLE)
+        await call
+        proxy.set_condition("namesrv", LinkCondition(latency=0.05))
+        begin = clock.monotonic()
+        await client.invoke(proxy.address, commit(2), PATIENCE)
+        # At 1 byte/s, frame 1 would have taken minutes.
+        assert clock.monotonic() - begin < 60
+        assert offsets.heard == [0, 1, 2]
+
+    play(scene)
+
+
 def test_frames_on_a_slow_link_keep_their_order_and_leave_when_it_is_whole(play: Play) -> None:
     async def scene(venue: Venue) -> None:
         offsets = Offsets()

@@ -14,7 +14,7 @@ from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import History, Lab
 from rewindmq.race.proxy.pattern import Form, FramePattern
-from tests.race.proxy.venue import CODECS, COMMIT, NOTICE, Offsets, Play, Venue, commit
+from tests.race.proxy.venue import CODECS, COMMIT, NOTICE, PATIENCE, Offsets, Play, Venue, commit
 
 
 @pytest.mark.parametrize("serialize_type", [*CODECS, None])
@@ -184,10 +184,25 @@ def test_waiting_for_a_frame_times_out(play: Play) -> None:
         waiting = asyncio.ensure_future(hold.wait(2))
         await asyncio.sleep(0)
         hold.release()
-        with pytest.raises(RaceError, match=f"{text} when the hold ended"):
+        with pytest.raises(RaceError, match=f"{text} when the rule ended"):
             await waiting
-        with pytest.raises(RaceError, match=f"{text} when the hold ended"):
+        with pytest.raises(RaceError, match=f"{text} when the rule ended"):
             await hold.wait(2)
+
+    play(scene)
+
+
+def test_a_wait_that_times_out_counts_what_was_caught_meanwhile(play: Play) -> None:
+    async def scene(venue: Venue) -> None:
+        proxy = await venue.proxy(await venue.server(Offsets().handlers()))
+        hold = proxy.hold(FramePattern(COMMIT, Form.REQUEST))
+        asked = asyncio.ensure_future(venue.client().invoke(proxy.address, commit(0), PATIENCE))
+        waiting = asyncio.ensure_future(hold.wait(2, seconds=0.5))
+        await hold.wait(1)
+        with pytest.raises(RaceError, match="1 of 2 UPDATE_CONSUMER_OFFSET request frames were caught"):
+            await waiting
+        hold.release()
+        await asked
 
     play(scene)
 

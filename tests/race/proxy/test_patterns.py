@@ -38,7 +38,26 @@ def test_patterns_may_use_numbers_and_names() -> None:
     assert parse_pattern("11 answer=PULL_OFFSET_MOVED") == parse_pattern("pull_message response answer=21")
 
 
-@pytest.mark.parametrize("text", ["", "PULL", "99999", "PULL_MESSAGE skip=x", "PULL_MESSAGE what"])
+_DIGITS = "1" * 5_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "PULL",
+        "99999",
+        "PULL_MESSAGE skip=x",
+        "PULL_MESSAGE what",
+        _DIGITS,
+        f"PULL_MESSAGE skip={_DIGITS}",
+        f"PULL_MESSAGE answer={_DIGITS}",
+        "PULL_MESSAGE request answer=0",
+        "PULL_MESSAGE answer=0 oneway",
+        "PULL_MESSAGE request response",
+    ],
+    ids=lambda text: text[:30],
+)
 def test_an_error_in_a_pattern_is_named(text: str) -> None:
     with pytest.raises(RaceError, match="in the pattern"):
         parse_pattern(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from tools.interop.scenarios.scenario import Message, Outcome, Stage, by_body, looks, scenario, texts, to_send
@@ -65,13 +67,23 @@ async def _dead(stage: Stage, op: str) -> Outcome:
     found = await stage.read(reader, letters, 1)
     assert {letter["body"] for letter in found} == {"lost"}
     # Go delivers an orderly message once more than other clients, so read all deliveries only now.
-    deliveries = stage.driver.delivered[consumer]
+    deliveries = [message["reconsume_times"] for message in stage.driver.delivered[consumer]]
     (queues,) = (await stage.admin.examine_topic_route_info(letters)).queue_datas
     return {
-        "deliveries": [message["reconsume_times"] for message in deliveries],
+        "deliveries": _of_one_owner(deliveries),
         "letter": looks(found[0]),
         "queues": (queues.read_queue_nums, queues.write_queue_nums, queues.perm),
     }
+
+
+def _of_one_owner(reconsume_times: Sequence[int]) -> list[int]:
+    """Return the deliveries before the count starts over.
+
+    An orderly consumer that cannot renew its lock in time gives up the queue; the next owner
+    begins with the message that is not committed.
+    """
+    ends = [place for place, (one, next_) in enumerate(pairwise(reconsume_times), 1) if next_ <= one]
+    return list(reconsume_times[: min(ends, default=len(reconsume_times))])
 
 
 @scenario(
