@@ -315,8 +315,8 @@ class LocalCluster(ClusterClients):
         """Take a snapshot of the whole cluster; one of the same name is replaced.
 
         It has messages, offsets, epochs, topics, groups, delayed and half messages, and the name server's KV
-        configuration, of one moment: every process does nothing while it is taken. A snapshot is a folder in
-        the cluster's directory. Files that never change again are links, so it takes milliseconds.
+        configuration. It is of one moment for all brokers: they are frozen while it is taken. A snapshot is a
+        folder in the cluster's directory. Files that never change again are links, so it takes milliseconds.
 
         Raises:
             ClusterError: the name is invalid, or a process does not run or answer, for example because it is
@@ -344,10 +344,9 @@ class LocalCluster(ClusterClients):
             self._snapshots.put_back(name, new, self._snapshot_header())
             make_private_folder(old)
             self._kill_all()
-            for each, process in processes.items():
-                if process.store_path.exists():
-                    process.store_path.rename(old / each)
-                (new / each).rename(process.store_path)
+            _replace_folders(
+                {process.store_path: (new / each, old / each) for each, process in processes.items()}
+            )
             try:
                 self._start_all()
             except BaseException:
@@ -356,6 +355,14 @@ class LocalCluster(ClusterClients):
         finally:
             for left in (new, old):
                 shutil.rmtree(left, ignore_errors=True)
+
+    def delete_snapshot(self, name: str) -> None:
+        """Delete a snapshot, if there is one of the name.
+
+        Raises:
+            ClusterError: the name is invalid.
+        """
+        self._snapshots.delete(name)
 
     def snapshots(self) -> list[str]:
         """Return the names of the cluster's snapshots, sorted."""
@@ -504,3 +511,23 @@ class LocalCluster(ClusterClients):
 def _port(process: ServerProcess) -> int:
     """Return the port of the last start; 0 before the first one."""
     return parse_address(process.address)[1] if process.address else 0
+
+
+def _replace_folders(replacements: Mapping[Path, tuple[Path, Path]]) -> None:
+    """Move each folder away and another one to its place; if that fails, move all of them back.
+
+    Args:
+        replacements: by folder, the new one, and where the old one goes.
+    """
+    moved: list[tuple[Path, Path]] = []
+    try:
+        for folder, (new, old) in replacements.items():
+            if folder.exists():
+                folder.rename(old)
+                moved.append((folder, old))
+            new.rename(folder)
+    except BaseException:
+        for folder, old in moved:
+            shutil.rmtree(folder, ignore_errors=True)
+            old.rename(folder)
+        raise

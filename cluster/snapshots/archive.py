@@ -92,8 +92,9 @@ def _extract(archive: tarfile.TarFile, file: SnapshotFile, folder: Path, path: P
             raise ClusterError(f"{path} is truncated in {file.path}")
         try:
             writing.truncate(file.size)
-        except OSError as error:
-            raise ClusterError(f"{path}: cannot make {file.path}: {error.strerror}") from None
+        except (OSError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise ClusterError(f"{path}: cannot make {file.path}: {reason}") from None
     try:
         os.utime(target, ns=(file.mtime_ns, file.mtime_ns))
     except (OSError, OverflowError):

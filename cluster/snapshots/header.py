@@ -72,6 +72,12 @@ class _Versions(msgspec.Struct, frozen=True, rename="camel"):
     rewindmq: str = ""
 
 
+# The first size that no file can have; the longest name of a file; and a path longer than any of a store.
+_TOO_LARGE: Final = 1 << 63
+_MAX_NAME_BYTES: Final = 255
+_MAX_PATH: Final = 1_024
+
+
 def decode_header(data: bytes, where: str) -> SnapshotHeader:
     """Return a header whose paths lead nowhere outside the snapshot.
 
@@ -83,9 +89,12 @@ def decode_header(data: bytes, where: str) -> SnapshotHeader:
         header = msgspec.json.decode(data, type=SnapshotHeader)
     except msgspec.MsgspecError as error:
         raise ClusterError(f"{where} is not a snapshot: {error}") from None
+    files = {file.path for file in header.files}
+    folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
     seen: set[str] = set()
     for file in header.files:
-        if not _is_inside(file.path, header.processes) or file.path in seen or file.size < 0:
+        is_good = _is_inside(file.path, header.processes) and file.path not in seen | folders
+        if not is_good or not 0 <= file.size < _TOO_LARGE:
             raise ClusterError(f"{where} is damaged: it has the file {file.path[:200]!r}")
         seen.add(file.path)
     return header
@@ -118,6 +127,8 @@ def _is_inside(path: str, processes: list[str]) -> bool:
         and parts[0] not in ("/", "..")
         and ".." not in parts
         and "\0" not in path
+        and len(path) <= _MAX_PATH
+        and all(len(part.encode("utf-8", "surrogatepass")) <= _MAX_NAME_BYTES for part in parts)
         and "/".join(parts) == path
     )
 

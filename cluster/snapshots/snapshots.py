@@ -44,6 +44,10 @@ class Snapshots:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    def delete(self, name: str) -> None:
+        """Delete a snapshot, if there is one of the name."""
+        shutil.rmtree(self._path(name), ignore_errors=True)
+
     def names(self) -> list[str]:
         """Return the names of all snapshots, sorted."""
         if not self._folder.exists():
@@ -51,7 +55,9 @@ class Snapshots:
         return sorted(entry.name for entry in self._folder.iterdir() if _NAME.fullmatch(entry.name))
 
     def take(self, name: str, processes: Mapping[str, ServerProcess], header: SnapshotHeader) -> None:
-        """Copy the stores of all processes; they do nothing meanwhile. A snapshot of the name is replaced.
+        """Copy the stores of all processes; a snapshot of the name is replaced.
+
+        The brokers are frozen meanwhile. The name server's files are copied after that.
 
         Args:
             header: everything but the files.
@@ -63,6 +69,8 @@ class Snapshots:
         for process in processes.values():
             if not process.is_running:
                 raise ClusterError(f"{process.name} is not running: restart it before a snapshot")
+            if process.is_paused:
+                raise ClusterError(f"{process.name} is paused: resume it before a snapshot")
         with self._making(name) as new:
             target = new / _FILES
             for each in processes:
@@ -136,8 +144,8 @@ class Snapshots:
         """Give a new folder, which becomes the snapshot ``name`` if the block succeeds."""
         path = self._path(name)
         new, old = (self._folder / f".{name}.{what}" for what in ("new", "old"))
-        for left in (new, old):
-            shutil.rmtree(left, ignore_errors=True)
+        _recover(path, old)
+        shutil.rmtree(new, ignore_errors=True)
         make_private_folder(new)
         try:
             yield new
@@ -145,8 +153,15 @@ class Snapshots:
                 path.rename(old)
             new.rename(path)
         finally:
-            for left in (new, old):
-                shutil.rmtree(left, ignore_errors=True)
+            _recover(path, old)
+            shutil.rmtree(new, ignore_errors=True)
+
+
+def _recover(path: Path, old: Path) -> None:
+    """Put a snapshot back that was moved away for a new one which did not come, else delete it."""
+    if old.exists() and not path.exists():
+        old.rename(path)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,8 @@ from rewindmq.testing.waiting.waiter import POLL_SECONDS
 
 _LOG_BYTES: Final = 16_384
 _TOKEN_BYTES: Final = 3
+# The snapshot of the time before a test's first travel.
+_PRESENT: Final = "before-travel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class Servers:
     async def travel(self, seconds: float) -> None:
         """Move the brokers' wall clocks forward by ``seconds`` of the cluster's time."""
         cluster = self.require_local("travel")
+        if not self.ahead_ms:
+            await cluster.snapshot(_PRESENT)
         scale = cluster.client_options["time_scale"]
         await cluster.set_clocks_ahead(cluster.ahead_ms + round(seconds * 1_000 * scale))
 
@@ -161,13 +165,18 @@ class Servers:
         for name in sorted(self.full):
             await cluster.set_disk_full(name, False)
         self.full.clear()
-        if self.ahead_ms:
+        has_travelled = bool(self.ahead_ms)
+        if has_travelled:
             await cluster.set_clocks_ahead(0)
         for name, process in self.processes.items():
             if not process.is_running:
                 await cluster.restart(name)
                 was_started = True
-        return was_started
+        if has_travelled:
+            # Stores that end in the future would give later messages and offsets by time wrong times.
+            await cluster.restore(_PRESENT)
+            await cluster.delete_snapshot(_PRESENT)
+        return was_started or has_travelled
 
 
 def log_sizes(servers: Servers) -> dict[str, int]:

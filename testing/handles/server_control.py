@@ -75,6 +75,8 @@ class ServerControl(abc.ABC):
     async def travel(self, seconds: float) -> None:
         """Move the clocks of all brokers forward, until the end of the test.
 
+        The end of the test also puts the cluster back to the moment before its first travel.
+
         What is due by the new time happens at once: delayed messages, checks of transactions, retention.
         Connections, locks and registrations do not expire. The clients' clocks do not move.
 
@@ -83,7 +85,7 @@ class ServerControl(abc.ABC):
 
         Raises:
             KitError: ``seconds`` is out of range, or the cluster is not the kit's own.
-            ClusterError: a broker is paused.
+            ClusterError: a process is paused or, at the first travel, does not run.
         """
         if not 0 < seconds <= _LONGEST_TRAVEL:
             raise KitError(

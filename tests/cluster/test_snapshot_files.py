@@ -147,8 +147,17 @@ REFUSED = [
             "broker-a/./x",
             "other/x",
             "broker-a/x\0y",
+            "broker-a/" + "x" * 256,
+            "broker-a/" + "é" * 128,
+            "broker-a" + "/x" * 600,
             "",
         )
+    ),
+    (with_file(size=2**63), None, "is damaged: it has the file"),
+    (
+        HEADER | {"files": [HEADER["files"][0] | {"path": f"broker-a/{path}"} for path in ("x", "x/y")]},
+        None,
+        "is damaged: it has the file 'broker-a/x'",
     ),
     (HEADER | {"files": HEADER["files"] * 2}, None, "is damaged: it has the file"),
     (
@@ -225,3 +234,33 @@ def test_a_failed_load_keeps_the_snapshot_of_the_same_name(snapshots: Snapshots,
     with pytest.raises(ClusterError):
         snapshots.load("given", write(members={}), CLUSTER)
     assert snapshots.header("given").files[0].path == "broker-a/commitlog/0"
+
+
+def test_a_snapshot_that_cannot_take_its_place_leaves_the_old_one(
+    snapshots: Snapshots, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshots.load("given", write(), CLUSTER)
+    rename = Path.rename
+
+    def fail(source: Path, target: Path) -> Path:
+        if source.name == ".given.new":
+            raise OSError("no space")
+        return rename(source, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="no space"):
+        snapshots.load("given", write(), CLUSTER)
+    assert snapshots.header("given").files[0].path == "broker-a/commitlog/0"
+
+
+def test_a_snapshot_that_was_being_replaced_by_a_killed_process_is_kept(
+    snapshots: Snapshots, write: Write, tmp_path: Path
+) -> None:
+    snapshots.load("given", write(), CLUSTER)
+    folder = tmp_path / "snapshots"
+    (folder / "given").rename(folder / ".given.old")
+    with pytest.raises(ClusterError):
+        snapshots.load("given", write(members={}), CLUSTER)
+    assert snapshots.names() == ["given"]
+    snapshots.delete("given")
+    assert snapshots.names() == []

@@ -65,6 +65,8 @@ async def test_a_transaction_is_checked_after_the_travel(patient: Rmq) -> None:
     listener = Undecided()
     async with patient.transaction_producer(listener) as producer:
         await producer.send_message_in_transaction(Message(orders.name, b"half"))
+        # The broker must know whom to ask: the next check is ten hours away.
+        await producer.instance.send_heartbeats()
         await patient.travel(11 * HOURS)
         await patient.eventually(lambda: _has(orders, b"half"))
     assert listener.checks == 1
@@ -87,6 +89,8 @@ async def test_the_end_of_the_test_undoes_both(small_cluster: Servers) -> None:
     async with Rmq(small_cluster) as first:
         await first.travel(1_000 * HOURS)
         assert small_cluster.ahead_ms == round(1_000 * HOURS * 1_000 * first.time_scale)
+        orders = await first.topic("orders", queues=1)
+        await orders.send(b"of the future")
         await first.disk_full("broker-a").__aenter__()
         await first.kill("broker-a")
     assert small_cluster.ahead_ms == 0
@@ -95,6 +99,13 @@ async def test_the_end_of_the_test_undoes_both(small_cluster: Servers) -> None:
         mark = await second.mark()
         await orders.send(b"x")
         assert len(await orders.read()) == len(orders.since(mark)) == 1
+        # Its time is the real one, because the store has no message of the future before it.
+        async with second.push("billing", orders) as billing:
+            await billing.caught_up()
+            reset = await billing.reset(to=await second.mark())
+            await billing.nothing_more(within=5)
+            assert reset.delivered == []
+        assert second.snapshots == []
         await orders.send(b"later", delay_level=18)
         await second.always(lambda: _has_only(orders, 1), within=20)
 

@@ -140,7 +140,8 @@ async def test_a_crashed_group_gets_again_what_it_had_not_stored(rmq: Rmq) -> No
     first.crash()
     async with rmq.push(first.name, topic, exact=True) as second:
         await second.caught_up()
-        assert second.received == sent[-len(second.received) :]
+        # None, if the first consumer's timer had stored the offset before the crash.
+        assert second.received == sent[len(sent) - len(second.received) :]
 
 
 async def test_stored_returns_offsets_that_cover_what_was_consumed(rmq: Rmq) -> None:

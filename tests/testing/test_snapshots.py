@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -215,10 +217,15 @@ async def test_a_paused_broker_refuses_a_snapshot_and_serves_afterwards(
 ) -> None:
     topic = await small.topic("orders")
     await small.snapshot("before")
-    monkeypatch.setattr(snapshots, "FREEZE_SECONDS", 0.2)
     async with small.paused("broker-a"):
-        with pytest.raises(ClusterError, match=r"^broker-a did not answer within 0.2 s"):
+        with pytest.raises(ClusterError, match=r"^broker-a is paused: resume it"):
             await small.snapshot("during")
+    # Paused from outside.
+    os.kill(small_cluster.processes["broker-a"].pid, signal.SIGSTOP)
+    monkeypatch.setattr(snapshots, "FREEZE_SECONDS", 0.2)
+    with pytest.raises(ClusterError, match=r"^broker-a did not answer within 0.2 s"):
+        await small.snapshot("during")
+    os.kill(small_cluster.processes["broker-a"].pid, signal.SIGCONT)
     monkeypatch.undo()
     assert "during" not in small.snapshots
     sent = await topic.send(b"x")
