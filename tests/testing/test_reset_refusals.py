@@ -1,0 +1,43 @@
+"""``Group.reset`` ends with an error that a repetition cannot change, and repeats only what changed nothing."""
+
+import pytest
+
+from rewindmq import ClientError, ResponseError
+from rewindmq.client.admin.reset import ResetResult
+from rewindmq.testing import Rmq
+
+
+async def test_a_permanent_refusal_is_raised_at_once(rmq: Rmq, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = await rmq.topic("orders", queues=1)
+    await orders.send(b"x")
+    async with rmq.push("billing", orders) as billing:
+        await billing.caught_up()
+        await (await billing.reset("begin", mode="fenced")).redelivered()
+        reset_offset, modes = rmq.admin.reset_offset_by_timestamp, list[object]()
+
+        async def counted(topic: str, group: str, timestamp: int, *, mode: str) -> ResetResult:
+            modes.append(mode)
+            return await reset_offset(topic, group, timestamp, mode=mode)
+
+        monkeypatch.setattr(rmq.admin, "reset_offset_by_timestamp", counted)
+        for mode in ("server", "classic"):
+            with pytest.raises(ResponseError, match="was reset in fenced mode"):
+                await billing.reset("begin", mode=mode)
+        assert modes == ["server", "classic"]
+
+
+async def test_a_reset_that_a_broker_made_in_another_mode_is_not_repeated(
+    rmq: Rmq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+
+    async def other_mode(*arguments: object, **options: object) -> None:
+        nonlocal calls
+        calls += 1
+        raise ClientError("broker-a was asked to reset in mode fenced, but its response names mode classic")
+
+    orders = await rmq.topic("orders", queues=1)
+    monkeypatch.setattr(rmq.admin, "reset_offset_by_timestamp", other_mode)
+    with pytest.raises(ClientError, match="names mode classic"):
+        await rmq.push("billing", orders).reset("begin")
+    assert calls == 1
