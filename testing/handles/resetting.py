@@ -26,7 +26,7 @@ class Accepted:
 
     Attributes:
         targets: the target offset of each queue.
-        modes: the reset mode of each broker; None for RocketMQ's brokers, which name no mode.
+        modes: the reset mode of each broker, by its name; None for RocketMQ's brokers, which name no mode.
     """
 
     targets: dict[MessageQueue, int]
@@ -122,7 +122,8 @@ class Resetter:
                 mode=mode or ResetMode.FENCED,
             )
             targets.update(result.offset_table)
-            modes.update(result.modes)
+            # The result names the broker by its address.
+            (modes[queue.broker_name],) = result.modes.values()
         return Accepted(dict(sorted(targets.items())), modes)
 
 
