@@ -240,7 +240,7 @@ class Group(WatchedGroup):
                 can lose a reset in another mode; else the broker's mode.
 
         Raises:
-            KitError: mode "classic" cannot express the target.
+            KitError: mode "classic" cannot express the target, or the topic does not have one of its queues.
             NotSeenError: no broker accepted it within the timeout.
             RewindMQError: a broker refused for another reason than a missing consumer.
         """

@@ -56,7 +56,8 @@ class Resetter:
         queue has no stored offset. Such a refusal, and a request without a response, is repeated.
 
         Raises:
-            KitError: the target has another type; or mode "classic" cannot express it.
+            KitError: the target has another type, or a queue that the topic does not have; or mode
+                "classic" cannot express it.
             NotSeenError: a broker refused so, or did not answer, for the whole timeout.
             RewindMQError: a broker refused for another reason, or used another mode.
         """
@@ -91,6 +92,7 @@ class Resetter:
 
     async def _plan(self, to: ResetTarget) -> _Plan:
         if isinstance(to, Mapping):
+            await self._check_queues(to)
             return _Plan(None, to)
         if not isinstance(to, Mark):
             return _Plan(timestamp_of(to), {})
@@ -100,6 +102,19 @@ class Resetter:
             if await self._context.admin.search_offset(queue, timestamp) != offset:
                 return _Plan(None, {queue: offset for queue, (offset, _) in first.items()})
         return _Plan(timestamp, {})
+
+    async def _check_queues(self, offsets: Mapping[MessageQueue, int]) -> None:
+        if not offsets:
+            raise KitError("the target names no queue: a reset by offsets needs {queue: offset}")
+        known = await self._context.queue_bounds(self._topic)
+        for queue in offsets:
+            if queue in known:
+                continue
+            if queue.topic != self._topic:
+                raise KitError(f"the target has a queue of topic {queue.topic}; the group consumes {self._topic}")
+            raise KitError(
+                f"topic {self._topic} has no queue {_name(queue)}; queues: {', '.join(map(_name, known))}"
+            )
 
     async def _carry_out(self, plan: _Plan, mode: ResetMode | None) -> Accepted:
         admin = self._context.admin
@@ -125,6 +140,10 @@ class Resetter:
             # The result names the broker by its address.
             (modes[queue.broker_name],) = result.modes.values()
         return Accepted(dict(sorted(targets.items())), modes)
+
+
+def _name(queue: MessageQueue) -> str:
+    return f"{queue.broker_name}/{queue.queue_id}"
 
 
 def _is_too_early(error: RewindMQError) -> bool:

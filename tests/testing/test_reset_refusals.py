@@ -2,9 +2,9 @@
 
 import pytest
 
-from rewindmq import ClientError, ResponseError
+from rewindmq import ClientError, MessageQueue, ResponseError
 from rewindmq.client.admin.reset import ResetResult
-from rewindmq.testing import Rmq
+from rewindmq.testing import KitError, Rmq
 
 
 async def test_a_permanent_refusal_is_raised_at_once(rmq: Rmq, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,3 +41,24 @@ async def test_a_reset_that_a_broker_made_in_another_mode_is_not_repeated(
     with pytest.raises(ClientError, match="names mode classic"):
         await rmq.push("billing", orders).reset("begin")
     assert calls == 1
+
+
+@pytest.mark.parametrize(
+    ("queue", "text"),
+    [
+        (None, "names no queue"),
+        (("other", "broker-a", 0), "topic other"),
+        (("", "broker-a", 7), "no queue broker-a/7; queues: broker-a/0"),
+        (("", "broker-z", 0), "no queue broker-z/0"),
+    ],
+)
+async def test_offsets_of_queues_that_the_topic_does_not_have_are_refused(
+    rmq: Rmq, queue: tuple[str, str, int] | None, text: str
+) -> None:
+    orders = await rmq.topic("orders", queues=1)
+    targets = {}
+    if queue is not None:
+        topic, broker, number = queue
+        targets = {MessageQueue(topic or orders.name, broker, number): 0}
+    with pytest.raises(KitError, match=text):
+        await rmq.push("billing", orders).reset(targets)
