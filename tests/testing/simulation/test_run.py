@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from rewindmq import LocalTransactionState, Message, MessageExt
-from rewindmq.protocol.errors import RequestTimeoutError
+from rewindmq.protocol.errors import RequestTimeoutError, RewindMQError
 from rewindmq.testing import KitError, Rmq
 from rewindmq.testing.simulation.run import Run
 from tests.testing.simulation.bodies import assume_an_order_of_topics, send_and_consume, simulation
@@ -160,3 +160,20 @@ def test_a_schedule_with_kills_names_the_kill() -> None:
         simulation(body, kills=1).check(range(20))
     choices = raised.value.__notes__[-1].splitlines()[2:]
     assert any("broker-a was killed, and started again after" in choice for choice in choices)
+
+
+def test_a_server_that_the_test_ended_stays_down_until_the_test_restarts_it() -> None:
+    """Also if the schedule killed it before, and would start it again."""
+
+    async def body(rmq: Rmq) -> None:
+        orders = await rmq.topic("orders", queues=1)
+        async with rmq.push("billing", orders):
+            pass
+        await rmq.admin.runtime.timers.sleep(1)
+        async with rmq.down("broker-a"):
+            for _ in range(25):
+                await rmq.admin.runtime.timers.sleep(1)
+                with pytest.raises(RewindMQError):
+                    await orders.read()
+
+    simulation(body, kills=1, latency=0.0).check(range(12))
