@@ -95,7 +95,10 @@ class Rmq(WireControl):
     @property
     def client_options(self) -> dict[str, Any]:
         """The options that clients of the application need, such as ``time_scale`` and ``profile``."""
-        self._servers.consumer_starts()
+        return dict(self._application_options)
+
+    @functools.cached_property
+    def _application_options(self) -> dict[str, Any]:
         return self._servers.options_for("the application")
 
     def name(self, name: str) -> str:
@@ -194,6 +197,7 @@ class Rmq(WireControl):
 
         At the end of the test, the kit deletes the group with its offsets if the cluster is the kit's own.
         """
+        self._servers.consumer_starts()
         if self._servers.is_own:
             self._group_names[name] = None
         return WatchedGroup(self._context, name, str(topic))

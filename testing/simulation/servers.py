@@ -106,7 +106,8 @@ class SimulatedServers(Servers):
     def consumer_starts(self) -> None:
         """Begin with the kills of the schedule at the first call.
 
-        Before it, the test prepares topics and messages, and cannot expect that a broker dies.
+        Before it, the test prepares topics and messages, and cannot expect that a broker dies. The kit does
+        not see a start of the application's consumers, so ``Rmq.group`` calls it, too.
         """
         if not self._planned and self.kills:
             loop = asyncio.get_running_loop()

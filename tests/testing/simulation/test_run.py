@@ -10,7 +10,7 @@ import pytest
 from rewindmq import LocalTransactionState, Message, MessageExt
 from rewindmq.protocol.errors import RequestTimeoutError, RewindMQError
 from rewindmq.testing import KitError, Rmq
-from rewindmq.testing.simulation.run import Run
+from rewindmq.testing.simulation.run import Body, Run
 from tests.testing.simulation.bodies import assume_an_order_of_topics, send_and_consume, simulation
 
 
@@ -176,4 +176,27 @@ def test_a_server_that_the_test_ended_stays_down_until_the_test_restarts_it() ->
                 with pytest.raises(RewindMQError):
                     await orders.read()
 
-    simulation(body, kills=1, latency=0.0).check(range(12))
+    simulation(body, kills=1, latency=0.0).check(range(6))
+
+
+def kills_of(body: Body) -> list[str]:
+    """Return the kills of ten runs."""
+    runs = [simulation(body, kills=1, latency=0.0).run(seed) for seed in range(10)]
+    assert [run.error for run in runs] == [None] * 10
+    return [choice.place for run in runs for choice in run.choices]
+
+
+def test_options_for_the_applications_clients_begin_no_kills_and_belong_to_one_host() -> None:
+    async def body(rmq: Rmq) -> None:
+        assert rmq.client_options["runtime"] is rmq.client_options["runtime"]
+        await rmq.admin.runtime.timers.sleep(20)
+
+    assert kills_of(body) == []
+
+
+def test_kills_begin_with_a_handle_to_a_group_of_the_application() -> None:
+    async def body(rmq: Rmq) -> None:
+        rmq.group("billing", await rmq.topic("orders"))
+        await rmq.admin.runtime.timers.sleep(20)
+
+    assert set(kills_of(body)) == {"kill"}
