@@ -111,7 +111,9 @@ class Resetter:
             if queue in known:
                 continue
             if queue.topic != self._topic:
-                raise KitError(f"the target has a queue of topic {queue.topic}; the group consumes {self._topic}")
+                raise KitError(
+                    f"the target has a queue of topic {queue.topic}; the group consumes {self._topic}"
+                )
             raise KitError(
                 f"topic {self._topic} has no queue {_name(queue)}; queues: {', '.join(map(_name, known))}"
             )

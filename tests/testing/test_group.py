@@ -171,7 +171,9 @@ async def test_stored_does_not_wait_for_consumers_that_crashed(wired: Rmq) -> No
     await topic.send(b"x")
     (await wired.on("UPDATE_CONSUMER_OFFSET", topic=topic, times=None).drop()).optional()
     async with wired.push("billing", topic) as billing:
-        await wired.eventually(lambda: set(billing.consumers[0].offsets_in_memory(topic.name).values()) == {1})
+        await wired.eventually(
+            lambda: set(billing.consumers[0].offsets_in_memory(topic.name).values()) == {1}
+        )
         billing.crash()
         assert set((await billing.stored()).values()) == {0}
 

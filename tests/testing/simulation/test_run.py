@@ -1,4 +1,4 @@
-"""Simulated tests: seeds, replays, the shortest schedule, and the kit's faults under virtual time."""
+"""Simulated tests: seeds, replays, the shortened schedule, and the kit's faults under virtual time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def report(failure: AssertionError) -> tuple[int, list[str]]:
 def test_a_race_is_found_and_its_schedule_is_shortened(found: AssertionError) -> None:
     seed, (size, *choices) = report(found)
     count = len(simulation(assume_an_order_of_topics).run(seed).choices)
-    assert size.startswith(f"the shortest schedule that fails has {len(choices)} of {count} choices")
+    assert size.startswith(f"a shortened schedule that fails has {len(choices)} of {count} choices")
     assert 1 <= len(choices) < count
     assert any("PULL_MESSAGE (topic customers-sim" in text and "was delayed by" in text for text in choices)
 
@@ -68,6 +68,23 @@ def test_a_replay_takes_the_choices_of_the_run() -> None:
     assert replayed.choices == drawn.choices
     assert times[0] == times[1]
     assert tested.run(7, kept(drawn, 1)).choices == drawn.choices[:1]
+
+
+def test_a_failure_that_no_replay_repeats_has_no_schedule() -> None:
+    runs = 0
+
+    async def body(rmq: Rmq) -> None:
+        nonlocal runs
+        runs += 1
+        await send_and_consume(rmq)
+        assert runs > 1
+
+    with pytest.raises(AssertionError) as raised:
+        simulation(body).check([7])
+    assert raised.value.__notes__[-1].splitlines() == [
+        "seed 7 fails, 0 seeds passed before; to run it alone: --rewindmq-seed 7",
+        "the replay of its schedule passed: the test depends on more than its seed",
+    ]
 
 
 def test_seeds_differ() -> None:
