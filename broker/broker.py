@@ -166,12 +166,20 @@ class Broker:
                         last.callback(table.persist)
 
     def write_state(self, folder: Path) -> None:
-        """Write what a copy of the store needs besides its files; see ``Freezable``.
+        """Write what a copy of the store needs besides its files; see ``ControlledService``.
 
         Raises:
             OSError: a file cannot be written.
         """
         write_state(self.context, folder)
+
+    def set_disk_full(self, is_full: bool) -> None:
+        """Act as if the disk were full, or no longer; see ``ControlledService``."""
+        self.context.retention.pretend_disk_full(is_full)
+
+    def clock_changed(self) -> None:
+        """Do now what is due by the wall clock, which was moved; see ``ControlledService``."""
+        self._schedule.clock_changed()
 
     def _new_server(self) -> RemotingServer:
         return RemotingServer(

@@ -11,6 +11,7 @@ from rewindmq.broker.clients.producer_manager import ProducerManager
 from rewindmq.broker.clients.queue_locks import QueueLocks
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.delay.hook import DelayHook
+from rewindmq.broker.ha.master import HaMaster
 from rewindmq.broker.ha.slave import Slave
 from rewindmq.broker.live_config import LiveConfig
 from rewindmq.broker.offsets.committer import OffsetCommitter
@@ -80,5 +81,7 @@ class BrokerContext:
     registration: Registration
     live_config: LiveConfig
     large_responses: LargeResponses
+    # Without connections at a slave.
+    ha_master: HaMaster
     # None at a master.
     slave: Slave | None = None

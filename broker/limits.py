@@ -13,6 +13,9 @@ MAX_QUEUE_NUMS: Final = 65_535
 # topic.
 MAX_TOPICS: Final = 25_000
 MAX_GROUPS: Final = 10_000
+# Topics of UPDATE_AND_CREATE_TOPIC_LIST (18), groups of UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225): some
+# microseconds each.
+MAX_LISTED_CONFIGS: Final = 2_000
 # A connection's part of the groups online, of producers and of consumers: one client has far fewer.
 MAX_GROUPS_PER_CONNECTION: Final = 500
 # Pairs of a group online and a connection, of producers and of consumers; some 300 bytes each.
@@ -86,3 +89,19 @@ def check_room(what: str, count: int, limit: int) -> None:
     """
     if count >= limit:
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"there are {count} {what} already")
+
+
+def check_list(what: str, count: int) -> None:
+    """Refuse a request that creates or changes too many topics or groups.
+
+    Args:
+        what: the entries of the list, for the remark.
+
+    Raises:
+        RequestError: SYSTEM_ERROR (1), the list is too long.
+    """
+    if count > MAX_LISTED_CONFIGS:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR,
+            f"the list has {count} {what}: send at most {MAX_LISTED_CONFIGS} in one request",
+        )

@@ -76,6 +76,10 @@ class BrokerProfile:
             the broker stores again in those of the half topic.
         deletes_stats: default of the key ``autoDeleteUnusedStats``.
         serves_replies: the release has requests and replies (since 4.6): SEND_REPLY_MESSAGE (324, 325).
+        serves_lists: the release has UPDATE_AND_CREATE_TOPIC_LIST (18, since 5.3.0) and
+            UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225, since 5.3.1).
+        serves_ha_requests: the release has GET_BROKER_HA_STATUS (907) and RESET_MASTER_FLUSH_OFFSET (908),
+            since 5.0.0.
         late_end_is_refused: END_TRANSACTION (37) after the message's own immunity time fails with
             ILLEGAL_OPERATION (604).
     """
@@ -112,6 +116,8 @@ class BrokerProfile:
     deletes_stats: bool = False
     late_end_is_refused: bool = False
     serves_replies: bool = True
+    serves_lists: bool = False
+    serves_ha_requests: bool = False
     reports_pull_offset: bool = False
     stores_region: bool = False
     stores_wait: bool = False
@@ -165,6 +171,8 @@ PROFILES: Final = MappingProxyType(
             stores_wait=True,
             adds_unique_key=True,
             reports_active=True,
+            serves_lists=True,
+            serves_ha_requests=True,
             runtime_extras=MappingProxyType(
                 {
                     "ackThreadPoolQueueCapacity": "100000",

@@ -276,6 +276,7 @@ def wire(
         registration=registration,
         live_config=LiveConfig(config, topics.renew),
         large_responses=LargeResponses(runtime.timers),
+        ha_master=ha_master,
     )
     check_parts = CheckParts(
         runtime,

@@ -33,6 +33,10 @@ class BlockingCluster(Protocol):
     def resume(self, name: str) -> None: ...
     def stop(self, name: str) -> None: ...
     def restart(self, name: str) -> None: ...
+    @property
+    def ahead_ms(self) -> int: ...
+    def set_disk_full(self, name: str, is_full: bool) -> None: ...
+    def set_clocks_ahead(self, milliseconds: int) -> None: ...
     def snapshot(self, name: str) -> None: ...
     def restore(self, name: str) -> None: ...
     def snapshots(self) -> list[str]: ...
@@ -95,6 +99,19 @@ class AsyncLocalCluster(ClusterClients):
     async def restart(self, name: str) -> None:
         """See ``LocalCluster.restart``."""
         await run_in_thread(lambda: self._cluster.restart(name))
+
+    @property
+    def ahead_ms(self) -> int:
+        """See ``LocalCluster.ahead_ms``."""
+        return self._cluster.ahead_ms
+
+    async def set_disk_full(self, name: str, is_full: bool) -> None:
+        """See ``LocalCluster.set_disk_full``."""
+        await run_in_thread(lambda: self._cluster.set_disk_full(name, is_full))
+
+    async def set_clocks_ahead(self, milliseconds: int) -> None:
+        """See ``LocalCluster.set_clocks_ahead``."""
+        await run_in_thread(lambda: self._cluster.set_clocks_ahead(milliseconds))
 
     async def snapshot(self, name: str) -> None:
         """See ``LocalCluster.snapshot``."""

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
@@ -25,7 +25,7 @@ from rewindmq.cluster.names import (
     spread_ports,
 )
 from rewindmq.cluster.server_process import ServerProcess
-from rewindmq.cluster.snapshots.header import FORMAT, LAYOUT_KEYS, SnapshotHeader
+from rewindmq.cluster.snapshots.header import FORMAT, LAYOUT_KEYS, STORE_FORMAT, SnapshotHeader
 from rewindmq.cluster.snapshots.snapshots import Snapshots
 from rewindmq.protocol.config.property_file import format_properties_file
 from rewindmq.protocol.files.private import make_private_folder, open_private
@@ -120,6 +120,10 @@ class LocalCluster(ClusterClients):
         self._processes: dict[str, ServerProcess] = {}
         self._launching = threading.Lock()
         self._aborted = False
+        # One command to a process at a time, because its answers have one reader.
+        self._commanding = threading.Lock()
+        self._full_disks: set[str] = set()
+        self._ahead_ms = 0
 
     @property
     def directory(self) -> Path:
@@ -191,8 +195,9 @@ class LocalCluster(ClusterClients):
         for brokers in (self.brokers, self.slaves):
             for broker in brokers.values():
                 broker.write_line(self.namesrv_address)
-            for broker in brokers.values():
+            for name, broker in brokers.items():
                 broker.wait_ready(self._start_seconds)
+                self._pretend_again(name, broker)
 
     def _kill_all(self) -> None:
         for process in self._processes.values():
@@ -248,9 +253,63 @@ class LocalCluster(ClusterClients):
         try:
             self._launch(process, arguments)
             process.wait_ready(self._start_seconds)
+            self._pretend_again(name, process)
         except BaseException:
             process.kill()
             raise
+
+    def set_disk_full(self, name: str, is_full: bool) -> None:
+        """Let a broker act as if its disk were full, or as its disk is; return once it does.
+
+        It then refuses messages as RocketMQ's broker does above ``diskSpaceWarningLevelRatio``, also after a
+        restart.
+
+        Raises:
+            ClusterError: it is no master of this cluster, or does not run or answer.
+        """
+        if name not in self._broker_names:
+            known = ", ".join(self._broker_names)
+            raise ClusterError(f"only a master's disk can be full: {known}; not that of {name!r}")
+        if is_full or self._process(name).is_running:
+            self._command(name, lambda process: process.set_disk_full(is_full))
+        (self._full_disks.add if is_full else self._full_disks.discard)(name)
+
+    @property
+    def ahead_ms(self) -> int:
+        """How far the brokers' wall clocks are ahead, in ms."""
+        return self._ahead_ms
+
+    def set_clocks_ahead(self, milliseconds: int) -> None:
+        """Move every broker's wall clock ahead of the system's; 0 moves it back. Return once it is moved.
+
+        What is due by the new time happens at once: delayed messages, checks of transactions, retention. A
+        broker that is down follows when it starts again.
+
+        Raises:
+            ClusterError: a process is paused, or does not answer.
+        """
+        brokers = self.brokers | self.slaves
+        if paused := [name for name, process in brokers.items() if process.is_paused]:
+            raise ClusterError(f"{', '.join(paused)} is paused and has no clock: resume it before")
+        self._ahead_ms = milliseconds
+        for name, process in brokers.items():
+            if process.is_running:
+                self._command(name, lambda process: process.set_clock_ahead(milliseconds))
+
+    def _command(self, name: str, command: Callable[[ServerProcess], None]) -> None:
+        process = self._process(name)
+        if not process.is_running or process.is_paused:
+            raise ClusterError(f"{name} {'is paused' if process.is_running else 'is not running'}")
+        with self._commanding:
+            command(process)
+
+    def _pretend_again(self, name: str, process: ServerProcess) -> None:
+        """Give a process that has started what the cluster pretends."""
+        with self._commanding:
+            if name in self._full_disks:
+                process.set_disk_full(True)
+            if self._ahead_ms and name != NAMESRV:
+                process.set_clock_ahead(self._ahead_ms)
 
     def snapshot(self, name: str) -> None:
         """Take a snapshot of the whole cluster; one of the same name is replaced.
@@ -264,7 +323,8 @@ class LocalCluster(ClusterClients):
                 paused.
             OSError: the disk fails.
         """
-        self._snapshots.take(name, self._running_processes(), self._snapshot_header())
+        with self._commanding:
+            self._snapshots.take(name, self._running_processes(), self._snapshot_header())
 
     def restore(self, name: str) -> None:
         """Put the cluster back to the state of a snapshot, and wait until all processes serve and registered.
@@ -333,6 +393,7 @@ class LocalCluster(ClusterClients):
         layout = {key: str(self._broker_config[key]) for key in LAYOUT_KEYS if key in self._broker_config}
         return SnapshotHeader(
             format=FORMAT,
+            store_format=STORE_FORMAT,
             rewindmq=rewindmq.__version__,
             profile=self._profile,
             processes=[NAMESRV, *self._broker_names, *self._slaves],

@@ -22,6 +22,7 @@ from rewindmq.protocol.files.private import make_private_folder, open_private
 from rewindmq.protocol.remoting.runtime import Clock, SystemClock
 
 STOP_SECONDS: Final = 10.0
+COMMAND_SECONDS: Final = 10.0
 _READY_LINE_BYTES: Final = 65_536
 _LOG_TAIL_LINES: Final = 10
 _LOG_TAIL_BYTES: Final = 16_384
@@ -48,7 +49,7 @@ class ServerProcess:
         self.is_paused = False
         self._clock = clock or SystemClock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._freezes = 0
+        self._commands = 0
 
     @property
     def is_running(self) -> bool:
@@ -162,23 +163,43 @@ class ServerProcess:
         return tuple(lines[-_LOG_TAIL_LINES:])
 
     def begin_freeze(self, folder: Path) -> None:
-        """Ask the process to write its state into a folder and to do nothing until ``thaw``."""
-        self._freezes += 1
-        self.write_line(json.dumps({"freeze": str(folder), "number": self._freezes}))
+        """Ask the process to write its state into a folder and to do nothing until ``thaw``.
 
-    def wait_frozen(self, timeout: float) -> None:
-        """Wait until the process is frozen.
+        ``wait_obeyed`` waits until it does so.
+        """
+        self._begin_command(freeze=str(folder))
+
+    def set_disk_full(self, is_full: bool) -> None:
+        """Let a broker act as if its disk were full, or no longer; return once it does.
 
         Raises:
-            ClusterError: it could not write its state, ended, or did not answer within ``timeout`` seconds.
+            ClusterError: the process ended, or did not answer within 10 s.
+        """
+        self._begin_command(diskFull=is_full)
+        self.wait_obeyed()
+
+    def set_clock_ahead(self, milliseconds: int) -> None:
+        """Move a broker's wall clock ahead of the system's; return once it is moved; errors as above."""
+        self._begin_command(aheadMs=milliseconds)
+        self.wait_obeyed()
+
+    def _begin_command(self, **command: object) -> None:
+        self._commands += 1
+        self.write_line(json.dumps({**command, "number": self._commands}))
+
+    def wait_obeyed(self, timeout: float = COMMAND_SECONDS) -> None:
+        """Wait until the process obeys the last command.
+
+        Raises:
+            ClusterError: it could not, ended, or did not answer within ``timeout`` seconds.
         """
         while True:
-            # Answers to earlier requests may have come after their time-out.
+            # Answers to earlier commands may have come after their time-out.
             for line in self._read_line(timeout, "answer").splitlines():
                 answer = json.loads(line)
-                if answer.get("failed") == self._freezes:
-                    raise ClusterError(f"{self.name} could not write its state: {answer.get('reason')}")
-                if answer.get("frozen") == self._freezes:
+                if answer.get("failed") == self._commands:
+                    raise ClusterError(f"{self.name} did not obey: {answer.get('reason')}")
+                if answer.get("done") == self._commands:
                     return
 
     def thaw(self) -> None:

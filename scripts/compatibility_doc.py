@@ -40,6 +40,7 @@ _LISTED: Final = {
     "test_stores": "One store, opened by both kinds of broker",
     "test_mixed_clusters": "Clusters with both kinds of broker",
     "test_pipeline_at_real_broker": "The pipeline and RocketMQ's stores",
+    "test_rust_routes": "rocketmq-client-rust",
     "test_races_for_real": "Races with the official Java client",
 }
 _COUNTED: Final = {

@@ -64,7 +64,7 @@ _FRAMES: Final = (
         _CLOSED,
     ),
     Limit(
-        "body of HEART_BEAT (34), LOCK_BATCH_MQ (41) and UNLOCK_BATCH_MQ (42)",
+        "body of HEART_BEAT (34), of lists of topics and groups (18, 225) and of queues to lock (41, 42)",
         "protocol.codec.request_limits:MAX_CLIENT_BODY_BYTES",
         "bytes",
         _REFUSED,
@@ -139,6 +139,7 @@ _MESSAGES: Final = (
 )
 _TABLES: Final = (
     Limit("topics", "broker.limits:MAX_TOPICS", "topics", _REFUSED, "usageTopics"),
+    Limit("topics or groups in one list (18, 225)", "broker.limits:MAX_LISTED_CONFIGS", "entries", _REFUSED),
     Limit("queues of a topic", "broker.limits:MAX_QUEUE_NUMS", "queues", _REFUSED),
     Limit("consumer groups", "broker.limits:MAX_GROUPS", "groups", _REFUSED, "usageConsumerGroups"),
     Limit(

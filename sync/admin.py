@@ -39,6 +39,8 @@ class AdminClient(SyncClient):
         AsyncAdminClient.create_and_update_subscription_group_config
     )
     delete_subscription_group = blocking(AsyncAdminClient.delete_subscription_group)
+    topic_consume_stats = blocking(AsyncAdminClient.topic_consume_stats)
+    stored_offset = blocking(AsyncAdminClient.stored_offset)
     subscription_groups = blocking(AsyncAdminClient.subscription_groups)
     get_consumer_running_info = blocking(AsyncAdminClient.get_consumer_running_info)
     get_consumer_status = blocking(AsyncAdminClient.get_consumer_status)

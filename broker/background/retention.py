@@ -76,6 +76,11 @@ class Retention:
         """Make the next 20 runs delete expired files at any hour."""
         self._manual_runs = _MANUAL_RUNS
 
+    def pretend_disk_full(self, is_full: bool) -> None:
+        """Act as if no byte of the disk were free, or no longer; sends are refused as soon as it returns."""
+        self._store.pretends_disk_full = self._store.is_disk_full = is_full
+        self._disk_ratio()
+
     def _begin_run(self) -> None:
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self._run())

@@ -23,12 +23,27 @@ class Schedule:
         self._pending: dict[int, Cancellable] = {}
         # The next slices of tasks that returned a generator.
         self._slices: dict[int, Cancellable] = {}
+        self._tasks: dict[int, tuple[float, Callable[[], object]]] = {}
+        self._looks: list[Callable[[], None]] = []
         self._count = 0
 
     def every(self, first: float, period: float, task: Callable[[], object]) -> None:
         """Run ``task`` after ``first`` and then every ``period`` protocol seconds."""
         self._count += 1
+        self._tasks[self._count] = (period, task)
         self._set(self._count, first, period, task)
+
+    def when_clock_changes(self, look: Callable[[], None]) -> None:
+        """Call ``look`` whenever the wall clock was moved: for a service with timers of its own."""
+        self._looks.append(look)
+
+    def clock_changed(self) -> None:
+        """Run every task in this turn or the next: the wall clock was moved, and something may be due."""
+        for number, pending in tuple(self._pending.items()):
+            pending.cancel()
+            self._set(number, 0, *self._tasks[number])
+        for look in self._looks:
+            look()
 
     def close(self) -> None:
         """Cancel all tasks."""

@@ -88,6 +88,7 @@ class DelayService:
         for level in range(1, self._levels.highest + 1):
             self._look_in(level, FIRST_LOOK_SECONDS)
         schedule.every(FIRST_SAVE_SECONDS, self._save_seconds, self._save)
+        schedule.when_clock_changes(self._look_again)
 
     async def close(self) -> None:
         """Stop delivering and save the progress."""
@@ -112,6 +113,11 @@ class DelayService:
 
     def _look_in(self, level: int, seconds: float) -> None:
         self._looks[level] = self._timers.call_later(seconds, self._look, level)
+
+    def _look_again(self) -> None:
+        for level, look in tuple(self._looks.items()):
+            look.cancel()
+            self._look_in(level, 0.0)
 
     def _until_tick(self, seconds: float) -> float:
         """Return the seconds until the first 100 ms tick that is at least ``seconds`` away."""

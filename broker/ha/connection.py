@@ -14,7 +14,9 @@ from typing import Final, Protocol, cast
 
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.ha.access import Standing
+from rewindmq.broker.ha.transfer_rate import TransferRate
 from rewindmq.broker.store.store import MessageStore
+from rewindmq.protocol.body.ha import HAConnectionRuntimeInfo
 from rewindmq.protocol.errors import FrameError
 from rewindmq.protocol.ha_frame import ReportDecoder, encode_transfer
 from rewindmq.protocol.remoting.address import format_address
@@ -77,6 +79,7 @@ class SlaveConnection(asyncio.Protocol):
         self._is_paused = False
         self._timer: Cancellable | None = None
         self._misses = 0
+        self._rate = TransferRate()
         self.address = "unknown"
         self.has_reported = False
         self.is_following = False
@@ -190,6 +193,23 @@ class SlaveConnection(asyncio.Protocol):
             self._write(transport, data)
         self._look_later(0.0)
 
+    def runtime_info(self, end: int) -> HAConnectionRuntimeInfo:
+        """Return the state of the connection.
+
+        Args:
+            end: of the master's log.
+        """
+        reported = self._reported if self.has_reported else -1
+        behind = end - reported
+        return HAConnectionRuntimeInfo(
+            self.address,
+            slave_ack_offset=reported,
+            diff=behind,
+            in_sync=self.counts and behind < self._config.ha_slave_fallbehind_max,
+            transferred_byte_in_second=self._rate.last_second(self._runtime.clock.monotonic()),
+            transfer_from_where=self._next if self.is_following else -1,
+        )
+
     def close(self, reason: str) -> None:
         """Close the connection."""
         if self._store is not None:
@@ -251,9 +271,11 @@ class SlaveConnection(asyncio.Protocol):
             self._look_later(_LOOK_SECONDS)
 
     def _write(self, transport: asyncio.Transport, data: bytes) -> None:
-        transport.write(encode_transfer(self._next, data))
+        frame = encode_transfer(self._next, data)
+        transport.write(frame)
         self._next += len(data)
         self._written_at = self._runtime.clock.monotonic()
+        self._rate.add(len(frame), self._written_at)
 
     def _release(self) -> None:
         self._cancel_timer()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.ha.transfer_rate import TransferRate
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.broker.store.store import MessageStore
@@ -30,6 +31,8 @@ class Follower(asyncio.Protocol):
 
     Attributes:
         address: this end of the connection, ``host:port``; empty without a connection.
+        last_read_ms: when the master sent something, or connected, ms since 1970; 0 without a connection.
+        last_write_ms: when this end last reported, ms since 1970.
         ended: done when the connection is closed, with the reason in a few words or an unexpected exception.
     """
 
@@ -50,6 +53,8 @@ class Follower(asyncio.Protocol):
         self._heard_at = 0.0
         self._reported = 0
         self._timer: Cancellable | None = None
+        self._rate = TransferRate()
+        self.last_read_ms = self.last_write_ms = 0
         self.address = ""
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -65,13 +70,13 @@ class Follower(asyncio.Protocol):
         except Exception as error:
             self._fail(error)
             return
-        self._heard_at = self._runtime.clock.monotonic()
+        self._hear()
         self._tick()
 
     def data_received(self, data: bytes) -> None:
         if self.ended.done():
             return
-        self._heard_at = self._runtime.clock.monotonic()
+        self._hear(len(data))
         try:
             for transfer in self._decoder.receive(data):
                 self._take(transfer)
@@ -93,6 +98,16 @@ class Follower(asyncio.Protocol):
             self.ended.set_result(reason)
         self._release()
 
+    @property
+    def last_second_bytes(self) -> int:
+        """Bytes received in the last whole second."""
+        return self._rate.last_second(self._runtime.clock.monotonic())
+
+    def _hear(self, count: int = 0) -> None:
+        self._heard_at = self._runtime.clock.monotonic()
+        self.last_read_ms = self._runtime.clock.now_ms()
+        self._rate.add(count, self._heard_at)
+
     def _fail(self, error: Exception) -> None:
         if not self.ended.done():
             self.ended.set_exception(error)
@@ -100,6 +115,7 @@ class Follower(asyncio.Protocol):
 
     def _release(self) -> None:
         self.address = ""
+        self.last_read_ms = 0
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -129,3 +145,4 @@ class Follower(asyncio.Protocol):
         assert self._transport is not None
         self._reported = self._store.replica_end
         self._transport.write(encode_report(self._reported))
+        self.last_write_ms = self._runtime.clock.now_ms()

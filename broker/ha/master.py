@@ -18,6 +18,7 @@ from rewindmq.broker.ha.access import (
 )
 from rewindmq.broker.ha.connection import SlaveConnection
 from rewindmq.broker.store.store import MessageStore
+from rewindmq.protocol.body.ha import HARuntimeInfo
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Listener, Runtime
 from rewindmq.protocol.remoting.tasks import end_tasks
@@ -125,6 +126,20 @@ class HaMaster:
         """Return True if a slave is less than ``haSlaveFallbehindMax`` behind this log position."""
         follows = any(slave.counts for slave in self._slaves)
         return follows and position - self.acknowledged < self.config.ha_slave_fallbehind_max
+
+    def runtime_info(self, end: int) -> HARuntimeInfo:
+        """Return the state of all connections, in the order of their connecting.
+
+        Args:
+            end: of this broker's log.
+        """
+        connections = [slave.runtime_info(end) for slave in self._slaves]
+        return HARuntimeInfo(
+            master=True,
+            master_commit_log_max_offset=end,
+            in_sync_slave_nums=sum(connection.in_sync for connection in connections),
+            ha_connection_info=connections,
+        )
 
     def wake(self) -> None:
         """Send new data to the slaves at once, because a send waits for it."""

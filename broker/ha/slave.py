@@ -13,6 +13,7 @@ from rewindmq.broker.ha.follower import Follower
 from rewindmq.broker.ha.synchronize import SlaveSynchronize
 from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.broker.store.store import MessageStore
+from rewindmq.protocol.body.ha import HAClientRuntimeInfo, HARuntimeInfo
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.connecting import connect_within
@@ -62,6 +63,16 @@ class Slave:
     def ha_client_address(self) -> str:
         """This end of the connection to the master's log, ``host:port``; empty without one."""
         return "" if self._follower is None else self._follower.address
+
+    def runtime_info(self) -> HARuntimeInfo:
+        """Return the state of the connection to the master's log."""
+        info = HAClientRuntimeInfo(self._ha_address or None, max_offset=self._store.max_commit_log_offset)
+        follower = self._follower
+        if follower is not None:
+            info.transferred_byte_in_second = follower.last_second_bytes
+            info.last_read_timestamp = follower.last_read_ms
+            info.last_write_timestamp = follower.last_write_ms
+        return HARuntimeInfo(ha_client_runtime_info=info)
 
     def on_master(self, address: str | None, ha_address: str | None) -> None:
         """Handle the master's addresses from a name server; both are None if it knows no master.

@@ -12,14 +12,12 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.handlers.shared.group_settings import check_settings
 from rewindmq.broker.handlers.shared.master_only import check_master
-from rewindmq.broker.limits import MAX_QUEUE_NUMS
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.errors import RequestError
-from rewindmq.protocol.names import check_group
 from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
@@ -29,10 +27,6 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     check_master(context.config)
     before = context.table_flush.versions
     group = decode_body(request, SubscriptionGroupConfig)
-    check_group(group.group_name)
-    if group.retry_queue_nums > MAX_QUEUE_NUMS:
-        raise RequestError(
-            ResponseCode.SYSTEM_ERROR, f"retryQueueNums {group.retry_queue_nums} is over {MAX_QUEUE_NUMS}"
-        )
+    check_settings(group)
     context.groups.update(group)
     return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)

@@ -17,35 +17,23 @@ from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.master_only import check_master
-from rewindmq.broker.limits import MAX_QUEUE_NUMS
-from rewindmq.broker.tables.topic_attributes import (
-    MESSAGE_TYPE,
-    MIXED,
-    altered_attributes,
-    attributes_before_5,
-)
+from rewindmq.broker.handlers.shared.topic_settings import changed_attributes, check_settings
+from rewindmq.broker.tables.topic_attributes import altered_attributes, attributes_before_5
 from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader
-from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
-from rewindmq.protocol.names import check_not_system_topic, check_topic
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.topic_attributes import ADD, parse_attributes
+from rewindmq.protocol.topic_attributes import parse_attributes
 
 CODE: Final = RequestCode.UPDATE_AND_CREATE_TOPIC
-
-_ALL_PERMS = PERM_READ_WRITE | Perm.INHERIT
 
 
 async def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     check_master(context.config)
     header = request.decode_header(CreateTopicRequestHeader)
-    try:
-        topic = _checked(context, header)
-    except RequestError as error:
-        raise RequestError(context.profile.bad_queue_code, error.remark) from None
+    topic = _checked(context, header)
     topic.attributes = _attributes(context, header)
     context.topics.update(topic, announce=False)
     await context.table_flush.saved()
@@ -54,41 +42,26 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
 
 
 def _checked(context: BrokerContext, header: CreateTopicRequestHeader) -> TopicConfig:
-    name = header.topic
-    check_topic(name)
-    check_not_system_topic(name)
-    if context.topics.is_built_in(name):
-        raise _illegal(f"The topic[{name}] is conflict with system topic.")
-    for key, value, limit in (
-        ("readQueueNums", header.read_queue_nums, MAX_QUEUE_NUMS),
-        ("writeQueueNums", header.write_queue_nums, MAX_QUEUE_NUMS),
-        ("perm", header.perm, _ALL_PERMS),
-    ):
-        if not 0 <= value <= limit:
-            raise _illegal(f"{key} {value} is not in 0..{int(limit)}")
-    if header.topic_filter_type not in TopicFilterType.__members__:
-        raise _illegal(f"topicFilterType {header.topic_filter_type!r} is neither SINGLE_TAG nor MULTI_TAG")
-    return TopicConfig(
-        name,
+    topic = TopicConfig(
+        header.topic,
         read_queue_nums=header.read_queue_nums,
         write_queue_nums=header.write_queue_nums,
         perm=header.perm,
-        topic_filter_type=TopicFilterType(header.topic_filter_type),
         topic_sys_flag=header.topic_sys_flag or 0,
         order=header.order and context.profile.stores_topic_order,
     )
+    check_settings(context, topic)
+    if header.topic_filter_type not in TopicFilterType.__members__:
+        raise RequestError(
+            context.profile.bad_queue_code,
+            f"topicFilterType {header.topic_filter_type!r} is neither SINGLE_TAG nor MULTI_TAG",
+        )
+    topic.topic_filter_type = TopicFilterType(header.topic_filter_type)
+    return topic
 
 
 def _attributes(context: BrokerContext, header: CreateTopicRequestHeader) -> dict[str, str] | None:
-    text = header.attributes or ""
+    text, known = header.attributes or "", context.topics.find(header.topic)
     if context.profile.knows_attributes:
-        changes = parse_attributes(text)
-        if changes.get(ADD + MESSAGE_TYPE) == MIXED and not context.config.enable_mixed_message_type:
-            raise RequestError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
-    else:
-        changes = attributes_before_5(text)
-    return altered_attributes(context.topics.find(header.topic), changes)
-
-
-def _illegal(remark: str) -> RequestError:
-    return RequestError(ResponseCode.SYSTEM_ERROR, remark)
+        return changed_attributes(context, known, parse_attributes(text))
+    return altered_attributes(known, attributes_before_5(text))

@@ -110,6 +110,8 @@ class MessageStore:
         self._writable_lock = threading.Lock()
         self._is_replica = False
         self._is_disk_full = False
+        # Set for tests: the whole disk counts as used.
+        self.pretends_disk_full = False
         self._sync_failure = ""
 
     def open(self) -> None:
@@ -435,7 +437,7 @@ class MessageStore:
 
     def disk_used_ratio(self) -> float:
         """Return the used part of the store's file system, 0 to 1. Raise OSError if it is unavailable."""
-        return self._disk.used_ratio(self._layout.root)
+        return 1.0 if self.pretends_disk_full else self._disk.used_ratio(self._layout.root)
 
     def disk_capacity(self) -> tuple[int, int]:
         """Return the bytes of the store's file system, and the free ones. Raise OSError if unavailable."""

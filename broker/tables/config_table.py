@@ -156,9 +156,20 @@ class ConfigTable(Generic[Entry]):
         Raises:
             RequestError: SYSTEM_ERROR (1) if it is new and there are too many; nothing has changed.
         """
-        if name not in self._entries:
-            self._check_room(len(self._entries))
-        self._put({name: entry})
+        self._update_all({name: entry})
+
+    def _update_all(self, entries: Mapping[str, Entry]) -> None:
+        """Create or replace several entries.
+
+        Raises:
+            RequestError: SYSTEM_ERROR (1) if some are new and there are too many; nothing has changed.
+        """
+        if not entries:
+            return
+        new = len(entries.keys() - self._entries.keys())
+        if new:
+            self._check_room(len(self._entries) + new - 1)
+        self._put(entries)
 
     def _put(self, changed: Mapping[str, Entry]) -> None:
         """Create or replace entries."""

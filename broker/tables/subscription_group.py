@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from rewindmq.broker.limits import MAX_GROUPS, check_room
@@ -66,6 +66,10 @@ class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
             RequestError: SYSTEM_ERROR (1), the group is new and there are too many; nothing has changed.
         """
         self._update(group.group_name, group)
+
+    def update_all(self, groups: Mapping[str, SubscriptionGroupConfig]) -> None:
+        """Create or replace several groups, as ``update`` does; all of them or none."""
+        self._update_all(groups)
 
     def may_create(self, group: str) -> bool:
         """Return True if ``find`` would create an unknown group of this name."""

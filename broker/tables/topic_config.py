@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -137,6 +137,12 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
             RequestError: SYSTEM_ERROR (1), the topic is new and there are too many; nothing has changed.
         """
         self._update(topic.topic_name, topic)
+        if announce:
+            self.on_change()
+
+    def update_all(self, topics: Mapping[str, TopicConfig], *, announce: bool = True) -> None:
+        """Create or replace several topics, as ``update`` does; all of them or none."""
+        self._update_all(topics)
         if announce:
             self.on_change()
 

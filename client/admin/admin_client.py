@@ -41,7 +41,8 @@ class AdminClient(
     Each base class holds the methods of one subject.
 
     Every method may raise ``ResponseError`` (a server refused, with its code and remark) and
-    ``RemotingError`` (no connection, or no answer within 5 s).
+    ``RemotingError`` (no connection, or no answer within 5 s). A call on another event loop than ``start``
+    raises ``ClientError``.
 
     Args:
         namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
@@ -79,6 +80,7 @@ class AdminClient(
 
     async def start(self) -> None:
         """Start the client. It connects to a server when it first sends it a request."""
+        self._remote.bind()
         self._lease.take()
 
     async def shutdown(self) -> None:

@@ -17,6 +17,7 @@ from rewindmq.protocol.header.admin import (
     GetConsumeStatsRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
 )
+from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 
 # DefaultMQAdminExtImpl#examineConsumeStats triples its timeout for the heaviest of its calls.
@@ -45,6 +46,44 @@ class GroupAdmin(AdminBase):
                 f"the offset table of group {group} is empty: it may not have consumed any message"
             )
         return merged
+
+    async def topic_consume_stats(self, group: str, topic: str, *, has_offsets: bool = False) -> ConsumeStats:
+        """Return stored and maximum offsets of the group in one topic, also if the group never connected.
+
+        Every broker of the topic gets GET_CONSUME_STATS (208). A queue without a stored offset shows 0.
+
+        Args:
+            has_offsets: leave out brokers at which no queue of the topic has a stored offset. They then get
+                the request without the topic, and answer for all topics of the group.
+
+        Raises:
+            ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route.
+        """
+        merged = ConsumeStats()
+        for _, address in await self._remote.brokers_of(topic):
+            stats = await broker_consume_stats(self._remote, address, group, None if has_offsets else topic)
+            merged.offset_table.update(
+                {queue: entry for queue, entry in stats.offset_table.items() if queue.topic == topic}
+            )
+            merged.consume_tps += stats.consume_tps
+        return merged
+
+    async def stored_offset(self, group: str, queue: MessageQueue) -> int | None:
+        """Return the group's stored offset in a queue: QUERY_CONSUMER_OFFSET (14); None if it has none.
+
+        Brokers also answer 0 for a group without offsets, if the queue still has its first message in memory.
+
+        Raises:
+            ClientError: the topic's route does not name the queue's broker.
+            ResponseError: the broker refused.
+        """
+        address = await self._remote.address_of(queue)
+        try:
+            return (await self._remote.api.consumer_offset(address, group, queue)).offset
+        except ResponseError as error:
+            if error.code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
 
     async def examine_consumer_connection_info(
         self, group: str, address: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -23,6 +24,34 @@ from rewindmq.protocol.remoting.runtime import Runtime
 TIMEOUT: Final = 5.0
 
 
+class _AdminConnections(RemotingClient):
+    """Connections that belong to the event loop on which the admin client was started."""
+
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def bind(self) -> None:
+        """Accept calls only on the running event loop from now on."""
+        self._loop = asyncio.get_running_loop()
+
+    def invoke(
+        self, address: str, command: RemotingCommand, timeout: float = 3.0
+    ) -> asyncio.Future[RemotingCommand]:
+        self._require_own_loop()
+        return super().invoke(address, command, timeout)
+
+    async def invoke_oneway(self, address: str, command: RemotingCommand, timeout: float = 3.0) -> None:
+        self._require_own_loop()
+        await super().invoke_oneway(address, command, timeout)
+
+    def _require_own_loop(self) -> None:
+        # A call on another loop would wait for ever.
+        if self._loop is not None and self._loop is not asyncio.get_running_loop():
+            raise ClientError(
+                "the admin client was started on another event loop, which its connections belong to: start"
+                " an AdminClient on each loop, or use rewindmq.sync"
+            )
+
+
 class AdminRemote:
     """Sends requests over one connection per server, and keeps the broker addresses that routes named.
 
@@ -34,7 +63,7 @@ class AdminRemote:
     def __init__(self, config: ClientConfig, runtime: Runtime, serialize_type: SerializeType | None) -> None:
         self.runtime = runtime
         self.namesrv_addresses = config.namesrv_addrs
-        self._remoting = RemotingClient(runtime, serialize_type=serialize_type)
+        self._remoting = _AdminConnections(runtime, serialize_type=serialize_type)
         self.api = BrokerApi(
             self._remoting,
             config.namesrv_addrs,
@@ -42,6 +71,10 @@ class AdminRemote:
             config.mq_client_api_timeout / 1000,
         )
         self._broker_addresses: dict[str, str] = {}
+
+    def bind(self) -> None:
+        """Accept calls only on the running event loop from now on."""
+        self._remoting.bind()
 
     async def close(self) -> None:
         await self._remoting.close()

@@ -1,7 +1,8 @@
 """``rewindmq admin``: mqadmin's command line.
 
-Exit codes: 0 done, 1 the command failed, 2 wrong options. A failed command prints one line on standard error;
-if a server refused, the line is ``CODE: n  DESC: text``. mqadmin exits 1 on wrong options and 0 on a failure.
+Exit codes: 0 done, 1 the command failed, 2 wrong options; a watched reset also has 3 and 4. A failed command
+prints one line on standard error; if a server refused, the line is ``CODE: n  DESC: text``. mqadmin exits 1
+on wrong options and 0 on a failure.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ examples:
   rewindmq admin resetOffsetByTime -t TopicTest -g my_group -s now
   rewindmq admin help resetOffsetByTime
 
-exit codes: 0 done, 1 failed (one line on stderr; CODE: n  DESC: text if a server refused), 2 wrong options
+exit codes: 0 done, 1 failed (one line on stderr; CODE: n  DESC: text if a server refused), 2 wrong options;
+of resetOffsetByTime --watch also 3 lost, 4 unknown
 """
 
 _HELP: Final = "help"
@@ -102,11 +104,10 @@ def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
     try:
-        asyncio.run(_execute(command, arguments))
+        return asyncio.run(_execute(command, arguments))
     except RewindMQError as error:
         print(describe_error(error), file=sys.stderr)
         return 1
-    return 0
 
 
 def describe_error(error: RewindMQError) -> str:
@@ -116,12 +117,13 @@ def describe_error(error: RewindMQError) -> str:
     return escape_controls(" ".join(text.splitlines()))
 
 
-async def _execute(command: Command, arguments: argparse.Namespace) -> None:
+async def _execute(command: Command, arguments: argparse.Namespace) -> int:
     namesrv_addr = arguments.namesrvAddr or os.environ.get("NAMESRV_ADDR")
     if not namesrv_addr:
         raise ClientError("no name server: give -n HOST:PORT, or set NAMESRV_ADDR")
     from rewindmq.client.admin.admin_client import AdminClient
 
+    exit_code = 0
     async with (
         AdminClient(
             namesrv_addr, profile=arguments.profile, serialize_type=chosen_serialize_type(arguments)
@@ -129,11 +131,13 @@ async def _execute(command: Command, arguments: argparse.Namespace) -> None:
         contextlib.aclosing(command.execute(admin, arguments)) as output,
     ):
         async for printed in output:
+            exit_code = printed.exit_code
             if not arguments.json:
                 # Names, ids and remarks in these lines are texts of peers.
                 print(escape_lines(printed.lines), flush=True)
             elif printed.data is not None:
                 print(json.dumps(printed.data), flush=True)
+    return exit_code
 
 
 def _show_help(name: str | None) -> int:

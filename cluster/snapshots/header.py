@@ -8,9 +8,14 @@ from typing import Final
 
 import msgspec
 
+import rewindmq
 from rewindmq.cluster.errors import ClusterError
 
+# Version of the header and of the archive.
 FORMAT: Final = 1
+# Version of the files in a store that are RewindMQ's own, such as the epochs of fenced resets. Raise it when
+# a release cannot read, or would misread, what an earlier one wrote.
+STORE_FORMAT: Final = 1
 HEADER_NAME: Final = "snapshot.json"
 # Keys of broker.conf that the files of a store must fit, with RocketMQ's defaults.
 LAYOUT_KEYS: Final[Mapping[str, int]] = {
@@ -42,14 +47,16 @@ class SnapshotHeader(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """The header.
 
     Attributes:
-        format: version of this format.
-        rewindmq: version of the RewindMQ that took the snapshot.
+        format: ``FORMAT`` of the RewindMQ that took the snapshot.
+        store_format: its ``STORE_FORMAT``; the first releases did not write it.
+        rewindmq: its version. Only the formats decide whether another version can use the snapshot.
         profile: release that the cluster imitated.
         processes: names of the cluster's processes.
         layout: the values of ``LAYOUT_KEYS`` that are not defaults.
     """
 
     format: int
+    store_format: int = 1
     rewindmq: str
     profile: str
     processes: list[str]
@@ -57,24 +64,22 @@ class SnapshotHeader(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     files: list[SnapshotFile]
 
 
-class _Format(msgspec.Struct):
+class _Versions(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of the header that every format has."""
+
     format: int
-    rewindmq: str = "another version"
+    store_format: int = 1
+    rewindmq: str = ""
 
 
 def decode_header(data: bytes, where: str) -> SnapshotHeader:
     """Return a header whose paths lead nowhere outside the snapshot.
 
     Raises:
-        ClusterError: it is of another version of the format, or damaged.
+        ClusterError: it is of another format, or damaged.
     """
     try:
-        version = msgspec.json.decode(data, type=_Format)
-        if version.format != FORMAT:
-            raise ClusterError(
-                f"{where} has version {version.format} of the snapshot format, written by RewindMQ"
-                f" {version.rewindmq}; this RewindMQ reads version {FORMAT}: take the snapshot again"
-            )
+        _check_versions(msgspec.json.decode(data, type=_Versions), where)
         header = msgspec.json.decode(data, type=SnapshotHeader)
     except msgspec.MsgspecError as error:
         raise ClusterError(f"{where} is not a snapshot: {error}") from None
@@ -84,6 +89,25 @@ def decode_header(data: bytes, where: str) -> SnapshotHeader:
             raise ClusterError(f"{where} is damaged: it has the file {file.path[:200]!r}")
         seen.add(file.path)
     return header
+
+
+def _check_versions(versions: _Versions, where: str) -> None:
+    """Check that this release can read a snapshot.
+
+    Raises:
+        ClusterError: it cannot; the text says which release took the snapshot, and what to do.
+    """
+    if versions.format != FORMAT:
+        what, theirs, known = "snapshot", versions.format, FORMAT
+    elif versions.store_format != STORE_FORMAT:
+        what, theirs, known = "store", versions.store_format, STORE_FORMAT
+    else:
+        return
+    release = f"RewindMQ {versions.rewindmq}" if versions.rewindmq else "another version of RewindMQ"
+    raise ClusterError(
+        f"{where} was taken by {release} with {what} format {theirs}, but RewindMQ {rewindmq.__version__}"
+        f" reads {what} format {known}: use {release}, or take the snapshot again"
+    )
 
 
 def _is_inside(path: str, processes: list[str]) -> bool:

@@ -156,7 +156,7 @@ def _frozen(brokers: list[ServerProcess], target: Path) -> Iterator[None]:
         for broker in brokers:
             broker.begin_freeze(target / broker.name)
         for broker in brokers:
-            broker.wait_frozen(FREEZE_SECONDS)
+            broker.wait_obeyed(FREEZE_SECONDS)
         yield
     finally:
         for broker in brokers:

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES
 from rewindmq.cluster.up.advertise import resolve_advertised
 from rewindmq.protocol.names import is_system_topic, topic_fault
@@ -22,6 +23,7 @@ from rewindmq.protocol.remoting.process.options import (
 
 if TYPE_CHECKING:
     from rewindmq.cluster.local_cluster import LocalCluster
+    from rewindmq.cluster.up.companion import Companion
 
 MAX_QUEUES: Final = 65_535
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
@@ -51,8 +53,8 @@ examples:
   rewindmq up --profile v53 --set resetMode=server
 
 With --dir, the next start has the same ports. From another shell: rewindmq members --help
-Ctrl-C or SIGTERM stops all processes. Exit codes: 0 stopped by SIGTERM, 1 a process could not start, 2 wrong
-usage, 130 stopped by Ctrl-C.
+Ctrl-C or SIGTERM stops all processes. Exit codes: 0 stopped by SIGTERM or SIGHUP, 1 the cluster could
+not start (the line on stderr says why), 2 wrong usage, 130 stopped by Ctrl-C.
 """
 
 
@@ -83,7 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port",
         type=port_number,
         metavar="PORT",
-        help="the name server's port; 0 takes any free port (default: the one that DIR remembers, else 9876)",
+        help="the name server's port; 0 takes the one that DIR remembers, else any free port"
+        " (default: the one that DIR remembers, else 9876)",
     )
     parser.add_argument(
         "--broker-port",
@@ -151,8 +154,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, companion: Companion | None = None) -> int:
     """Run a cluster until SIGINT, SIGTERM or SIGHUP; return the exit code.
+
+    Args:
+        companion: runs beside the cluster.
 
     Raises:
         ClusterError: a process could not start; nothing is left running.
@@ -186,6 +192,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.new_ports,
         _topics(arguments.topic),
         arguments.ready_json,
+        companion,
     )
     with nullcontext() if directory is None else locked(directory), asyncio.Runner() as runner:
         # Before the coroutine exists: Ctrl-C in between would warn that it was never awaited.
@@ -196,6 +203,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _broker_config(arguments: argparse.Namespace) -> dict[str, object]:
     config: dict[str, object] = {"flushDiskType": arguments.flush}
     if arguments.advertise is not None:
+        if "brokerIP1" in dict(arguments.settings):
+            raise ClusterError("--advertise sets brokerIP1: omit one of them")
         config["brokerIP1"] = resolve_advertised(arguments.advertise)
     return config | dict(arguments.settings)
 

@@ -8,20 +8,29 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
+from rewindmq.cluster.up.entrances import Entrances
 from rewindmq.cluster.up.folder import listening_socket, registered, remove_socket
 from rewindmq.cluster.up.members import Members
 from rewindmq.cluster.up.messages import MAX_REQUEST_BYTES, Action, Request, Response
 from rewindmq.protocol.errors import RewindMQError
 
+# A connection that has not sent its command by then is closed.
+_COMMAND_SECONDS: Final = 10.0
 _log = logging.getLogger(__name__)
 
 
 @contextlib.asynccontextmanager
-async def control_socket(directory: Path, members: Members) -> AsyncIterator[None]:
+async def control_socket(
+    directory: Path, members: Members, entrances: Entrances | None = None
+) -> AsyncIterator[None]:
     """Answer commands during an ``async with`` statement; at its end, connections are closed without answer.
+
+    Args:
+        entrances: of the control port; None: there is none.
 
     Raises:
         OSError: the socket cannot be made.
@@ -34,7 +43,7 @@ async def control_socket(directory: Path, members: Members) -> AsyncIterator[Non
         assert task is not None
         serving.add(task)
         try:
-            await _serve(reader, writer, directory, members)
+            await _serve(reader, writer, Response(str(directory), os.getpid(), entrances), members)
         except (OSError, asyncio.CancelledError):
             # The other side has gone, or this cluster stops.
             pass
@@ -42,27 +51,31 @@ async def control_socket(directory: Path, members: Members) -> AsyncIterator[Non
             serving.discard(task)
             writer.close()
 
-    server = await asyncio.start_unix_server(serve, sock=listener, limit=MAX_REQUEST_BYTES)
-    try:
-        with registered(directory):
-            yield
-    finally:
-        server.close()
-        remove_socket(directory)
-        for task in serving:
-            task.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)
+    async with contextlib.AsyncExitStack() as ends:
+        ends.push_async_callback(_cancel_all, serving)
+        ends.callback(remove_socket, directory)
+        ends.callback(listener.close)
+        server = await asyncio.start_unix_server(serve, sock=listener, limit=MAX_REQUEST_BYTES)
+        ends.callback(server.close)
+        ends.enter_context(registered(directory))
+        yield
+
+
+async def _cancel_all(tasks: set[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _serve(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, directory: Path, members: Members
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, response: Response, members: Members
 ) -> None:
     """Answer one command."""
-    response = Response(str(directory), os.getpid())
     try:
-        line = await reader.readuntil(b"\n")
+        async with asyncio.timeout(_COMMAND_SECONDS):
+            line = await reader.readuntil(b"\n")
         request = msgspec.json.decode(line, type=Request)
-    except asyncio.IncompleteReadError:
+    except (asyncio.IncompleteReadError, TimeoutError):
         return
     except (asyncio.LimitOverrunError, msgspec.MsgspecError):
         response.error = "the command is not one line of JSON that this version knows"

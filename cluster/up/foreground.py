@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -13,8 +14,10 @@ from rewindmq.cluster.local_cluster import LocalCluster
 from rewindmq.cluster.names import NAMESRV, broker_names, slave_names, spread_ports
 from rewindmq.cluster.server_process import ServerProcess
 from rewindmq.cluster.signals import stop_signals
+from rewindmq.cluster.up.companion import Companion
 from rewindmq.cluster.up.control import control_socket
 from rewindmq.cluster.up.display import ready_json, ready_table
+from rewindmq.cluster.up.entrances import Entrances
 from rewindmq.cluster.up.members import Members
 from rewindmq.cluster.up.ports import read_ports, refuse_taken_ports, write_ports
 from rewindmq.protocol.remoting.address import parse_address
@@ -37,6 +40,7 @@ class Foreground:
         new_ports: ignore the remembered ports.
         create_topics: called with the running cluster, before it is reported ready; None: no topics.
         as_json: print one line of JSON instead of a table.
+        companion: runs beside the cluster; None: nothing does.
     """
 
     options: Mapping[str, Any]
@@ -46,6 +50,7 @@ class Foreground:
     new_ports: bool = False
     create_topics: Callable[[LocalCluster], Coroutine[Any, Any, None]] | None = field(default=None)
     as_json: bool = False
+    companion: Companion | None = None
 
     async def run(self) -> int:
         """Run until SIGINT, SIGTERM or SIGHUP; return the exit code: 130 after SIGINT, else 0.
@@ -80,13 +85,24 @@ class Foreground:
                 write_ports(self.directory, remembered | _ports_of(members.processes))
             if self.create_topics is not None:
                 await self.create_topics(cluster)
-            async with control_socket(cluster.directory, members):
-                text = ready_table(members.processes, cluster.namesrv_address)
-                print(ready_json(cluster) if self.as_json else text, flush=True)
+            async with (
+                self._beside(cluster, members) as entrances,
+                control_socket(cluster.directory, members, entrances),
+            ):
+                text = ready_table(members.processes, cluster.namesrv_address, entrances)
+                print(ready_json(cluster, entrances) if self.as_json else text, flush=True)
                 timers = system_runtime().timers
                 while True:
                     await timers.sleep(_WATCH_SECONDS)
                     members.report_ended()
+
+    @contextlib.asynccontextmanager
+    async def _beside(self, cluster: LocalCluster, members: Members) -> AsyncIterator[Entrances | None]:
+        if self.companion is None:
+            yield None
+            return
+        async with self.companion(cluster, members) as entrances:
+            yield entrances
 
     def _remembered(self) -> dict[str, int]:
         if self.directory is None or self.new_ports:

@@ -55,6 +55,30 @@ class Members:
                     self._ended.discard(name)
             return _member(process)
 
+    async def snapshot(self, name: str) -> None:
+        """Take a snapshot of the cluster; one of the same name is replaced.
+
+        Raises:
+            ClusterError: the name is invalid, or a process does not run or is paused.
+        """
+        async with self._turn:
+            await self._cluster.snapshot(name)
+
+    async def restore(self, name: str) -> None:
+        """Put the cluster back to a snapshot; all members run afterwards.
+
+        Raises:
+            ClusterError: there is no such snapshot, or a process did not start.
+        """
+        async with self._turn:
+            # The watch must not report these ends.
+            before, self._ended = self._ended, {process.name for process in self.processes}
+            try:
+                await self._cluster.restore(name)
+            finally:
+                running = {process.name for process in self.processes if process.is_running}
+                self._ended = (self._ended | before) - running
+
     def report_ended(self) -> None:
         """Print one line for each process that has ended by itself since the last call."""
         for process in self.processes:

@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from rewindmq.cluster.up.entrances import Entrances
+
 # Bytes of a request's line, and of a response's: 26 brokers with 3 slaves each, and long paths.
 MAX_REQUEST_BYTES: Final = 4_096
 MAX_RESPONSE_BYTES: Final = 1 << 20
@@ -48,9 +50,13 @@ class Member(msgspec.Struct):
 
 
 class Response(msgspec.Struct):
-    """The members that were asked for, after the command; or why it failed, in one line."""
+    """The members that were asked for, after the command; or why it failed, in one line.
+
+    ``entrances`` are those of the control port; None if there is none.
+    """
 
     directory: str = ""
     pid: int = 0
+    entrances: Entrances | None = None
     members: list[Member] = []
     error: str | None = None

@@ -1,4 +1,4 @@
-"""Consumer groups: bodies of 38, 200, 201, 300, 352 (docs/spec/protocol.md 5.7)."""
+"""Consumer groups: bodies of 38, 200, 201, 225, 300, 352 (docs/spec/protocol.md 5.7)."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ class SubscriptionGroupConfig(RemotingBody):
     broker_id: Int64 = 0
     which_broker_when_consume_slowly: Int64 = 1
     notify_consumer_ids_changed_enable: bool = True
+
+
+class SubscriptionGroupList(RemotingBody):
+    """Settings of several consumer groups, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225); 5.x only."""
+
+    group_config_list: list[SubscriptionGroupConfig]
 
 
 class SubscriptionGroupWrapper(RemotingBody):

@@ -1,4 +1,4 @@
-"""Topics of a broker: bodies of 103, 21, 322, 351 (docs/spec/protocol.md 5.4)."""
+"""Topics of a broker: bodies of 103, 18, 21, 322, 351 (docs/spec/protocol.md 5.4)."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ class TopicConfig(RemotingBody):
     order: bool = False
     # 5.x only.
     attributes: dict[str, str] | None = None
+
+
+class CreateTopicListRequestBody(RemotingBody):
+    """Settings of several topics, UPDATE_AND_CREATE_TOPIC_LIST (18); attribute names have signs. 5.x only."""
+
+    topic_config_list: list[TopicConfig]
 
 
 class DataVersion(RemotingBody):

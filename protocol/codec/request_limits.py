@@ -29,6 +29,8 @@ class RequestLimit(NamedTuple):
 # RocketMQ's requests have bodies of some hundred bytes, or none, with the exceptions below.
 MAX_REQUEST_BODY_BYTES: Final = 131_072
 # HEART_BEAT (34): about 2,000 subscriptions. LOCK_BATCH_MQ (41), UNLOCK_BATCH_MQ (42): about 5,000 queues.
+# UPDATE_AND_CREATE_TOPIC_LIST (18): about 1,500 topics. UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225): about
+# 700 groups.
 MAX_CLIENT_BODY_BYTES: Final = 524_288
 # Some 30 ms of decoding at the worst.
 MAX_REQUEST_VALUES: Final = 30_000
@@ -52,6 +54,8 @@ REQUEST_LIMITS: Final[Mapping[int, RequestLimit]] = MappingProxyType(
         RequestCode.CHECK_TRANSACTION_STATE: _MESSAGES,
         RequestCode.CONSUME_MESSAGE_DIRECTLY: _MESSAGES,
         RequestCode.HEART_BEAT: _CLIENT,
+        RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: _CLIENT,
+        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: _CLIENT,
         RequestCode.LOCK_BATCH_MQ: _CLIENT,
         RequestCode.UNLOCK_BATCH_MQ: _CLIENT,
         RequestCode.REGISTER_BROKER: _TABLE,

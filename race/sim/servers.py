@@ -52,6 +52,7 @@ class SimServers:
         self._world = world
         self._config = config
         self._probe_of = probe_of
+        self._brokers: dict[str, Broker] = {}
         self.hosts = {name: f"10.0.1.{n}" for n, name in enumerate(broker_names(brokers), 1)}
 
     @property
@@ -73,7 +74,12 @@ class SimServers:
         runtime = self._world.runtime(host, probe=self._probe_of(name))
         config = msgspec.structs.replace(self._config, broker_name=name, bind_address=host)
         broker = Broker(runtime, config, self._world.disk(host))
+        self._brokers[name] = broker
         await self._world.spawn(host, broker.start())
+
+    def set_disk_full(self, name: str, is_full: bool) -> None:
+        """Let a running broker act as if its disk were full, or no longer."""
+        self._brokers[name].set_disk_full(is_full)
 
     def kill_all(self) -> None:
         """Kill every server, as at the end of a run."""

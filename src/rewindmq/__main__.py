@@ -38,7 +38,7 @@ COMMANDS: Final = MappingProxyType(
     {
         "namesrv": Command("rewindmq.namesrv.cli", "run a name server"),
         "broker": Command("rewindmq.broker.cli", "run a broker"),
-        "up": Command("rewindmq.cluster.up.cli", "run a local cluster in the foreground"),
+        "up": Command("rewindmq.testing.control.up_cli", "run a local cluster in the foreground"),
         "members": Command(
             "rewindmq.cluster.up.members_cli", "show, kill, restart or pause a local cluster's processes"
         ),

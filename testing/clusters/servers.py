@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
+from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.local_cluster import LocalCluster
 from rewindmq.cluster.server_process import ServerProcess
 from rewindmq.testing.errors import KitError
@@ -35,6 +36,8 @@ class Servers:
     first: str = ""
     # Names of paused processes.
     paused: set[str] = field(default_factory=set)
+    # Names of brokers that act as if their disks were full.
+    full: set[str] = field(default_factory=set)
 
     @property
     def processes(self) -> dict[str, ServerProcess]:
@@ -100,6 +103,22 @@ class Servers:
         self.require_local("paused").resume(name)
         self.paused.discard(name)
 
+    async def set_disk_full(self, name: str, is_full: bool) -> None:
+        """Let a broker act as if its disk were full, or as its disk is."""
+        await self.require_local("disk_full").set_disk_full(name, is_full)
+        (self.full.add if is_full else self.full.discard)(name)
+
+    async def travel(self, seconds: float) -> None:
+        """Move the brokers' wall clocks forward by ``seconds`` of the cluster's time."""
+        cluster = self.require_local("travel")
+        scale = cluster.client_options["time_scale"]
+        await cluster.set_clocks_ahead(cluster.ahead_ms + round(seconds * 1_000 * scale))
+
+    @property
+    def ahead_ms(self) -> int:
+        """How far the brokers' wall clocks are ahead of this process's, in ms."""
+        return 0 if self.local is None else self.local.ahead_ms
+
     @property
     def is_namesrv_running(self) -> bool:
         """True unless the test has ended the name server."""
@@ -127,18 +146,27 @@ class Servers:
         self.paused.clear()
 
     async def restore(self) -> bool:
-        """Resume paused processes, and start those that a test ended; return True if one was started."""
+        """Undo what a test did to the processes; return True if one was started.
+
+        Paused processes continue, clocks and disks are real again, and processes that a test ended start.
+        """
         if self.local is None:
             return False
         was_started = False
         cluster = AsyncLocalCluster(self.local)
+        for name in self.paused:
+            if self.processes[name].is_running:
+                self.processes[name].resume()
+        self.paused.clear()
+        for name in sorted(self.full):
+            await cluster.set_disk_full(name, False)
+        self.full.clear()
+        if self.ahead_ms:
+            await cluster.set_clocks_ahead(0)
         for name, process in self.processes.items():
             if not process.is_running:
                 await cluster.restart(name)
                 was_started = True
-            elif name in self.paused:
-                process.resume()
-        self.paused.clear()
         return was_started
 
 
@@ -150,7 +178,12 @@ def log_sizes(servers: Servers) -> dict[str, int]:
 def logs_since(servers: Servers, sizes: Mapping[str, int]) -> dict[str, str]:
     """Return what each process has logged since ``log_sizes``, at most the last 16 KiB of each."""
     added = {}
-    for name, process in servers.processes.items():
+    try:
+        processes = servers.processes
+    except ClusterError:
+        # The cluster has ended, and its folder is gone.
+        return {}
+    for name, process in processes.items():
         start = max(sizes.get(name, 0), _size(process.log_path) - _LOG_BYTES)
         try:
             with process.log_path.open("rb") as log:

@@ -10,6 +10,8 @@ from typing import Any, Final, Self
 
 from rewindmq.client.push.listener_errors import ListenerError
 from rewindmq.client.push.push_consumer import PushConsumer
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.testing.errors import KitError, NotSeenError
@@ -32,6 +34,7 @@ class Group(WatchedGroup):
 
     Args:
         options: returns the options of a consumer, which has the given number in the group, from 1.
+        must_exist: the topic is not the kit's own, so ``start`` requires that it exists.
 
     Attributes:
         consumers: the consumers; more may be added with ``add_consumer``.
@@ -50,6 +53,7 @@ class Group(WatchedGroup):
         options: Callable[[int], Mapping[str, Any]],
         max_reconsume_times: int | None,
         entrance: Callable[[], Awaitable[str]],
+        must_exist: bool,
     ) -> None:
         super().__init__(context, name, topic)
         self._recorded = Deliveries(context.sent, context.waiter.notify)
@@ -68,6 +72,7 @@ class Group(WatchedGroup):
         self._options = options
         # Returns the address that the next consumer uses as the name server's.
         self._entrance = entrance
+        self._must_exist = must_exist
         self.consumers: list[PushConsumer] = []
 
     @property
@@ -105,7 +110,7 @@ class Group(WatchedGroup):
         """Start consumers and wait until each queue has one of them; ``async with`` calls it.
 
         Raises:
-            KitError: the group was started before.
+            KitError: the group was started before, or there is no such topic.
             NotSeenError: a queue has no consumer within the default timeout.
             RewindMQError: a consumer did not start.
         """
@@ -113,9 +118,23 @@ class Group(WatchedGroup):
             raise KitError(
                 f"group {self.name} was started before: make a new group, or use add_consumer() while it runs"
             )
+        if self._must_exist:
+            await self._require_topic()
         for _ in range(consumers):
             await self.add_consumer()
         await self.ready()
+
+    async def _require_topic(self) -> None:
+        """Fail if the topic does not exist: no queue would ever get a consumer."""
+        try:
+            await self._context.admin.examine_topic_route_info(self.topic)
+        except ResponseError as error:
+            if error.code != ResponseCode.TOPIC_NOT_EXIST:
+                raise
+            raise KitError(
+                f"group {self.name} subscribes to the topic {self.topic!r}, which does not exist: create it"
+                " with `await rmq.topic(...)`, or let the application create it before the group starts"
+            ) from None
 
     async def add_consumer(self) -> PushConsumer:
         """Start one more consumer, without waiting for the rebalance; see ``ready``."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import functools
 import warnings
-from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -26,6 +25,7 @@ from rewindmq.testing.handles.context import Context
 from rewindmq.testing.handles.existing_topic import has_topic
 from rewindmq.testing.handles.group import Group
 from rewindmq.testing.handles.mark import Mark
+from rewindmq.testing.handles.server_control import ServerControl
 from rewindmq.testing.handles.topic import Topic
 from rewindmq.testing.handles.watched_group import WatchedGroup
 from rewindmq.testing.messages.kit_message import KitMessage
@@ -39,7 +39,7 @@ from rewindmq.testing.wire.wired_clients import WiredProducer, WiredTransactionP
 _MAX_QUEUES: Final = 65_535
 
 
-class Rmq(WireControl):
+class Rmq(WireControl, ServerControl):
     """The cluster of one test.
 
     Names of topics and groups get a suffix that no other test has. At the end, the kit stops the test's
@@ -146,12 +146,13 @@ class Rmq(WireControl):
         """
         clock = self._context.runtime.clock
         at_ms = clock.now_ms() + 1
+        ahead_ms = self._servers.ahead_ms
 
         async def condition() -> str | None:
             return None if clock.now_ms() >= at_ms else "the clock stands still"
 
         await self._waiter.until(condition, "the next millisecond")
-        return Mark(at_ms, len(self._context.sent))
+        return Mark(at_ms + ahead_ms, len(self._context.sent))
 
     # Clients.
 
@@ -270,40 +271,6 @@ class Rmq(WireControl):
             within * self.time_scale,
             is_local=True,
         )
-
-    # Processes of the cluster.
-
-    async def kill(self, name: str) -> None:
-        """End a process with SIGKILL: ``"broker-a"``, ``"broker-a-s1"``, ``"namesrv"``.
-
-        Raises:
-            KitError: the cluster is not the kit's own.
-            ClusterError: there is no such process.
-        """
-        await self._servers.kill(name)
-
-    async def restart(self, name: str) -> None:
-        """Start a process again with its store and port, and wait until the name server knows all brokers."""
-        await self._servers.restart(name)
-        await self._registered()
-
-    @contextlib.asynccontextmanager
-    async def down(self, name: str) -> AsyncIterator[None]:
-        """Kill a process at the start of an ``async with`` statement, and restart it at the end."""
-        await self.kill(name)
-        try:
-            yield
-        finally:
-            await self.restart(name)
-
-    @contextlib.asynccontextmanager
-    async def paused(self, name: str) -> AsyncIterator[None]:
-        """Pause a process during an ``async with`` statement: it keeps connections, and answers nothing."""
-        self._servers.pause(name)
-        try:
-            yield
-        finally:
-            self._servers.resume(name)
 
     # Snapshots of the cluster.
 
@@ -444,6 +411,7 @@ class Rmq(WireControl):
             options=consumer_options,
             max_reconsume_times=options.get("max_reconsume_times"),
             entrance=functools.partial(self._entrance, group),
+            must_exist=str(topic) not in self._topic_names,
         )
         self._groups.append(made)
         if self._may_delete(exact):

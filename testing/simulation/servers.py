@@ -96,6 +96,19 @@ class SimulatedServers(Servers):
         self.world.resume(self._host(name))
         self.paused.discard(name)
 
+    async def set_disk_full(self, name: str, is_full: bool) -> None:
+        if name not in self.sim.hosts:
+            raise KitError(f"the cluster has no broker {name!r}; brokers: {', '.join(self.sim.hosts)}")
+        if name in self._running:
+            self.sim.set_disk_full(name, is_full)
+        elif is_full:
+            raise KitError(f"{name} is not running")
+        (self.full.add if is_full else self.full.discard)(name)
+
+    async def travel(self, seconds: float) -> None:
+        """Let virtual time pass: everything that happens meanwhile happens, heartbeats too."""
+        await asyncio.sleep(seconds)
+
     async def restore(self) -> bool:
         """Resume paused servers; killed servers stay down, as the cluster ends with the test."""
         for name in self._hosts:
@@ -151,3 +164,5 @@ class SimulatedServers(Servers):
             await self.sim.start_namesrv()
         else:
             await self.sim.start_broker(name)
+            if name in self.full:
+                self.sim.set_disk_full(name, True)

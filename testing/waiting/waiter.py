@@ -20,6 +20,9 @@ _LONGEST_LOCAL: Final = 0.4
 # servers, such as a rebalance every 20 s.
 _WORK_SECONDS: Final = 20.0
 _PROTOCOL_SECONDS: Final = 60.0
+# The least real seconds that a check of the application has, however short its limit: a busy machine may need
+# them for one request.
+_CHECK_SECONDS: Final = 1.0
 
 # Returns None if the condition holds, else a text that says what is missing.
 Condition = Callable[[], Awaitable[str | None]]
@@ -66,17 +69,28 @@ class Waiter:
             is_local: True if the condition asks no broker.
 
         Raises:
-            NotSeenError: the condition did not hold within the timeout; the text has its last answer.
+            NotSeenError: the condition did not hold within the timeout, or did not return; the text has its
+                last answer.
         """
         limit = self.default_timeout if timeout is None else timeout
         deadline = self._now() + limit
         intervals = self._local_intervals if is_local else self._intervals
         interval = intervals[0]
+        missing: str | None = "nothing"
         while True:
+            # The kit's own requests have time limits; a check of the application may hang.
+            bound = max(deadline - self._now(), _CHECK_SECONDS) if is_local else None
             try:
-                missing = await condition()
+                async with asyncio.timeout(bound) as running:
+                    missing = await condition()
             except RewindMQError as error:
                 missing = f"{type(error).__name__}: {error}"
+            except TimeoutError:
+                if not running.expired():
+                    raise
+                raise NotSeenError(
+                    f"not within {limit:g} s: {what}; the check did not return; seen last: {missing}"
+                ) from None
             if missing is None:
                 return
             left = deadline - self._now()
@@ -90,14 +104,22 @@ class Waiter:
         """Require that a condition holds until ``within`` protocol seconds have passed.
 
         Raises:
-            NotSeenError: it ceased to hold.
+            NotSeenError: it ceased to hold, or did not return within the default timeout.
         """
         clock = self._runtime.clock
         deadline = clock.monotonic() + within
         intervals = self._local_intervals if is_local else self._intervals
         interval = intervals[0]
         while True:
-            missing = await condition()
+            try:
+                async with asyncio.timeout(self.default_timeout if is_local else None) as running:
+                    missing = await condition()
+            except TimeoutError:
+                if not running.expired():
+                    raise
+                raise NotSeenError(
+                    f"{what}: the check did not return within {self.default_timeout:g} s"
+                ) from None
             if missing is not None:
                 raise NotSeenError(f"not for {within:g} s of the cluster's time: {what}; seen: {missing}")
             left = (deadline - clock.monotonic()) * clock.scale

@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple
 from rewindmq.race.proxy.frame import GROUP_FIELDS
 
 _SHOWN: Final = 12
+# Kinds that are counted; a failure shows few of them.
+_MAX_KINDS: Final = 10_000
 
 
 class Kind(NamedTuple):
@@ -42,7 +44,9 @@ class Passed:
         group = next((str(fields[name]) for name in GROUP_FIELDS if name in fields), "")
         topic, queue = str(fields.get("topic", "")), str(fields.get("queueId", ""))
         server = target if source == client else source
-        self._counts[Kind(details["name"], details["form"], client, server, group, topic, queue)] += 1
+        kind = Kind(details["name"], details["form"], client, server, group, topic, queue)
+        if kind in self._counts or len(self._counts) < _MAX_KINDS:
+            self._counts[kind] += 1
 
     def counts(self) -> Counter[Kind]:
         """Return the counts of now, for ``text_since``."""

@@ -65,11 +65,18 @@ class Wire:
         self._numbers[name] += 1
         return await self.entrance(f"{name}/{self._numbers[name]}")
 
-    async def entrance(self, client: str) -> str:
-        """Return the address that a client uses as the name server's; open it at the first call."""
+    async def entrance(self, client: str, port: int = 0) -> str:
+        """Return the address that a client uses as the name server's; open it at the first call.
+
+        Args:
+            port: of the first call; 0 takes any free one.
+
+        Raises:
+            OSError: the port cannot be bound.
+        """
         async with self._opening:
             if client not in self._proxies:
-                await self._open(client)
+                await self._open(client, port)
         return self._proxies[client].address
 
     def set_condition(self, owner: object, server: str, client: str | None, condition: LinkCondition) -> None:
@@ -104,12 +111,14 @@ class Wire:
         for proxy in self._proxies.values():
             await proxy.close()
 
-    async def _open(self, client: str) -> None:
+    async def _open(self, client: str, port: int) -> None:
         def record(kind: Lab, _: str, details: dict[str, Any]) -> None:
             if kind is Lab.FRAME_SENT:
                 self.passed.add(client, details)
 
-        proxy = FrameProxy(self._runtime, self._upstream, record, client_name=client, rules=self.rules)
+        proxy = FrameProxy(
+            self._runtime, self._upstream, record, client_name=client, port=port, rules=self.rules
+        )
         # A client may start while the test keeps the name server down.
         await proxy.listen()
         self._proxies[client] = proxy

@@ -16,10 +16,17 @@ from rewindmq.cluster.snapshots.header import SnapshotHeader
 from rewindmq.cluster.snapshots.snapshots import Snapshots
 
 CLUSTER = SnapshotHeader(
-    format=1, rewindmq="0.1.0", profile="v49", processes=["namesrv", "broker-a"], layout={}, files=[]
+    format=1,
+    store_format=1,
+    rewindmq="0.1.0",
+    profile="v49",
+    processes=["namesrv", "broker-a"],
+    layout={},
+    files=[],
 )
 HEADER: dict[str, Any] = {
     "format": 1,
+    "storeFormat": 1,
     "rewindmq": "0.1.0",
     "profile": "v49",
     "processes": ["namesrv", "broker-a"],
@@ -34,6 +41,35 @@ def snapshots(tmp_path: Path) -> Snapshots:
 
 
 Write = Callable[..., Path]
+
+
+def test_a_snapshot_of_another_release_with_the_same_formats_is_loaded(
+    snapshots: Snapshots, write: Write
+) -> None:
+    snapshots.load("given", write(HEADER | {"rewindmq": "9.9"}), CLUSTER)
+    assert snapshots.header("given").rewindmq == "9.9"
+
+
+def test_a_snapshot_without_a_store_format_is_of_the_first(snapshots: Snapshots, write: Write) -> None:
+    """Snapshots of the first releases do not name one."""
+    header = {key: value for key, value in HEADER.items() if key != "storeFormat"}
+    snapshots.load("given", write(header), CLUSTER)
+    assert snapshots.header("given").store_format == 1
+
+
+@pytest.mark.parametrize("key", ["format", "storeFormat"])
+def test_a_snapshot_in_the_folder_is_not_restored_by_another_format(
+    snapshots: Snapshots, write: Write, tmp_path: Path, key: str
+) -> None:
+    """A folder of ``--dir`` outlives an upgrade."""
+    snapshots.load("given", write(), CLUSTER)
+    header = tmp_path / "snapshots/given/snapshot.json"
+    header.write_text(json.dumps(HEADER | {key: 2, "rewindmq": "9.9"}))
+    with pytest.raises(ClusterError, match=r"^snapshot 'given' was taken by RewindMQ 9\.9"):
+        snapshots.put_back("given", tmp_path / "restored", CLUSTER)
+    with pytest.raises(ClusterError, match=r"^snapshot 'given' was taken by RewindMQ 9\.9"):
+        snapshots.save("given", tmp_path / "saved.tar")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["given.tar", "snapshots"]
 
 
 @pytest.fixture
@@ -80,8 +116,14 @@ REFUSED = [
     (
         HEADER | {"format": 2, "rewindmq": "9.9"},
         None,
-        "has version 2 of the snapshot format, written by RewindMQ 9.9",
+        r"was taken by RewindMQ 9\.9 with snapshot format 2, but .* reads snapshot format 1: use",
     ),
+    (
+        HEADER | {"storeFormat": 2, "rewindmq": "9.9"},
+        None,
+        r"was taken by RewindMQ 9\.9 with store format 2, but .* reads store format 1: use RewindMQ 9\.9",
+    ),
+    ({"format": 2}, None, "was taken by another version of RewindMQ with snapshot format 2"),
     (HEADER | {"profile": "v53"}, None, "of profile v53, but this cluster has profile v49"),
     (HEADER | {"processes": ["broker-a"]}, None, "of broker-a, but this cluster has namesrv, broker-a"),
     (HEADER | {"layout": {"maxIndexNum": "5"}}, None, "with maxIndexNum=5, but this cluster has 20000000"),

@@ -86,7 +86,7 @@ def test_the_example_passes_with_the_installed_wheel_and_two_workers(wheel: Path
     assert Path(place).is_relative_to(tmp_path)
     # Only the tests, so that the installed package is tested.
     shutil.rmtree(example / "src")
-    assert "10 passed" in run(python, "-m", "pytest", "-q", "-n", "2", cwd=example)
+    assert "12 passed" in run(python, "-m", "pytest", "-q", "-n", "2", cwd=example)
 
 
 @pytest.mark.parametrize("version", [pytest.param(version, marks=CHOSEN) for version in NEWER])
@@ -105,7 +105,7 @@ def test_the_example_passes_with_newer_interpreters(version: str, wheel: Path, t
     if found.returncode:
         pytest.skip(f"no wheels for Python {version}: {found.stderr.strip().splitlines()[-1]}")
     run(folder / "bin" / "pip", "install", "-q", "--no-deps", "--no-build-isolation", example, cwd=tmp_path)
-    assert "10 passed" in run(folder / "bin" / "python", "-m", "pytest", "-q", "-n", "2", cwd=example)
+    assert "12 passed" in run(folder / "bin" / "python", "-m", "pytest", "-q", "-n", "2", cwd=example)
 
 
 def test_the_example_waits_only_by_the_kit() -> None:

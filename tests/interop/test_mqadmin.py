@@ -27,9 +27,10 @@ from tools.interop.mqadmin_cases import (
 from tools.interop.mqadmin_commands import COMMANDS
 from tools.interop.mqadmin_match import KINDS, Match, Side
 from tools.interop.mqadmin_refusals import REFUSALS, REFUSED, Refusal
-from tools.interop.mqadmin_state import LOOK, RESET, RESET_ONCE
+from tools.interop.mqadmin_state import IDLE, LOOK, RESET, RESET_ONCE
 from tools.interop.mqadmin_tool import ACCESS_KEY, MqadminTool, Printed, first_lines, run_process
 from tools.interop.results import EXPLAINED
+from tools.interop.store_command import CommandLine
 
 
 @pytest.fixture(scope="class")
@@ -40,6 +41,7 @@ def match(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 BROKER_KEYS: Final = {"brokerName", "brokerClusterName", "brokerId", "enablePropertyFilter"}
 NAMESRV_KEYS: Final = {"orderMessageEnable"}
+_NUMBER: Final = re.compile(r"^\d+(\.\d+)?$")
 _SETTING: Final = re.compile(r"(\w+) *=  (.*)")
 # The tool prints this when a response takes longer than it waits.
 OWN_TIMEOUT: Final = "RemotingTimeoutException"
@@ -93,6 +95,16 @@ def _settings(side: Side, printed: Printed) -> Settings:
         [line for line in lines if not _SETTING.fullmatch(line)],
         min(one[0].index("=") for one in found),
     )
+
+
+def _statistics(output: str) -> list[list[str]]:
+    """Return the cells of the tests' own topics; a rate or a count of messages in time has only its type."""
+    rows = (line.split() for line in output.splitlines() if line.startswith("mq-"))
+    return sorted([_NUMBER.sub(_type_of, cell) for cell in row] for row in rows)
+
+
+def _type_of(number: re.Match[str]) -> str:
+    return "<rate>" if number[1] else "<count>"
 
 
 class Prints:
@@ -264,6 +276,18 @@ class Test498(Serves):
 
 class Test550(Serves):
     kind = V5
+
+    @pytest.mark.chosen
+    @pytest.mark.parametrize("line", [f"statsAll -t {LOOK}", f"statsAll -a -t {IDLE}", "statsAll"])
+    def test_rewindmq_admin_prints_the_statistics_of_rocketmq(
+        self, match: Match, line: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """``rewindmq admin`` and mqadmin at the same RocketMQ cluster; the rates change every ten seconds."""
+        tool = CommandLine(match.rocketmq.server.namesrv_address, capsys)
+        printed = match.wait(match.rocketmq.run(line)).output
+        ran = asyncio.run(tool.admin(*line.split()))
+        assert (ran.code, ran.errors) == (0, "")
+        assert _statistics(ran.output) == _statistics(printed)
 
 
 class Test550ResetsByConsumers(Prints):

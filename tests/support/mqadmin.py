@@ -20,14 +20,15 @@ class Mqadmin(Clients):
 
     async def run_arguments(self, words: list[str]) -> list[str]:
         """The same for words that may hold spaces."""
-        return [text for printed in await self._execute(words) for text in printed.lines]
+        return [text for printed in await self.printed(words) for text in printed.lines]
 
     async def data(self, line: str) -> Any:
         """The one value that ``rewindmq admin LINE --json`` prints."""
-        (printed,) = await self._execute(line.split())
+        (printed,) = await self.printed(line.split())
         return printed.data
 
-    async def _execute(self, words: list[str]) -> list[Printed]:
+    async def printed(self, words: list[str]) -> list[Printed]:
+        """Every piece of output, as text and JSON."""
         parser = argparse.ArgumentParser()
         admin_cli.add_arguments(parser)
         arguments = parser.parse_args([*words, "--profile", self.profile])

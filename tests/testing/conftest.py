@@ -13,7 +13,14 @@ from tests.support.first_of_file import leave_first
 HERE: Final = Path(__file__).parent
 # They kill, pause, cut off and reset for most of their time.
 _SLOW: Final = frozenset(
-    HERE / name for name in ("test_links.py", "test_processes.py", "test_reset.py", "test_snapshots.py")
+    HERE / name
+    for name in (
+        "test_links.py",
+        "test_disk_and_clock.py",
+        "test_processes.py",
+        "test_reset.py",
+        "test_snapshots.py",
+    )
 )
 
 kit_cluster = testing.cluster()

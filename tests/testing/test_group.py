@@ -202,3 +202,10 @@ async def test_a_group_that_has_stopped_cannot_start_again(rmq: Rmq) -> None:
         pass
     with pytest.raises(KitError, match="was started before: make a new group, or use add_consumer"):
         await billing.start()
+
+
+async def test_a_group_of_a_missing_topic_fails_at_once(rmq: Rmq) -> None:
+    with pytest.raises(
+        KitError, match=r"subscribes to the topic 'no-such-topic', which does not exist: create"
+    ):
+        await rmq.push("billing", "no-such-topic").start()

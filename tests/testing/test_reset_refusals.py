@@ -1,4 +1,4 @@
-"""``Group.reset`` ends with an error that a repetition cannot change, and repeats only what changed nothing."""
+"""``Group.reset`` ends at the first error that a repetition cannot change, and checks its target."""
 
 import pytest
 

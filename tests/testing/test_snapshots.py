@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import rewindmq
 from rewindmq import ClusterError, LocalCluster, LocalTransactionState, Message, MessageExt, testing
 from rewindmq.cluster.async_cluster import run_in_thread
 from rewindmq.cluster.server_process import ServerProcess
@@ -81,6 +82,8 @@ async def test_a_restore_takes_back_what_came_after_the_snapshot(small: Rmq, sma
     stored = await orders.read()
     await small.snapshot("backlog")
     before = hashes(folder_of(small_cluster, "backlog"))
+    header = fastjson.loads((folder_of(small_cluster, "backlog") / "snapshot.json").read_bytes())
+    assert (header["format"], header["storeFormat"], header["rewindmq"]) == (1, 1, rewindmq.__version__)
 
     await small.topic("later")
     await fill(orders, 300)

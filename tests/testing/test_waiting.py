@@ -66,3 +66,27 @@ async def test_leads_to_waits_for_the_cause_and_then_for_the_effect(rmq: Rmq) ->
         await rmq.leads_to(lambda: billing.received, lambda: True)
         with pytest.raises(NotSeenError, match="leads to"):
             await rmq.leads_to(lambda: True, lambda: False, within=0.1)
+
+
+async def test_a_check_that_never_returns_fails_with_what_was_seen_before(rmq: Rmq) -> None:
+    answers = iter([0])
+
+    async def hang() -> int:
+        for answer in answers:
+            return answer
+        never: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        return await never
+
+    text = r"not within 0.05 s: hang \(.*; the check did not return; seen last: 0"
+    with pytest.raises(NotSeenError, match=text):
+        await rmq.eventually(hang, timeout=0.05)
+
+
+async def test_the_application_may_raise_a_timeout_error_of_its_own(rmq: Rmq) -> None:
+    async def give_up() -> None:
+        raise TimeoutError("of the application")
+
+    with pytest.raises(TimeoutError, match="of the application"):
+        await rmq.eventually(give_up)
+    with pytest.raises(TimeoutError, match="of the application"):
+        await rmq.always(give_up)

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Final
 
 from tools.interop.driver import Driver
-from tools.interop.toolchains import ROOT, go_driver, java_driver, node_driver, spring_driver, tool
+from tools.interop.toolchains import (
+    ROOT,
+    go_driver,
+    java_driver,
+    node_driver,
+    rust_driver,
+    spring_driver,
+    tool,
+)
 from tools.interop.versions import JAVA_CLIENTS, SPRING
 
 
@@ -24,6 +32,7 @@ class Client:
         command: builds the driver if necessary, and returns the command that starts it.
         scratch: the environment variable with the directory for the library's own files.
         is_alone: each scenario has a process of its own, because the library may panic.
+        is_slow_to_build: its driver takes more than three minutes to build, so CI does not run it.
     """
 
     name: str
@@ -34,6 +43,7 @@ class Client:
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
     scratch: str | None = None
     is_alone: bool = False
+    is_slow_to_build: bool = False
 
     async def start(self, log: Path) -> Driver:
         """Start a driver of this client; its files are beside ``log``."""
@@ -47,7 +57,7 @@ class Client:
 
 def java_command(version: str, *options: str) -> list[str]:
     """Return the command that starts the Java driver of a release."""
-    return _java_command(java_driver(version), "rewindmq.interop.Main", options)
+    return _java_command(java_driver(version), "rewindmq.interop.OfficialMain", options)
 
 
 def _java_command(jars: Path, program: str, options: Sequence[str] = ()) -> list[str]:
@@ -108,6 +118,15 @@ _SPRING: Final = Client(
     "JSON",
     lambda: _java_command(spring_driver(), "rewindmq.interop.SpringMain"),
 )
+_RUST: Final = Client(
+    "rust",
+    "rocketmq-client-rust",
+    "1.0.0",
+    "JSON",
+    lambda: [str(rust_driver())],
+    scratch="rocketmq.client.localOffsetStoreDir",
+    is_slow_to_build=True,
+)
 
 CLIENTS: Final[tuple[Client, ...]] = (
     *(_java(version, codec) for version in JAVA_CLIENTS for codec in ("JSON", "ROCKETMQ")),
@@ -117,4 +136,5 @@ CLIENTS: Final[tuple[Client, ...]] = (
     _GO,
     _NODE,
     _SPRING,
+    _RUST,
 )

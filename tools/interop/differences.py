@@ -44,6 +44,14 @@ EXPLAINED: Final[dict[Place, Difference]] = {
         "v53 imitates 5.3.3, which copies the properties of a batch to its messages; 5.5.0 does not",
         rewindmq=frozenset(("CLUSTER", "MSG_REGION", "TRACE_ON")),
     ),
+    ("rewindmq-v49", "dashboard", ("cluster", "runtime figures")): Difference(
+        "RewindMQ writes getTransferredTps in both spellings",
+        rewindmq=frozenset(("getTransferredTps",)),
+    ),
+    ("rewindmq-v53", "dashboard", ("cluster", "runtime figures")): Difference(
+        "RewindMQ writes getTransferredTps in both spellings; 5.5.0 has no brokerVersion, 5.3.3 has",
+        rewindmq=frozenset(("getTransferedTps", "brokerVersion")),
+    ),
     ("rewindmq-v53", "send-transaction", ("delivered", "committed", "properties")): _REAL_QUEUE,
     ("rewindmq-v53", "send-transaction", ("delivered", "committed by check", "properties")): _REAL_QUEUE,
 }

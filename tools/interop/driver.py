@@ -102,6 +102,7 @@ class Driver:
             DriverError: the client's library refused or failed, or the driver has ended.
             TimeoutError: the driver did not answer in ``seconds``.
         """
+        assert "id" not in fields, "id is the request's number"
         if self._ended is not None:
             raise self._ended
         self._next += 1

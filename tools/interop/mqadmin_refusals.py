@@ -28,15 +28,22 @@ class Refusal:
     words: str = _UNKNOWN
 
 
-_NO_ACCESS_CONTROL: Final = "RewindMQ has no access control; SECURITY.md says what to use instead"
-_NO_CONTROLLER: Final = "RewindMQ has no controller: a broker's role never changes"
+_NO_ACCESS_CONTROL: Final = (
+    "RocketMQ without access control fails, too; RewindMQ has none: SECURITY.md says what to use instead"
+)
+_NO_CONTROLLER: Final = (
+    "RocketMQ without a controller refuses it, too; RewindMQ has none, so a broker's role never changes"
+)
 _NO_CONTAINER: Final = "RewindMQ has no broker container; RocketMQ's plain broker refuses it, too"
-_NO_POP: Final = "RewindMQ serves no pop consumers, so a group always pulls"
-_NO_COLD_DATA: Final = "RewindMQ does not slow down groups that read old messages"
-_NO_ROCKSDB: Final = "RewindMQ keeps its queues and tables in RocketMQ's files, not in RocksDB"
+_NO_POP: Final = "RewindMQ serves no pop consumers: every group pulls already, and there are no pop records"
+_NO_COLD_DATA: Final = (
+    "RewindMQ never slows down groups that read old messages; RocketMQ's default is the same"
+)
+_NO_ROCKSDB: Final = (
+    "RewindMQ has no RocksDB: its tables are JSON files already, and there is no second queue to compare"
+)
 _NO_STATIC_TOPICS: Final = "RewindMQ has no static topics; create the topic at each broker with updateTopic"
-_NO_LITE_TOPICS: Final = "lite topics are of 5.5, and v53 imitates 5.3.3"
-_ONE_BY_ONE: Final = "run {} once for each entry of the file; that request is the same in all releases"
+_NO_LITE_TOPICS: Final = "lite topics are new in 5.5, and v53 imitates 5.3.3, which does not know it"
 
 _ACL_4: Final = (
     "updateAclConfig -b {broker} -a RocketMQ -s 12345678",
@@ -103,8 +110,6 @@ REFUSALS: Final[dict[str, tuple[Refusal, ...]]] = {
         Refusal("removeBroker -c {broker} -b DefaultCluster:broker-a:0", _NO_CONTAINER),
         Refusal(f"setConsumeMode -b {{broker}} -t {LOOK} -g {OFFLINE} -m PULL", _NO_POP),
         Refusal("exportPopRecord -b {broker}", _NO_POP),
-        Refusal("updateTopicList -b {broker} -f topics.json", _ONE_BY_ONE.format("updateTopic")),
-        Refusal("updateSubGroupList -b {broker} -f groups.json", _ONE_BY_ONE.format("updateSubGroup")),
         Refusal("updateStaticTopic -t mq-static -qn 2 -b broker-a", _NO_STATIC_TOPICS),
         Refusal(
             "remappingStaticTopic -t mq-static-nix -b broker-a",
@@ -112,22 +117,14 @@ REFUSALS: Final[dict[str, tuple[Refusal, ...]]] = {
             "No topic route to do the remapping",
         ),
         Refusal(
-            "resetMasterFlushOffset -b {broker} -o 0",
-            "the command corrects a slave that acts as master in RocketMQ 5; RewindMQ's slaves never do",
-        ),
-        Refusal(
-            "haStatus -b {broker}",
-            "compare commitLogMaxOffset of master and slave in brokerStatus instead",
-        ),
-        Refusal(
             "setCommitLogReadAheadMode -b {broker} -m 0",
-            "RewindMQ leaves reading ahead to the operating system",
+            "RewindMQ leaves reading ahead to the operating system; blockdev --setra sets it for the disk",
         ),
         Refusal("checkRocksdbCqWriteProgress -c DefaultCluster", _NO_ROCKSDB),
         Refusal("rocksDBConfigToJson -c DefaultCluster -t topics", _NO_ROCKSDB),
         Refusal(
             "switchTimerEngine -b {broker} -e R",
-            "RewindMQ has no timer messages, only delay levels",
+            "a RocketMQ broker refuses it, too, unless its timers are in RocksDB; RewindMQ has no RocksDB",
         ),
         *(Refusal(line, _NO_LITE_TOPICS, " error") for line in _LITE_TOPICS),
         Refusal("getBrokerLiteInfo -b {broker}", _NO_LITE_TOPICS),

@@ -62,8 +62,14 @@ CLONED: Final = "mq-cloned"
 DOOMED_GROUP: Final = "mq-doomed-group"
 # Files in the tool's working directory, for commands that read a list.
 FILES: Final = {
-    "topics.json": '[{"topicName": "mq-listed", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6}]',
-    "groups.json": '[{"groupName": "mq-listed"}]',
+    "topics.json": (
+        '[{"topicName": "mq-listed", "readQueueNums": 2, "writeQueueNums": 3, "perm": 6,'
+        ' "attributes": {"+message.type": "FIFO"}}]'
+    ),
+    "more-topics.json": '[{"topicName": "mq-listed-1"}, {"topicName": "mq-listed-2", "writeQueueNums": 1}]',
+    "bad-topics.json": '[{"topicName": "mq-not-listed"}, {"topicName": "bad*name"}]',
+    "bad-attribute.json": '[{"topicName": "mq-not-listed-2", "attributes": {"+colour": "red"}}]',
+    "groups.json": '[{"groupName": "mq-listed", "retryMaxTimes": 3}, {"groupName": "mq-listed-2"}]',
 }
 _OFFSET: Final = 2
 _CONSUMED: Final = MESSAGES // QUEUES

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from rewindmq.broker.filter.parser import MAX_EXPRESSION_LENGTH
-from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES, MAX_FENCED_COMMITS, MAX_GROUPS_PER_CONNECTION
+from rewindmq.broker.limits import (
+    MAX_CONSUME_QUEUE_ENTRIES,
+    MAX_FENCED_COMMITS,
+    MAX_GROUPS_PER_CONNECTION,
+    MAX_LISTED_CONFIGS,
+)
+from rewindmq.broker.profile import PROFILES
 from rewindmq.protocol.body.fenced_commit import FencedCommit
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.body.heartbeat import CheckClientRequestBody, SubscriptionData
@@ -68,6 +74,7 @@ from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.message.sysflag import MessageSysFlag, PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import reply_topic
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from tools.worst_frames.broker_hall import (
     AWAITED,
@@ -237,6 +244,31 @@ async def _new_topic(hall: BrokerHall) -> RemotingCommand:
 
 async def _new_group(hall: BrokerHall) -> RemotingCommand:
     return request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=SubscriptionGroupConfig("NewGroup"))
+
+
+async def _new_topics(hall: BrokerHall) -> RemotingCommand:
+    return _listed(hall, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, "topicConfigList", "topicName")
+
+
+async def _new_groups(hall: BrokerHall) -> RemotingCommand:
+    code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
+    return _listed(hall, code, "groupConfigList", "groupName")
+
+
+def _listed(hall: BrokerHall, code: RequestCode, key: str, name: str) -> RemotingCommand:
+    hall.context.profile = PROFILES[Profile.V53]
+    entries = [{name: f"Listed{number:07}"} for number in range(MAX_LISTED_CONFIGS)]
+    return request(code, None, json.dumps({key: entries}).encode())
+
+
+async def _ha_status(hall: BrokerHall) -> RemotingCommand:
+    hall.context.profile = PROFILES[Profile.V53]
+    return request(RequestCode.GET_BROKER_HA_STATUS)
+
+
+async def _reset_flush_offset(hall: BrokerHall) -> RemotingCommand:
+    hall.context.profile = PROFILES[Profile.V53]
+    return request(RequestCode.RESET_MASTER_FLUSH_OFFSET)
 
 
 async def _running_info(hall: BrokerHall) -> RemotingCommand:
@@ -428,6 +460,11 @@ FRAMES: Final[Sequence[Frame]] = (
         "1,000 queues with messages",
         lambda _: DeleteTopicRequestHeader(WIDE),
     ),
+    # The last ones, because they change the profile to v53.
+    Frame(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, "2,000 topics", _new_topics),
+    Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, "2,000 groups", _new_groups),
+    Frame(RequestCode.GET_BROKER_HA_STATUS, "", _ha_status),
+    Frame(RequestCode.RESET_MASTER_FLUSH_OFFSET, "", _reset_flush_offset),
 )
 
 

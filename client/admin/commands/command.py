@@ -19,10 +19,12 @@ class Printed:
     Attributes:
         lines: the lines that mqadmin prints.
         data: the value for ``--json``; None prints nothing.
+        exit_code: of the command; the last piece decides.
     """
 
     lines: list[str]
     data: Any
+    exit_code: int = 0
 
 
 @dataclass(frozen=True, slots=True)

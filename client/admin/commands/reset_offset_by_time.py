@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed, java_bool, true_or_false
+from rewindmq.client.admin.commands.reset_preview import print_preview
 from rewindmq.client.admin.commands.reset_tables import (
     Outcome,
     describe_modes,
     online_table,
     reset_or_write,
 )
+from rewindmq.client.admin.commands.reset_watch import watch_reset
+from rewindmq.client.admin.watched_reset.make_preview import make_preview
+from rewindmq.client.admin.watched_reset.watch import PATIENCE
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
@@ -59,6 +64,23 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--offset", type=_offset, metavar="N", help="with -q: the target offset, instead of -s"
     )
     add_mode(parser)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--preview", action="store_true", help="show what the reset would do to each queue; change nothing"
+    )
+    what.add_argument(
+        "--watch",
+        action="store_true",
+        help="after the reset, watch each queue until it is proven, lost or unknown; exit code 0 if all are "
+        "proven, 3 if one is lost, 4 if one is unknown",
+    )
+    parser.add_argument(
+        "--wait",
+        type=_seconds,
+        default=PATIENCE,
+        metavar="SECONDS",
+        help=f"with --watch: how long to watch before a queue is unknown (default: {PATIENCE:.0f})",
+    )
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -98,6 +120,10 @@ def _offset(text: str) -> int:
     return _count(text, 2**63 - 1)
 
 
+def _seconds(text: str) -> float:
+    return float(_count(text, 86_400))
+
+
 def _count(text: str, most: int) -> int:
     # Check the length first: int() raises another error for more than 4,300 digits.
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most):
@@ -114,6 +140,27 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         raise ClientError("-o is the offset of one queue: name the queue with -b and -q")
     if arguments.offset is not None and not arguments.force:
         raise ClientError("-o moves the queue in either direction: use -f false only with -s")
+    if arguments.watch:
+        if arguments.queue is not None or arguments.cplus:
+            raise ClientError("--watch resets every queue of the topic: leave out -b, -q, -o and -c")
+        # Closed at once when the command is cancelled, so that no request outlives it.
+        async with contextlib.aclosing(
+            watch_reset(
+                admin,
+                topic,
+                group,
+                timestamp,
+                force=arguments.force,
+                mode=arguments.mode,
+                patience=arguments.wait,
+            )
+        ) as output:
+            async for printed in output:
+                yield printed
+        return
+    if arguments.preview:
+        yield await _preview(admin, arguments, topic, group, timestamp)
+        return
     if arguments.queue is not None and arguments.mode is None and admin.profile.release is Profile.V53:
         yield await _reset_queue_as_5x(admin, arguments, topic, group, timestamp)
         return
@@ -139,6 +186,14 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         "queues": outcome.table.data,
     }
     yield Printed([heading if note is None else f"{heading}, {note}", *outcome.table.lines], data)
+
+
+async def _preview(
+    admin: AdminClient, arguments: argparse.Namespace, topic: str, group: str, timestamp: int
+) -> Printed:
+    if arguments.queue is not None:
+        raise ClientError("--preview shows every queue of the topic: leave out -b, -q and -o")
+    return print_preview(await make_preview(admin, topic, group, timestamp, force=arguments.force))
 
 
 async def _reset_queue(

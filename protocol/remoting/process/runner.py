@@ -16,16 +16,21 @@ import signal
 import stat
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.points import Probe
-from rewindmq.protocol.remoting.process.freeze import Freezable, FreezeCommands
 from rewindmq.protocol.remoting.process.log_format import OneLineFormatter
 from rewindmq.protocol.remoting.process.options import ProcessOptions
+from rewindmq.protocol.remoting.process.parent_commands import (
+    ControlledService,
+    ParentCommands,
+    TravellingClock,
+)
 from rewindmq.protocol.remoting.process.stall_watch import watch_stalls
-from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+from rewindmq.protocol.remoting.runtime import Clock, Runtime, system_runtime
 
 _STDIN: Final = 0
 # Start-up creates some ten thousand long-lived objects; collecting them only costs time.
@@ -90,7 +95,7 @@ def run_process(
 
     async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
         with watch_stalls(runtime) as watched:
-            await _serve(kind, make_service(watched), stopping, details, options)
+            await _serve(kind, make_service(watched), watched.clock, stopping, details)
         return 0
 
     raise_descriptor_limit()
@@ -116,6 +121,9 @@ def run_work(
     if options.exit_with_parent:
         _require_pipe_on_stdin()
     runtime = system_runtime(time_scale=options.time_scale, seed=options.seed, probe=probe)
+    if options.exit_with_parent:
+        # Only a parent can move the clock of its process.
+        runtime = replace(runtime, clock=TravellingClock(options.time_scale))
     tune_collector()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -206,9 +214,9 @@ async def _until_stopped(
 async def _serve(
     kind: str,
     service: Service,
+    clock: Clock,
     stopping: asyncio.Event,
     details: Mapping[str, object],
-    options: ProcessOptions,
 ) -> None:
     try:
         if await finishes_before(stopping, service.start()):
@@ -216,15 +224,15 @@ async def _serve(
             # Log before the ready line: a parent that has read the ready line finds this log line.
             _log.info("%s serves at %s", kind, service.address)
             print(json.dumps(ready, separators=(",", ":")), flush=True)
-            if options.exit_with_parent and isinstance(service, Freezable):
-                _follow_parent(FreezeCommands(service, _STDIN), stopping)
+            if isinstance(clock, TravellingClock) and isinstance(service, ControlledService):
+                _follow_parent(ParentCommands(service, clock, _STDIN), stopping)
             await stopping.wait()
             _log.info("%s stops", kind)
     finally:
         await service.close()
 
 
-def _follow_parent(commands: FreezeCommands, stopping: asyncio.Event) -> None:
+def _follow_parent(commands: ParentCommands, stopping: asyncio.Event) -> None:
     """Watch the lifeline, and follow the parent's commands."""
     loop = asyncio.get_running_loop()
 

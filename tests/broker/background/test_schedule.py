@@ -80,3 +80,24 @@ def test_a_slice_that_fails_is_logged_and_the_task_is_called_again(caplog: pytes
         world.run(main())
     assert len(calls) == 2
     assert caplog.text.count("ValueError: no more") == 2
+
+
+def test_every_task_runs_at_once_when_the_wall_clock_was_moved() -> None:
+    world = World(0)
+    seen: list[str] = []
+
+    async def main() -> None:
+        schedule = Schedule(world.runtime("10.0.0.1").timers)
+        schedule.every(100, 100, lambda: seen.append("task"))
+        schedule.when_clock_changes(lambda: seen.append("look"))
+        await world.sleep(50)
+        schedule.clock_changed()
+        await world.sleep(1)
+        assert seen == ["look", "task"]
+        await world.sleep(98)
+        assert seen == ["look", "task"]
+        await world.sleep(2)
+        assert seen == ["look", "task", "task"]
+        schedule.close()
+
+    world.run(main())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from rewindmq import AdminClient, Message, MessageQueue, Producer
@@ -153,3 +155,16 @@ def test_a_client_without_a_name_server_is_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     with pytest.raises(ClientError, match="name server"):
         AdminClient()
+
+
+def test_an_admin_client_used_on_another_loop_says_so() -> None:
+    """Its connections belong to the loop that started it; it would wait for ever."""
+    client = AdminClient("127.0.0.1:1")
+    first = asyncio.new_event_loop()
+    try:
+        first.run_until_complete(client.start())
+        with pytest.raises(ClientError, match=r"was started on another event loop.*or use rewindmq\.sync"):
+            asyncio.run(client.examine_topic_route_info("T"))
+        first.run_until_complete(client.shutdown())
+    finally:
+        first.close()

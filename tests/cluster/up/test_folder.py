@@ -104,6 +104,13 @@ def test_a_bad_topic_is_refused_with_an_example(
     assert reason in line
 
 
+def test_an_advertised_address_and_a_setting_of_it_exclude_each_other(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["up", "-p", "0", "--advertise", "127.0.0.1", "--set", "brokerIP1=127.0.0.2"]) == 1
+    assert capsys.readouterr().err == "rewindmq up: --advertise sets brokerIP1: omit one of them\n"
+
+
 def test_the_help_says_how_a_folder_keeps_its_ports(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["up", "--help"])

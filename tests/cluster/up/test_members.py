@@ -164,6 +164,16 @@ async def set_queues(up: RunningUp, topic: str, count: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.chosen
+def test_a_topic_is_created_in_a_cluster_of_any_name(tmp_path: Path) -> None:
+    with running_up(
+        tmp_path / "data", "-p", "0", "--topic", "orders:3", "--set", "brokerClusterName=Other"
+    ) as up:
+        assert asyncio.run(queues(up, "orders")) == 3
+        up.stop()
+
+
+@pytest.mark.long
+@pytest.mark.chosen
 def test_the_next_start_has_the_same_ports_and_keeps_topics_whose_queues_are_not_given(
     tmp_path: Path,
 ) -> None:

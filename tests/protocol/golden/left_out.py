@@ -22,6 +22,7 @@ UNTYPED_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "201 request.maxGroupNum": _PAGES,
         "201 request.dataVersion": _PAGES,
         "201 response.totalGroupNum": _PAGES,
+        "908 request.masterFlushOffset": "a master ignores it, and a slave refuses the request",
         "ConsumeMessageDirectlyResultRequestHeader.topicSysFlag": _FLAGS,
         "ConsumeMessageDirectlyResultRequestHeader.groupSysFlag": _FLAGS,
     }

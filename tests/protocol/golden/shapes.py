@@ -13,6 +13,7 @@ from rewindmq.protocol.body import (
     cluster,
     connection,
     group,
+    ha,
     heartbeat,
     kv,
     lock,
@@ -67,6 +68,7 @@ SHAPES: Final[Mapping[int, Shape]] = MappingProxyType(
         ),
         15: Shape(Half(offset.UpdateConsumerOffsetRequestHeader)),
         17: Shape(Half(admin.CreateTopicRequestHeader)),
+        18: Shape(Half(None, registration.CreateTopicListRequestBody)),
         21: Shape(Half(), Half(None, registration.TopicConfigSerializeWrapper)),
         25: Shape(Half(None, Raw.PROPERTIES)),
         26: Shape(Half(), Half(admin.GetBrokerConfigResponseHeader, Raw.PROPERTIES)),
@@ -137,6 +139,7 @@ SHAPES: Final[Mapping[int, Shape]] = MappingProxyType(
             Half(reset.GetConsumerStatusRequestHeader), Half(None, offset_table.GetConsumerStatusBody)
         ),
         224: Shape(Half(namesrv.GetTopicsByClusterRequestHeader), Half(None, topic_list.TopicList)),
+        225: Shape(Half(None, group.SubscriptionGroupList)),
         300: Shape(Half(admin.QueryTopicConsumeByWhoRequestHeader), Half(None, group.GroupList)),
         303: Shape(Half(admin.QueryConsumeTimeSpanRequestHeader), Half(None, stats.QueryConsumeTimeSpanBody)),
         304: _TOPICS,
@@ -184,6 +187,8 @@ SHAPES: Final[Mapping[int, Shape]] = MappingProxyType(
             Half(admin.GetSubscriptionGroupConfigRequestHeader), Half(None, group.SubscriptionGroupConfig)
         ),
         361: _PULL,
+        907: Shape(Half(), Half(None, ha.HARuntimeInfo)),
+        908: Shape(),
     }
 )
 # Response codes other than 0 whose responses have ext fields, by request code.

@@ -1,4 +1,4 @@
-"""On a machine without Java, Maven, Go or Node.js, missing tools are named and their tests do not pass."""
+"""Tools that a machine lacks, such as Java or Go, are named, and the tests that need them do not pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.interop import conftest as hooks
 from tests.support import interop_results
 from tools.interop import toolchains
 from tools.interop.results import Recorder
-from tools.interop.toolchains import ToolMissing, built, missing_tools, tool
+from tools.interop.toolchains import ToolMissing, built, missing_tools, rust_driver, tool
 
 
 @pytest.fixture
@@ -27,6 +27,12 @@ def test_every_missing_tool_has_a_line_of_its_own() -> None:
     lines = missing_tools()
     assert [line.split()[0] for line in lines] == ["java", "mvn", "go", "node", "npm"]
     assert all(" is not on the PATH: install " in line and "\n" not in line for line in lines)
+
+
+@pytest.mark.usefixtures("no_tools")
+def test_a_tool_that_only_a_full_run_needs_is_named_when_its_driver_is_built() -> None:
+    with pytest.raises(ToolMissing, match=r"^cargo is not on the PATH: install Rust"):
+        rust_driver()
 
 
 def test_an_installed_tool_is_not_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

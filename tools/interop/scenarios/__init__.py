@@ -10,6 +10,7 @@ from tools.interop.scenarios import (
     sending,
     tracing,
     transactions,
+    watching,
 )
 from tools.interop.scenarios.scenario import SCENARIOS, Scenario, Stage
 
@@ -26,4 +27,5 @@ __all__ = (
     "sending",
     "tracing",
     "transactions",
+    "watching",
 )

@@ -13,9 +13,14 @@ _BODIES: Final = texts(16)
 _END: Final = -1
 _BEGINNING: Final = 0
 _GO: Final = "github.com/apache/rocketmq-client-go/v2"
+_RUST: Final = "rocketmq-client-rust"
 # A client waits 10 s before it applies a reset.
 _WAIT_SECONDS: Final = 10.0
 _TOO_LATE: Final = "a suspended pull answered after the client's wait puts the old offset back (race R1)"
+_CLOSES: Final = (
+    "Rust closes its connection when a lock or heartbeat takes longer than its limit of 1 or 3 s"
+    " (retire_after_timeout): a pull that is suspended for the old connection takes the reset"
+)
 _LEAVES_FIRST: Final = (
     "Go leaves its group before its oneway commit, which may reach the broker after the reset"
 )
@@ -55,9 +60,7 @@ async def _rewound(stage: Stage, op: str) -> Outcome:
     # New messages end the pulls that the broker suspended. If the broker kept them suspended, their answers
     # would put back the old offsets after the wait (race R1). A client that then waits for the locks of its
     # queues would continue at the old offsets.
-    after = texts(len(targets), "after")
-    sent = await stage.send(producer, to_send(topic, after))
-    assert {result["queue"] for result in sent} == {*targets}
+    after = await _sent_to_each(stage, producer, topic, {*targets})
     passed = now() - reset_at
     await stage.committed(topic, consumer, len(_BODIES) + len(after))
     # The driver answers after every delivery.
@@ -66,10 +69,26 @@ async def _rewound(stage: Stage, op: str) -> Outcome:
     assert all(len({(m["queue"], m["offset"]) for m in same}) == 1 for same in deliveries.values())
     times = {body: len(messages) for body, messages in deliveries.items()}
     is_rewound = times == dict.fromkeys(_BODIES, 2) | dict.fromkeys(after, 1)
+    is_rust = stage.driver.client == _RUST
     # On a machine so busy, RocketMQ's own cluster loses the reset of a queue, too.
-    assert is_rewound or passed > _WAIT_SECONDS / 2, f"{passed:.1f} s after the reset: {times}"
+    is_excused = is_rust or passed > _WAIT_SECONDS / 2
+    assert is_rewound or is_excused, f"{passed:.1f} s after the reset: {times}"
     assert times.keys() == {*_BODIES, *after}
-    return {"targets": targets, "rewound": OneOf(_TOO_LATE, (True, False), is_rewound)}
+    why = _CLOSES if is_rust else _TOO_LATE
+    return {"targets": targets, "rewound": OneOf(why, (True, False), is_rewound)}
+
+
+async def _sent_to_each(stage: Stage, producer: str, topic: str, queues: set[int]) -> list[str]:
+    """Send messages until each queue has one of them; return their bodies.
+
+    Most libraries need one message a queue. rocketmq-client-rust counts the turns of each thread apart.
+    """
+    bodies: list[str] = []
+    while queues:
+        bodies += texts(1, f"after {len(bodies)}:")
+        (result,) = await stage.send(producer, to_send(topic, bodies[-1:]))
+        queues = queues - {result["queue"]}
+    return bodies
 
 
 async def _reset_applied(stage: Stage, topic: str, group: str, targets: dict[int, int]) -> None:

@@ -1,5 +1,8 @@
 package rewindmq.interop;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.rocketmq.common.MQVersion;
@@ -71,6 +74,11 @@ final class GoldenTools {
         mqadmin("updateKvConfig", "-s", "golden", "-k", "colour", "-v", "gold");
         mqadmin("getBrokerConfig", "-b", broker);
         mqadmin("updateBrokerConfig", "-b", broker, "-k", "flushDelayOffsetInterval", "-v", "10001");
+        mqadmin("haStatus", "-b", broker);
+        String topics = "[{\"topicName\":\"GoldenListed\",\"attributes\":{\"+message.type\":\"NORMAL\"}}]";
+        mqadmin("updateTopicList", "-b", broker, "-f", file("topics.json", topics));
+        mqadmin("updateSubGroupList", "-b", broker, "-f", file("groups.json", "[{\"groupName\":\"golden-listed\"}]"));
+        mqadmin("resetMasterFlushOffset", "-b", broker, "-o", "0");
         mqadmin("getNamesrvConfig");
         mqadmin("updateNamesrvConfig", "-k", "returnOrderTopicConfigToBroker", "-v", "true");
         mqadmin("resetOffsetByTime", "-g", "golden-nobody", "-t", topic, "-s", "0");
@@ -112,6 +120,11 @@ final class GoldenTools {
         String[] parts = places.broker.split(":");
         var address = new java.net.InetSocketAddress(parts[0], Integer.parseInt(parts[1]));
         return MessageDecoder.createMessageId(address, offset);
+    }
+
+    /** Writes a file that a command reads, and returns its name. */
+    private static String file(String name, String text) throws IOException {
+        return Files.writeString(Path.of(System.getProperty("user.home"), name), text).toString();
     }
 
     private void mqadmin(String command, String... options) {

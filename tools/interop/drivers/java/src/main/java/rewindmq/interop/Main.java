@@ -14,10 +14,9 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
-import org.apache.rocketmq.common.MQVersion;
 
-/** Drives the official Java client; drivers/README.md describes the lines it reads and writes. */
-public final class Main {
+/** What all drivers in Java have in common; drivers/README.md describes the lines they read and write. */
+final class Main {
     private static final int REQUESTS_END_SECONDS = 5;
 
     private Main() {
@@ -31,10 +30,6 @@ public final class Main {
 
         /** Adds the library's operations; returns what shuts down its clients, in that order. */
         List<Runnable> register(Map<String, Op> ops);
-    }
-
-    public static void main(String[] arguments) throws IOException, InterruptedException {
-        run(new Official());
     }
 
     /** Carries out the requests of standard input until it ends, then ends the process. */
@@ -82,31 +77,6 @@ public final class Main {
     private static void remove(Path directory) throws IOException {
         try (Stream<Path> paths = Files.walk(directory)) {
             paths.sorted(Comparator.reverseOrder()).map(Path::toFile).forEach(File::delete);
-        }
-    }
-
-    private static final class Official implements Library {
-        @Override
-        public String name() {
-            return "rocketmq-client";
-        }
-
-        @Override
-        public String version() {
-            return MQVersion.getVersionDesc(MQVersion.CURRENT_VERSION).substring(1).replace('_', '.');
-        }
-
-        @Override
-        public List<Runnable> register(Map<String, Op> ops) {
-            Producers producers = new Producers();
-            PushConsumers push = new PushConsumers();
-            LitePullConsumers lite = new LitePullConsumers();
-            PullConsumers pull = new PullConsumers();
-            producers.register(ops);
-            push.register(ops);
-            lite.register(ops);
-            pull.register(ops);
-            return List.of(push::shutdown, lite::shutdown, pull::shutdown, producers::shutdown);
         }
     }
 }

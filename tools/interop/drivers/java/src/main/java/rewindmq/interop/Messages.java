@@ -65,7 +65,7 @@ final class Messages {
         if (message instanceof MessageClientExt) {
             json.addProperty("offset_id", ((MessageClientExt) message).getOffsetMsgId());
         }
-        json.addProperty("body", new String(message.getBody(), StandardCharsets.UTF_8));
+        json.addProperty("body", text(message));
         json.addProperty("tags", message.getTags());
         json.addProperty("keys", message.getKeys());
         json.add("properties", LineProtocol.GSON.toJsonTree(message.getProperties()));
@@ -75,6 +75,10 @@ final class Messages {
         json.addProperty("store_host", message.getStoreHost().toString().replaceFirst(".*/", ""));
         json.addProperty("sys_flag", message.getSysFlag());
         return json;
+    }
+
+    static String text(MessageExt message) {
+        return new String(message.getBody(), StandardCharsets.UTF_8);
     }
 
     static JsonObject queue(MessageQueue queue) {

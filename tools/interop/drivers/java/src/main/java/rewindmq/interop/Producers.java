@@ -63,7 +63,7 @@ final class Producers {
      * Waits until the producer knows a topic's route. The library looks for routes from its start on, but a first send
      * waits only 3 s for that. After that it would use the queues of the default topic instead.
      */
-    private static void awaitRoute(DefaultMQProducer producer, String topic) throws InterruptedException {
+    static void awaitRoute(DefaultMQProducer producer, String topic) throws InterruptedException {
         DefaultMQProducerImpl inner = producer.getDefaultMQProducerImpl();
         while (true) {
             inner.getMqClientFactory().updateTopicRouteInfoFromNameServer(topic);

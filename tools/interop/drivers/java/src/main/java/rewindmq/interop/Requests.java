@@ -1,10 +1,10 @@
 package rewindmq.interop;
 
-import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageAccessor;
@@ -20,25 +20,27 @@ final class Requests {
 
     void register(Map<String, Op> ops) {
         ops.put("send.request", this::request);
-        ops.put("send.reply", this::reply);
+        ops.put("send.reply", fields -> reply(producers.producer(fields), fields));
     }
 
     private JsonObject request(Fields fields) throws Exception {
         Message message = Messages.toSend(fields.object("message"));
         Message reply = producers.producer(fields).request(message, fields.position("timeout_ms"));
+        return answer((MessageExt) reply);
+    }
+
+    /** Returns the answer with the reply to a request. */
+    static JsonObject answer(MessageExt reply) {
         JsonObject answer = new JsonObject();
-        answer.add("message", Messages.delivered((MessageExt) reply));
+        answer.add("message", Messages.delivered(reply));
         return answer;
     }
 
-    private JsonObject reply(Fields fields) throws Exception {
+    /** Replies to the operation's request; returns the answer with the result. */
+    static JsonObject reply(DefaultMQProducer producer, Fields fields) throws Exception {
         byte[] body = fields.text("body").getBytes(StandardCharsets.UTF_8);
         Message reply = MessageUtil.createReplyMessage(received(fields.object("request")), body);
-        JsonArray results = new JsonArray();
-        results.add(Messages.sent(producers.producer(fields).send(reply)));
-        JsonObject answer = new JsonObject();
-        answer.add("results", results);
-        return answer;
+        return Sending.results(Messages.sent(producer.send(reply)));
     }
 
     /** Returns what the library reads of a request that a listener received. */

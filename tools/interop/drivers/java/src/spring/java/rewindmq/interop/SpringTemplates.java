@@ -4,6 +4,7 @@ import com.google.gson.JsonObject;
 import java.util.List;
 import java.util.Map;
 import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.spring.core.RocketMQTemplate;
 import org.apache.rocketmq.spring.support.RocketMQHeaders;
 import org.springframework.context.ConfigurableApplicationContext;
@@ -33,6 +34,9 @@ final class SpringTemplates {
             template(fields).asyncSend(destination(message), content(message), callback)));
         ops.put("send.oneway", this::oneway);
         ops.put("send.batch", fields -> Sending.results(Messages.sent(batch(fields))));
+        ops.put("send.request", this::request);
+        // The template has no call for a reply that comes after the listener's return.
+        ops.put("send.reply", fields -> Requests.reply(template(fields).getProducer(), fields));
     }
 
     void shutdown() {
@@ -71,6 +75,13 @@ final class SpringTemplates {
         List<Fields> messages = fields.objects("messages");
         List<Message<String>> contents = messages.stream().map(SpringTemplates::content).toList();
         return template(fields).syncSend(destination(messages.get(0)), contents);
+    }
+
+    private JsonObject request(Fields fields) {
+        Fields message = fields.object("message");
+        MessageExt reply = template(fields).sendAndReceive(
+            destination(message), content(message), MessageExt.class, fields.position("timeout_ms"));
+        return Requests.answer(reply);
     }
 
     private static String destination(Fields message) {

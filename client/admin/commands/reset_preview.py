@@ -1,0 +1,93 @@
+"""The output of ``resetOffsetByTime --preview``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rewindmq.client.admin.commands.command import Printed
+from rewindmq.client.admin.timestamp import format_milliseconds
+from rewindmq.client.admin.watched_reset.preview import Preview, QueuePreview
+
+_COLUMNS: Final = (
+    ("#Broker Name", 16),
+    ("#QID", 4),
+    ("#Min", 10),
+    ("#Max", 10),
+    ("#Stored", 10),
+    ("#Target", 10),
+    ("#Target Time", 23),
+    ("#Again", 8),
+    ("#Skipped", 8),
+    ("#Bytes", 10),
+    ("#Consumer", 0),
+)
+
+
+def print_preview(preview: Preview) -> Printed:
+    """Return the preview as a table with its sums, notes and obstacles, and as JSON."""
+    lines = [
+        f"preview: group[{preview.group}], topic[{preview.topic}], timestamp[{preview.timestamp}]",
+        _row(*(name for name, _ in _COLUMNS)),
+        *map(_queue_row, preview.queues),
+        "",
+        f"Redelivered: {preview.redelivered}   Skipped: {preview.skipped}   Bytes: about {_bytes(preview)}",
+        *(f"OBSTACLE: {text}" for text in preview.obstacles),
+        *(f"NOTE: {text}" for text in preview.notes),
+    ]
+    return Printed(lines, preview_data(preview))
+
+
+def preview_data(preview: Preview) -> dict[str, Any]:
+    """Return the preview for JSON, with the field names of mqadmin's style."""
+    return {
+        "group": preview.group,
+        "topic": preview.topic,
+        "timestamp": preview.timestamp,
+        "force": preview.force,
+        "redelivered": preview.redelivered,
+        "skipped": preview.skipped,
+        "consumers": list(preview.consumers),
+        "retryLag": preview.retry_lag,
+        "obstacles": list(preview.obstacles),
+        "notes": list(preview.notes),
+        "queues": [
+            {
+                "brokerName": row.queue.broker_name,
+                "queueId": row.queue.queue_id,
+                "minOffset": row.min_offset,
+                "maxOffset": row.max_offset,
+                "storedOffset": row.stored,
+                "targetOffset": row.target,
+                "targetTime": row.target_time,
+                "redelivered": row.redelivered,
+                "skipped": row.skipped,
+                "bytes": row.bytes,
+                "consumer": row.consumer,
+            }
+            for row in preview.queues
+        ],
+    }
+
+
+def _queue_row(row: QueuePreview) -> str:
+    return _row(
+        row.queue.broker_name,
+        row.queue.queue_id,
+        row.min_offset,
+        row.max_offset,
+        "-" if row.stored is None else row.stored,
+        row.target,
+        "-" if row.target_time is None else format_milliseconds(row.target_time),
+        row.redelivered,
+        row.skipped,
+        "-" if row.bytes is None else row.bytes,
+        row.consumer or "-",
+    )
+
+
+def _row(*values: object) -> str:
+    return "  ".join(f"{value!s:<{width}}" for value, (_, width) in zip(values, _COLUMNS, strict=True))
+
+
+def _bytes(preview: Preview) -> int:
+    return sum(row.bytes or 0 for row in preview.queues)

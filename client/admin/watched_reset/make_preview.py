@@ -1,0 +1,168 @@
+"""Asks the brokers of a topic and the group's consumers what a reset would do. It changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
+from rewindmq.client.admin.watched_reset.positions import consumer_positions, holder_of
+from rewindmq.client.admin.watched_reset.preview import Preview, QueuePreview
+from rewindmq.protocol.body.connection import ConsumerConnection
+from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import retry_topic
+
+if TYPE_CHECKING:
+    from rewindmq.client.admin.admin_client import AdminClient
+
+# Messages read from each of three places of a queue to estimate the bytes of a reset.
+_SAMPLE: Final = 4
+_NOT_MOVED: Final = (
+    "a reset does not move delayed messages that are not due yet, nor messages of open transactions"
+)
+
+
+async def make_preview(
+    admin: AdminClient, topic: str, group: str, timestamp: int, *, force: bool = True
+) -> Preview:
+    """Return what ``AdminClient.reset_offset_by_timestamp`` would do now.
+
+    The requests are RocketMQ's, so this works against RocketMQ's brokers, too. Bytes are estimated from at
+    most twelve messages of each queue.
+
+    Args:
+        timestamp: ms since the epoch, -1 for the end of every queue.
+        force: False moves a queue only back.
+
+    Raises:
+        ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route; or a broker refused.
+        RemotingError: a broker did not answer.
+    """
+    connection = await consumers_of(admin, group)
+    clients = sorted(client.client_id for client in connection.connection_set) if connection else []
+    positions = await consumer_positions(admin, group, clients)
+    known = (await admin.topic_consume_stats(group, topic, has_offsets=True)).offset_table
+    queues = []
+    for queue in await queues_of(admin, topic):
+        # Without any stored offset, QUERY_CONSUMER_OFFSET (14) may still return 0.
+        stored = await admin.stored_offset(group, queue) if queue in known else None
+        row = await _preview_queue(admin, queue, stored, timestamp, force=force)
+        holder = holder_of(positions, queue)
+        queues.append(replace(row, consumer=None if holder is None else holder.client_id))
+    retry_lag = await _retry_lag(admin, group)
+    return Preview(
+        topic,
+        group,
+        timestamp,
+        force,
+        tuple(queues),
+        tuple(clients),
+        retry_lag,
+        tuple(_obstacles(group, queues, connection)),
+        tuple(_notes(group, queues, clients, retry_lag)),
+    )
+
+
+async def queues_of(admin: AdminClient, topic: str) -> list[MessageQueue]:
+    """Return every readable or writable queue of the topic, sorted."""
+    route = await admin.examine_topic_route_info(topic)
+    return sorted(
+        MessageQueue(topic, data.broker_name, queue_id)
+        for data in route.queue_datas
+        for queue_id in range(max(data.read_queue_nums, data.write_queue_nums))
+    )
+
+
+async def consumers_of(admin: AdminClient, group: str) -> ConsumerConnection | None:
+    """Return the group's consumers; None if none is connected, or the group never was."""
+    try:
+        return await admin.examine_consumer_connection_info(group)
+    except ResponseError as error:
+        if error.code in (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.TOPIC_NOT_EXIST):
+            return None
+        raise
+
+
+async def _preview_queue(
+    admin: AdminClient, queue: MessageQueue, stored: int | None, timestamp: int, *, force: bool
+) -> QueuePreview:
+    least, most = await admin.min_offset(queue), await admin.max_offset(queue)
+    target = most if timestamp == MAX_OFFSET_TIMESTAMP else await admin.search_offset(queue, timestamp)
+    target = max(target, 0)
+    if not force and stored is not None:
+        target = min(target, stored)
+    row = QueuePreview(queue, least, most, stored, target)
+    if row.redelivered + row.skipped:
+        row = replace(row, average_bytes=await _average_bytes(admin, row))
+    return replace(row, target_time=await _store_time(admin, row))
+
+
+async def _average_bytes(admin: AdminClient, row: QueuePreview) -> float | None:
+    """Read some messages at the start, in the middle and at the end of the moved range."""
+    stored = row.target if row.stored is None else row.stored
+    first, end = max(min(row.target, stored), row.min_offset), max(row.target, stored)
+    starts = {first, (first + end) // 2, max(first, end - _SAMPLE)}
+    sizes = [
+        message.store_size
+        for start in sorted(starts)
+        for message in (await admin.pull_messages(row.queue, start, min(_SAMPLE, end - start))).messages
+    ]
+    return sum(sizes) / len(sizes) if sizes else None
+
+
+async def _store_time(admin: AdminClient, row: QueuePreview) -> int | None:
+    if not row.min_offset <= row.target < row.max_offset:
+        return None
+    messages = (await admin.pull_messages(row.queue, row.target, 1)).messages
+    return messages[0].store_timestamp if messages else None
+
+
+async def _retry_lag(admin: AdminClient, group: str) -> int:
+    try:
+        stats = await admin.examine_consume_stats(group)
+    except ResponseError as error:
+        if error.code in (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.TOPIC_NOT_EXIST):
+            return 0
+        raise
+    return sum(
+        max(0, entry.broker_offset - entry.consumer_offset)
+        for queue, entry in stats.offset_table.items()
+        if queue.topic == retry_topic(group)
+    )
+
+
+def _obstacles(group: str, queues: list[QueuePreview], connection: ConsumerConnection | None) -> list[str]:
+    found = []
+    if all(row.stored is None for row in queues):
+        found.append(f"group {group} has no stored offset in the topic: brokers refuse to move it")
+    elif missing := [f"{row.queue.broker_name}:{row.queue.queue_id}" for row in queues if row.stored is None]:
+        found.append(
+            f"no stored offset in {', '.join(missing)}: in classic mode, a broker refuses the whole reset"
+        )
+    if connection is None:
+        return found
+    if connection.message_model is MessageModel.BROADCASTING:
+        found.append("the consumers are broadcasting: they store their own offsets, and ignore the brokers'")
+    if connection.consume_type is ConsumeType.CONSUME_ACTIVELY:
+        found.append("the consumers pull themselves: in classic mode, they ignore the reset")
+    return found
+
+
+def _notes(group: str, queues: list[QueuePreview], clients: list[str], retry_lag: int) -> list[str]:
+    notes = [_NOT_MOVED]
+    if retry_lag:
+        notes.append(f"{retry_lag} messages wait in {retry_topic(group)}: the reset does not move them")
+    if not clients:
+        notes.append(
+            "no consumer is connected: brokers store the offsets, and the next consumer starts there"
+        )
+    else:
+        idle = [f"{row.queue.broker_name}:{row.queue.queue_id}" for row in queues if row.consumer is None]
+        if idle:
+            notes.append(
+                f"no consumer reports {', '.join(idle)}: a classic reset does not reach such a queue"
+            )
+    return notes

@@ -1,0 +1,83 @@
+"""The positions of a group's consumers, from GET_CONSUMER_RUNNING_INFO (307)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rewindmq.protocol.body.running_info import ConsumerRunningInfo, ProcessQueueInfo
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.message_queue import MessageQueue
+
+if TYPE_CHECKING:
+    from rewindmq.client.admin.admin_client import AdminClient
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A consumer's work on one queue.
+
+    Attributes:
+        offset: the offset in memory, which the consumer commits next.
+        first: offset of the first message that it holds; None if it holds none.
+        dropped: the consumer gives the queue up, and discards what it holds.
+        last_consume: time of the last consumption by the consumer's clock, in ms; of the start if none.
+    """
+
+    client_id: str
+    offset: int
+    first: int | None
+    dropped: bool
+    last_consume: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClientReport:
+    """What one consumer answered.
+
+    Attributes:
+        info: None if it did not answer.
+    """
+
+    client_id: str
+    info: ConsumerRunningInfo | None
+
+
+async def consumer_positions(admin: AdminClient, group: str, clients: Iterable[str]) -> list[ClientReport]:
+    """Ask the consumers at the same time; a consumer that does not answer has no running info."""
+
+    async def ask(client_id: str) -> ClientReport:
+        try:
+            return ClientReport(client_id, await admin.get_consumer_running_info(group, client_id))
+        except RewindMQError:
+            return ClientReport(client_id, None)
+
+    async with asyncio.TaskGroup() as tasks:
+        asked = [tasks.create_task(ask(client_id)) for client_id in clients]
+    return [task.result() for task in asked]
+
+
+def positions_of(reports: Iterable[ClientReport], queue: MessageQueue) -> list[Position]:
+    """Return each consumer's position in a queue."""
+    return [
+        _position(report.client_id, report.info.mq_table[queue])
+        for report in reports
+        if report.info is not None and queue in report.info.mq_table
+    ]
+
+
+def holder_of(reports: Iterable[ClientReport], queue: MessageQueue) -> Position | None:
+    """Return the position of the first consumer that has the queue and has not dropped it."""
+    return next((held for held in positions_of(reports, queue) if not held.dropped), None)
+
+
+def _position(client_id: str, info: ProcessQueueInfo) -> Position:
+    first = None
+    if info.transaction_msg_count:
+        # The messages that an orderly listener has; they are the lowest ones of the queue.
+        first = info.transaction_msg_min_offset
+    elif info.cached_msg_count:
+        first = info.cached_msg_min_offset
+    return Position(client_id, info.commit_offset, first, info.droped, info.last_consume_timestamp)

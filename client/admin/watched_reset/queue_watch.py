@@ -1,0 +1,277 @@
+"""Follows a reset in one queue, from sample to sample. Pure: it asks nobody and reads no clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from rewindmq.client.admin.watched_reset.positions import Position
+from rewindmq.client.admin.watched_reset.races import Clues, name_races
+from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
+from rewindmq.client.admin.watched_reset.states import FINAL, TRANSITIONS, Sign, State
+from rewindmq.protocol.message_queue import MessageQueue
+
+# Seconds. A suspended pull ends 20 s after it was sent, a rebalance comes every 20 s, and consumers commit
+# every 5 s: whatever contradicts a redelivery shows within this time.
+HOLD: Final = 40.0
+# A commit that was overtaken is repeated within 5 s.
+_REPAIR: Final = 6.0
+# The classic wait is 10 s, and a rebalance may follow.
+_SETTLED: Final = 30.0
+# The rates of consumers cover their last minute, and are up to 10 s old. In the first interval, they cover
+# every moment since the reset. In the second, they cover every moment since the classic wait, and none before
+# the reset: it is for queues that were dropped during the wait.
+_RATES: Final = (55.0, 60.0)
+_RATES_AFTER_WAIT: Final = (70.0, 80.0)
+_WAIT: Final = (3.0, 9.0)
+# Consumers report times in ms; RewindMQ's compute them from another clock.
+_SAME_MS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A consumer's work on the redelivery: the lowest offset that it has not consumed."""
+
+    seconds: float
+    client_id: str
+    low: int
+
+
+@dataclass(slots=True)
+class QueueWatch:
+    """The watched reset of one queue.
+
+    Attributes:
+        old: the stored offset right before the reset.
+        target: the offset that the reset asks for.
+        state: see ``TRANSITIONS``.
+        since: when the state was reached, in seconds after the reset.
+        stored: the stored offset of the last sample whose broker answered.
+        consumer: the consumer that has the queue, by the last sample.
+        reason: why the state is ``LOST`` or ``UNKNOWN``, in words.
+        races: races of docs/race/ that the evidence fits; empty unless ``LOST``.
+    """
+
+    queue: MessageQueue
+    old: int
+    target: int
+    before: QueueSample
+    clients_before: frozenset[str]
+    state: State = State.ACCEPTED
+    since: float = 0.0
+    stored: int | None = None
+    consumer: str | None = None
+    reason: str = ""
+    races: tuple[str, ...] = ()
+    clues: Clues = field(default_factory=Clues)
+    _progress: int = field(init=False)
+    _held_since: float | None = None
+    _jumped_since: float | None = None
+    _untouched_since: float | None = None
+    _is_finished: bool = False
+    _last: _Work | None = None
+    # The fastest redelivery between two samples, in messages per second.
+    _fastest: float = 0.0
+    _holders: set[str] = field(default_factory=set)
+    _consumed_through: bool = False
+    _may_have_consumed: bool = False
+    _worked_in_wait: bool = False
+
+    def __post_init__(self) -> None:
+        self._progress = self.target
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in FINAL
+
+    @property
+    def is_rewind(self) -> bool:
+        return self.target < self.old
+
+    def add(self, seconds: float, sample: Sample) -> bool:
+        """Take in a sample, ``seconds`` after the reset; return True if the state has changed."""
+        if self.is_over:
+            return False
+        seen = sample.queues[self.queue]
+        if seen.stored is None:
+            self.clues.broker_was_away = True
+            return False
+        self.stored = seen.stored
+        self.consumer = next((position.client_id for position in seen.live), None)
+        self._gather_clues(seconds, seen, sample)
+        signs = (
+            self._rewind_signs(seconds, seen, sample) if self.is_rewind else self._skip_signs(seconds, seen)
+        )
+        changed = False
+        for sign in signs:
+            changed = self._apply(sign, seconds) or changed
+        return changed
+
+    def end(self, seconds: float) -> bool:
+        """Give up; return True if the state has changed."""
+        return not self.is_over and self._apply(Sign.OVER, seconds)
+
+    def _apply(self, sign: Sign, seconds: float) -> bool:
+        after = TRANSITIONS[self.state].get(sign)
+        if after is None:
+            return False
+        if after is State.LOST:
+            self.reason = str(sign)
+            self.races = name_races(self.clues, has_jumped=sign is Sign.JUMPED)
+        elif after is State.UNKNOWN:
+            self.reason = self._doubt()
+        self.state, self.since = after, seconds
+        return True
+
+    def _gather_clues(self, seconds: float, seen: QueueSample, sample: Sample) -> None:
+        clues = self.clues
+        clues.is_broadcasting = clues.is_broadcasting or sample.is_broadcasting
+        clues.is_pulling = clues.is_pulling or sample.is_pulling
+        if sample.clients:
+            gone = self.clients_before - sample.clients
+            clues.has_lost_client = clues.has_lost_client or bool(gone)
+        if seen.live and seconds > 2.0:
+            clues.had_consumer = True
+        for position in seen.live:
+            clues.has_new_client = position.client_id not in self.clients_before
+            self._holders.add(position.client_id)
+        self._worked_in_wait = self._worked_in_wait or bool(seen.live and _WAIT[0] <= seconds <= _WAIT[1])
+
+    def _rewind_signs(self, seconds: float, seen: QueueSample, sample: Sample) -> list[Sign]:
+        stored = self.stored if self.stored is not None else self.old
+        working = [position for position in seen.live if self.target <= _low(position) < self.old]
+        signs = []
+        if self.target <= stored < self.old:
+            self.clues.was_stored = True
+            signs.append(Sign.AT_TARGET)
+        holding = [position for position in working if position.first is not None]
+        if holding:
+            signs.append(Sign.REDELIVERY)
+            self._note_work(seconds, stored, holding[0])
+        elif self._held_since is not None and not working:
+            self._note_end(seconds, seen)
+        if self._jumped_since is not None and (seconds - self._jumped_since >= _REPAIR or not working):
+            signs.append(Sign.JUMPED)
+        if self._is_held(seconds):
+            signs.append(Sign.HELD)
+        if self._is_untouched(seconds, stored, working, seen, sample):
+            signs.append(Sign.UNTOUCHED)
+        return signs
+
+    def _note_work(self, seconds: float, stored: int, holding: Position) -> None:
+        """Note that a consumer holds a message to be redelivered."""
+        low = _low(holding)
+        last = self._last
+        is_next = last is not None and last.client_id == holding.client_id and last.low <= low
+        if self._held_since is None or not is_next:
+            self._held_since = seconds
+            self._fastest = 0.0
+        elif last is not None and seconds > last.seconds:
+            self._fastest = max(self._fastest, (low - last.low) / (seconds - last.seconds))
+        self._is_finished = False
+        self._last = _Work(seconds, holding.client_id, low)
+        self._progress = max(self._progress, low)
+        if stored > low:
+            self._jumped_since = seconds if self._jumped_since is None else self._jumped_since
+        else:
+            self._jumped_since = None
+
+    def _note_end(self, seconds: float, seen: QueueSample) -> None:
+        """Note that no consumer is below the old offset any more: it has come there, or has been moved there.
+
+        The rest of the redelivery must be as fast as the part that was seen. Otherwise the consumer may have
+        taken the queue over again at the old offset, between two samples.
+        """
+        last = self._last
+        if self._is_finished or last is None:
+            return
+        rest = self.old - last.low
+        self._is_finished = any(
+            position.client_id == last.client_id for position in seen.live
+        ) and rest <= 2 * self._fastest * (seconds - last.seconds)
+        if not self._is_finished:
+            self._held_since = None
+
+    def _is_held(self, seconds: float) -> bool:
+        return (
+            self._held_since is not None and self._jumped_since is None and seconds - self._held_since >= HOLD
+        )
+
+    def _is_untouched(
+        self, seconds: float, stored: int, working: list[Position], seen: QueueSample, sample: Sample
+    ) -> bool:
+        """True if the old offset is stored again or still, and nothing can have been redelivered."""
+        is_old = stored >= self.old and not working and not self._is_finished and sample.is_complete
+        if not is_old or (seen.positions and not seen.live):
+            self._untouched_since = None
+            return False
+        if self._untouched_since is None:
+            self._untouched_since = seconds
+        if seconds < _SETTLED or seconds - self._untouched_since < _SETTLED / 2:
+            return False
+        if not seen.live and not sample.clients:
+            return True
+        if not seen.live and not self.clues.had_consumer:
+            return True
+        if seen.live and all(self._is_same(position) for position in seen.live):
+            self.clues.is_same_queue_object = True
+            return True
+        return self._rates_exclude(seconds, sample)
+
+    def _is_same(self, position: Position) -> bool:
+        """True if the consumer has had the queue since before the reset, and consumed nothing of it since."""
+        return any(
+            earlier.client_id == position.client_id
+            and abs(earlier.last_consume - position.last_consume) <= _SAME_MS
+            for earlier in self.before.live
+        )
+
+    def _rates_exclude(self, seconds: float, sample: Sample) -> bool:
+        """True if the consumers consumed too little for this queue's redelivery."""
+        first, last = _RATES if self._worked_in_wait else _RATES_AFTER_WAIT
+        if self._may_have_consumed or not first <= seconds <= last:
+            return False
+        left = self.old - self._progress
+        consumed = sum(count for client_id, count in sample.consumed.items() if client_id in self._holders)
+        self._may_have_consumed = consumed >= left
+        return not self._may_have_consumed
+
+    def _skip_signs(self, seconds: float, seen: QueueSample) -> list[Sign]:
+        stored = self.stored if self.stored is not None else self.old
+        is_there = stored >= self.target and all(_low(position) >= self.target for position in seen.live)
+        signs = []
+        if stored >= self.target:
+            self.clues.was_stored = True
+            signs.append(Sign.AT_TARGET)
+            if any(self.old < _low(position) < self.target for position in seen.live) and seconds > _SETTLED:
+                self._consumed_through = True
+        elif seconds > _SETTLED:
+            self._consumed_through = True
+            if self._untouched_since is None:
+                self._untouched_since = seconds
+            if seconds - self._untouched_since >= _SETTLED / 2:
+                signs.append(Sign.UNTOUCHED)
+        if is_there and seen.live:
+            signs.append(Sign.REDELIVERY)
+            self._held_since = seconds if self._held_since is None else self._held_since
+        elif not is_there:
+            self._held_since = None
+        if self._is_held(seconds) and not self._consumed_through:
+            signs.append(Sign.HELD)
+        return signs
+
+    def _doubt(self) -> str:
+        if self.clues.broker_was_away:
+            return "the broker did not answer at times"
+        if self.consumer is None:
+            return "no consumer has the queue: the stored offset takes effect when one takes it"
+        if self._held_since is not None:
+            return "the redelivery has begun, but was not watched for long enough"
+        if self._may_have_consumed:
+            return "the consumers consumed so much that a redelivery between two samples cannot be excluded"
+        return f"consumer {self.consumer} has not begun the redelivery"
+
+
+def _low(position: Position) -> int:
+    """Return the lowest offset that the consumer has not consumed."""
+    return position.offset if position.first is None else position.first

@@ -1,0 +1,115 @@
+"""A sample: stored offsets and the positions of all consumers at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rewindmq.client.admin.watched_reset.positions import (
+    ClientReport,
+    Position,
+    consumer_positions,
+    positions_of,
+)
+from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.message_queue import MessageQueue
+
+if TYPE_CHECKING:
+    from rewindmq.client.admin.admin_client import AdminClient
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSample:
+    """What one sample shows of a queue.
+
+    Attributes:
+        stored: the stored offset; None if the broker did not answer.
+        max_offset: end of the queue; 0 if the broker did not answer.
+        positions: of every consumer that reports the queue. They were asked after the broker, so a correct
+            commit is at most the position that its consumer reports.
+    """
+
+    stored: int | None
+    max_offset: int = 0
+    positions: tuple[Position, ...] = ()
+
+    @property
+    def live(self) -> list[Position]:
+        """The positions of consumers that have not dropped the queue."""
+        return [position for position in self.positions if not position.dropped]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One sample of all queues.
+
+    Attributes:
+        at: protocol seconds of the admin client's monotonic clock.
+        clients: client ids of the connected consumers.
+        is_complete: True if every connected consumer has answered.
+        consumed: client id to an upper bound of the messages of the topic consumed in the last minute.
+        is_broadcasting, is_pulling: the consumers' message model and type.
+    """
+
+    at: float
+    queues: dict[MessageQueue, QueueSample]
+    clients: frozenset[str] = frozenset()
+    is_complete: bool = True
+    consumed: Mapping[str, float] = field(default_factory=dict)
+    is_broadcasting: bool = False
+    is_pulling: bool = False
+
+
+# Rates are rounded to a hundredth of a message per second, and cover up to 70 s.
+_RATE_SECONDS = 70.0
+_ROUNDING = 0.01
+
+
+async def take_sample(admin: AdminClient, topic: str, group: str, queues: Sequence[MessageQueue]) -> Sample:
+    """Ask the brokers for the stored offsets, then each consumer for its running info.
+
+    A broker or consumer that does not answer makes the sample incomplete. Nothing is raised.
+    """
+    stored: dict[MessageQueue, QueueSample] = {}
+    try:
+        stats = await admin.topic_consume_stats(group, topic)
+    except RewindMQError:
+        pass
+    else:
+        stored = {
+            queue: QueueSample(entry.consumer_offset, entry.broker_offset)
+            for queue, entry in stats.offset_table.items()
+        }
+    try:
+        connection = await admin.examine_consumer_connection_info(group)
+    except RewindMQError:
+        connection = None
+    clients = [] if connection is None else [client.client_id for client in connection.connection_set]
+    reports = await consumer_positions(admin, group, clients)
+    table = {}
+    for queue in queues:
+        seen = stored.get(queue, QueueSample(None))
+        table[queue] = QueueSample(seen.stored, seen.max_offset, tuple(positions_of(reports, queue)))
+    return Sample(
+        admin.runtime.clock.monotonic(),
+        table,
+        frozenset(clients),
+        all(report.info is not None for report in reports),
+        _consumed(topic, reports),
+        connection is not None and connection.message_model is MessageModel.BROADCASTING,
+        connection is not None and connection.consume_type is ConsumeType.CONSUME_ACTIVELY,
+    )
+
+
+def _consumed(topic: str, reports: Sequence[ClientReport]) -> dict[str, float]:
+    rates = {
+        report.client_id: report.info.status_table[topic]
+        for report in reports
+        if report.info is not None and topic in report.info.status_table
+    }
+    return {
+        client_id: _RATE_SECONDS * (status.consume_ok_tps + status.consume_failed_tps + _ROUNDING)
+        for client_id, status in rates.items()
+    }

@@ -1,0 +1,58 @@
+"""The states of a watched reset in one queue, and the transitions between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class State(StrEnum):
+    """How far a reset has come in one queue."""
+
+    ACCEPTED = "accepted"
+    STORED = "stored"
+    REDELIVERING = "redelivering"
+    PROVEN = "proven"
+    LOST = "lost"
+    UNKNOWN = "unknown"
+
+
+class Sign(StrEnum):
+    """What the samples of a queue show."""
+
+    AT_TARGET = "the stored offset is at the target"
+    REDELIVERY = "a consumer works from the target on"
+    HELD = "nothing has contradicted the redelivery for 40 s"
+    JUMPED = "the stored offset is above messages that a consumer still holds"
+    UNTOUCHED = "the stored offset is not at the target, and nothing was redelivered"
+    OVER = "the time is over"
+
+
+_LOSSES: Final = {Sign.JUMPED: State.LOST, Sign.UNTOUCHED: State.LOST, Sign.OVER: State.UNKNOWN}
+
+# A sign that is missing in a row changes nothing.
+TRANSITIONS: Final[Mapping[State, Mapping[Sign, State]]] = MappingProxyType(
+    {
+        State.ACCEPTED: {
+            Sign.AT_TARGET: State.STORED,
+            Sign.REDELIVERY: State.REDELIVERING,
+            **_LOSSES,
+        },
+        State.STORED: {Sign.REDELIVERY: State.REDELIVERING, **_LOSSES},
+        State.REDELIVERING: {Sign.HELD: State.PROVEN, **_LOSSES},
+        State.PROVEN: {},
+        State.LOST: {},
+        State.UNKNOWN: {},
+    }
+)
+FINAL: Final = frozenset(state for state, row in TRANSITIONS.items() if not row)
+
+
+def transitions_table() -> str:
+    """Return the transitions as a table in Markdown, for docs/watched_reset.md."""
+    lines = ["| state | sign | next state |", "|---|---|---|"]
+    for state, row in TRANSITIONS.items():
+        lines += [f"| {state} | {sign} | {after} |" for sign, after in row.items()]
+    return "\n".join(lines) + "\n"

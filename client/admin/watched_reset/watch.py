@@ -1,0 +1,103 @@
+"""Watches a reset: takes samples until every queue is proven, lost or unknown."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
+from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
+from rewindmq.client.admin.watched_reset.states import State
+from rewindmq.protocol.message_queue import MessageQueue
+
+if TYPE_CHECKING:
+    from rewindmq.client.admin.admin_client import AdminClient
+
+# Seconds.
+INTERVAL: Final = 0.5
+PATIENCE: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A queue's new state, ``seconds`` after the reset."""
+
+    seconds: float
+    watch: QueueWatch
+    state: State
+
+
+class ResetWatch:
+    """The watched reset of a group in a topic.
+
+    Args:
+        before: the sample right before the reset.
+        targets: target offset of each queue that the brokers have reset.
+        began: monotonic protocol seconds at which the reset was sent.
+    """
+
+    def __init__(self, before: Sample, targets: Mapping[MessageQueue, int], began: float) -> None:
+        self._began = began
+        self.queues = [
+            QueueWatch(queue, _old(before.queues.get(queue)), target, _seen(before, queue), before.clients)
+            for queue, target in sorted(targets.items())
+        ]
+
+    @property
+    def is_over(self) -> bool:
+        return all(watch.is_over for watch in self.queues)
+
+    @property
+    def lost(self) -> list[QueueWatch]:
+        return [watch for watch in self.queues if watch.state is State.LOST]
+
+    @property
+    def is_proven(self) -> bool:
+        return all(watch.state is State.PROVEN for watch in self.queues)
+
+    def add(self, sample: Sample) -> list[Change]:
+        """Take in a sample; return the changes of states."""
+        seconds = sample.at - self._began
+        return [Change(seconds, watch, watch.state) for watch in self.queues if watch.add(seconds, sample)]
+
+    def end(self, now: float) -> list[Change]:
+        """Give up the queues that are still open; return their changes."""
+        seconds = now - self._began
+        return [Change(seconds, watch, watch.state) for watch in self.queues if watch.end(seconds)]
+
+
+async def follow(
+    admin: AdminClient,
+    topic: str,
+    group: str,
+    watch: ResetWatch,
+    *,
+    interval: float = INTERVAL,
+    patience: float = PATIENCE,
+) -> AsyncGenerator[Change]:
+    """Take a sample every ``interval`` seconds until each queue's state is final; yield each change.
+
+    Args:
+        patience: seconds after which open queues become ``UNKNOWN``.
+    """
+    queues = [item.queue for item in watch.queues]
+    clock = admin.runtime.clock
+    until = clock.monotonic() + patience
+    while True:
+        for change in watch.add(await take_sample(admin, topic, group, queues)):
+            yield change
+        if watch.is_over or clock.monotonic() >= until:
+            break
+        await admin.runtime.timers.sleep(interval)
+    for change in watch.end(clock.monotonic()):
+        yield change
+
+
+def _old(seen: QueueSample | None) -> int:
+    """Return the offset from which the group consumes; brokers correct an offset above the queue's end."""
+    return 0 if seen is None or seen.stored is None else min(seen.stored, seen.max_offset)
+
+
+def _seen(before: Sample, queue: MessageQueue) -> QueueSample:
+    return before.queues.get(queue, QueueSample(None))

@@ -1,0 +1,173 @@
+"""The states of a watched reset, and ``resetOffsetByTime --watch`` (docs/watched_reset.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
+from rewindmq.client.admin.watched_reset.positions import Position
+from rewindmq.client.admin.watched_reset.queue_watch import HOLD, QueueWatch
+from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
+from rewindmq.client.admin.watched_reset.states import FINAL, TRANSITIONS, Sign, State, transitions_table
+from tests.client.admin.support import GROUP, TOPIC, new_consumer
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+
+QUEUE = MessageQueue(TOPIC, "broker-a", 0)
+PAGE = Path(__file__).parents[4] / "docs" / "watched_reset.md"
+OLD, TARGET = 100, 0
+
+
+def position(offset: int, first: int | None = None, *, client: str = "A", dropped: bool = False) -> Position:
+    return Position(client, offset, first, dropped, last_consume=1_000)
+
+
+def sample(stored: int | None, *positions: Position, consumed: float = 0.0) -> Sample:
+    seen = QueueSample(stored, OLD, positions)
+    clients = frozenset({"A"})
+    return Sample(0.0, {QUEUE: seen}, clients, consumed={"A": consumed})
+
+
+def after(watch: QueueWatch, seconds: float, seen: Sample) -> State:
+    """Add a sample; return the state."""
+    watch.add(seconds, seen)
+    return watch.state
+
+
+def new_watch(target: int = TARGET) -> QueueWatch:
+    return QueueWatch(QUEUE, OLD, target, QueueSample(OLD, OLD, (position(OLD),)), frozenset({"A"}))
+
+
+def test_a_redelivery_that_nothing_contradicts_is_proven_after_the_hold() -> None:
+    watch = new_watch()
+    assert after(watch, 5.0, sample(OLD, position(OLD, dropped=True))) is State.ACCEPTED
+    assert after(watch, 10.0, sample(0)) is State.STORED
+    assert after(watch, 11.0, sample(0, position(0, 0))) is State.REDELIVERING
+    assert after(watch, 10.9 + HOLD, sample(20, position(30, 30))) is State.REDELIVERING
+    assert after(watch, 11.0 + HOLD, sample(30, position(31, 31))) is State.PROVEN
+
+
+def test_a_stored_offset_above_messages_still_held_is_lost_unless_the_next_commit_repairs_it() -> None:
+    repaired, lost = new_watch(), new_watch()
+    for watch in (repaired, lost):
+        watch.add(11.0, sample(0, position(0, 0)))
+        watch.add(12.0, sample(OLD, position(OLD, 3)))
+        assert watch.state is State.REDELIVERING
+    repaired.add(17.0, sample(5, position(5, 5)))
+    repaired.add(19.0, sample(6, position(6, 6)))
+    assert repaired.state is State.REDELIVERING
+    lost.add(18.1, sample(OLD, position(OLD, 6)))
+    assert (lost.state, lost.reason) == (State.LOST, Sign.JUMPED)
+    assert "R1" in lost.races
+
+
+def test_a_queue_that_its_consumer_never_dropped_is_lost_as_without_a_notification() -> None:
+    watch = new_watch()
+    for second in range(40):
+        watch.add(float(second), sample(OLD, position(OLD)))
+    assert (watch.state, watch.races) == (State.LOST, ("R6b", "R7b"))
+
+
+def test_a_redelivery_too_fast_to_see_is_never_called_proven_or_lost() -> None:
+    watch = new_watch()
+    watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
+    for second in range(11, 120):
+        fresh = Position("A", OLD, None, dropped=False, last_consume=99_000)
+        watch.add(float(second), sample(OLD, fresh, consumed=150.0))
+    watch.end(120.0)
+    assert watch.state is State.UNKNOWN
+    assert "cannot be excluded" in watch.reason
+
+
+def test_an_offset_in_memory_alone_is_no_redelivery() -> None:
+    """A consumer reports the stored offset for a queue that it has not pulled yet."""
+    watch = new_watch()
+    assert after(watch, 11.0, sample(0, position(0))) is State.STORED
+
+
+def test_a_redelivery_that_ends_at_once_far_below_the_old_offset_is_not_taken_for_finished() -> None:
+    """The consumer may have lost the queue, and taken it over again at the old offset (R3a)."""
+    watch = new_watch()
+    watch.add(11.0, sample(0, position(0, 0)))
+    watch.add(12.0, sample(1, position(1, 1)))
+    for second in range(13, 70):
+        watch.add(float(second), sample(OLD, position(OLD)))
+    assert watch.state is not State.PROVEN
+
+
+def test_a_broker_that_does_not_answer_proves_nothing() -> None:
+    watch = new_watch()
+    for second in range(130):
+        watch.add(float(second), sample(None))
+    watch.end(130.0)
+    assert (watch.state, watch.reason) == (State.UNKNOWN, "the broker did not answer at times")
+
+
+def test_every_state_that_is_not_final_ends_as_unknown_when_the_time_is_over() -> None:
+    assert {State.PROVEN, State.LOST, State.UNKNOWN} == FINAL
+    assert all(TRANSITIONS[state][Sign.OVER] is State.UNKNOWN for state in State if state not in FINAL)
+
+
+def test_the_page_shows_the_table_of_transitions() -> None:
+    assert transitions_table() in PAGE.read_text()
+
+
+async def slow(stage: SimStage, messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+    await stage.runtime.timers.sleep(2.0)
+    return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+
+@pytest.mark.parametrize(("mode", "verdict", "code"), [("classic", "lost", 3), ("fenced", "proven", 0)])
+def test_the_command_shows_that_an_idle_slow_consumer_loses_a_classic_reset_and_keeps_a_fenced_one(
+    play: RunScenario, mode: str, verdict: str, code: int
+) -> None:
+    """The classic reset meets R1: the broker answers the suspended pull after the wait."""
+
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(10, TOPIC)
+
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            return await slow(stage, messages)
+
+        async with new_consumer(stage, listener=listener, consume_thread_max=1):
+            await stage.world.sleep(60)
+            line = f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --mode {mode} --watch"
+            *_, last = await stage.printed(line.split())
+            assert (last.data["verdict"], last.exit_code) == (verdict, code)
+
+    play(scenario)
+
+
+def test_the_command_is_cancelled_cleanly_while_it_watches(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(2, TOPIC)
+        async with new_consumer(stage):
+            await stage.world.sleep(20)
+            command = asyncio.create_task(stage.run(f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --watch"))
+            await stage.world.sleep(5)
+            command.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await command
+
+    play(scenario)
+
+
+def test_a_group_without_consumers_is_stored_and_then_unknown(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(4, TOPIC)
+        stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 0, 4)
+        *_, change, last = await stage.printed(
+            f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --watch --wait 5".split()
+        )
+        assert change.data["change"]["state"] == "unknown"
+        assert "takes effect when one takes it" in change.data["change"]["reason"]
+        assert last.exit_code == 4
+
+    play(scenario)

@@ -1,0 +1,105 @@
+"""Plays a race with a watcher beside it, which sees only what an administrator can see."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.client.admin.watched_reset.make_preview import queues_of
+from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
+from rewindmq.client.admin.watched_reset.sample import take_sample
+from rewindmq.client.admin.watched_reset.watch import ResetWatch, follow
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.race.checker import Verdict, judge
+from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE
+from rewindmq.race.history import Lab
+from rewindmq.race.play.run import Plan
+from rewindmq.race.sim.world import World
+from rewindmq.race.stage.settle import settle
+from rewindmq.race.stage.simulated import SimulatedStage
+from rewindmq.race.stage.stage import BROKER, GROUP, TOPIC
+
+_HOST = "10.0.0.2"
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The verdict of the judge, who sees everything, and the last states of the watcher."""
+
+    verdict: Verdict
+    error: str | None
+    queues: list[QueueWatch]
+
+
+class WatchedStage(SimulatedStage):
+    """A simulated stage on which the latest reset is watched."""
+
+    watch: ResetWatch | None = None
+    _task: asyncio.Task[None] | None = None
+
+    async def reset(
+        self,
+        offset: int,
+        *,
+        queue: int = 0,
+        broker: str = BROKER,
+        wait: bool = True,
+        is_direct: bool = False,
+    ) -> None:
+        admin = AdminClient(self._namesrv, runtime=self._world.runtime(_HOST), profile=self.profile.release)
+        await admin.start()
+        before = await take_sample(admin, TOPIC, GROUP, await queues_of(admin, TOPIC))
+        began = admin.runtime.clock.monotonic()
+        earlier = len(self.history.of(Lab.RESET_ACKNOWLEDGED))
+        await super().reset(offset, queue=queue, broker=broker, wait=wait, is_direct=is_direct)
+
+        async def watch() -> None:
+            try:
+                answer = await self.until(Lab.RESET_ACKNOWLEDGED, count=earlier + 1)
+                targets = {
+                    MessageQueue(TOPIC, name, queue_id): target
+                    for name, queue_id, target in answer.details["targets"]
+                }
+                self.watch = ResetWatch(before, targets, began)
+                async for _ in follow(admin, TOPIC, GROUP, self.watch):
+                    pass
+            finally:
+                await admin.shutdown()
+
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._task = asyncio.get_running_loop().create_task(watch())
+
+    async def watched(self) -> list[QueueWatch]:
+        """Wait until the watcher is done; return its queues."""
+        assert self._task is not None
+        await self._task
+        assert self.watch is not None
+        return self.watch.queues
+
+
+def play_watched(plan: Plan, seed: int) -> Watched:
+    """Play one run under virtual time, and watch its last reset."""
+    world = World(seed)
+    stage = WatchedStage(world, plan.profile, plan.mode, plan.remedy)
+
+    async def main() -> tuple[str | None, list[QueueWatch]]:
+        async with stage:
+            try:
+                await plan.scenario.play(stage)
+                await settle(stage)
+            except RewindMQError as error:
+                return str(error), []
+            return None, await stage.watched()
+
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        error, queues = world.run(main())
+    finally:
+        logging.disable(level)
+    return Watched(NOTHING_TO_JUDGE if error else judge(stage.history), error, queues)

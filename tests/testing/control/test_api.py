@@ -1,0 +1,201 @@
+"""The control port at a running cluster: members, topics, rules, links, snapshots, and the end of a test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from rewindmq import LocalCluster, Message, Producer
+from rewindmq.cluster.async_cluster import AsyncLocalCluster
+from rewindmq.cluster.up.members import Members
+from rewindmq.testing.control.port import ControlPort
+from tests.testing.control.http_client import HttpClient
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(brokers=1, time_scale=0.05) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture
+async def port(cluster: LocalCluster) -> AsyncIterator[HttpClient]:
+    members = Members(AsyncLocalCluster(cluster))
+    async with ControlPort(0, 0, None).beside(cluster, members) as entrances:
+        token = (cluster.directory / "control.token").read_text().strip()
+        yield HttpClient(entrances.control, token)
+
+
+async def done(port: HttpClient, path: str, **body: object) -> Any:
+    """POST, and return the value of a response that must be 200."""
+    response = await port.post(path, **body)
+    assert response.status == 200, response
+    return response.value
+
+
+async def refused(port: HttpClient, status: int, path: str, **body: object) -> str:
+    """POST, and return the sentence of a refusal."""
+    response = await port.post(path, **body)
+    assert response.status == status, response
+    return response.error
+
+
+async def wired_producer(port: HttpClient, cluster: LocalCluster, client: str) -> Producer:
+    """A producer that rules call ``client``."""
+    address = (await done(port, "/v1/clients", name=client))["namesrv"]
+    return Producer("shop", address, **{**cluster.client_options, "retry_times_when_send_failed": 0})
+
+
+async def test_a_member_is_paused_and_continues_at_the_end(port: HttpClient) -> None:
+    assert (await done(port, "/v1/members/broker-a/pause"))["state"] == "paused"
+    assert (await port.get("/v1/health")).value == {
+        "healthy": False,
+        "members": {"namesrv": "running", "broker-a": "paused"},
+    }
+    assert "paused already" in await refused(port, 409, "/v1/members/broker-a/pause")
+    assert (await done(port, "/v1/settle"))["restored"] == ["broker-a"]
+    assert (await port.get("/v1/health")).value["healthy"] is True
+
+
+async def test_a_held_request_is_met_and_released(cluster: LocalCluster, port: HttpClient) -> None:
+    await done(port, "/v1/topics", name="held", queues=1)
+    async with await wired_producer(port, cluster, "web") as producer:
+        rule = await done(port, "/v1/rules", on="SEND_MESSAGE_V2", do="hold", topic="held", client="web")
+        path = f"/v1/rules/{rule['rule']}"
+        sending = asyncio.create_task(producer.send(Message("held", b"x"), timeout=60))
+        frame = await done(port, f"{path}/met", timeout=60)
+        assert (frame["name"], frame["source"], frame["fields"]["topic"]) == (
+            "SEND_MESSAGE_V2",
+            "web",
+            "held",
+        )
+        shown = (await port.get(path)).value
+        assert (shown["count"], shown["in_force"], shown["held"]) == (1, True, [frame])
+        assert not sending.done()
+        assert (await done(port, f"{path}/release"))["in_force"] is False
+        await sending
+        assert "were released" in await refused(port, 400, f"{path}/release")
+    assert await done(port, "/v1/settle") == {"complaints": [], "holding": [], "restored": []}
+
+
+async def test_a_hold_that_nothing_meets_fails_the_wait_and_the_test(
+    cluster: LocalCluster, port: HttpClient
+) -> None:
+    await done(port, "/v1/topics", name="unmet", queues=1)
+    rule = await done(port, "/v1/rules", on="SEND_MESSAGE_V2", do="hold", topic="other")
+    async with await wired_producer(port, cluster, "web") as producer:
+        await producer.send(Message("unmet", b"x"))
+    late = await refused(port, 504, f"/v1/rules/{rule['rule']}/met", timeout=0.01)
+    assert "0 of 1 SEND_MESSAGE_V2 frames were caught within 0.01 s" in late
+    assert "client web, server broker-a, group shop, topic unmet" in late
+    (complaint,) = (await done(port, "/v1/settle"))["complaints"]
+    assert complaint.startswith("rmq.on('SEND_MESSAGE_V2', topic='other').hold(): nothing met it; passed:")
+    assert (await port.get("/v1/rules")).value == {"rules": []}
+
+
+async def test_a_failed_request_and_a_removed_rule(cluster: LocalCluster, port: HttpClient) -> None:
+    await done(port, "/v1/topics", name="failed", queues=1)
+    async with await wired_producer(port, cluster, "web") as producer:
+        await done(port, "/v1/rules", on=310, do="fail", code="SYSTEM_BUSY", remark="too many", times=1)
+        with pytest.raises(Exception, match="too many"):
+            await producer.send(Message("failed", b"x"))
+        await producer.send(Message("failed", b"x"))
+    unmet = await done(port, "/v1/rules", on="PULL_MESSAGE", do="drop")
+    path = f"/v1/rules/{unmet['rule']}"
+    assert (await port.delete(path)).value == {"removed": unmet["text"]}
+    assert (await port.delete(path)).status == 404
+    assert (await done(port, "/v1/settle"))["complaints"] == []
+
+
+async def test_a_partition_holds_a_send_until_it_is_healed(cluster: LocalCluster, port: HttpClient) -> None:
+    await done(port, "/v1/topics", name="cut", queues=1)
+    async with await wired_producer(port, cluster, "web") as producer:
+        await producer.send(Message("cut", b"1"))
+        link = await done(port, "/v1/links", do="partition", server="broker-a", client="web")
+        assert link["in_force"]
+        sending = asyncio.create_task(producer.send(Message("cut", b"2"), timeout=60))
+        assert (await done(port, "/v1/heal", server="broker-a"))["links"][0]["in_force"] is False
+        await sending
+        slow = await done(port, "/v1/links", do="slow_link", server="namesrv", latency=0.1)
+        assert (await port.delete(f"/v1/links/{slow['link']}")).status == 200
+    assert (await done(port, "/v1/settle"))["complaints"] == []
+
+
+@pytest.mark.long
+@pytest.mark.chosen
+async def test_a_member_is_killed_and_brought_back_at_the_end(
+    cluster: LocalCluster, port: HttpClient
+) -> None:
+    assert (await done(port, "/v1/members/broker-a/kill"))["state"] == "ended"
+    assert (await done(port, "/v1/settle"))["restored"] == ["broker-a"]
+    assert (await port.get("/v1/health")).value["healthy"] is True
+
+
+@pytest.mark.long
+@pytest.mark.chosen
+async def test_a_snapshot_is_restored(cluster: LocalCluster, port: HttpClient) -> None:
+    assert await done(port, "/v1/snapshots", name="empty") == {"name": "empty"}
+    await done(port, "/v1/topics", name="later")
+    assert await done(port, "/v1/snapshots/empty/restore") == {"name": "empty"}
+    assert (await port.get("/v1/snapshots")).value == {"snapshots": ["empty"]}
+    async with cluster.admin() as admin:
+        with pytest.raises(Exception, match="later"):
+            await admin.examine_topic_route_info("later")
+    assert "snapshots: empty" in await refused(port, 404, "/v1/snapshots/other/restore")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "sentence"),
+    [
+        ("/v1/rules", {}, 400, "missing required field `on`"),
+        ("/v1/rules", {"on": "PULL", "do": "hold"}, 400, "near it: PULL_MESSAGE"),
+        ("/v1/rules", {"on": "PULL_MESSAGE", "do": "halt"}, 400, "'halt'"),
+        ("/v1/rules", {"on": "PULL_MESSAGE", "do": "hold", "grup": "g"}, 400, "unknown field `grup`"),
+        ("/v1/rules", {"on": "PULL_MESSAGE", "do": "hold", "queue": 0}, 400, "needs a topic"),
+        ("/v1/rules", {"on": "PULL_MESSAGE", "do": "hold", "seconds": 1}, 400, "belongs to delay"),
+        ("/v1/rules", {"on": "PULL_MESSAGE", "do": "delay"}, 400, 'needs "seconds"'),
+        ("/v1/rules", {"on": "PULL_MESSAGE", "do": "fail"}, 400, 'needs "code"'),
+        ("/v1/rules", {"on": "PULL_MESSAGE", "do": "fail", "code": "NO"}, 400, "not a response code"),
+        ("/v1/rules", {"on": "PULL_MESSAGE", "do": "drop", "server": "broker-z"}, 400, "namesrv, broker-a"),
+        ("/v1/rules/7/met", {}, 404, "there is no rule '7'; rules: none"),
+        ("/v1/rules/x/met", {}, 404, "there is no rule 'x'"),
+        ("/v1/rule", {}, 404, "paths: /v1/health"),
+        ("/v2/rules", {}, 404, "paths: /v1/health"),
+        ("/v1/cluster", {}, 405, "send GET to /v1/cluster"),
+        ("/v1/members/broker-z/kill", {}, 404, "members: namesrv, broker-a"),
+        ("/v1/members/broker-a/stop", {}, 404, "actions: kill, restart, pause, resume"),
+        ("/v1/members/broker-a/kill", {"now": 1}, 400, "unknown field `now`"),
+        ("/v1/topics", {"name": "a b"}, 400, "cannot be a topic"),
+        ("/v1/topics", {"name": "TBW102"}, 400, "of the brokers themselves"),
+        ("/v1/topics", {"name": "a", "queues": 0}, 400, "$.queues"),
+        ("/v1/clients", {"name": "a/b"}, 400, "$.name"),
+        ("/v1/links", {"do": "partition", "server": "broker-a", "latency": 1}, 400, "belong to slow_link"),
+        ("/v1/links", {"do": "slow_link", "server": "broker-a"}, 400, "needs latency"),
+        ("/v1/heal", {}, 400, "no link is cut or slow"),
+        ("/v1/snapshots", {"name": "../x"}, 409, "../x"),
+    ],
+)
+async def test_a_wrong_request_gets_a_sentence_that_helps(
+    port: HttpClient, path: str, body: dict[str, object], status: int, sentence: str
+) -> None:
+    assert sentence in await refused(port, status, path, **body)
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b"[" * 60_000, b"null"])
+async def test_a_body_that_is_no_object_is_refused(port: HttpClient, body: bytes) -> None:
+    response = await port.send("POST", "/v1/rules", body)
+    assert (response.status, "the body is wrong" in response.error) == (400, True)
+
+
+async def test_a_rule_that_is_kept_is_stopped_and_its_wait_ends(port: HttpClient) -> None:
+    rule = await done(port, "/v1/rules", on="PULL_MESSAGE", do="drop", times=None, optional=True)
+    path = f"/v1/rules/{rule['rule']}"
+    waiting = asyncio.create_task(port.post(f"{path}/met", timeout=60))
+    assert (await done(port, f"{path}/stop"))["in_force"] is False
+    assert (await waiting).status == 504
+    assert "actions: met, release, drop_held, stop" in await refused(port, 404, f"{path}/end")
+    assert (await done(port, "/v1/settle"))["complaints"] == []

@@ -1,0 +1,1 @@
+"""The test kit from other languages: the helpers of docs/testkit/other-languages.md, each with one test."""
