@@ -81,7 +81,7 @@ class Servers:
         return dict(self.client_options)
 
     def consumer_starts(self) -> None:
-        """Note that a consumer is about to start."""
+        """Note that a consumer is about to start, or that one of the application may run."""
 
     def new_token(self) -> str:
         """Return a suffix that makes a test's names different from those of other tests."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import TracebackType
@@ -114,7 +115,9 @@ class Group(WatchedGroup):
             RewindMQError: a consumer did not start.
         """
         if self.consumers:
-            raise KitError(f"group {self.name} is started; use add_consumer() for one more")
+            raise KitError(
+                f"group {self.name} was started before: make a new group, or use add_consumer() while it runs"
+            )
         if self._must_exist:
             await self._require_topic()
         for _ in range(consumers):
@@ -152,9 +155,13 @@ class Group(WatchedGroup):
         return any(consumer.is_running for consumer in self.consumers)
 
     async def stop(self) -> None:
-        """Stop all consumers: listeners end, and offsets are stored."""
-        for consumer in self.consumers:
-            await consumer.shutdown()
+        """Stop all consumers: listeners end, and offsets are stored.
+
+        If the stop of one consumer fails or is cancelled, the others are stopped before the error is raised.
+        """
+        async with contextlib.AsyncExitStack() as stops:
+            for consumer in reversed(self.consumers):
+                stops.push_async_callback(consumer.shutdown)
 
     def crash(self) -> None:
         """End all consumers as a killed process would: nothing is stored, no broker is told."""
@@ -193,7 +200,7 @@ class Group(WatchedGroup):
         await super().caught_up(timeout)
 
     async def stored(self, timeout: float | None = None) -> dict[MessageQueue, int]:
-        """Wait until the brokers store the offsets that the consumers have in memory; return the offsets.
+        """Wait until the brokers store the offsets that the running consumers have in memory; return them.
 
         Raises:
             NotSeenError: not within the timeout.
@@ -206,7 +213,8 @@ class Group(WatchedGroup):
             latest.update(stored)
             memory: dict[MessageQueue, int] = {}
             for consumer in self.consumers:
-                memory.update(consumer.offsets_in_memory(self.topic))
+                if consumer.is_running:
+                    memory.update(consumer.offsets_in_memory(self.topic))
             late = {queue: offset for queue, offset in memory.items() if stored.get(queue, 0) < offset}
             return f"not stored: {late}; stored: {stored}" if late else None
 
@@ -259,7 +267,7 @@ class Group(WatchedGroup):
                 can lose a reset in another mode; else the broker's mode.
 
         Raises:
-            KitError: mode "classic" cannot express the target.
+            KitError: mode "classic" cannot express the target, or the topic does not have one of its queues.
             NotSeenError: no broker accepted it within the timeout.
             RewindMQError: a broker refused for another reason than a missing consumer.
         """

@@ -30,7 +30,7 @@ class GroupReset:
 
     Attributes:
         targets: the target offset of each queue.
-        modes: the reset mode that each broker used.
+        modes: the reset mode that each broker used, by the broker's name.
         expected: queue and offset of each message between the target and the queue's end at the time of the
             reset.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.errors import RemotingError, ResponseError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.options import parse_choice
 from rewindmq.protocol.reset_mode import ResetMode
@@ -16,8 +16,8 @@ from rewindmq.testing.handles.context import Context
 from rewindmq.testing.handles.mark import Mark
 from rewindmq.testing.handles.reset_target import ResetTarget, timestamp_of
 
-# A broker refuses a classic reset of a group that is unknown or not connected, or has a queue without offset.
-_NOT_YET: Final = frozenset((int(ResponseCode.CONSUMER_NOT_ONLINE), int(ResponseCode.SYSTEM_ERROR)))
+# The end of RocketMQ's remark if a queue of the group has no stored offset; the code is SYSTEM_ERROR (1).
+_NO_OFFSET: Final = "not exist"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Accepted:
 
     Attributes:
         targets: the target offset of each queue.
-        modes: the reset mode of each broker; None for RocketMQ's brokers, which name no mode.
+        modes: the reset mode of each broker, by its name; None for RocketMQ's brokers, which name no mode.
     """
 
     targets: dict[MessageQueue, int]
@@ -53,12 +53,13 @@ class Resetter:
         """Reset until every broker accepts.
 
         A broker refuses a reset in mode ``classic`` while no consumer of the group is connected, or while a
-        queue has no stored offset.
+        queue has no stored offset. Such a refusal, and a request without a response, is repeated.
 
         Raises:
-            KitError: the target has another type; or mode "classic" cannot express it.
-            NotSeenError: a broker refused for the whole timeout.
-            RewindMQError: a broker refused for another reason.
+            KitError: the target has another type, or a queue that the topic does not have; or mode
+                "classic" cannot express it.
+            NotSeenError: a broker refused so, or did not answer, for the whole timeout.
+            RewindMQError: a broker refused for another reason, or used another mode.
         """
         wanted = self._context.reset_mode
         if mode is not None:
@@ -70,24 +71,28 @@ class Resetter:
                 ' (RocketMQ 4.9 takes the message nearest to a time): use mode="server" or mode="fenced"'
             )
         accepted: list[Accepted] = []
-        refusals: list[ResponseError] = []
+        failures: list[RewindMQError] = []
 
         async def condition() -> str | None:
             try:
                 accepted.append(await self._carry_out(plan, wanted))
-            except ResponseError as error:
-                if error.code in _NOT_YET:
+            except RemotingError as error:
+                # The broker may be down; a second reset has the same targets.
+                return f"{type(error).__name__}: {error}"
+            except RewindMQError as error:
+                if wanted in (None, ResetMode.CLASSIC) and _is_too_early(error):
                     return str(error)
-                refusals.append(error)
+                failures.append(error)
             return None
 
         await self._context.waiter.until(condition, f"a reset of group {self._group} is accepted", timeout)
-        if refusals:
-            raise refusals[0]
+        if failures:
+            raise failures[0]
         return accepted[0]
 
     async def _plan(self, to: ResetTarget) -> _Plan:
         if isinstance(to, Mapping):
+            await self._check_queues(to)
             return _Plan(None, to)
         if not isinstance(to, Mark):
             return _Plan(timestamp_of(to), {})
@@ -97,6 +102,21 @@ class Resetter:
             if await self._context.admin.search_offset(queue, timestamp) != offset:
                 return _Plan(None, {queue: offset for queue, (offset, _) in first.items()})
         return _Plan(timestamp, {})
+
+    async def _check_queues(self, offsets: Mapping[MessageQueue, int]) -> None:
+        if not offsets:
+            raise KitError("the target names no queue: a reset by offsets needs {queue: offset}")
+        known = await self._context.queue_bounds(self._topic)
+        for queue in offsets:
+            if queue in known:
+                continue
+            if queue.topic != self._topic:
+                raise KitError(
+                    f"the target has a queue of topic {queue.topic}; the group consumes {self._topic}"
+                )
+            raise KitError(
+                f"topic {self._topic} has no queue {_name(queue)}; queues: {', '.join(map(_name, known))}"
+            )
 
     async def _carry_out(self, plan: _Plan, mode: ResetMode | None) -> Accepted:
         admin = self._context.admin
@@ -119,5 +139,19 @@ class Resetter:
                 mode=mode or ResetMode.FENCED,
             )
             targets.update(result.offset_table)
-            modes.update(result.modes)
+            # The result names the broker by its address.
+            (modes[queue.broker_name],) = result.modes.values()
         return Accepted(dict(sorted(targets.items())), modes)
+
+
+def _name(queue: MessageQueue) -> str:
+    return f"{queue.broker_name}/{queue.queue_id}"
+
+
+def _is_too_early(error: RewindMQError) -> bool:
+    """Return True for a classic refusal that a later reset may not get; the broker has changed nothing."""
+    if not isinstance(error, ResponseError):
+        return False
+    if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
+        return True
+    return error.code == ResponseCode.SYSTEM_ERROR and error.remark.endswith(_NO_OFFSET)

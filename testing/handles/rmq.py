@@ -22,6 +22,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.testing.clusters.servers import Servers, log_sizes, logs_since
 from rewindmq.testing.errors import KitError, KitWarning
 from rewindmq.testing.handles.context import Context
+from rewindmq.testing.handles.existing_topic import has_topic
 from rewindmq.testing.handles.group import Group
 from rewindmq.testing.handles.mark import Mark
 from rewindmq.testing.handles.server_control import ServerControl
@@ -74,7 +75,7 @@ class Rmq(WireControl, ServerControl):
         self._groups: list[Group] = []
         self._wire = Wire(runtime, servers.namesrv_address) if wire else None
         self._namesrv_address = servers.namesrv_address
-        # Exact names, to be deleted at the end.
+        # Names as the brokers know them, to be deleted at the end.
         self._topic_names: dict[str, None] = {}
         self._group_names: dict[str, None] = {}
         # The messages sent before each snapshot.
@@ -94,7 +95,10 @@ class Rmq(WireControl, ServerControl):
     @property
     def client_options(self) -> dict[str, Any]:
         """The options that clients of the application need, such as ``time_scale`` and ``profile``."""
-        self._servers.consumer_starts()
+        return dict(self._application_options)
+
+    @functools.cached_property
+    def _application_options(self) -> dict[str, Any]:
         return self._servers.options_for("the application")
 
     def name(self, name: str) -> str:
@@ -108,18 +112,22 @@ class Rmq(WireControl, ServerControl):
 
         Args:
             queues: number of queues at each broker, 1 to 65,535.
-            exact: use the name as it is, for an application that has the name built in.
+            exact: use the name as it is, for an application that has the name built in. In a running
+                cluster, the kit uses a topic of that name as it is, and does not delete it at the end.
 
         Raises:
-            KitError: ``queues`` is out of range.
+            KitError: ``queues`` is out of range; or the running cluster has the topic with another number.
             RewindMQError: a broker refused.
         """
         if not 1 <= queues <= _MAX_QUEUES:
             raise KitError(f"queues must be 1 to {_MAX_QUEUES}, not {queues}")
         full = name if exact else self.name(name)
-        self._topic_names[full] = None
-        config = TopicConfig(full, read_queue_nums=queues, write_queue_nums=queues)
         masters = await self._masters()
+        if self._may_delete(exact):
+            self._topic_names[full] = None
+        elif await has_topic(self._admin, full, queues, masters):
+            return Topic(self._context, full, queues)
+        config = TopicConfig(full, read_queue_nums=queues, write_queue_nums=queues)
         for address in masters.values():
             await self._admin.create_and_update_topic_config(address, config)
 
@@ -163,7 +171,7 @@ class Rmq(WireControl, ServerControl):
         Args:
             listener: the application's, called as ``listener(messages)``; None accepts every message.
             expression: ``*``, or tags separated by ``||``.
-            exact: use the group's name as it is.
+            exact: use the group's name as it is. In a running cluster, the kit does not delete the group.
             options: of ``PushConsumer``. ``consume_from`` is "first" unless given: the group gets messages
                 that were sent before it started.
 
@@ -190,6 +198,7 @@ class Rmq(WireControl, ServerControl):
 
         At the end of the test, the kit deletes the group with its offsets if the cluster is the kit's own.
         """
+        self._servers.consumer_starts()
         if self._servers.is_own:
             self._group_names[name] = None
         return WatchedGroup(self._context, name, str(topic))
@@ -405,8 +414,13 @@ class Rmq(WireControl, ServerControl):
             must_exist=str(topic) not in self._topic_names,
         )
         self._groups.append(made)
-        self._group_names[full] = None
+        if self._may_delete(exact):
+            self._group_names[full] = None
         return made
+
+    def _may_delete(self, exact: bool) -> bool:
+        """Return False for an exact name in a running cluster: the topic or group may not be the test's."""
+        return self._servers.is_own or not exact
 
     async def _entrance(self, client: str) -> str:
         """Return the name-server address of the next consumer of a group."""

@@ -109,7 +109,7 @@ class Topic:
         return self._sent_from(mark.sent)
 
     async def read(self) -> list[KitMessage]:
-        """Return all messages that the brokers store in the topic, whoever sent them, by queue and offset."""
+        """Return all messages of the topic, including messages of other senders, by queue and offset."""
         return await self._context.read(self.name)
 
     def _sent_from(self, number: int) -> list[KitMessage]:

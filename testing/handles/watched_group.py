@@ -1,4 +1,4 @@
-"""WatchedGroup: a consumer group as the brokers see it, whoever its consumers are."""
+"""WatchedGroup: offsets, lag and dead letters of a consumer group, read from the brokers."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Simulation:
     def check(self, seeds: Iterable[int]) -> None:
         """Run seeds until one fails; shrink its schedule, and raise what the shrunken run raises.
 
-        The error has notes with the seed and the shortest schedule.
+        The error has notes with the seed and the shortened schedule.
         """
         __tracebackhide__ = True
         with _silence():
@@ -147,7 +147,7 @@ class Simulation:
             sim.kill_all()
 
     def _failure(self, seed: int, passed: int, run: Run) -> BaseException:
-        """Shrink the schedule of a failed run; return the error of its shortest schedule."""
+        """Shrink the schedule of a failed run; return the error of the shortened schedule."""
         assert run.error is not None
         kind = type(run.error)
 
@@ -157,13 +157,15 @@ class Simulation:
 
         with _silence():
             choices, runs = shrink(run.choices, fails)
-        shortest = self.run(seed, _values(choices), describes=True)
-        error = shortest.error
+        shortened = self.run(seed, _values(choices), describes=True)
+        lines = [f"seed {seed} fails, {passed} seeds passed before; to run it alone: --rewindmq-seed {seed}"]
+        error = shortened.error
         if error is None:
             error = run.error
-            error.add_note("the replay of its schedule passed: the test depends on more than its seed")
-        head = f"seed {seed} fails, {passed} seeds passed before; to run it alone: --rewindmq-seed {seed}"
-        error.add_note("\n".join([head, *_schedule_text(run.choices, shortest.choices, runs)]))
+            lines.append("the replay of its schedule passed: the test depends on more than its seed")
+        else:
+            lines += _schedule_text(run.choices, shortened.choices, runs)
+        error.add_note("\n".join(lines))
         return error
 
 
@@ -183,12 +185,12 @@ def _values(choices: Iterable[Choice]) -> dict[Key, float]:
     return {choice.key: choice.value for choice in choices}
 
 
-def _schedule_text(all_choices: list[Choice], shortest: list[Choice], runs: int) -> list[str]:
-    """Return the lines that describe the shortest schedule."""
-    if not shortest:
+def _schedule_text(all_choices: list[Choice], choices: list[Choice], runs: int) -> list[str]:
+    """Return the lines that describe the shortened schedule."""
+    if not choices:
         return ["its schedule does not matter: the test fails without delays and kills, too"]
     head = (
-        f"the shortest schedule that fails has {len(shortest)} of {len(all_choices)} choices"
+        f"a shortened schedule that fails has {len(choices)} of {len(all_choices)} choices"
         f" ({runs} runs to find it):"
     )
-    return [head, *(f"  {choice}" for choice in shortest)]
+    return [head, *(f"  {choice}" for choice in choices)]

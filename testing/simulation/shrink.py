@@ -17,8 +17,8 @@ Fails = Callable[[list[T]], list[T] | None]
 def shrink(choices: list[T], fails: Fails[T], max_runs: int = MAX_RUNS) -> tuple[list[T], int]:
     """Remove choices, one chunk after another, as long as the test fails without them.
 
-    First all choices are removed, then halves, quarters and so on, at last single ones. The result may be
-    removed no further by leaving out one choice, unless ``max_runs`` ended the search.
+    First all choices are removed, then halves, quarters and so on, at last single ones. No single
+    choice of the result can be left out, unless ``max_runs`` ended the search. A shorter list may exist.
 
     Returns:
         The choices that are left, and the number of runs.

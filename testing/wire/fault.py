@@ -13,7 +13,8 @@ from rewindmq.testing.wire.wire import Wire
 class WireFault:
     """A fault that begins when it is awaited: ``await fault``, or ``async with fault``.
 
-    As soon as ``await`` returns, the fault is in force. ``async with`` ends it, and fails if it met nothing.
+    As soon as ``await`` returns, the fault is in force. ``async with`` ends it, and fails if
+    a rule met no frame or a named client never started.
     """
 
     def __init__(self, wire: Wire, text: str) -> None:

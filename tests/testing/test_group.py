@@ -167,6 +167,44 @@ async def test_a_delayed_message_arrives_after_its_delay(rmq: Rmq) -> None:
         assert await billing.received_count(1) == [sent]
 
 
+async def test_stored_does_not_wait_for_consumers_that_crashed(wired: Rmq) -> None:
+    topic = await wired.topic("orders", queues=1)
+    await topic.send(b"x")
+    (await wired.on("UPDATE_CONSUMER_OFFSET", topic=topic, times=None).drop()).optional()
+    async with wired.push("billing", topic) as billing:
+        await wired.eventually(
+            lambda: set(billing.consumers[0].offsets_in_memory(topic.name).values()) == {1}
+        )
+        billing.crash()
+        assert set((await billing.stored()).values()) == {0}
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_a_stop_that_fails_for_one_consumer_stops_the_other(
+    rmq: Rmq, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    billing = rmq.push("billing", await rmq.topic("orders"))
+    await billing.start(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(billing.consumers[failing], "shutdown", fail)
+        with pytest.raises(ZeroDivisionError):
+            await billing.stop()
+    assert [consumer.is_running for consumer in billing.consumers] == [failing == 0, failing == 1]
+    await billing.stop()
+    assert not billing.is_running
+
+
+async def test_a_group_that_has_stopped_cannot_start_again(rmq: Rmq) -> None:
+    billing = rmq.push("billing", await rmq.topic("orders"))
+    async with billing:
+        pass
+    with pytest.raises(KitError, match="was started before: make a new group, or use add_consumer"):
+        await billing.start()
+
+
 async def test_a_group_of_a_missing_topic_fails_at_once(rmq: Rmq) -> None:
     with pytest.raises(
         KitError, match=r"subscribes to the topic 'no-such-topic', which does not exist: create"

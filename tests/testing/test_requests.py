@@ -65,7 +65,7 @@ async def test_a_request_fails_once_with_a_code(wired: Rmq) -> None:
     assert [message.body for message in await orders.read()] == [b"y"]
 
 
-async def test_a_lost_response_makes_the_producer_send_twice(wired: Rmq) -> None:
+async def test_a_producer_sends_again_if_an_error_replaces_the_response(wired: Rmq) -> None:
     orders = await wired.topic("orders", queues=1)
     async with wired.producer() as producer:
         await wired.on("SEND_MESSAGE_V2", topic=orders, direction="response").fail("SYSTEM_ERROR")

@@ -1,4 +1,4 @@
-"""Simulated tests: seeds, replays, the shortest schedule, and the kit's faults under virtual time."""
+"""Simulated tests: seeds, replays, the shortened schedule, and the kit's faults under virtual time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from rewindmq import LocalTransactionState, Message, MessageExt
-from rewindmq.protocol.errors import RequestTimeoutError
+from rewindmq.protocol.errors import RequestTimeoutError, RewindMQError
 from rewindmq.testing import KitError, Rmq
-from rewindmq.testing.simulation.run import Run
+from rewindmq.testing.simulation.run import Body, Run
 from tests.testing.simulation.bodies import assume_an_order_of_topics, send_and_consume, simulation
 
 
@@ -39,7 +39,7 @@ def report(failure: AssertionError) -> tuple[int, list[str]]:
 def test_a_race_is_found_and_its_schedule_is_shortened(found: AssertionError) -> None:
     seed, (size, *choices) = report(found)
     count = len(simulation(assume_an_order_of_topics).run(seed).choices)
-    assert size.startswith(f"the shortest schedule that fails has {len(choices)} of {count} choices")
+    assert size.startswith(f"a shortened schedule that fails has {len(choices)} of {count} choices")
     assert 1 <= len(choices) < count
     assert any("PULL_MESSAGE (topic customers-sim" in text and "was delayed by" in text for text in choices)
 
@@ -68,6 +68,23 @@ def test_a_replay_takes_the_choices_of_the_run() -> None:
     assert replayed.choices == drawn.choices
     assert times[0] == times[1]
     assert tested.run(7, kept(drawn, 1)).choices == drawn.choices[:1]
+
+
+def test_a_failure_that_no_replay_repeats_has_no_schedule() -> None:
+    runs = 0
+
+    async def body(rmq: Rmq) -> None:
+        nonlocal runs
+        runs += 1
+        await send_and_consume(rmq)
+        assert runs > 1
+
+    with pytest.raises(AssertionError) as raised:
+        simulation(body).check([7])
+    assert raised.value.__notes__[-1].splitlines() == [
+        "seed 7 fails, 0 seeds passed before; to run it alone: --rewindmq-seed 7",
+        "the replay of its schedule passed: the test depends on more than its seed",
+    ]
 
 
 def test_seeds_differ() -> None:
@@ -160,3 +177,43 @@ def test_a_schedule_with_kills_names_the_kill() -> None:
         simulation(body, kills=1).check(range(20))
     choices = raised.value.__notes__[-1].splitlines()[2:]
     assert any("broker-a was killed, and started again after" in choice for choice in choices)
+
+
+def test_a_server_that_the_test_ended_stays_down_until_the_test_restarts_it() -> None:
+    """Also if the schedule killed it before, and would start it again."""
+
+    async def body(rmq: Rmq) -> None:
+        orders = await rmq.topic("orders", queues=1)
+        async with rmq.push("billing", orders):
+            pass
+        await rmq.admin.runtime.timers.sleep(1)
+        async with rmq.down("broker-a"):
+            for _ in range(25):
+                await rmq.admin.runtime.timers.sleep(1)
+                with pytest.raises(RewindMQError):
+                    await orders.read()
+
+    simulation(body, kills=1, latency=0.0).check(range(6))
+
+
+def kills_of(body: Body) -> list[str]:
+    """Return the kills of ten runs."""
+    runs = [simulation(body, kills=1, latency=0.0).run(seed) for seed in range(10)]
+    assert [run.error for run in runs] == [None] * 10
+    return [choice.place for run in runs for choice in run.choices]
+
+
+def test_options_for_the_applications_clients_begin_no_kills_and_belong_to_one_host() -> None:
+    async def body(rmq: Rmq) -> None:
+        assert rmq.client_options["runtime"] is rmq.client_options["runtime"]
+        await rmq.admin.runtime.timers.sleep(20)
+
+    assert kills_of(body) == []
+
+
+def test_kills_begin_with_a_handle_to_a_group_of_the_application() -> None:
+    async def body(rmq: Rmq) -> None:
+        rmq.group("billing", await rmq.topic("orders"))
+        await rmq.admin.runtime.timers.sleep(20)
+
+    assert set(kills_of(body)) == {"kill"}

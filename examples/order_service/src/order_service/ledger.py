@@ -33,9 +33,12 @@ class Order:
             InvalidOrderError: it is no order.
         """
         try:
-            return cls(**json.loads(body))
+            order = cls(**json.loads(body))
         except (ValueError, TypeError) as error:
             raise InvalidOrderError(f"not an order: {body[:80]!r}") from error
+        if (type(order.number), type(order.customer), type(order.cents)) != (int, str, int):
+            raise InvalidOrderError(f"not an order, a field has a wrong type: {body[:80]!r}")
+        return order
 
 
 class Ledger:
@@ -55,7 +58,9 @@ class Ledger:
         """Store an order; return False if it was stored before."""
         row = (order.number, order.customer, order.cents)
         with self._lock, self._database:
-            cursor = self._database.execute("INSERT OR IGNORE INTO orders VALUES (?, ?, ?)", row)
+            cursor = self._database.execute(
+                "INSERT INTO orders VALUES (?, ?, ?) ON CONFLICT (number) DO NOTHING", row
+            )
             return cursor.rowcount == 1
 
     def balances(self) -> dict[str, int]:
