@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from tests.support import properties
-from tests.support.first_of_file import leave_first
+from tests.support.default_group import leave_first
 
 # A plugin stands before the plugins that import it, because pytest rewrites assertions at the first import.
 pytest_plugins = (
@@ -34,7 +34,9 @@ _PROGRAMS: Final = frozenset(
         "client/cli/test_commands.py",
         "client/cli/test_peek_and_lag.py",
         "cluster/test_local_cluster.py",
+        "cluster/up/test_control_port.py",
         "namesrv/test_process.py",
+        "race/commands/test_run_command.py",
         "test_standard_streams.py",
     )
 )

@@ -24,7 +24,13 @@ CLOSED = [
     pytest.param(ALL, PRODUCE, 1, id="produce"),
     pytest.param(ALL, ("--help",), 0, id="help"),
     pytest.param(ALL, ("nonsense",), 2, id="unknown"),
-    pytest.param(ALL, ("race", "run", "R1", "--repeat", "2", "--jobs", "2"), 0, id="race-run"),
+    pytest.param(
+        ALL,
+        ("race", "run", "R1", "--repeat", "2", "--jobs", "2"),
+        0,
+        id="race-run",
+        marks=[pytest.mark.long, pytest.mark.chosen],
+    ),
     pytest.param(ALL, ("consume", "-t", "T", "-g", "G", *NOWHERE), 1, id="consume"),
     pytest.param(ALL, ("admin", "topicList", *NOWHERE), 1, id="admin"),
 ]

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from rewindmq import testing
-from tests.support.first_of_file import leave_first
+from tests.support.default_group import leave_first
 
 HERE: Final = Path(__file__).parent
 # They kill, pause, cut off and reset for most of their time.

@@ -29,6 +29,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.broker.store.store_box import StoreBox
+from tests.support.default_group import first_of
 from tests.support.fixtures import RunScenario
 from tests.support.hand_workers import HandWorkers
 from tests.support.peer import Peer
@@ -310,7 +311,7 @@ def test_316_removes_queues_of_topics_that_are_gone(simulate: RunScenario) -> No
     simulate(scenario, brokers=0)
 
 
-@pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
+@pytest.mark.parametrize("profile", first_of([Profile.V49, Profile.V53]))
 def test_delayed_messages_that_are_deleted_keep_back_none_that_follow(
     simulate: RunScenario, profile: Profile
 ) -> None:

@@ -22,6 +22,7 @@ from rewindmq.protocol.message import Message
 from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.remoting.slices import large_responses
 from rewindmq.protocol.remoting.slices.run import run_at_once
+from tests.support.default_group import first_of
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -57,7 +58,7 @@ async def fill(stage: SimStage) -> None:
 
 
 @pytest.mark.parametrize("serialize_type", [SerializeType.JSON, SerializeType.MSGPACK])
-@pytest.mark.parametrize("code", REQUESTS)
+@pytest.mark.parametrize("code", first_of(REQUESTS, keep=2))
 def test_a_whole_table_lets_other_requests_pass(
     simulate: RunScenario, code: RequestCode, serialize_type: SerializeType
 ) -> None:

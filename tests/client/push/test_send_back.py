@@ -25,6 +25,7 @@ from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.profile import Profile
 from tests.support.clients import OK
+from tests.support.default_group import first_of
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -226,7 +227,7 @@ def test_a_broadcasting_consumer_drops_failed_messages(play: RunScenario, tmp_pa
 # Listeners that do not return.
 
 
-@pytest.mark.parametrize("profile", RELEASES)
+@pytest.mark.parametrize("profile", first_of(RELEASES))
 def test_a_message_stuck_in_its_listener_is_sent_back(play: RunScenario, profile: Profile) -> None:
     """The check comes every 15 minutes: at 15 the message has run for less, at 30 for longer.
 
