@@ -166,7 +166,8 @@ class ConfigTable(Generic[Entry]):
         """
         if not entries:
             return
-        new = len(entries.keys() - self._entries.keys())
+        # A difference of the keys would go through the whole table.
+        new = sum(name not in self._entries for name in entries)
         if new:
             self._check_room(len(self._entries) + new - 1)
         self._put(entries)

@@ -6,7 +6,7 @@ Requests that remove entries come last.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rewindmq.broker.filter.parser import MAX_EXPRESSION_LENGTH
@@ -246,19 +246,22 @@ async def _new_group(hall: BrokerHall) -> RemotingCommand:
     return request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=SubscriptionGroupConfig("NewGroup"))
 
 
-async def _new_topics(hall: BrokerHall) -> RemotingCommand:
-    return _listed(hall, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, "topicConfigList", "topicName")
+async def _changed_topics(hall: BrokerHall) -> RemotingCommand:
+    # Earlier frames have filled the table, so these change topics instead of creating them.
+    changes = [{"topicName": name, "readQueueNums": 5} for name in hall.topics]
+    return _listed(hall, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, "topicConfigList", changes)
 
 
-async def _new_groups(hall: BrokerHall) -> RemotingCommand:
-    code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
-    return _listed(hall, code, "groupConfigList", "groupName")
+async def _changed_groups(hall: BrokerHall) -> RemotingCommand:
+    changes = [{"groupName": name, "retryMaxTimes": 7} for name in hall.groups]
+    return _listed(hall, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, "groupConfigList", changes)
 
 
-def _listed(hall: BrokerHall, code: RequestCode, key: str, name: str) -> RemotingCommand:
+def _listed(
+    hall: BrokerHall, code: RequestCode, key: str, changes: Sequence[Mapping[str, object]]
+) -> RemotingCommand:
     hall.context.profile = PROFILES[Profile.V53]
-    entries = [{name: f"Listed{number:07}"} for number in range(MAX_LISTED_CONFIGS)]
-    return request(code, None, json.dumps({key: entries}).encode())
+    return request(code, None, json.dumps({key: changes[:MAX_LISTED_CONFIGS]}).encode())
 
 
 async def _ha_status(hall: BrokerHall) -> RemotingCommand:
@@ -461,8 +464,8 @@ FRAMES: Final[Sequence[Frame]] = (
         lambda _: DeleteTopicRequestHeader(WIDE),
     ),
     # The last ones, because they change the profile to v53.
-    Frame(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, "2,000 topics", _new_topics),
-    Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, "2,000 groups", _new_groups),
+    Frame(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, "2,000 topics", _changed_topics),
+    Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, "2,000 groups", _changed_groups),
     Frame(RequestCode.GET_BROKER_HA_STATUS, "", _ha_status),
     Frame(RequestCode.RESET_MASTER_FLUSH_OFFSET, "", _reset_flush_offset),
 )
