@@ -165,8 +165,9 @@ class Servers:
         for name in sorted(self.full):
             await cluster.set_disk_full(name, False)
         self.full.clear()
-        has_travelled = bool(self.ahead_ms)
-        if has_travelled:
+        # The snapshot stays until it is restored, also if this is cancelled in between.
+        has_travelled = _PRESENT in cluster.snapshots()
+        if self.ahead_ms:
             await cluster.set_clocks_ahead(0)
         for name, process in self.processes.items():
             if not process.is_running:

@@ -30,8 +30,7 @@ async def make_preview(
 ) -> Preview:
     """Return what ``AdminClient.reset_offset_by_timestamp`` would do now.
 
-    The requests are RocketMQ's, so this works against RocketMQ's brokers, too. Bytes are estimated from at
-    most twelve messages of each queue.
+    The requests are RocketMQ's. Bytes are estimated from at most twelve messages of each queue.
 
     Args:
         timestamp: ms since the epoch, -1 for the end of every queue.

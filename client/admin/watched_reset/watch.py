@@ -54,7 +54,8 @@ class ResetWatch:
 
     @property
     def is_proven(self) -> bool:
-        return all(watch.state is State.PROVEN for watch in self.queues)
+        """True if every queue is proven, and there is one: a reset of nothing proves nothing."""
+        return bool(self.queues) and all(watch.state is State.PROVEN for watch in self.queues)
 
     def add(self, sample: Sample) -> list[Change]:
         """Take in a sample; return the changes of states."""
