@@ -17,7 +17,7 @@ from rewindmq.race.explore.search.pool import Setting
 from rewindmq.race.explore.search.search import Findings, Search
 from rewindmq.race.explore.search.strategy import Strategy
 
-_HEAD = (
+_HEAD: Final = (
     "| fault | model, consumers | uniform: first | share | PCT: first | share |\n|---|---|---|---|---|---|"
 )
 

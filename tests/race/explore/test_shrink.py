@@ -1,4 +1,4 @@
-"""A shrunk schedule still fails, cannot lose a choice, and depends only on the schedule it was shrunk from."""
+"""A shrunk schedule still fails, cannot lose a choice, and is the same each time."""
 
 from __future__ import annotations
 
