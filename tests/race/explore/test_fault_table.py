@@ -9,7 +9,7 @@ from rewindmq.race.commands.fault_table import Row, search_fault
 from rewindmq.race.explore.model.faults import FAULTS
 from rewindmq.race.explore.search.search import Findings
 from rewindmq.race.explore.search.strategy import Strategy
-from tests.race.explore.explore_settings import CHOSEN, setting_of
+from tests.race.explore.explore_settings import setting_of
 
 FLUSH = FAULTS["flush"]
 SETTING = setting_of(FLUSH.model, ResetMode.FENCED, fault=FLUSH.enter)
@@ -23,8 +23,10 @@ def test_a_row_names_the_first_schedule_that_finds_the_fault_or_says_that_none_d
     assert row.to_json()["pct"] == {"schedules": 2_000, "first": 1_234, "broken": 30}
 
 
-@pytest.mark.parametrize("strategy", [pytest.param(strategy, marks=CHOSEN) for strategy in Strategy])
-def test_the_seed_determines_the_row(strategy: Strategy) -> None:
-    one, again = (search_fault("flush", SETTING, 64, 1).found[strategy] for _ in range(2))
-    assert (one.schedules, one.bad, one.first_number) == (64, again.bad, again.first_number)
-    assert one.bad > 0
+@pytest.mark.long
+@pytest.mark.computing
+@pytest.mark.chosen
+def test_the_seed_determines_the_row() -> None:
+    one, again = (search_fault("flush", SETTING, 64, 1) for _ in range(2))
+    assert one.to_json() == again.to_json()
+    assert all(findings.bad > 0 for findings in one.found.values())
