@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES
 from rewindmq.cluster.up.advertise import resolve_advertised
+from rewindmq.protocol.limits import MAX_QUEUE_NUMS
 from rewindmq.protocol.names import is_system_topic, topic_fault
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.process.options import (
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from rewindmq.cluster.local_cluster import LocalCluster
     from rewindmq.cluster.up.companion import Companion
 
-MAX_QUEUES: Final = 65_535
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 # Keys of broker.conf that differ between brokers, or that another option sets.
 _SET_BY: Final = {
@@ -235,8 +235,10 @@ def _topic(text: str) -> tuple[str, int | None]:
         raise argparse.ArgumentTypeError(f"{wrong}: {name} is a topic of the brokers themselves")
     if not colon:
         return name, None
-    if not (len(queues) <= 5 and queues.isascii() and queues.isdigit() and 1 <= int(queues) <= MAX_QUEUES):
-        raise argparse.ArgumentTypeError(f"{wrong}: QUEUES is 1 to {MAX_QUEUES}")
+    if not (
+        len(queues) <= 5 and queues.isascii() and queues.isdigit() and 1 <= int(queues) <= MAX_QUEUE_NUMS
+    ):
+        raise argparse.ArgumentTypeError(f"{wrong}: QUEUES is 1 to {MAX_QUEUE_NUMS}")
     return name, int(queues)
 
 

@@ -36,8 +36,6 @@ class Servers:
     client_options: Mapping[str, Any]
     local: LocalCluster | None = None
     first: str = ""
-    # Names of paused processes.
-    paused: set[str] = field(default_factory=set)
     # Names of brokers that act as if their disks were full.
     full: set[str] = field(default_factory=set)
 
@@ -98,12 +96,10 @@ class Servers:
     def pause(self, name: str) -> None:
         """Stop a process with SIGSTOP."""
         self.require_local("paused").pause(name)
-        self.paused.add(name)
 
     def resume(self, name: str) -> None:
         """Continue a process with SIGCONT."""
         self.require_local("paused").resume(name)
-        self.paused.discard(name)
 
     async def set_disk_full(self, name: str, is_full: bool) -> None:
         """Let a broker act as if its disk were full, or as its disk is."""
@@ -147,7 +143,6 @@ class Servers:
             ClusterError: there is no such snapshot, or a process did not start.
         """
         await self.require_local("a snapshot").restore(name)
-        self.paused.clear()
 
     async def restore(self) -> bool:
         """Undo what a test did to the processes; return True if one was started.
@@ -158,10 +153,9 @@ class Servers:
             return False
         was_started = False
         cluster = AsyncLocalCluster(self.local)
-        for name in self.paused:
-            if self.processes[name].is_running:
-                self.processes[name].resume()
-        self.paused.clear()
+        for process in self.processes.values():
+            if process.is_running and process.is_paused:
+                process.resume()
         for name in sorted(self.full):
             await cluster.set_disk_full(name, False)
         self.full.clear()

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from rewindmq.protocol.limits import MAX_QUEUE_NUMS
 from rewindmq.testing.control.http_request import HttpError
 from rewindmq.testing.wire.requests import Direction
 
@@ -23,7 +24,7 @@ class TopicBody(msgspec.Struct, forbid_unknown_fields=True):
     """A topic to create at each broker."""
 
     name: Name
-    queues: Annotated[int, Meta(ge=1, le=65_535)] = 4
+    queues: Annotated[int, Meta(ge=1, le=MAX_QUEUE_NUMS)] = 4
 
 
 class ClientBody(msgspec.Struct, forbid_unknown_fields=True):
