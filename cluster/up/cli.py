@@ -235,9 +235,8 @@ def _topic(text: str) -> tuple[str, int | None]:
         raise argparse.ArgumentTypeError(f"{wrong}: {name} is a topic of the brokers themselves")
     if not colon:
         return name, None
-    if not (
-        len(queues) <= 5 and queues.isascii() and queues.isdigit() and 1 <= int(queues) <= MAX_QUEUE_NUMS
-    ):
+    is_number = len(queues) <= 5 and queues.isascii() and queues.isdigit()
+    if not (is_number and 1 <= int(queues) <= MAX_QUEUE_NUMS):
         raise argparse.ArgumentTypeError(f"{wrong}: QUEUES is 1 to {MAX_QUEUE_NUMS}")
     return name, int(queues)
 
