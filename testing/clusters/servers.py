@@ -120,6 +120,11 @@ class Servers:
         return 0 if self.local is None else self.local.ahead_ms
 
     @property
+    def has_travelled(self) -> bool:
+        """True from a test's first travel until ``restore`` has put the cluster back."""
+        return self.local is not None and _PRESENT in self.local.snapshots()
+
+    @property
     def is_namesrv_running(self) -> bool:
         """True unless the test has ended the name server."""
         return self.local is None or self.local.namesrv.is_running
@@ -134,6 +139,26 @@ class Servers:
         """Put the cluster back to the snapshot from which tests start, if there is one."""
         if self.first:
             await self.restore_snapshot(self.first)
+
+    async def snapshot(self, name: str) -> None:
+        """Take a snapshot; one of the same name is replaced.
+
+        Raises:
+            KitError: the cluster runs elsewhere, or the kit itself uses the name.
+            ClusterError: the name is invalid, or a process does not run or is paused.
+        """
+        _refuse_own_name(name)
+        await self.require_local("a snapshot").snapshot(name)
+
+    async def load_snapshot(self, name: str, path: Path | str) -> None:
+        """Read a file as the snapshot ``name``.
+
+        Raises:
+            KitError: the cluster runs elsewhere, or the kit itself uses the name.
+            ClusterError: the file cannot be used; the text says why.
+        """
+        _refuse_own_name(name)
+        await self.require_local("a snapshot").load_snapshot(name, path)
 
     async def restore_snapshot(self, name: str) -> None:
         """Put the cluster back to a snapshot; paused processes run afterwards.
@@ -160,7 +185,7 @@ class Servers:
             await cluster.set_disk_full(name, False)
         self.full.clear()
         # The snapshot stays until it is restored, also if this is cancelled in between.
-        has_travelled = _PRESENT in cluster.snapshots()
+        has_travelled = self.has_travelled
         if self.ahead_ms:
             await cluster.set_clocks_ahead(0)
         for name, process in self.processes.items():
@@ -172,6 +197,11 @@ class Servers:
             await cluster.restore(_PRESENT)
             await cluster.delete_snapshot(_PRESENT)
         return was_started or has_travelled
+
+
+def _refuse_own_name(name: str) -> None:
+    if name == _PRESENT:
+        raise KitError(f"{name} is the snapshot of the time before a travel: choose another name")
 
 
 def log_sizes(servers: Servers) -> dict[str, int]:

@@ -82,6 +82,25 @@ class SnapshotBody(msgspec.Struct, forbid_unknown_fields=True):
     name: Name
 
 
+class SnapshotFileBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The file to save a snapshot to, or to load it from: a name in the port's folder."""
+
+    file: Name
+
+
+class DiskBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Whether a broker acts as if its disk were full, as in ``rmq.disk_full``."""
+
+    broker: Name
+    full: bool = True
+
+
+class TravelBody(msgspec.Struct, forbid_unknown_fields=True):
+    """How far to move the brokers' clocks, as ``rmq.travel``: seconds of the cluster's time."""
+
+    seconds: float
+
+
 class NoBody(msgspec.Struct, forbid_unknown_fields=True):
     """Nothing."""
 

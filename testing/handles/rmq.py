@@ -289,7 +289,7 @@ class Rmq(WireControl, ServerControl):
             KitError: the cluster is not the kit's own.
             ClusterError: the name is invalid, or a process does not run or is paused.
         """
-        await self._servers.require_local("a snapshot").snapshot(name)
+        await self._servers.snapshot(name)
         self._sent[name] = dict(self._context.sent)
 
     async def restore(self, name: str) -> None:
@@ -320,7 +320,7 @@ class Rmq(WireControl, ServerControl):
             KitError: the cluster is not the kit's own.
             ClusterError: the file cannot be used; the text says why.
         """
-        await self._servers.require_local("a snapshot").load_snapshot(name, path)
+        await self._servers.load_snapshot(name, path)
 
     # Start and end of the test.
 
