@@ -30,6 +30,7 @@ from bench import (
     sending,
     simulation,
     snapshots,
+    testkit,
 )
 from bench.comparison import render_comparisons
 from bench.pipeline import bench_pipeline, bench_pipeline_in_full
@@ -338,6 +339,33 @@ def bench_simulation(rounds: int, scale: float) -> list[Row]:
     return [row]
 
 
+def bench_testkit(rounds: int, scale: float) -> list[Row]:
+    """Measure what the test kit adds to a test, in wall time and in processor time of all processes."""
+    fixture = _wall_and_cpu("test kit: fixture ready, name server and two brokers", "s", 0.4)
+    fresh = _wall_and_cpu("test kit: topic, group with a consumer, and producer of a test", "ms", 20)
+    example = _wall_and_cpu("test kit: the tests of examples/order_service, one process", "s", 15)
+    names = max(5, int(20 * scale))
+    for number in range(rounds):
+        _say(f"test kit, round {number + 1} of {rounds}")
+        _add_cost(fixture, testkit.fixture_ready(), 1)
+        for cost in testkit.fresh_names(names):
+            _add_cost(fresh, cost, 1_000)
+        cost, summary = testkit.example_tests()
+        _add_cost(example, cost, 1)
+        example[0].note = summary
+    return [*fixture, *fresh, *example]
+
+
+def _wall_and_cpu(name: str, unit: str, target: float) -> tuple[Row, Row]:
+    wall = Row(name, unit, target, higher_is_better=False)
+    return wall, Row("the same, processor time of all processes", unit, higher_is_better=False)
+
+
+def _add_cost(rows: tuple[Row, Row], cost: testkit.Cost, factor: float) -> None:
+    rows[0].samples.append(cost.wall * factor)
+    rows[1].samples.append(cost.cpu * factor)
+
+
 _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "start": bench_cluster_start,
     "send": bench_send,
@@ -351,6 +379,7 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "snapshots": bench_snapshots,
     "races": bench_races,
     "simulation": bench_simulation,
+    "testkit": bench_testkit,
     "pipeline": bench_pipeline,
 }
 # Loads that take minutes, run with --full or by name.
