@@ -60,6 +60,22 @@ not start (the line on stderr says why), 2 wrong usage, 130 stopped by Ctrl-C.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of ``rewindmq up``."""
+    _add_size_arguments(parser)
+    _add_address_arguments(parser)
+    _add_broker_arguments(parser)
+    parser.add_argument(
+        "--log-level",
+        choices=LOG_LEVELS,
+        default="info",
+        help="lowest level that the processes log (default: info)",
+    )
+    parser.add_argument(
+        "--ready-json", action="store_true", help="print one line of JSON instead of the table"
+    )
+
+
+def _add_size_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define how many processes there are, and where they store."""
     parser.add_argument(
         "--brokers",
         type=_broker_count,
@@ -80,6 +96,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="keep stores, configurations and logs here (default: a temporary directory, removed at the end)",
     )
+
+
+def _add_address_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define ports and addresses."""
     parser.add_argument(
         "-p",
         "--port",
@@ -99,6 +119,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--new-ports", action="store_true", help="forget the ports that DIR remembers, and remember new ones"
     )
+    parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (default: 127.0.0.1)")
+    parser.add_argument(
+        "--advertise",
+        metavar="HOST",
+        help="address that brokers register, if clients cannot use --host; a name is resolved at the start",
+    )
+    add_open_access_argument(parser)
+
+
+def _add_broker_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define what the brokers do."""
     parser.add_argument(
         "--topic",
         type=_topic,
@@ -108,13 +139,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="create a topic at each broker before the cluster is ready, such as orders:4; 4 queues if the"
         " number is left out; may be repeated",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (default: 127.0.0.1)")
-    parser.add_argument(
-        "--advertise",
-        metavar="HOST",
-        help="address that brokers register, if clients cannot use --host; a name is resolved at the start",
-    )
-    add_open_access_argument(parser)
     parser.add_argument(
         "--flush",
         choices=("ASYNC_FLUSH", "SYNC_FLUSH"),
@@ -142,15 +166,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="set a key of broker.conf at all brokers; may be repeated",
-    )
-    parser.add_argument(
-        "--log-level",
-        choices=LOG_LEVELS,
-        default="info",
-        help="lowest level that the processes log (default: info)",
-    )
-    parser.add_argument(
-        "--ready-json", action="store_true", help="print one line of JSON instead of the table"
     )
 
 
