@@ -283,18 +283,17 @@ def bench_snapshots(rounds: int, scale: float) -> list[Row]:
         size = int(snapshots.GIB * scale * share)
         what = f"{size >> 20} MiB, segments of {segment >> 20} MiB"
         has_target = segment < snapshots.GIB
-        take = Row(f"snapshot and files of a restore, {what}", "ms", 100 if has_target else None)
-        restart = Row(f"restore without its files, {what}", "s", 0.3 if has_target else None)
-        take.higher_is_better = restart.higher_is_better = False
-        restart.note = "kill, and start of name server and broker until both serve"
+        take = _wall_and_cpu(f"snapshot and files of a restore, {what}", "ms", 100 if has_target else None)
+        restart = _wall_and_cpu(f"restore without its files, {what}", "s", 0.3 if has_target else None)
+        restart[0].note = "kill, and start of name server and broker until both serve"
         _say(f"snapshots, filling {what}")
         with snapshots.filled_cluster(size, segment) as cluster:
             for number in range(rounds):
                 _say(f"snapshots, {what}, round {number + 1} of {rounds}")
                 seconds = snapshots.measure(cluster)
-                take.samples.append((seconds.take + seconds.put_back) * 1_000)
-                restart.samples.append(seconds.restart)
-        rows += [take, restart]
+                _add_cost(take, seconds.take + seconds.put_back, seconds.files_cpu, 1_000)
+                _add_cost(restart, seconds.restart, seconds.restart_cpu, 1)
+        rows += [*take, *restart]
     return rows
 
 
@@ -347,23 +346,25 @@ def bench_testkit(rounds: int, scale: float) -> list[Row]:
     names = max(5, int(20 * scale))
     for number in range(rounds):
         _say(f"test kit, round {number + 1} of {rounds}")
-        _add_cost(fixture, testkit.fixture_ready(), 1)
+        ready = testkit.fixture_ready()
+        _add_cost(fixture, ready.wall, ready.cpu, 1)
         for cost in testkit.fresh_names(names):
-            _add_cost(fresh, cost, 1_000)
-        cost, summary = testkit.example_tests()
-        _add_cost(example, cost, 1)
+            _add_cost(fresh, cost.wall, cost.cpu, 1_000)
+        tests, summary = testkit.example_tests()
+        _add_cost(example, tests.wall, tests.cpu, 1)
         example[0].note = summary
     return [*fixture, *fresh, *example]
 
 
-def _wall_and_cpu(name: str, unit: str, target: float) -> tuple[Row, Row]:
+def _wall_and_cpu(name: str, unit: str, target: float | None) -> tuple[Row, Row]:
     wall = Row(name, unit, target, higher_is_better=False)
     return wall, Row("the same, processor time of all processes", unit, higher_is_better=False)
 
 
-def _add_cost(rows: tuple[Row, Row], cost: testkit.Cost, factor: float) -> None:
-    rows[0].samples.append(cost.wall * factor)
-    rows[1].samples.append(cost.cpu * factor)
+def _add_cost(rows: tuple[Row, Row], wall: float, cpu: float, factor: float) -> None:
+    """Add a sample to both rows; ``factor`` turns seconds into the rows' unit."""
+    rows[0].samples.append(wall * factor)
+    rows[1].samples.append(cpu * factor)
 
 
 _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
