@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -134,26 +134,17 @@ async def test_what_is_due_after_a_travel_happens_and_the_end_of_the_test_undoes
 
 @pytest.mark.long
 @pytest.mark.chosen
-async def test_a_travel_ends_with_the_port(tmp_path: Path) -> None:
-    with LocalCluster(brokers=1, directory=tmp_path / "cluster", time_scale=0.05) as cluster:
-        async with port_of(cluster) as port:
-            await done(port, "/v1/topics", name="orders", queues=1)
-            await send(cluster, Message("orders", b"kept"))
-            await done(port, "/v1/travel", seconds=DELAY_SECONDS)
-            await send(cluster, Message("orders", b"of the future"))
-        assert (cluster.ahead_ms, await bodies(cluster, "orders")) == (0, [b"kept"])
-
-
-@pytest.mark.long
-@pytest.mark.chosen
-async def test_a_cluster_killed_during_a_travel_starts_before_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [RunningUp.stop, lambda up: up.process.kill()], ids=["stopped", "killed"])
+async def test_a_cluster_that_ends_during_a_travel_starts_before_it(
+    end: Callable[[RunningUp], None], tmp_path: Path
+) -> None:
     directory, words = tmp_path / "cluster", ("-p", "0", "--control-port", "0", "--topic", "orders:1")
     with running_up(directory, *words) as up:
         async with Producer("shop", up.namesrv) as producer:
             await producer.send(Message("orders", b"kept"))
             await done(port_at(up), "/v1/travel", seconds=DELAY_SECONDS)
             await producer.send(Message("orders", b"of the future"))
-            up.process.kill()
+        end(up)
     with running_up(directory, *words) as up:
         assert (await port_at(up).get("/v1/snapshots")).value["snapshots"] == []
         async with AdminClient(up.namesrv) as admin:
