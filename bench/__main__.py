@@ -30,6 +30,7 @@ from bench import (
     sending,
     simulation,
     snapshots,
+    testkit,
 )
 from bench.comparison import render_comparisons
 from bench.pipeline import bench_pipeline, bench_pipeline_in_full
@@ -282,18 +283,17 @@ def bench_snapshots(rounds: int, scale: float) -> list[Row]:
         size = int(snapshots.GIB * scale * share)
         what = f"{size >> 20} MiB, segments of {segment >> 20} MiB"
         has_target = segment < snapshots.GIB
-        take = Row(f"snapshot and files of a restore, {what}", "ms", 100 if has_target else None)
-        restart = Row(f"restore without its files, {what}", "s", 0.3 if has_target else None)
-        take.higher_is_better = restart.higher_is_better = False
-        restart.note = "kill, and start of name server and broker until both serve"
+        take = _wall_and_cpu(f"snapshot and files of a restore, {what}", "ms", 100 if has_target else None)
+        restart = _wall_and_cpu(f"restore without its files, {what}", "s", 0.3 if has_target else None)
+        restart[0].note = "kill, and start of name server and broker until both serve"
         _say(f"snapshots, filling {what}")
         with snapshots.filled_cluster(size, segment) as cluster:
             for number in range(rounds):
                 _say(f"snapshots, {what}, round {number + 1} of {rounds}")
                 seconds = snapshots.measure(cluster)
-                take.samples.append((seconds.take + seconds.put_back) * 1_000)
-                restart.samples.append(seconds.restart)
-        rows += [take, restart]
+                _add_cost(take, seconds.take + seconds.put_back, seconds.files_cpu, 1_000)
+                _add_cost(restart, seconds.restart, seconds.restart_cpu, 1)
+        rows += [*take, *restart]
     return rows
 
 
@@ -338,6 +338,35 @@ def bench_simulation(rounds: int, scale: float) -> list[Row]:
     return [row]
 
 
+def bench_testkit(rounds: int, scale: float) -> list[Row]:
+    """Measure what the test kit adds to a test, in wall time and in processor time of all processes."""
+    fixture = _wall_and_cpu("test kit: fixture ready, name server and two brokers", "s", 0.4)
+    fresh = _wall_and_cpu("test kit: topic, group with a consumer, and producer of a test", "ms", 20)
+    example = _wall_and_cpu("test kit: the tests of examples/order_service, one process", "s", 15)
+    names = max(5, int(20 * scale))
+    for number in range(rounds):
+        _say(f"test kit, round {number + 1} of {rounds}")
+        ready = testkit.fixture_ready()
+        _add_cost(fixture, ready.wall, ready.cpu, 1)
+        for cost in testkit.fresh_names(names):
+            _add_cost(fresh, cost.wall, cost.cpu, 1_000)
+        tests, summary = testkit.example_tests()
+        _add_cost(example, tests.wall, tests.cpu, 1)
+        example[0].note = summary
+    return [*fixture, *fresh, *example]
+
+
+def _wall_and_cpu(name: str, unit: str, target: float | None) -> tuple[Row, Row]:
+    wall = Row(name, unit, target, higher_is_better=False)
+    return wall, Row("the same, processor time of all processes", unit, higher_is_better=False)
+
+
+def _add_cost(rows: tuple[Row, Row], wall: float, cpu: float, factor: float) -> None:
+    """Add a sample to both rows; ``factor`` turns seconds into the rows' unit."""
+    rows[0].samples.append(wall * factor)
+    rows[1].samples.append(cpu * factor)
+
+
 _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "start": bench_cluster_start,
     "send": bench_send,
@@ -351,6 +380,7 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "snapshots": bench_snapshots,
     "races": bench_races,
     "simulation": bench_simulation,
+    "testkit": bench_testkit,
     "pipeline": bench_pipeline,
 }
 # Loads that take minutes, run with --full or by name.

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.cluster_start import cpu_seconds
 from rewindmq import LocalCluster
 from rewindmq.broker.store import BatchEntry, MessageStore, StoreConfig, StoredMessage
 from rewindmq.cluster.snapshots.snapshots import Snapshots
@@ -29,11 +30,15 @@ class Seconds:
         take: the snapshot.
         put_back: linking and copying its files for a restore.
         restart: the rest of the restore: the kill, and the start of name server and broker.
+        files_cpu: processor time of the snapshot and the files.
+        restart_cpu: processor time of the restart, of this process and of those that it starts.
     """
 
     take: float
     put_back: float
     restart: float
+    files_cpu: float
+    restart_cpu: float
 
 
 @contextlib.contextmanager
@@ -61,16 +66,27 @@ def _fill(root: Path, size: int, segment_bytes: int) -> None:
 
 def measure(cluster: LocalCluster) -> Seconds:
     """Take a snapshot and restore it."""
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), _cpu(cluster)
     cluster.snapshot(_NAME)
-    taken = time.perf_counter()
+    take, take_cpu = time.perf_counter() - began, _cpu(cluster) - cpu
     snapshots = Snapshots(cluster.directory / "snapshots")
     scratch = cluster.directory / "scratch"
     header = snapshots.header(_NAME)
-    linking = time.perf_counter()
+    began, own = time.perf_counter(), time.process_time()
     snapshots.put_back(_NAME, scratch, header)
-    put_back = time.perf_counter() - linking
+    put_back, put_back_cpu = time.perf_counter() - began, time.process_time() - own
     shutil.rmtree(scratch)
-    restoring = time.perf_counter()
+    began, own = time.perf_counter(), time.process_time()
     cluster.restore(_NAME)
-    return Seconds(taken - began, put_back, time.perf_counter() - restoring - put_back)
+    restart = time.perf_counter() - began - put_back
+    # The processes are new ones, so all of their time is that of the restart.
+    restart_cpu = time.process_time() - own - put_back_cpu + _servers_cpu(cluster)
+    return Seconds(take, put_back, restart, take_cpu + put_back_cpu, restart_cpu)
+
+
+def _cpu(cluster: LocalCluster) -> float:
+    return time.process_time() + _servers_cpu(cluster)
+
+
+def _servers_cpu(cluster: LocalCluster) -> float:
+    return sum(cpu_seconds(process.pid) for process in (cluster.namesrv, *cluster.brokers.values()))

@@ -16,7 +16,7 @@ from rewindmq.broker.store.errors import StoreError
 from rewindmq.protocol.config.property_file import property_fields
 from rewindmq.protocol.errors import ConfigError
 from rewindmq.protocol.ha_frame import MAX_TRANSFER_BYTES
-from rewindmq.protocol.limits import MAX_FRAME_BYTES
+from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_QUEUE_NUMS
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.property_loader import load_properties
@@ -38,7 +38,7 @@ _HOURS: Final = r"^ *[0-9]{1,2} *(; *[0-9]{1,2} *)*;? *$"
 NameText = Annotated[str, msgspec.Meta(pattern=_NAME.pattern)]
 Millis = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-QueueCount = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
+QueueCount = Annotated[int, msgspec.Meta(ge=1, le=MAX_QUEUE_NUMS)]
 # With less, no connection could send or receive the largest frame.
 FrameBytes = Annotated[int, msgspec.Meta(ge=MAX_FRAME_BYTES)]
 

@@ -7,8 +7,6 @@ from typing import Final
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 
-# Keeps loops over a topic's queues short (GET_TOPIC_STATS_INFO, INVOKE_BROKER_TO_RESET_OFFSET).
-MAX_QUEUE_NUMS: Final = 65_535
 # Each new topic or group rewrites its table's file. MAX_TOPICS is larger because each group has a retry
 # topic.
 MAX_TOPICS: Final = 25_000

@@ -7,6 +7,7 @@ Source: ``RequestCode`` and ``ResponseCode`` of RocketMQ 4.9.4 with the addition
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 
 class RequestCode(IntEnum):
@@ -251,3 +252,9 @@ class ResponseCode(IntEnum):
     UPDATE_AND_CREATE_ACL_CONFIG_FAILED = 209
     DELETE_ACL_CONFIG_FAILED = 210
     UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED = 211
+
+
+# Requests whose header is SendMessageRequestHeaderV2, with one-letter field names.
+SHORT_NAMED_REQUESTS: Final = frozenset(
+    (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)
+)

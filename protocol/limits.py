@@ -18,6 +18,9 @@ MAX_INFLATED_BODY_BYTES = 67_108_864
 # A signed byte holds the topic's length on disk (CommitLog, Validators.TOPIC_MAX_LENGTH).
 MAX_TOPIC_LENGTH = 127
 MAX_GROUP_LENGTH = 255
+# Queues of a topic at one broker; RocketMQ has no limit. It keeps loops over a topic's queues short
+# (GET_TOPIC_STATS_INFO, INVOKE_BROKER_TO_RESET_OFFSET).
+MAX_QUEUE_NUMS = 65_535
 # A signed int16 holds the length of the properties text.
 MAX_PROPERTIES_BYTES = 32_767
 # PullMessageProcessor: the most messages that one request may ask for.

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rewindmq.broker.limits import MAX_QUEUE_NUMS
 from rewindmq.protocol.body.group import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.body.registration import TopicConfig, TopicConfigSerializeWrapper
-from rewindmq.protocol.limits import MAX_GROUP_LENGTH, MAX_TOPIC_LENGTH
+from rewindmq.protocol.limits import MAX_GROUP_LENGTH, MAX_QUEUE_NUMS, MAX_TOPIC_LENGTH
 from rewindmq.protocol.names import is_path_name
 
 _SEPARATOR: Final = "@"

@@ -32,7 +32,9 @@ def write_archive(folder: Path, header: SnapshotHeader, path: Path) -> None:
     """
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with open_private(temporary, "wb") as file, tarfile.open(fileobj=file, mode="w") as archive:
+        # A link of this name would lead elsewhere.
+        temporary.unlink(missing_ok=True)
+        with open_private(temporary, "xb") as file, tarfile.open(fileobj=file, mode="w") as archive:
             data = msgspec.json.encode(header)
             archive.addfile(_member(HEADER_NAME, len(data)), io.BytesIO(data))
             for each in header.files:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES
 from rewindmq.cluster.up.advertise import resolve_advertised
+from rewindmq.protocol.limits import MAX_QUEUE_NUMS
 from rewindmq.protocol.names import is_system_topic, topic_fault
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.process.options import (
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from rewindmq.cluster.local_cluster import LocalCluster
     from rewindmq.cluster.up.companion import Companion
 
-MAX_QUEUES: Final = 65_535
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 # Keys of broker.conf that differ between brokers, or that another option sets.
 _SET_BY: Final = {
@@ -60,6 +60,22 @@ not start (the line on stderr says why), 2 wrong usage, 130 stopped by Ctrl-C.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of ``rewindmq up``."""
+    _add_size_arguments(parser)
+    _add_address_arguments(parser)
+    _add_broker_arguments(parser)
+    parser.add_argument(
+        "--log-level",
+        choices=LOG_LEVELS,
+        default="info",
+        help="lowest level that the processes log (default: info)",
+    )
+    parser.add_argument(
+        "--ready-json", action="store_true", help="print one line of JSON instead of the table"
+    )
+
+
+def _add_size_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define how many processes there are, and where they store."""
     parser.add_argument(
         "--brokers",
         type=_broker_count,
@@ -80,6 +96,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="keep stores, configurations and logs here (default: a temporary directory, removed at the end)",
     )
+
+
+def _add_address_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define ports and addresses."""
     parser.add_argument(
         "-p",
         "--port",
@@ -99,6 +119,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--new-ports", action="store_true", help="forget the ports that DIR remembers, and remember new ones"
     )
+    parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (default: 127.0.0.1)")
+    parser.add_argument(
+        "--advertise",
+        metavar="HOST",
+        help="address that brokers register, if clients cannot use --host; a name is resolved at the start",
+    )
+    add_open_access_argument(parser)
+
+
+def _add_broker_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define what the brokers do."""
     parser.add_argument(
         "--topic",
         type=_topic,
@@ -108,13 +139,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="create a topic at each broker before the cluster is ready, such as orders:4; 4 queues if the"
         " number is left out; may be repeated",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (default: 127.0.0.1)")
-    parser.add_argument(
-        "--advertise",
-        metavar="HOST",
-        help="address that brokers register, if clients cannot use --host; a name is resolved at the start",
-    )
-    add_open_access_argument(parser)
     parser.add_argument(
         "--flush",
         choices=("ASYNC_FLUSH", "SYNC_FLUSH"),
@@ -142,15 +166,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="set a key of broker.conf at all brokers; may be repeated",
-    )
-    parser.add_argument(
-        "--log-level",
-        choices=LOG_LEVELS,
-        default="info",
-        help="lowest level that the processes log (default: info)",
-    )
-    parser.add_argument(
-        "--ready-json", action="store_true", help="print one line of JSON instead of the table"
     )
 
 
@@ -235,8 +250,9 @@ def _topic(text: str) -> tuple[str, int | None]:
         raise argparse.ArgumentTypeError(f"{wrong}: {name} is a topic of the brokers themselves")
     if not colon:
         return name, None
-    if not (len(queues) <= 5 and queues.isascii() and queues.isdigit() and 1 <= int(queues) <= MAX_QUEUES):
-        raise argparse.ArgumentTypeError(f"{wrong}: QUEUES is 1 to {MAX_QUEUES}")
+    is_number = len(queues) <= 5 and queues.isascii() and queues.isdigit()
+    if not (is_number and 1 <= int(queues) <= MAX_QUEUE_NUMS):
+        raise argparse.ArgumentTypeError(f"{wrong}: QUEUES is 1 to {MAX_QUEUE_NUMS}")
     return name, int(queues)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
+from collections.abc import AsyncIterator
 from typing import Final
 
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
@@ -55,26 +57,19 @@ class Members:
                     self._ended.discard(name)
             return _member(process)
 
-    async def snapshot(self, name: str) -> None:
-        """Take a snapshot of the cluster; one of the same name is replaced.
-
-        Raises:
-            ClusterError: the name is invalid, or a process does not run or is paused.
-        """
+    @contextlib.asynccontextmanager
+    async def exclusively(self) -> AsyncIterator[None]:
+        """Let no command change a member during an ``async with`` statement."""
         async with self._turn:
-            await self._cluster.snapshot(name)
+            yield
 
-    async def restore(self, name: str) -> None:
-        """Put the cluster back to a snapshot; all members run afterwards.
-
-        Raises:
-            ClusterError: there is no such snapshot, or a process did not start.
-        """
+    @contextlib.asynccontextmanager
+    async def replacing(self) -> AsyncIterator[None]:
+        """Do the same for a block that ends processes and starts them again; the watch reports none of it."""
         async with self._turn:
-            # The watch must not report these ends.
             before, self._ended = self._ended, {process.name for process in self.processes}
             try:
-                await self._cluster.restore(name)
+                yield
             finally:
                 running = {process.name for process in self.processes if process.is_running}
                 self._ended = (self._ended | before) - running

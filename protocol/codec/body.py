@@ -29,6 +29,8 @@ BodyT = TypeVar("BodyT", bound=RemotingBody)
 # claim.
 _UNPACK: Final = msgspec.msgpack.Decoder().decode
 _SCALARS: Final = (str, int, float, bytes)
+# Most members have one of these types: no call for them.
+_SCALAR_TYPES: Final = frozenset((*_SCALARS, bool))
 # The first bytes of all values except small integers. They are counted within texts and numbers, too.
 _MSGPACK_TYPES: Final = bytes(range(0x80, 0xE0))
 
@@ -75,9 +77,15 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, _SCALARS):
         return value
     if isinstance(value, msgspec.Struct):
-        return {name: plain_value(member) for name, member in encoded_fields(value).items()}
+        return {
+            name: member if type(member) in _SCALAR_TYPES else plain_value(member)
+            for name, member in encoded_fields(value).items()
+        }
     if isinstance(value, dict):
-        return {key: plain_value(member) for key, member in value.items()}
+        return {
+            key: member if type(member) in _SCALAR_TYPES else plain_value(member)
+            for key, member in value.items()
+        }
     if isinstance(value, MessageQueue):
         return {"topic": value.topic, "brokerName": value.broker_name, "queueId": value.queue_id}
     if isinstance(value, (set, frozenset)):

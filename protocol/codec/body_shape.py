@@ -55,8 +55,11 @@ def _repair_of(info: inspect.Type) -> Repair | None:
 
 
 def _struct_repair(members: Mapping[str, Repair | None], aliases: Mapping[str, str]) -> Repair:
+    # msgspec ignores unknown fields by itself.
+    is_flat = not aliases and not any(members.values())
+
     def repair(value: Any) -> Any:
-        if type(value) is not dict:
+        if type(value) is not dict or (is_flat and None not in value.values()):
             return value
         repaired = {}
         for name, member in value.items():

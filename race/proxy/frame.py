@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
-from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.code import SHORT_NAMED_REQUESTS, RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand
 from rewindmq.protocol.errors import FrameError, RewindMQError
@@ -33,11 +33,8 @@ NUMBER_FIELDS: Final = (
     "epoch",
     "timestamp",
 )
-# One-letter field names of the requests in ``_SHORT_CODES``.
+# One-letter field names of the requests in ``SHORT_NAMED_REQUESTS``.
 _LETTERS: Final = MappingProxyType({"a": "producerGroup", "b": "topic", "e": "queueId"})
-_SHORT_CODES: Final = frozenset(
-    (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)
-)
 _CODE_NAMES: Final = MappingProxyType({int(code): code.name for code in RequestCode})
 
 
@@ -159,7 +156,7 @@ def _texts(command: RemotingCommand) -> dict[str, str]:
 
 
 def _shown(ext: Mapping[str, str], code: int | None) -> dict[str, Any]:
-    if code in _SHORT_CODES:
+    if code in SHORT_NAMED_REQUESTS:
         ext = {_LETTERS.get(name, name): text for name, text in ext.items()}
     fields: dict[str, Any] = {name: ext[name] for name in TEXT_FIELDS if name in ext}
     for name in NUMBER_FIELDS:

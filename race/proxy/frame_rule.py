@@ -31,7 +31,7 @@ class CaughtFrame(Protocol):
 
 
 class FrameRule:
-    """Catches frames that pass a proxy, and holds them or acts on them at once; implements ``pattern.Hold``.
+    """Catches frames that pass a proxy, and holds them or acts on them at once: a ``pattern.HoldHandle``.
 
     Args:
         on_over: called once, when the rule ends and catches no more frames.
@@ -138,7 +138,7 @@ class FrameRule:
             held.drop("dropped by the hold")
 
     def refuse(self, code: int, remark: str) -> None:
-        """See ``pattern.Hold``."""
+        """See ``pattern.HoldHandle``."""
         if any(frame.form is not Form.RESPONSE for frame in self._held.values()):
             raise RaceError("only responses can be turned into refusals")
         for held in self._end():

@@ -1,4 +1,4 @@
-"""Frame patterns, and the interface of a hold."""
+"""Frame patterns, and the interface of a hold that has begun."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def is_called(end: str, name: str) -> bool:
     return name in (end, end.partition("/")[0])
 
 
-class Hold(Protocol):
-    """Catches and holds frames, or a stalled thread, until it ends."""
+class HoldHandle(Protocol):
+    """A hold that has begun: catches and holds frames, or a stalled thread, until it ends."""
 
     @property
     def caught(self) -> int:

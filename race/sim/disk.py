@@ -80,7 +80,8 @@ class SimDisk:
         return lambda: self._locked.discard(path)
 
     def make_folder(self, path: Path) -> None:
-        self._folders.update((path, *path.parents))
+        if path not in self._folders:
+            self._folders.update((path, *path.parents))
 
     def list_folder(self, path: Path) -> list[DiskEntry]:
         entries = [

@@ -6,9 +6,9 @@ import asyncio
 import heapq
 import math
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Executor
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any, Never, TypeVar, TypeVarTuple, Unpack
 
 from rewindmq.protocol.errors import RewindMQError
@@ -35,6 +35,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._now = 0.0
         self._set_count = 0
         self._ready: deque[asyncio.Handle]
+        self._closed: bool
         # Time, sequence number, timer.
         self._timers: list[tuple[float, int, VirtualTimer]] = []
         # The base class closes this attribute.
@@ -52,6 +53,29 @@ class VirtualLoop(asyncio.BaseEventLoop):
         moment = self._next_moment()
         return math.inf if moment is None else moment
 
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        """Make a callback ready. asyncio's checks of debug mode would take as long as most callbacks."""
+        if self._closed:
+            self._check_closed()  # type: ignore[attr-defined]
+        handle = _VirtualHandle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Set a timer that is due in ``delay`` virtual seconds."""
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
     def call_at(
         self,
         when: float,
@@ -60,7 +84,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Set a timer; timers of the same moment run in the order they were set."""
-        self._check_closed()  # type: ignore[attr-defined]
+        if self._closed:
+            self._check_closed()  # type: ignore[attr-defined]
         timer = VirtualTimer(when, callback, args, self, context)
         if when <= self._now:
             self._ready.append(timer)
@@ -151,16 +176,62 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return f"deadlock at {self._now:.3f} s: nothing ready, no timer set; waiting: {waiting}"
 
 
+class _VirtualHandle(asyncio.Handle):
+    """asyncio's handle, made without the question whether the loop is in debug mode."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        callback: Callable[..., object],
+        args: Sequence[Any],
+        loop: asyncio.AbstractEventLoop,
+        context: Context | None,
+    ) -> None:
+        _fill(self, callback, args, loop, context)
+
+
 class VirtualTimer(asyncio.TimerHandle):
-    """asyncio's timer handle, with its context as a public attribute."""
+    """asyncio's timer handle, made likewise, with its context as a public attribute."""
 
     __slots__ = ()
     _context: Context
+    _when: float
+    _scheduled: bool
+
+    def __init__(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        args: Sequence[Any],
+        loop: asyncio.AbstractEventLoop,
+        context: Context | None,
+    ) -> None:
+        _fill(self, callback, args, loop, context)
+        self._when = when
+        self._scheduled = False
 
     @property
     def context(self) -> Context:
         """Context in which the callback runs; names its host."""
         return self._context
+
+
+def _fill(
+    handle: Any,
+    callback: Callable[..., object],
+    args: Sequence[Any],
+    loop: asyncio.AbstractEventLoop,
+    context: Context | None,
+) -> None:
+    """Set what ``asyncio.Handle.__init__`` sets."""
+    handle._context = copy_context() if context is None else context
+    handle._loop = loop
+    handle._callback = callback
+    handle._args = args
+    handle._cancelled = False
+    handle._repr = None
+    handle._source_traceback = None
 
 
 def _where(task: asyncio.Task[Any]) -> str:

@@ -14,7 +14,7 @@ from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.history import Event, Kind, Lab
 from rewindmq.race.proxy.frame_proxy import FrameProxy
-from rewindmq.race.proxy.pattern import FramePattern, Hold
+from rewindmq.race.proxy.pattern import FramePattern, HoldHandle
 from rewindmq.race.stage.application import PollingApplication
 from rewindmq.race.stage.journal import Journal
 from rewindmq.race.stage.operator import Operator
@@ -119,7 +119,7 @@ class BaseStage:
         """See ``Stage``."""
         return await self._journal.until(kind, seconds=seconds, count=count, wanted=wanted)
 
-    def hold(self, pattern: FramePattern, *, consumer: str) -> Hold:
+    def hold(self, pattern: FramePattern, *, consumer: str) -> HoldHandle:
         """See ``Stage``."""
         return self._proxy(consumer).hold(pattern)
 

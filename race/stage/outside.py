@@ -17,7 +17,7 @@ from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Event, Kind, Lab
-from rewindmq.race.proxy.pattern import Hold
+from rewindmq.race.proxy.pattern import HoldHandle
 from rewindmq.race.stage.foreign import ForeignConsumer, Outside, check_command
 from rewindmq.race.stage.frame_points import FramePoints
 from rewindmq.race.stage.processes import ProcessStage
@@ -156,7 +156,7 @@ class OutsideStage(ProcessStage):
                 raise
             raise RaceError(f"{error}; of this {unseen} the laboratory sees only frames") from None
 
-    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
+    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> HoldHandle:
         """See ``Stage``; raise RaceError for a client that is not RewindMQ's."""
         if self._words is not None:
             raise RaceError(

@@ -20,7 +20,7 @@ from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Event, Kind, Lab
-from rewindmq.race.proxy.pattern import FramePattern, Hold
+from rewindmq.race.proxy.pattern import FramePattern, HoldHandle
 from rewindmq.race.stage.base import BaseStage
 from rewindmq.race.stage.journal import Journal
 from rewindmq.race.stage.operator import ADMIN, PRODUCER, Operator
@@ -197,13 +197,13 @@ class ProcessStage(BaseStage):
         await self._cluster.restart(name)
         self._journal.note(name, Lab.PROCESS_STARTED)
 
-    def hold(self, pattern: FramePattern, *, consumer: str) -> Hold:
+    def hold(self, pattern: FramePattern, *, consumer: str) -> HoldHandle:
         """See ``Stage``."""
         if consumer in self._consumers and consumer not in self._proxies:
             raise RaceError(f"consumer {consumer} runs without a proxy: set the hold before it starts")
         return super().hold(pattern, consumer=consumer)
 
-    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
+    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> HoldHandle:
         """See ``Stage``."""
         number = len(self._stall_holds)
         rule = {"number": number, "kind": kind, "wanted": wanted}

@@ -12,7 +12,7 @@ from rewindmq.client.push.push_consumer import PushConsumer
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.history import Kind, Lab
-from rewindmq.race.proxy.pattern import Hold
+from rewindmq.race.proxy.pattern import HoldHandle
 from rewindmq.race.sim.servers import SimServers, sim_broker_config
 from rewindmq.race.sim.world import World
 from rewindmq.race.stage.base import BaseStage
@@ -166,7 +166,7 @@ class SimulatedStage(BaseStage):
         self._journal.note(name, Lab.PROCESS_STARTED)
         await self._servers.start_broker(name)
 
-    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
+    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> HoldHandle:
         """See ``Stage``."""
         rule = StallRule(kind, wanted, lambda: hold.catch())
         hold = StallHold(kind, self._lab.timers, rule.release)

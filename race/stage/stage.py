@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.history import Event, History, Kind
-from rewindmq.race.proxy.pattern import FramePattern, Hold
+from rewindmq.race.proxy.pattern import FramePattern, HoldHandle
 
 TOPIC: Final = "RaceTopic"
 GROUP: Final = "RaceGroup"
@@ -200,7 +200,7 @@ class Stage(Protocol):
     async def start_broker(self, name: str = BROKER) -> None:
         """Start a killed broker again, with its address and its store."""
 
-    def hold(self, pattern: FramePattern, *, consumer: str) -> Hold:
+    def hold(self, pattern: FramePattern, *, consumer: str) -> HoldHandle:
         """Catch frames between a consumer and the servers from now on.
 
         Call this before the consumer starts: on a stage in real time, only a consumer that has a hold at its
@@ -210,7 +210,7 @@ class Stage(Protocol):
             RaceError: the consumer already runs without a proxy.
         """
 
-    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
+    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> HoldHandle:
         """Stop a consumer at a stall point (``Runtime.failpoint``) the next time its details match.
 
         Raises:

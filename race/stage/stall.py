@@ -60,7 +60,7 @@ class StallGate:
 
 
 class StallHold:
-    """Implements ``Hold`` for one stalled step; lives in the laboratory's process.
+    """Implements ``HoldHandle`` for one stalled step; lives in the laboratory's process.
 
     Args:
         release: lets the step continue.
@@ -85,7 +85,7 @@ class StallHold:
         self._is_caught.set()
 
     async def wait(self, count: int = 1, *, seconds: float = 60.0) -> None:
-        """See ``Hold``; a stall catches one step at most."""
+        """See ``HoldHandle``; a stall catches one step at most."""
         if count > 1:
             raise RaceError(f"a stall at {self._kind} catches one step, not {count}")
         limit = asyncio.get_running_loop().create_future()

@@ -36,8 +36,6 @@ class Servers:
     client_options: Mapping[str, Any]
     local: LocalCluster | None = None
     first: str = ""
-    # Names of paused processes.
-    paused: set[str] = field(default_factory=set)
     # Names of brokers that act as if their disks were full.
     full: set[str] = field(default_factory=set)
 
@@ -98,12 +96,10 @@ class Servers:
     def pause(self, name: str) -> None:
         """Stop a process with SIGSTOP."""
         self.require_local("paused").pause(name)
-        self.paused.add(name)
 
     def resume(self, name: str) -> None:
         """Continue a process with SIGCONT."""
         self.require_local("paused").resume(name)
-        self.paused.discard(name)
 
     async def set_disk_full(self, name: str, is_full: bool) -> None:
         """Let a broker act as if its disk were full, or as its disk is."""
@@ -124,6 +120,11 @@ class Servers:
         return 0 if self.local is None else self.local.ahead_ms
 
     @property
+    def has_travelled(self) -> bool:
+        """True from a test's first travel until ``restore`` has put the cluster back."""
+        return self.local is not None and _PRESENT in self.local.snapshots()
+
+    @property
     def is_namesrv_running(self) -> bool:
         """True unless the test has ended the name server."""
         return self.local is None or self.local.namesrv.is_running
@@ -139,6 +140,26 @@ class Servers:
         if self.first:
             await self.restore_snapshot(self.first)
 
+    async def snapshot(self, name: str) -> None:
+        """Take a snapshot; one of the same name is replaced.
+
+        Raises:
+            KitError: the cluster runs elsewhere, or the kit itself uses the name.
+            ClusterError: the name is invalid, or a process does not run or is paused.
+        """
+        _refuse_own_name(name)
+        await self.require_local("a snapshot").snapshot(name)
+
+    async def load_snapshot(self, name: str, path: Path | str) -> None:
+        """Read a file as the snapshot ``name``.
+
+        Raises:
+            KitError: the cluster runs elsewhere, or the kit itself uses the name.
+            ClusterError: the file cannot be used; the text says why.
+        """
+        _refuse_own_name(name)
+        await self.require_local("a snapshot").load_snapshot(name, path)
+
     async def restore_snapshot(self, name: str) -> None:
         """Put the cluster back to a snapshot; paused processes run afterwards.
 
@@ -147,7 +168,6 @@ class Servers:
             ClusterError: there is no such snapshot, or a process did not start.
         """
         await self.require_local("a snapshot").restore(name)
-        self.paused.clear()
 
     async def restore(self) -> bool:
         """Undo what a test did to the processes; return True if one was started.
@@ -158,15 +178,14 @@ class Servers:
             return False
         was_started = False
         cluster = AsyncLocalCluster(self.local)
-        for name in self.paused:
-            if self.processes[name].is_running:
-                self.processes[name].resume()
-        self.paused.clear()
+        for process in self.processes.values():
+            if process.is_running and process.is_paused:
+                process.resume()
         for name in sorted(self.full):
             await cluster.set_disk_full(name, False)
         self.full.clear()
         # The snapshot stays until it is restored, also if this is cancelled in between.
-        has_travelled = _PRESENT in cluster.snapshots()
+        has_travelled = self.has_travelled
         if self.ahead_ms:
             await cluster.set_clocks_ahead(0)
         for name, process in self.processes.items():
@@ -178,6 +197,11 @@ class Servers:
             await cluster.restore(_PRESENT)
             await cluster.delete_snapshot(_PRESENT)
         return was_started or has_travelled
+
+
+def _refuse_own_name(name: str) -> None:
+    if name == _PRESENT:
+        raise KitError(f"{name} is the snapshot of the time before a travel: choose another name")
 
 
 def log_sizes(servers: Servers) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from rewindmq.protocol.limits import MAX_QUEUE_NUMS
 from rewindmq.testing.control.http_request import HttpError
 from rewindmq.testing.wire.requests import Direction
 
@@ -23,7 +24,7 @@ class TopicBody(msgspec.Struct, forbid_unknown_fields=True):
     """A topic to create at each broker."""
 
     name: Name
-    queues: Annotated[int, Meta(ge=1, le=65_535)] = 4
+    queues: Annotated[int, Meta(ge=1, le=MAX_QUEUE_NUMS)] = 4
 
 
 class ClientBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -79,6 +80,25 @@ class SnapshotBody(msgspec.Struct, forbid_unknown_fields=True):
     """A snapshot to take."""
 
     name: Name
+
+
+class SnapshotFileBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The file to save a snapshot to, or to load it from: a name in the port's folder."""
+
+    file: Name
+
+
+class DiskBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Whether a broker acts as if its disk were full, as in ``rmq.disk_full``."""
+
+    broker: Name
+    full: bool = True
+
+
+class TravelBody(msgspec.Struct, forbid_unknown_fields=True):
+    """How far to move the brokers' clocks, as ``rmq.travel``: seconds of the cluster's time."""
+
+    seconds: float
 
 
 class NoBody(msgspec.Struct, forbid_unknown_fields=True):

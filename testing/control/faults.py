@@ -6,7 +6,6 @@ import itertools
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
-from rewindmq.cluster.local_cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.testing.clusters.servers import Servers
 from rewindmq.testing.control.bodies import LinkBody, RuleBody
@@ -30,10 +29,10 @@ FaultT = TypeVar("FaultT", bound=WireFault)
 class Faults(WireControl):
     """The kit's faults for one cluster, which outlive the connection that made them."""
 
-    def __init__(self, cluster: LocalCluster, runtime: Runtime) -> None:
-        self._servers = Servers(cluster.namesrv_address, cluster.client_options, cluster)
+    def __init__(self, servers: Servers, runtime: Runtime) -> None:
+        self._servers = servers
         self._waiter = Waiter(runtime)
-        self._wire = Wire(runtime, cluster.namesrv_address)
+        self._wire = Wire(runtime, servers.namesrv_address)
         self._is_checked = True
         self._numbers = itertools.count(1)
         self._rules: dict[int, RequestRule] = {}

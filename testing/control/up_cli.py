@@ -32,6 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="file with the token that requests need; made if it does not exist (default: DIR/control.token)",
     )
     group.add_argument(
+        "--control-snapshot-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder of the files that the port saves snapshots to and loads them from (default: saved in the"
+        " cluster's directory)",
+    )
+    group.add_argument(
         "--wire-port",
         type=port_number,
         metavar="PORT",
@@ -43,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the cluster and, with ``--control-port``, the port; see ``rewindmq.cluster.up.cli.run``."""
     if arguments.control_port is None:
-        for option in ("control_token_file", "wire_port"):
+        for option in ("control_token_file", "control_snapshot_dir", "wire_port"):
             if getattr(arguments, option) is not None:
                 name = "--" + option.replace("_", "-")
                 print(f"rewindmq up: {name} needs --control-port, such as --control-port 0", file=sys.stderr)
@@ -51,10 +58,14 @@ def run(arguments: argparse.Namespace) -> int:
         return cli.run(arguments)
     from rewindmq.testing.control.port import ControlPort
 
-    token_file = arguments.control_token_file
     port = ControlPort(
         arguments.control_port,
         arguments.wire_port or 0,
-        None if token_file is None else token_file.absolute(),
+        _absolute(arguments.control_token_file),
+        _absolute(arguments.control_snapshot_dir),
     )
     return cli.run(arguments, port.beside)
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return None if path is None else path.absolute()

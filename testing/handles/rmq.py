@@ -8,7 +8,7 @@ import functools
 import warnings
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.core.lifecycle import Client
@@ -17,6 +17,7 @@ from rewindmq.client.produce.transaction import TransactionListener
 from rewindmq.client.produce.transaction_producer import TransactionProducer
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.limits import MAX_QUEUE_NUMS
 from rewindmq.protocol.names import dlq_topic, retry_topic
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.testing.clusters.servers import Servers, log_sizes, logs_since
@@ -35,8 +36,6 @@ from rewindmq.testing.waiting.waiter import Waiter
 from rewindmq.testing.wire.wire import Wire
 from rewindmq.testing.wire.wire_control import WireControl
 from rewindmq.testing.wire.wired_clients import WiredProducer, WiredTransactionProducer
-
-_MAX_QUEUES: Final = 65_535
 
 
 class Rmq(WireControl, ServerControl):
@@ -119,8 +118,8 @@ class Rmq(WireControl, ServerControl):
             KitError: ``queues`` is out of range; or the running cluster has the topic with another number.
             RewindMQError: a broker refused.
         """
-        if not 1 <= queues <= _MAX_QUEUES:
-            raise KitError(f"queues must be 1 to {_MAX_QUEUES}, not {queues}")
+        if not 1 <= queues <= MAX_QUEUE_NUMS:
+            raise KitError(f"queues must be 1 to {MAX_QUEUE_NUMS}, not {queues}")
         full = name if exact else self.name(name)
         masters = await self._masters()
         if self._may_delete(exact):
@@ -290,7 +289,7 @@ class Rmq(WireControl, ServerControl):
             KitError: the cluster is not the kit's own.
             ClusterError: the name is invalid, or a process does not run or is paused.
         """
-        await self._servers.require_local("a snapshot").snapshot(name)
+        await self._servers.snapshot(name)
         self._sent[name] = dict(self._context.sent)
 
     async def restore(self, name: str) -> None:
@@ -321,7 +320,7 @@ class Rmq(WireControl, ServerControl):
             KitError: the cluster is not the kit's own.
             ClusterError: the file cannot be used; the text says why.
         """
-        await self._servers.require_local("a snapshot").load_snapshot(name, path)
+        await self._servers.load_snapshot(name, path)
 
     # Start and end of the test.
 

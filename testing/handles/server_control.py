@@ -87,9 +87,14 @@ class ServerControl(abc.ABC):
             KitError: ``seconds`` is out of range, or the cluster is not the kit's own.
             ClusterError: a process is paused or, at the first travel, does not run.
         """
-        if not 0 < seconds <= _LONGEST_TRAVEL:
-            raise KitError(
-                f"travel({seconds:g}): the seconds must be more than 0 and at most {_LONGEST_TRAVEL}, which"
-                " is ten years; the way back is the end of the test"
-            )
+        refuse_wrong_travel(seconds)
         await self._servers.travel(seconds)
+
+
+def refuse_wrong_travel(seconds: float) -> None:
+    """Raise KitError if no travel can have this length."""
+    if not 0 < seconds <= _LONGEST_TRAVEL:
+        raise KitError(
+            f"travel({seconds:g}): the seconds must be more than 0 and at most {_LONGEST_TRAVEL}, which is"
+            " ten years; the way back is the end of the test"
+        )

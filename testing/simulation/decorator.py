@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import pytest
 
+from rewindmq.testing.clusters.options import ClusterOptions
 from rewindmq.testing.errors import KitError
 from rewindmq.testing.handles.rmq import Rmq
 from rewindmq.testing.plugin import cluster_options, wanted_seeds, wants_wire
@@ -54,25 +55,38 @@ def simulated(
             __tracebackhide__ = True
             if takes_request:
                 fixtures["request"] = request
-
-            def body(rmq: Rmq) -> Coroutine[Any, Any, object]:
-                return function(*arguments, rmq=rmq, **fixtures)
-
-            options = cluster_options(request)
-            if wants_wire(request) or options.snapshot:
-                pytest.fail(
-                    f"{function.__name__} is simulated: wire and snapshot need the fixture rmq", pytrace=False
-                )
-            simulation = Simulation(body, settings, options)
+            body = functools.partial(_call, function, arguments, fixtures)
+            simulation = Simulation(body, settings, _options(function, request))
             simulation.check(wanted_seeds(request.config, seeds))
 
-        if not takes_request:
-            parameters.append(inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY))
-        visible = [parameter for parameter in parameters if parameter.name != "rmq"]
-        test.__signature__ = inspect.Signature(visible)  # type: ignore[attr-defined]
+        test.__signature__ = _visible(parameters)  # type: ignore[attr-defined]
         return test
 
     return decorate
+
+
+def _call(
+    function: TestFunction, arguments: tuple[Any, ...], fixtures: Mapping[str, Any], rmq: Rmq
+) -> Coroutine[Any, Any, object]:
+    return function(*arguments, rmq=rmq, **fixtures)
+
+
+def _options(function: TestFunction, request: pytest.FixtureRequest) -> ClusterOptions:
+    """Return the options of a test's cluster; fail the test if they cannot be simulated."""
+    options = cluster_options(request)
+    if wants_wire(request) or options.snapshot:
+        pytest.fail(
+            f"{function.__name__} is simulated: wire and snapshot need the fixture rmq", pytrace=False
+        )
+    return options
+
+
+def _visible(parameters: list[inspect.Parameter]) -> inspect.Signature:
+    """Return the parameters that pytest fills: the test's own without ``rmq``, and ``request``."""
+    visible = [parameter for parameter in parameters if parameter.name != "rmq"]
+    if not any(parameter.name == "request" for parameter in visible):
+        visible.append(inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY))
+    return inspect.Signature(visible)
 
 
 def _parameters(function: TestFunction) -> list[inspect.Parameter]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.code import SHORT_NAMED_REQUESTS, RequestCode
 from rewindmq.protocol.command import FLAG_ONEWAY, RemotingCommand
 from rewindmq.protocol.frame import FrameDecoder
 from rewindmq.race.sim.network import SimTransport
@@ -23,8 +23,6 @@ _SHOWN: Final = MappingProxyType(
         "offset": "offset",
     }
 )
-# Requests whose fields have one-letter names.
-_SHORT: Final = frozenset((int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.SEND_BATCH_MESSAGE)))
 
 
 class FrameNames:
@@ -61,6 +59,6 @@ def _fields(command: RemotingCommand) -> str:
     ext = command.ext
     shown: dict[str, str] = {}
     for name, text in _SHOWN.items():
-        if name in ext and (len(name) > 1 or command.code in _SHORT):
+        if name in ext and (len(name) > 1 or command.code in SHORT_NAMED_REQUESTS):
             shown.setdefault(text, f"{text} {ext[name]!s}")
     return f" ({', '.join(shown.values())})" if shown else ""

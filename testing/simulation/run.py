@@ -18,6 +18,7 @@ from rewindmq.race.sim.servers import SimServers, sim_broker_config
 from rewindmq.testing.clusters.options import ClusterOptions
 from rewindmq.testing.errors import KitError
 from rewindmq.testing.handles.rmq import Rmq
+from rewindmq.testing.simulation.garbage import collected_rarely
 from rewindmq.testing.simulation.schedule import Choice, Key, Schedule
 from rewindmq.testing.simulation.servers import SimulatedServers
 from rewindmq.testing.simulation.shrink import shrink
@@ -92,7 +93,7 @@ class Simulation:
         The error has notes with the seed and the shortened schedule.
         """
         __tracebackhide__ = True
-        with _silence():
+        with _silence(), collected_rarely():
             failed = self._first_failure(seeds)
         if failed is not None:
             raise self._failure(*failed)
@@ -155,7 +156,7 @@ class Simulation:
             again = self.run(seed, _values(choices))
             return again.choices if type(again.error) is kind else None
 
-        with _silence():
+        with _silence(), collected_rarely():
             choices, runs = shrink(run.choices, fails)
         shortened = self.run(seed, _values(choices), describes=True)
         lines = [f"seed {seed} fails, {passed} seeds passed before; to run it alone: --rewindmq-seed {seed}"]

@@ -31,6 +31,8 @@ class SimulatedServers(Servers):
     schedule: Schedule = field(kw_only=True)
     kills: int = field(kw_only=True)
     sim: SimServers = field(kw_only=True)
+    # Names of paused servers.
+    paused: set[str] = field(default_factory=set)
     _running: dict[str, None] = field(default_factory=dict)
     # The servers that the test has killed and not restarted; the schedule leaves them down.
     _ended: set[str] = field(default_factory=set)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from rewindmq.protocol.code import RequestCode
 from rewindmq.race.proxy.action import Action, Delay, Drop, Duplicate, Fail, Hold
 from rewindmq.race.proxy.pattern import Form, FramePattern
 from rewindmq.testing.errors import KitError
@@ -69,50 +71,69 @@ class Requests:
         return RequestRule(self._wire, f"{self._text}.{call}", self._pattern, action, self._default_timeout)
 
 
-def requests(
-    wire: Wire,
-    name: str | int,
-    *,
-    group: str | None,
-    topic: str | None,
-    queue: object,
-    client: str | None,
-    server: str | None,
-    direction: str,
-    times: object,
-    default_timeout: float,
-) -> Requests:
-    """Check the arguments of ``rmq.on``.
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which requests or responses ``rmq.on`` selects; None selects any.
 
     Raises:
-        KitError: an argument is wrong; the text says what to write.
+        KitError: a value is wrong; the text says what to write.
+    """
+
+    group: str | None
+    topic: str | None
+    # A test may give anything.
+    queue: Any
+    client: str | None
+    server: str | None
+    direction: str
+    times: Any
+
+    def __post_init__(self) -> None:
+        queue, times = self.queue, self.times
+        if self.direction not in _FORMS:
+            raise KitError(f"direction={self.direction!r}: it must be 'request' or 'response'")
+        if times is not None and not (isinstance(times, int) and times >= 1):
+            raise KitError(f"times={times!r}: it must be 1 or more, or None for all")
+        if queue is not None and self.topic is None:
+            raise KitError(f"queue={queue} needs a topic, because queues of all topics have the same numbers")
+        if queue is not None and not (isinstance(queue, int) and queue >= 0):
+            raise KitError(f"queue={queue!r}: it must be a queue's number, 0 or more")
+
+    def pattern(self, code: RequestCode) -> FramePattern:
+        """Return the pattern of the frames."""
+        fields = {"group": self.group, "topic": self.topic, "queueId": self.queue}
+        return FramePattern(
+            code,
+            form=_FORMS[self.direction],
+            fields={name: value for name, value in fields.items() if value is not None},
+            count=self.times,
+            client=self.client,
+            server=self.server,
+        )
+
+    def call(self, code: RequestCode) -> str:
+        """Return the call of ``rmq.on`` with the arguments that differ from their defaults."""
+        names = ("group", "topic", "queue", "client", "server")
+        given = {name: getattr(self, name) for name in names}
+        words = [
+            repr(code.name),
+            *(f"{name}={value!r}" for name, value in given.items() if value is not None),
+        ]
+        if self.direction != "request":
+            words.append(f"direction={self.direction!r}")
+        if self.times != 1:
+            words.append(f"times={self.times}")
+        return f"rmq.on({', '.join(words)})"
+
+
+def select_requests(wire: Wire, name: str | int, selection: Selection, default_timeout: float) -> Requests:
+    """Return the selected requests of a name.
+
+    Args:
+        default_timeout: of ``RequestRule.met``, in real seconds.
+
+    Raises:
+        KitError: RocketMQ has no such request.
     """
     code = request_code(name)
-    if direction not in _FORMS:
-        raise KitError(f"direction={direction!r}: it must be 'request' or 'response'")
-    if times is not None and not (isinstance(times, int) and times >= 1):
-        raise KitError(f"times={times!r}: it must be 1 or more, or None for all")
-    if queue is not None and topic is None:
-        raise KitError(f"queue={queue} needs a topic, because queues of all topics have the same numbers")
-    if queue is not None and not (isinstance(queue, int) and queue >= 0):
-        raise KitError(f"queue={queue!r}: it must be a queue's number, 0 or more")
-    fields: dict[str, Any] = {"group": group, "topic": topic, "queueId": queue}
-    pattern = FramePattern(
-        code,
-        form=_FORMS[direction],
-        fields={field: value for field, value in fields.items() if value is not None},
-        count=times,
-        client=client,
-        server=server,
-    )
-    shown: dict[str, Any] = {
-        "group": group,
-        "topic": topic,
-        "queue": queue,
-        "client": client,
-        "server": server,
-    }
-    words = [f"{word}={value!r}" for word, value in shown.items() if value is not None]
-    words += [f"direction={direction!r}"] if direction != "request" else []
-    words += [f"times={times}"] if times != 1 else []
-    return Requests(wire, f"rmq.on({', '.join([repr(code.name), *words])})", pattern, default_timeout)
+    return Requests(wire, selection.call(code), selection.pattern(code), default_timeout)

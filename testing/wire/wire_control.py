@@ -7,7 +7,7 @@ from rewindmq.testing.clusters.servers import Servers
 from rewindmq.testing.errors import KitError, NotSeenError
 from rewindmq.testing.waiting.waiter import Waiter
 from rewindmq.testing.wire.link_fault import LinkFault
-from rewindmq.testing.wire.requests import Direction, Requests, requests
+from rewindmq.testing.wire.requests import Direction, Requests, Selection, select_requests
 from rewindmq.testing.wire.wire import APPLICATION, Wire
 
 _REMEDY = "mark the test with @pytest.mark.rewindmq(wire=True), or pass wire=True to rewindmq.testing.rmq"
@@ -56,9 +56,7 @@ class WireControl:
         wire = self._require_wire("rmq.on")
         if server is not None:
             self._require_server(server)
-        return requests(
-            wire,
-            request,
+        selection = Selection(
             group=None if group is None else str(group),
             topic=None if topic is None else str(topic),
             queue=queue,
@@ -66,8 +64,8 @@ class WireControl:
             server=server,
             direction=direction,
             times=times,
-            default_timeout=self._waiter.default_timeout,
         )
+        return select_requests(wire, request, selection, self._waiter.default_timeout)
 
     def partition(self, server: str, *, client: str | None = None) -> LinkFault:
         """Cut the link between a server and the test's clients: nothing arrives, and connections stay open.

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.chosen, pytest.mark.unlisted, pytest.mark.timeout(900)
 _LIMIT_SECONDS: Final = 600
 
 
-def test_a_junit_test_starts_a_cluster_and_holds_a_pull(tmp_path: Path) -> None:
+def test_junit_tests_start_a_cluster_and_control_it(tmp_path: Path) -> None:
     """The extension runs the command ``rewindmq`` of the PATH."""
     command = tmp_path / "rewindmq"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rewindmq "$@"\n')
@@ -29,10 +29,10 @@ def test_a_junit_test_starts_a_cluster_and_holds_a_pull(tmp_path: Path) -> None:
     }
     environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
     output = run(java_test(), environment, tmp_path)
-    assert "1 tests successful" in output, output
+    assert "2 tests successful" in output, output
 
 
-def test_a_go_test_holds_a_pull_at_a_running_cluster(tmp_path: Path) -> None:
+def test_go_tests_control_a_running_cluster(tmp_path: Path) -> None:
     with running_up(tmp_path / "data", "-p", "0", "--control-port", "0") as up:
         entrances = up.ready["entrances"]
         environment = {
@@ -43,6 +43,7 @@ def test_a_go_test_holds_a_pull_at_a_running_cluster(tmp_path: Path) -> None:
         output = run(go_test(), environment, tmp_path)
         up.stop()
     assert "--- PASS: TestMessagesWaitWhilePullsAreHeld" in output, output
+    assert "--- PASS: TestABillIsRefusedRestoredAndDueLater" in output, output
 
 
 def run(command: list[str], environment: dict[str, str], directory: Path) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from rewindmq.broker.limits import MAX_GROUPS, MAX_QUEUE_LOCKS, MAX_QUEUE_NUMS, MAX_TOPICS
+from rewindmq.broker.limits import MAX_GROUPS, MAX_QUEUE_LOCKS, MAX_TOPICS
 from rewindmq.broker.store.tables.consumer_offset import MAX_OFFSETS
 from rewindmq.namesrv.kv_config import MAX_ENTRIES
 from rewindmq.namesrv.route_info import MAX_BROKERS
 from rewindmq.namesrv.route_info import MAX_TOPICS as MAX_ROUTED_TOPICS
-from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES, MAX_RESPONSE_BODY_BYTES
+from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES, MAX_QUEUE_NUMS, MAX_RESPONSE_BODY_BYTES
 from rewindmq.protocol.remoting.dispatch import MAX_REQUESTS_IN_PROGRESS
 
 

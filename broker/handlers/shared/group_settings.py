@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rewindmq.broker.limits import MAX_QUEUE_NUMS
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.limits import MAX_QUEUE_NUMS
 from rewindmq.protocol.names import check_group
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.limits import MAX_QUEUE_NUMS
 from rewindmq.broker.tables.topic_attributes import MESSAGE_TYPE, MIXED, altered_attributes
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.limits import MAX_QUEUE_NUMS
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
 from rewindmq.protocol.names import check_not_system_topic, check_topic
 from rewindmq.protocol.topic_attributes import ADD

@@ -34,7 +34,9 @@ def test_the_ready_line_and_members_say_where_the_port_is(
         up.stop()
 
 
-@pytest.mark.parametrize("words", [("--wire-port", "0"), ("--control-token-file", "x")])
+@pytest.mark.parametrize(
+    "words", [("--wire-port", "0"), ("--control-token-file", "x"), ("--control-snapshot-dir", "x")]
+)
 def test_options_of_the_port_need_it(words: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", *words]) == 2
     assert f"{words[0]} needs --control-port" in capsys.readouterr().err

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,50 @@ def test_the_files_use_options_that_exist() -> None:
     assert sorted(words[0] for words in commands()) == ["health", "produce", "up", "up"]
     for name, *options in commands():
         build_parser(name).parse_args(options)
+
+
+def test_the_image_has_what_the_installation_needs_and_nothing_that_tools_make() -> None:
+    """An ignored folder of the package would be missing; the caches of tools can have gigabytes."""
+    ignored = (ROOT / "docker" / "Dockerfile.dockerignore").read_text().split()
+    links = [link.readlink().name for link in (ROOT / "src" / "rewindmq").iterdir() if link.is_symlink()]
+    assert len(links) >= 9
+    needed = ["pyproject.toml", "README.md", "LICENSE", "src", *links]
+    assert [name for name in needed if any(fnmatch(name, pattern) for pattern in ignored)] == []
+    made = [line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines() if line]
+    kept = {pattern.removeprefix("**/") for pattern in ignored}
+    assert [name for name in made if not any(fnmatch(name, pattern) for pattern in kept)] == []
+
+
+def test_the_files_refer_to_each_other() -> None:
+    """The compose file builds the Dockerfile from the repository's root."""
+    builds = re.findall(r"context: (\S+)\n +dockerfile: (\S+)", COMPOSE)
+    assert builds
+    for context, dockerfile in builds:
+        root = (ROOT / "docker" / context).resolve()
+        assert (root, (root / dockerfile).read_text()) == (ROOT, DOCKERFILE)
+    assert re.findall(r"^(\w+):$", COMPOSE, re.MULTILINE) == ["services", "volumes"]
+    (volume,) = re.findall(r"^VOLUME (\S+)$", DOCKERFILE, re.MULTILINE)
+    (mount,) = re.findall(r"- (\S+):(\S+)$", COMPOSE, re.MULTILINE)
+    assert mount[1] == volume
+    assert f"\nvolumes:\n  {mount[0]}:" in COMPOSE
+    # The name server's address of the other container is the host name, and what the broker registers.
+    (hostname,) = re.findall(r"hostname: (\S+)", COMPOSE)
+    (address,) = re.findall(r"NAMESRV_ADDR: (\S+)", COMPOSE)
+    (up,) = [words for words in commands() if words[0] == "up" and "--topic" in words]
+    parsed = build_parser("up").parse_args(up[1:])
+    assert (parsed.advertise, f"{hostname}:{parsed.port}") == (hostname, address)
+
+
+def test_compose_accepts_its_file() -> None:
+    """It needs no daemon."""
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True).returncode:
+        pytest.skip("docker compose is not installed; the tests above check the files without it")
+    command = [docker, "compose", "-f", str(ROOT / "docker" / "compose.yaml"), "config", "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert done.returncode == 0, done.stderr
+    services = json.loads(done.stdout)["services"]
+    assert services["application"]["depends_on"]["rewindmq"]["condition"] == "service_healthy"
 
 
 def test_the_ports_of_the_image_are_those_of_its_commands() -> None:

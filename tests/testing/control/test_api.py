@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -14,6 +14,14 @@ from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.up.members import Members
 from rewindmq.testing.control.port import ControlPort
 from tests.testing.control.http_client import HttpClient
+
+NOTHING_TO_UNDO: Final = {
+    "complaints": [],
+    "holding": [],
+    "restored": [],
+    "full_disks": [],
+    "ahead_seconds": 0.0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +33,7 @@ def cluster() -> Iterator[LocalCluster]:
 @pytest_asyncio.fixture
 async def port(cluster: LocalCluster) -> AsyncIterator[HttpClient]:
     members = Members(AsyncLocalCluster(cluster))
-    async with ControlPort(0, 0, None).beside(cluster, members) as entrances:
+    async with ControlPort(0, 0).beside(cluster, members) as entrances:
         token = (cluster.directory / "control.token").read_text().strip()
         yield HttpClient(entrances.control, token)
 
@@ -79,7 +87,7 @@ async def test_a_held_request_is_met_and_released(cluster: LocalCluster, port: H
         assert (await done(port, f"{path}/release"))["in_force"] is False
         await sending
         assert "were released" in await refused(port, 400, f"{path}/release")
-    assert await done(port, "/v1/settle") == {"complaints": [], "holding": [], "restored": []}
+    assert await done(port, "/v1/settle") == NOTHING_TO_UNDO
 
 
 async def test_a_hold_that_nothing_meets_fails_the_wait_and_the_test(
@@ -141,7 +149,7 @@ async def test_a_snapshot_is_restored(cluster: LocalCluster, port: HttpClient) -
     assert await done(port, "/v1/snapshots", name="empty") == {"name": "empty"}
     await done(port, "/v1/topics", name="later")
     assert await done(port, "/v1/snapshots/empty/restore") == {"name": "empty"}
-    assert (await port.get("/v1/snapshots")).value == {"snapshots": ["empty"]}
+    assert (await port.get("/v1/snapshots")).value["snapshots"] == ["empty"]
     async with cluster.admin() as admin:
         with pytest.raises(Exception, match="later"):
             await admin.examine_topic_route_info("later")
@@ -177,6 +185,19 @@ async def test_a_snapshot_is_restored(cluster: LocalCluster, port: HttpClient) -
         ("/v1/links", {"do": "slow_link", "server": "broker-a"}, 400, "needs latency"),
         ("/v1/heal", {}, 400, "no link is cut or slow"),
         ("/v1/snapshots", {"name": "../x"}, 409, "../x"),
+        ("/v1/snapshots", {"name": "before-travel"}, 400, "choose another name"),
+        ("/v1/snapshots/x/save", {"file": "x.tar"}, 404, "there is no snapshot 'x'"),
+        ("/v1/snapshots/x/load", {"file": "x.tar"}, 404, "there is no file x.tar in"),
+        ("/v1/snapshots/x/load", {}, 400, "missing required field `file`"),
+        ("/v1/snapshots/x/delete", {}, 404, "actions: restore, save, load"),
+        ("/v1/disk_full", {}, 400, "missing required field `broker`"),
+        ("/v1/disk_full", {"broker": "namesrv"}, 409, "only a master's disk can be full: broker-a"),
+        ("/v1/disk_full", {"broker": "broker-a", "full": "yes"}, 400, "$.full"),
+        ("/v1/travel", {}, 400, "missing required field `seconds`"),
+        ("/v1/travel", {"seconds": 0}, 400, "must be more than 0"),
+        ("/v1/travel", {"seconds": -1}, 400, "the way back is the end of the test"),
+        ("/v1/travel", {"seconds": 10**9}, 400, "is ten years"),
+        ("/v1/travel", {"seconds": 10**400}, 400, "the body is wrong"),
     ],
 )
 async def test_a_wrong_request_gets_a_sentence_that_helps(

@@ -22,7 +22,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Event, History, Kind, Lab
 from rewindmq.race.proxy.frame_proxy import FrameProxy
-from rewindmq.race.proxy.pattern import FramePattern, Hold
+from rewindmq.race.proxy.pattern import FramePattern, HoldHandle
 from rewindmq.race.stage.base import BaseStage
 from rewindmq.race.stage.frame_points import FramePoints, without_inferred
 from rewindmq.race.stage.operator import ADMIN, PRODUCER, Operator
@@ -207,11 +207,11 @@ class JavaStage(BaseStage):
         await self._cluster.start_broker()
         self._journal.note(name, Lab.PROCESS_STARTED)
 
-    def hold(self, pattern: FramePattern, *, consumer: str) -> Hold:
+    def hold(self, pattern: FramePattern, *, consumer: str) -> HoldHandle:
         """See ``Stage``."""
         return super().hold(self._names.as_sent(pattern), consumer=consumer)
 
-    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
+    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> HoldHandle:
         """Raise RaceError: an unmodified client cannot be stopped between two of its steps."""
         raise RaceError("an unmodified client cannot be stopped between two steps, as this race needs")
 

@@ -58,6 +58,43 @@ func (cluster *Cluster) Member(name, action string) {
 	cluster.Post("/v1/members/"+name+"/"+action, Fields{})
 }
 
+// DiskFull lets a broker act as if its disk were full, or as its disk is.
+func (cluster *Cluster) DiskFull(broker string, full bool) {
+	cluster.t.Helper()
+	cluster.Post("/v1/disk_full", Fields{"broker": broker, "full": full})
+}
+
+// Travel moves the clocks of all brokers forward; the end of the test puts the cluster back.
+func (cluster *Cluster) Travel(time time.Duration) {
+	cluster.t.Helper()
+	cluster.Post("/v1/travel", Fields{"seconds": time.Seconds()})
+}
+
+// Snapshot takes a snapshot of the cluster.
+func (cluster *Cluster) Snapshot(name string) {
+	cluster.t.Helper()
+	cluster.Post("/v1/snapshots", Fields{"name": name})
+}
+
+// Restore puts the cluster back to a snapshot.
+func (cluster *Cluster) Restore(name string) {
+	cluster.t.Helper()
+	cluster.Post("/v1/snapshots/"+name+"/restore", Fields{})
+}
+
+// SaveSnapshot writes a snapshot to a file: a name, such as backlog.tar, in the folder of
+// "rewindmq up --control-snapshot-dir".
+func (cluster *Cluster) SaveSnapshot(name, file string) {
+	cluster.t.Helper()
+	cluster.Post("/v1/snapshots/"+name+"/save", Fields{"file": file})
+}
+
+// LoadSnapshot reads such a file as a snapshot.
+func (cluster *Cluster) LoadSnapshot(name, file string) {
+	cluster.t.Helper()
+	cluster.Post("/v1/snapshots/"+name+"/load", Fields{"file": file})
+}
+
 // On begins a rule for requests. The fields are "do" ("hold", "drop", ...) and those that select requests.
 func (cluster *Cluster) On(request string, fields Fields) *Rule {
 	cluster.t.Helper()

@@ -103,6 +103,33 @@ public final class RewindMQ implements ParameterResolver, AfterEachCallback {
             post("/v1/members/" + name + "/" + action, "{}");
         }
 
+        /** Lets a broker act as if its disk were full, or as its disk is. */
+        public void diskFull(String broker, boolean full) {
+            post("/v1/disk_full", "{\"broker\":" + quoted(broker) + ",\"full\":" + full + "}");
+        }
+
+        /** Moves the clocks of all brokers forward; the end of the test puts the cluster back. */
+        public void travel(Duration time) {
+            post("/v1/travel", "{\"seconds\":" + time.toMillis() / 1000.0 + "}");
+        }
+
+        public void snapshot(String name) {
+            post("/v1/snapshots", "{\"name\":" + quoted(name) + "}");
+        }
+
+        public void restore(String name) {
+            post("/v1/snapshots/" + name + "/restore", "{}");
+        }
+
+        /** The file is a name, such as backlog.tar, in the folder of rewindmq up --control-snapshot-dir. */
+        public void saveSnapshot(String name, String file) {
+            post("/v1/snapshots/" + name + "/save", "{\"file\":" + quoted(file) + "}");
+        }
+
+        public void loadSnapshot(String name, String file) {
+            post("/v1/snapshots/" + name + "/load", "{\"file\":" + quoted(file) + "}");
+        }
+
         public Requests on(String request) {
             return new Requests(this, "{\"on\":" + quoted(request));
         }
