@@ -1,0 +1,178 @@
+"""With the native kernel a broker stores, counts and answers what it does in pure Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewindmq.broker.store.config import FlushDiskType
+from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.frame import FrameDecoder
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.speedups import SpeedupsModule
+from tests.speedups.requests import (
+    JAVA_TYPES,
+    batch,
+    create_topic,
+    delete_topic,
+    frames,
+    heartbeat,
+    json_send,
+    pull,
+    send,
+)
+from tests.speedups.twins import ENTRIES_PER_FILE, SEGMENT_BYTES, Outcome, Step, play_twice
+from tests.support.properties import few_and_all
+
+PROFILES = (Profile.V42, Profile.V49, Profile.V53)
+# A topic's first send makes it, and the response waits for the disk.
+BEGIN = (
+    Step(create_topic("T") + create_topic("U") + heartbeat(), seconds=1.0),
+    *(Step(b"".join(send(topic, queue) for topic in "TU"), seconds=1.0) for queue in range(4)),
+)
+
+
+def played(speedups: SpeedupsModule, *steps: Step, **more: Any) -> tuple[Outcome, int]:
+    """Play the steps after ``BEGIN``; return what came of them, and how many frames the kernel encoded."""
+    pure, native, encoded = play_twice(speedups, (*BEGIN, *steps), **more)
+    assert native == pure
+    return native, encoded
+
+
+def answers(outcome: Outcome, connection: int = 0) -> list[Any]:
+    return FrameDecoder().feed(outcome.sent[connection])
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("kind", JAVA_TYPES)
+def test_the_kernel_encodes_every_plain_send_of_a_read(
+    speedups: SpeedupsModule, profile: Profile, kind: SerializeType
+) -> None:
+    read = b"".join(send("TU"[n % 2], n % 4, bytes(n), opaque=n, kind=kind) for n in range(12))
+    outcome, encoded = played(speedups, Step(read), Step(read, connection=1), profile=profile)
+    assert encoded == 24
+    assert [answer.opaque for answer in answers(outcome)[-12:]] == list(range(12))
+    assert [answer.opaque for answer in answers(outcome, 1)] == list(range(12))
+
+
+def test_the_kernel_encodes_for_peers_and_brokers_with_IPv6_addresses(speedups: SpeedupsModule) -> None:
+    read = b"".join(send(opaque=n) for n in range(5))
+    for broker_ip1 in ("10.0.0.1", "fd00::1"):
+        _, encoded = played(
+            speedups,
+            Step(read),
+            Step(read, connection=1),
+            hosts=("::ffff:10.0.0.8", "fd00::2"),
+            broker_ip1=broker_ip1,
+        )
+        assert encoded == 10
+
+
+def test_a_frame_that_is_not_plain_takes_its_turn_between_those_that_are(speedups: SpeedupsModule) -> None:
+    delayed = send(properties="DELAY\x011", opaque=2)
+    read = send(opaque=1) + delayed + send(opaque=3) + batch() + send(opaque=4)
+    outcome, encoded = played(speedups, Step(read, seconds=5.0))
+    assert encoded == 3
+    assert [answer.opaque for answer in answers(outcome)[-5:]] == [1, 2, 3, 7, 4]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 40, 500])
+def test_reads_that_end_within_frames_give_the_same(speedups: SpeedupsModule, size: int) -> None:
+    stream = b"".join(send("TU"[n % 2], n % 4, bytes(n), opaque=n) for n in range(12)) + pull(0, 0)
+    steps = [Step(stream[at : at + size]) for at in range(0, len(stream), size)]
+    _, encoded = played(speedups, *steps)
+    # The frame that a read completes is Python's; a read of 500 bytes has another one.
+    assert (encoded > 0) == (size == 500)
+
+
+def test_the_ends_of_segments_and_queue_files_are_python_s(speedups: SpeedupsModule) -> None:
+    read = b"".join(send(queue_id=n % 2, body=bytes(100), opaque=n) for n in range(64))
+    outcome, encoded = played(speedups, Step(read), Step(read))
+    assert len([path for path in outcome.files if path.startswith("commitlog")]) > 128 * 200 // SEGMENT_BYTES
+    assert outcome.queues["T/0"] == (65, 0)
+    assert (
+        len([path for path in outcome.files if path.startswith("consumequeue/T/0/")])
+        == 64 // ENTRIES_PER_FILE + 1
+    )
+    assert 64 < encoded < 128
+
+
+def test_a_waiting_pull_gets_the_first_message_and_the_kernel_the_others(speedups: SpeedupsModule) -> None:
+    read = b"".join(send(opaque=n) for n in range(5))
+    outcome, encoded = played(speedups, Step(pull(0, 1), connection=1, seconds=1.0), Step(read, seconds=1.0))
+    assert encoded == 4
+    assert [answer.opaque for answer in answers(outcome, 1)] == [101]
+
+
+def test_a_topic_that_changes_or_goes_is_looked_at_again(speedups: SpeedupsModule) -> None:
+    read = b"".join(send(queue_id=n % 4, opaque=n) for n in range(8))
+    steps = (
+        Step(read),
+        Step(create_topic("T", 2), seconds=1.0),
+        Step(read),
+        Step(delete_topic("T"), seconds=1.0),
+    )
+    outcome, _ = played(speedups, *steps, Step(read, seconds=1.0))
+    codes = [answer.code for answer in answers(outcome)[-26:]]
+    assert codes[:8] == [0] * 8
+    assert 1 in codes[9:17]
+
+
+def test_a_full_disk_refuses_every_send(speedups: SpeedupsModule) -> None:
+    read = b"".join(send(opaque=n) for n in range(5))
+    outcome, encoded = played(speedups, Step(disk_full=True), Step(read), Step(disk_full=False), Step(read))
+    assert encoded == 5
+    assert [answer.code for answer in answers(outcome)[-10:]] == [14] * 5 + [0] * 5
+
+
+def test_a_wall_clock_that_goes_back_never_takes_store_times_back(speedups: SpeedupsModule) -> None:
+    _, encoded = played(speedups, Step(send(), ms=500), Step(send(), ms=-1_000), Step(send(), ms=3))
+    assert encoded == 3
+
+
+def test_a_broker_that_answers_when_the_disk_does_has_no_kernel(speedups: SpeedupsModule) -> None:
+    _, encoded = played(speedups, Step(send() + send()), flush=FlushDiskType.SYNC_FLUSH)
+    assert encoded == 0
+
+
+def test_numbers_out_of_range_are_python_s(speedups: SpeedupsModule) -> None:
+    fields = '"a":"P","b":"T","c":"TBW102","d":"4","e":"0","f":"0","g":"1","h":"%s"'
+    for flag, is_plain in (("2147483647", 1), ("-2147483648", 1), ("2147483648", 0), ("00", 0), ("", 0)):
+        _, encoded = played(speedups, Step(json_send(fields % flag)))
+        assert encoded == is_plain, flag
+
+
+@st.composite
+def _steps(draw: st.DrawFn) -> tuple[Step, ...]:
+    """Reads of two connections: their frames, cut anywhere, in turns."""
+    steps = []
+    left = [b"".join(draw(st.lists(frames, max_size=14))) for _ in range(2)]
+    while any(left):
+        connection = draw(st.sampled_from([number for number in range(2) if left[number]]))
+        size = draw(st.one_of(st.just(1 << 20), st.integers(1, 600)))
+        data, left[connection] = left[connection][:size], left[connection][size:]
+        steps.append(
+            Step(
+                data,
+                connection,
+                draw(st.sampled_from((0, 0, 1, 1_000, -10))),
+                draw(st.sampled_from((0.0, 0.0, 0.0, 1.0))),
+                draw(st.sampled_from((None,) * 12 + (True, False))),
+            )
+        )
+    return tuple(steps)
+
+
+@pytest.mark.parametrize("examples", few_and_all(25, 1_500))
+def test_any_reads_give_the_same_log_queues_counts_and_answers(
+    speedups: SpeedupsModule, examples: int
+) -> None:
+    @settings(max_examples=examples)
+    @given(_steps(), st.sampled_from(PROFILES))
+    def holds(steps: tuple[Step, ...], profile: Profile) -> None:
+        played(speedups, *steps, profile=profile)
+
+    holds()
