@@ -120,11 +120,9 @@ def plain_sends(
     if speedups is None or is_watched or config.is_slave or not appender.answers_at_once:
         return None
     has_transaction = profile.adds_unique_key
-    templates = [
-        answers.template(kind, has_transaction=has_transaction)
-        for kind in (SerializeType.JSON, SerializeType.ROCKETMQ)
-    ]
-    if None in templates:
+    json = answers.template(SerializeType.JSON, has_transaction=has_transaction)
+    rocketmq = answers.template(SerializeType.ROCKETMQ, has_transaction=has_transaction)
+    if json is None or rocketmq is None:
         return None
     plain = PlainSends(store, topics, validator, appender, awaited)
     plain.kernel = speedups.SendKernel(
@@ -136,7 +134,7 @@ def plain_sends(
         special_flags=SPECIAL_FLAGS,
         max_message_bytes=config.store.max_message_size,
         entries_per_file=config.store.consume_queue_file_bytes // CQ_ENTRY_BYTES,
-        json=templates[0],
-        rocketmq=templates[1],
+        json=json,
+        rocketmq=rocketmq,
     )
     return plain

@@ -291,6 +291,9 @@ class Connection(FrameStream):
         self._task_bytes += size
         self._endpoint.tasks[task] = None
         task.add_done_callback(self._forget_task)
+        if isinstance(result, Coroutine):
+            # A task that is cancelled before its first step leaves it unawaited, which would be a warning.
+            task.add_done_callback(lambda _: result.close())
 
     async def _answer_when_done(
         self, request: RemotingCommand, result: Awaitable[RemotingCommand | None]
