@@ -22,12 +22,15 @@ from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.frame import PREFIX_BYTES
 from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.remoting.address import pack_host
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.speedups import NativeSendKernel
 
 _CODE: Final = int(RequestCode.SEND_MESSAGE_V2)
+# How the header of a plain send begins in JSON, and in ROCKETMQ.
+_MARKS: Final = (b'{"code":%d,' % _CODE, _CODE.to_bytes(2, "big"))
 
 
 class PlainSends:
@@ -62,6 +65,9 @@ class PlainSends:
 
     def take(self, remote_address: str, data: bytes, position: int) -> tuple[int, bytes] | None:
         """See ``FrameKernel``."""
+        # Other requests, such as pulls, leave here at once.
+        if not data.startswith(_MARKS, position + PREFIX_BYTES):
+            return None
         store, kernel = self._store, self.kernel
         start = store.run_start
         if start is None:
