@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindmq.broker.store.config import FlushDiskType
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.frame import FrameDecoder
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.speedups import SpeedupsModule
+from tests.protocol.golden.frames import golden
 from tests.speedups.requests import (
     JAVA_TYPES,
     batch,
@@ -176,3 +178,16 @@ def test_any_reads_give_the_same_log_queues_counts_and_answers(
         played(speedups, *steps, profile=profile)
 
     holds()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_sends_that_java_clients_sent_are_plain(speedups: SpeedupsModule, profile: Profile) -> None:
+    recorded = [
+        frame.data
+        for frame in golden()[0]
+        if frame.code == RequestCode.SEND_MESSAGE_V2 and frame.form == "request"
+    ]
+    topic = Step(create_topic("GoldenTopic") + send("GoldenTopic"), seconds=1.0)
+    first, rest = Step(recorded[0], seconds=1.0), Step(b"".join(recorded))
+    _, encoded = played(speedups, topic, first, rest, profile=profile)
+    assert encoded == len(recorded) + 1 >= 5
