@@ -190,4 +190,4 @@ def test_the_sends_that_java_clients_sent_are_plain(speedups: SpeedupsModule, pr
     topic = Step(create_topic("GoldenTopic") + send("GoldenTopic"), seconds=1.0)
     first, rest = Step(recorded[0], seconds=1.0), Step(b"".join(recorded))
     _, encoded = played(speedups, topic, first, rest, profile=profile)
-    assert encoded == len(recorded) + 1 >= 5
+    assert encoded == len(recorded) >= 4
