@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
+
+import msgspec
 
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.model import PutResult, PutStatus
@@ -72,8 +74,9 @@ class SendAnswers:
     def template(self, serialize_type: SerializeType, *, has_transaction: bool) -> list[bytes] | None:
         """Return the header of ``stored``'s response, split where a single message's values stand.
 
-        These are the log position as 16 digits, the queue id, the queue offset, the transaction id if there
-        is one, and in JSON the opaque. In a ROCKETMQ header the opaque and the lengths are those of a sample.
+        These are, in msgpack, the opaque; then the log position as 16 digits, the queue id, the queue offset,
+        the transaction id if there is one; and in JSON the opaque. In a ROCKETMQ header the opaque is that of
+        a sample, and so are lengths of texts.
 
         Returns:
             The pieces; None if the region's name looks like such a value.
@@ -83,15 +86,20 @@ class SendAnswers:
         response = self.stored(_SAMPLE_QUEUE, sample, (_SAMPLE_POSITION,), transaction_id)
         response.flag = FLAG_RESPONSE
         response.opaque = _SAMPLE_OPAQUE
-        values = [f"{_SAMPLE_POSITION:016X}", str(_SAMPLE_QUEUE), str(_SAMPLE_OFFSET)]
-        values += [_SAMPLE_TRANSACTION] * has_transaction
-        values += [str(_SAMPLE_OPAQUE)] * (serialize_type is SerializeType.JSON)
+        is_msgpack = serialize_type is SerializeType.MSGPACK
+        encode: Callable[[int], bytes] = msgspec.msgpack.encode if is_msgpack else _digits
+        values = [f"{_SAMPLE_POSITION:016X}".encode(), encode(_SAMPLE_QUEUE), encode(_SAMPLE_OFFSET)]
+        values += [_SAMPLE_TRANSACTION.encode()] * has_transaction
+        if is_msgpack:
+            values.insert(0, encode(_SAMPLE_OPAQUE))
+        elif serialize_type is SerializeType.JSON:
+            values.append(encode(_SAMPLE_OPAQUE))
         rest = encode_frame(response, serialize_type)[PREFIX_BYTES:]
         pieces = []
         for value in values:
-            if rest.count(value.encode()) != 1:
+            if rest.count(value) != 1:
                 return None
-            piece, _, rest = rest.partition(value.encode())
+            piece, _, rest = rest.partition(value)
             pieces.append(piece)
         return [*pieces, rest]
 
@@ -103,3 +111,7 @@ class SendAnswers:
     def refused(self, error: RequestError) -> RemotingCommand:
         """Return the response to a send that stored nothing."""
         return RemotingCommand(error.code, remark=error.remark, ext_fields=self._refusal_ext)
+
+
+def _digits(number: int) -> bytes:
+    return b"%d" % number

@@ -29,8 +29,9 @@ from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.speedups import NativeSendKernel
 
 _CODE: Final = int(RequestCode.SEND_MESSAGE_V2)
-# How the header of a plain send begins in JSON, and in ROCKETMQ.
-_MARKS: Final = (b'{"code":%d,' % _CODE, _CODE.to_bytes(2, "big"))
+_BINARY_CODE: Final = _CODE.to_bytes(2, "big")
+# How the header of a plain send begins in JSON, in ROCKETMQ, and in msgpack: an array of seven, a uint16.
+_MARKS: Final = (b'{"code":%d,' % _CODE, _BINARY_CODE, b"\x97\xcd" + _BINARY_CODE)
 
 
 class PlainSends:
@@ -128,7 +129,8 @@ def plain_sends(
     has_transaction = profile.adds_unique_key
     json = answers.template(SerializeType.JSON, has_transaction=has_transaction)
     rocketmq = answers.template(SerializeType.ROCKETMQ, has_transaction=has_transaction)
-    if json is None or rocketmq is None:
+    msgpack = answers.template(SerializeType.MSGPACK, has_transaction=has_transaction)
+    if json is None or rocketmq is None or msgpack is None:
         return None
     plain = PlainSends(store, topics, validator, appender, awaited)
     plain.kernel = speedups.SendKernel(
@@ -142,5 +144,6 @@ def plain_sends(
         entries_per_file=config.store.consume_queue_file_bytes // CQ_ENTRY_BYTES,
         json=json,
         rocketmq=rocketmq,
+        msgpack=msgpack,
     )
     return plain

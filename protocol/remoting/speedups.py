@@ -18,8 +18,8 @@ ResolveQueue = Callable[[str, int], tuple[Any, tuple[str, int], bytes, int] | No
 class NativeSendKernel(Protocol):
     """Encodes the records and responses of SEND_MESSAGE_V2 (310), without changing anything outside itself.
 
-    It encodes only requests that are certain to be stored where they were sent, and whose headers are of type
-    JSON or ROCKETMQ, in ASCII, and in the form that official clients write.
+    It encodes only requests that are certain to be stored where they were sent, and whose headers are in
+    ASCII and in the form that clients write.
     """
 
     def encode(
@@ -63,6 +63,7 @@ class SpeedupsModule(Protocol):
         entries_per_file: int,
         json: Sequence[bytes],
         rocketmq: Sequence[bytes],
+        msgpack: Sequence[bytes],
     ) -> NativeSendKernel:
         """Return the kernel of one broker.
 
@@ -74,7 +75,7 @@ class SpeedupsModule(Protocol):
             special_flags: sysFlag bits of messages that are not plain.
             max_message_bytes: the longest body.
             entries_per_file: of a consume queue.
-            json, rocketmq: the pieces of ``SendAnswers.template``.
+            json, rocketmq, msgpack: the pieces of ``SendAnswers.template``.
         """
 
 

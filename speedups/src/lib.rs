@@ -83,6 +83,7 @@ struct SendKernel {
     entries_per_file: i64,
     json: Template,
     rocketmq: Template,
+    msgpack: Template,
     queues: Vec<Queue>,
     by_topic: HashMap<Vec<u8>, HashMap<i32, usize>>,
     run: u64,
@@ -95,7 +96,7 @@ impl SendKernel {
     /// Args: see `NativeSendKernel` in `protocol/remoting/speedups.py`.
     #[new]
     #[pyo3(signature = (*, resolve, store_host, added, keeps_wait, has_transaction, special_flags,
-                        max_message_bytes, entries_per_file, json, rocketmq))]
+                        max_message_bytes, entries_per_file, json, rocketmq, msgpack))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         resolve: Py<PyAny>,
@@ -108,6 +109,7 @@ impl SendKernel {
         entries_per_file: i64,
         json: Vec<Vec<u8>>,
         rocketmq: Vec<Vec<u8>>,
+        msgpack: Vec<Vec<u8>>,
     ) -> PyResult<Self> {
         let template = |header_type, pieces| {
             Template::new(header_type, pieces, has_transaction)
@@ -124,6 +126,7 @@ impl SendKernel {
             entries_per_file,
             json: template(HeaderType::Json, json)?,
             rocketmq: template(HeaderType::RocketMq, rocketmq)?,
+            msgpack: template(HeaderType::Msgpack, msgpack)?,
             queues: Vec::new(),
             by_topic: HashMap::new(),
             run: 0,
@@ -354,6 +357,7 @@ impl SendKernel {
         let template = match request.header_type {
             HeaderType::Json => &self.json,
             HeaderType::RocketMq => &self.rocketmq,
+            HeaderType::Msgpack => &self.msgpack,
         };
         template.append(&response, &mut run.responses)?;
         Some((size, tags_code))

@@ -1,4 +1,4 @@
-//! Reads SEND_MESSAGE_V2 (310) as official clients write it; every other frame is left to Python.
+//! Reads SEND_MESSAGE_V2 (310) as clients write it; every other frame is left to Python.
 #![forbid(unsafe_code)]
 
 use crate::text::{integer, Reader};
@@ -14,6 +14,7 @@ const CODE: i16 = 310;
 pub enum HeaderType {
     Json = 0,
     RocketMq = 1,
+    Msgpack = 2,
 }
 
 /// A request of which every field has its usual form. The properties are in a buffer of the caller.
@@ -42,6 +43,7 @@ pub fn read_frame<'a>(
     let header_type = match word >> 24 {
         0 => HeaderType::Json,
         1 => HeaderType::RocketMq,
+        2 => HeaderType::Msgpack,
         _ => return None,
     };
     let header_length = (word & 0xFF_FFFF) as usize;
@@ -58,6 +60,7 @@ pub fn read_frame<'a>(
     let (opaque, fields) = match header_type {
         HeaderType::Json => read_json(header, properties)?,
         HeaderType::RocketMq => read_rocketmq(header, properties)?,
+        HeaderType::Msgpack => read_msgpack(header, properties)?,
     };
     let request = SendRequest {
         header_type,
@@ -109,14 +112,7 @@ impl<'a> Fields<'a> {
     fn set(&mut self, letter: u8, text: &'a [u8]) -> Option<()> {
         match letter {
             b'b' => self.topic = Some(text),
-            b'e' => self.queue_id = Some(int32(text)?),
-            b'f' => self.sys_flag = Some(int32(text)?),
-            b'g' => self.born_timestamp = Some(integer(text)?),
-            b'h' => self.flag = Some(int32(text)?),
-            b'j' => self.reconsume_times = Some(int32(text)?),
-            b'd' | b'l' => {
-                int32(text)?;
-            }
+            b'd'..=b'h' | b'j' | b'l' => self.set_number(letter, integer(text)?)?,
             b'k' if text == b"true" || text == b"false" => {}
             // Whether the body is a batch.
             b'm' if text == b"false" => {}
@@ -125,10 +121,23 @@ impl<'a> Fields<'a> {
         }
         Some(())
     }
-}
 
-fn int32(text: &[u8]) -> Option<i32> {
-    i32::try_from(integer(text)?).ok()
+    fn set_number(&mut self, letter: u8, number: i64) -> Option<()> {
+        if letter == b'g' {
+            self.born_timestamp = Some(number);
+            return Some(());
+        }
+        let number = i32::try_from(number).ok()?;
+        match letter {
+            b'e' => self.queue_id = Some(number),
+            b'f' => self.sys_flag = Some(number),
+            b'h' => self.flag = Some(number),
+            b'j' => self.reconsume_times = Some(number),
+            b'd' | b'l' => {}
+            _ => return None,
+        }
+        Some(())
+    }
 }
 
 fn read_json<'a>(header: &'a [u8], properties: &mut Vec<u8>) -> Option<(i32, Fields<'a>)> {
@@ -236,4 +245,41 @@ fn read_rocketmq<'a>(header: &'a [u8], properties: &mut Vec<u8>) -> Option<(i32,
         }
     }
     Some((opaque, fields))
+}
+
+const MSGPACK_NIL: u8 = 0xC0;
+const MSGPACK_FALSE: u8 = 0xC2;
+const MSGPACK_TRUE: u8 = 0xC3;
+
+fn read_msgpack<'a>(header: &'a [u8], properties: &mut Vec<u8>) -> Option<(i32, Fields<'a>)> {
+    let mut reader = Reader::new(header);
+    // An array of seven elements, and the code.
+    reader.expect(b"\x97\xCD\x01\x36")?;
+    let _language = i32::try_from(reader.msgpack_integer()?)
+        .ok()
+        .filter(|&number| number >= 0)?;
+    let _version = i32::try_from(reader.msgpack_integer()?)
+        .ok()
+        .filter(|&number| number >= 0)?;
+    let opaque = i32::try_from(reader.msgpack_integer()?).ok()?;
+    // Neither a response nor oneway; no remark.
+    reader.expect(&[0, MSGPACK_NIL])?;
+    let byte @ 0x80..=0x8F = reader.byte()? else {
+        return None;
+    };
+    let mut fields = Fields::default();
+    for _ in 0..byte & 0x0F {
+        let letter = fields.name(reader.msgpack_text()?)?;
+        match letter {
+            b'i' => properties.extend_from_slice(reader.msgpack_text()?),
+            b'a' | b'b' | b'c' | b'n' => fields.set(letter, reader.msgpack_text()?)?,
+            b'k' => match reader.byte()? {
+                MSGPACK_FALSE | MSGPACK_TRUE => {}
+                _ => return None,
+            },
+            b'm' => reader.expect(&[MSGPACK_FALSE])?,
+            _ => fields.set_number(letter, reader.msgpack_integer()?)?,
+        }
+    }
+    reader.is_at_end().then_some((opaque, fields))
 }

@@ -1,4 +1,4 @@
-//! Numbers and JSON texts in the one form that every RocketMQ client writes; any other form is not plain.
+//! Numbers and texts in the forms that clients write; any other form is not plain.
 #![forbid(unsafe_code)]
 
 /// Reads bytes from the front of a slice. Every method returns None where the bytes are not as expected.
@@ -21,6 +21,10 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
     pub fn byte(&mut self) -> Option<u8> {
         let (&first, rest) = self.rest.split_first()?;
         self.rest = rest;
@@ -33,11 +37,39 @@ impl<'a> Reader<'a> {
     }
 
     pub fn int16(&mut self) -> Option<i16> {
-        Some(i16::from_be_bytes(self.take(2)?.try_into().ok()?))
+        Some(i16::from_be_bytes(self.array()?))
     }
 
     pub fn int32(&mut self) -> Option<i32> {
-        Some(i32::from_be_bytes(self.take(4)?.try_into().ok()?))
+        Some(i32::from_be_bytes(self.array()?))
+    }
+
+    /// An integer of msgpack, in any of its forms.
+    pub fn msgpack_integer(&mut self) -> Option<i64> {
+        Some(match self.byte()? {
+            byte @ 0..=0x7F => i64::from(byte),
+            byte @ 0xE0.. => i64::from(byte as i8),
+            0xCC => i64::from(self.byte()?),
+            0xCD => i64::from(u16::from_be_bytes(self.array()?)),
+            0xCE => i64::from(u32::from_be_bytes(self.array()?)),
+            0xCF => i64::try_from(u64::from_be_bytes(self.array()?)).ok()?,
+            0xD0 => i64::from(self.byte()? as i8),
+            0xD1 => i64::from(i16::from_be_bytes(self.array()?)),
+            0xD2 => i64::from(i32::from_be_bytes(self.array()?)),
+            0xD3 => i64::from_be_bytes(self.array()?),
+            _ => return None,
+        })
+    }
+
+    /// A text of msgpack in ASCII.
+    pub fn msgpack_text(&mut self) -> Option<&'a [u8]> {
+        let length = match self.byte()? {
+            byte @ 0xA0..=0xBF => usize::from(byte & 0x1F),
+            0xD9 => usize::from(self.byte()?),
+            0xDA => usize::from(u16::from_be_bytes(self.array()?)),
+            _ => return None,
+        };
+        self.take(length).filter(|text| text.is_ascii())
     }
 
     /// A number literal of JSON.

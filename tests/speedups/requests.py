@@ -19,7 +19,7 @@ from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.subscription import build_subscription_data
 from rewindmq.protocol.version import LanguageCode
 
-JAVA_TYPES: Final = (SerializeType.JSON, SerializeType.ROCKETMQ)
+KINDS: Final = tuple(SerializeType)
 PLAIN: Final = "UNIQ_KEY\x01FD0000000000000000000000000002658A\x02WAIT\x01true\x02TAGS\x01TagA"
 
 
@@ -133,7 +133,7 @@ _sends = st.builds(
     st.sampled_from((0, 0, 1, 2, 3, 4, -1, 2**31 - 1)),
     st.one_of(st.binary(max_size=300), st.sampled_from((b"", bytes(4_000), bytes(9_000)))),
     _texts,
-    kind=st.sampled_from((*JAVA_TYPES, *JAVA_TYPES, SerializeType.MSGPACK)),
+    kind=st.sampled_from(KINDS),
     code=st.sampled_from((RequestCode.SEND_MESSAGE_V2,) * 5 + (RequestCode.SEND_MESSAGE,)),
     opaque=st.sampled_from(_INTS),
     flag=st.sampled_from((0, 0, 0, 0, 1, 2)),
@@ -150,7 +150,7 @@ _plain_sends = st.builds(
     st.sampled_from(("T", "T", "T", "U")),
     st.integers(0, 3),
     st.binary(max_size=200),
-    kind=st.sampled_from(JAVA_TYPES),
+    kind=st.sampled_from(KINDS),
     opaque=st.integers(-(2**31), 2**31 - 1),
     sys_flag=st.sampled_from((0, 1, 16)),
 )
@@ -173,7 +173,7 @@ def _damaged(draw: st.DrawFn) -> bytes:
     body = data[PREFIX_BYTES + header_length :]
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(header) - 1))
-        new = draw(
+        new: bytes = draw(
             st.sampled_from(
                 (b"", b"0", b"1", b"-", b'"', b"\\", b"{", b"}", b" ", b"\x00", b"\xff", b".", b"e")
             )

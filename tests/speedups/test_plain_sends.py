@@ -16,7 +16,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.speedups import SpeedupsModule
 from tests.protocol.golden.frames import golden
 from tests.speedups.requests import (
-    JAVA_TYPES,
+    KINDS,
     batch,
     create_topic,
     delete_topic,
@@ -49,7 +49,7 @@ def answers(outcome: Outcome, connection: int = 0) -> list[Any]:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("kind", JAVA_TYPES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_kernel_encodes_every_plain_send_of_a_read(
     speedups: SpeedupsModule, profile: Profile, kind: SerializeType
 ) -> None:

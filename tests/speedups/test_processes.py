@@ -14,7 +14,7 @@ from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.message.record import crc_ok, decode_records
 from tests.protocol.remoting.remoting_stage import RawPeer
-from tests.speedups.requests import JAVA_TYPES, send
+from tests.speedups.requests import KINDS, send
 from tests.support.process import command, serving
 
 _MESSAGES = 300
@@ -40,7 +40,7 @@ async def send_all(address: str) -> list[int]:
     for half in (range(_MESSAGES // 2), range(_MESSAGES // 2, _MESSAGES)):
         peer.writer.write(
             b"".join(
-                send(queue_id=n % _QUEUES, body=b"%d" % n * n, opaque=n, kind=JAVA_TYPES[n % 2]) for n in half
+                send(queue_id=n % _QUEUES, body=b"%d" % n * n, opaque=n, kind=KINDS[n % 3]) for n in half
             )
         )
     opaques += [(await peer.receive()).require_success().opaque for _ in range(_MESSAGES)]
