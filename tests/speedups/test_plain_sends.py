@@ -17,6 +17,7 @@ from rewindmq.protocol.remoting.speedups import SpeedupsModule
 from tests.protocol.golden.frames import golden
 from tests.speedups.requests import (
     KINDS,
+    PLAIN,
     batch,
     create_topic,
     delete_topic,
@@ -91,15 +92,81 @@ def test_reads_that_end_within_frames_give_the_same(speedups: SpeedupsModule, si
 
 
 def test_the_ends_of_segments_and_queue_files_are_python_s(speedups: SpeedupsModule) -> None:
-    read = b"".join(send(queue_id=n % 2, body=bytes(100), opaque=n) for n in range(64))
-    outcome, encoded = played(speedups, Step(read), Step(read))
-    assert len([path for path in outcome.files if path.startswith("commitlog")]) > 128 * 200 // SEGMENT_BYTES
-    assert outcome.queues["T/0"] == (65, 0)
+    reads = [
+        b"".join(send(queue_id=n % 2, body=bytes(n * 7 % 150), opaque=n) for n in range(first, first + 128))
+        for first in range(0, 1_024, 128)
+    ]
+    outcome, encoded = played(speedups, *map(Step, reads))
+    # Every record has more than 200 bytes.
     assert (
-        len([path for path in outcome.files if path.startswith("consumequeue/T/0/")])
-        == 64 // ENTRIES_PER_FILE + 1
+        len([path for path in outcome.files if path.startswith("commitlog")]) > 1_024 * 200 // SEGMENT_BYTES
     )
-    assert 64 < encoded < 128
+    assert outcome.queues["T/0"] == (513, 0)
+    files = [path for path in outcome.files if path.startswith("consumequeue/T/0/")]
+    assert len(files) == 512 // ENTRIES_PER_FILE + 1
+    assert 800 < encoded < 1_024
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_oneway_send_has_no_response_and_a_response_is_no_send(
+    speedups: SpeedupsModule, kind: SerializeType
+) -> None:
+    read = b"".join(send(opaque=n, flag=n, kind=kind) for n in range(4))
+    outcome, encoded = played(speedups, Step(read))
+    assert encoded == 1
+    assert [answer.opaque for answer in answers(outcome)[-2:]] == [7, 0]
+    assert outcome.queues["T/0"] == (3, 0)
+
+
+TEXTS = (
+    *("", "\x02", "A", "A\x01", "A\x01b", "A\x01b\x02", "A\x01b\x00"),
+    *("WAIT\x01true", "WAIT\x01false", "A\x01b\x02WAIT\x01true", "A\x01b\x02WAIT\x01false", "AWAIT\x01true"),
+    *("A\x01b\x02WAIT\x01true\x02", "A\x01b\x02WAIT\x01true\x02WAIT\x01true", "WAIT\x01true\x02A\x01b"),
+    *("A\x01b\x02WAIT\x01true\x02C\x01d\x02WAIT\x01true", "A\x01b\x02WAIT\x01true\x02WAIT\x01true\x02C\x01d"),
+    *(
+        "TAGS\x01A\x02TAGS\x01B",
+        "TAGS\x01A\x02TAGS\x01",
+        "TAGS\x01",
+        "A\x01b\x02TAGS\x01Longer than an int32",
+    ),
+    *(
+        'UNIQ_KEY\x01q"\\',
+        "UNIQ_KEY\x01a\x02UNIQ_KEY\x01",
+        "UNIQ_KEY\x01a\x02UNIQ_KEY\x01b",
+        "UNIQ_KEY\x01a\x01b",
+    ),
+    *(f"UNIQ_KEY\x01{'k' * length}" for length in (31, 32, 255, 256, 4_000)),
+    *(
+        "DELAY\x011",
+        "A\x01DELAY\x011",
+        "TRAN_MSG\x01true",
+        "TIMER_DELAY_SEC\x011",
+        "A\x01TIMER_DE",
+        "A\x01\xe9",
+    ),
+    *(PLAIN + "\x02" + "x" * length for length in (100, 32_600, 32_700, 32_767)),
+)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_properties_text_is_stored_as_python_does(
+    speedups: SpeedupsModule, profile: Profile, kind: SerializeType
+) -> None:
+    read = b"".join(send(properties=text, opaque=n, kind=kind) for n, text in enumerate(TEXTS))
+    _, encoded = played(speedups, Step(read, seconds=5.0), profile=profile, segment_bytes=1 << 17)
+    assert encoded >= 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_of_every_length_are_answered_as_python_does(
+    speedups: SpeedupsModule, kind: SerializeType
+) -> None:
+    ends = [sign * (1 << bits) + more for bits in range(32) for sign in (1, -1) for more in (-1, 0, 1)]
+    opaques = sorted({number for number in ends if -(2**31) <= number < 2**31})
+    read = b"".join(send(opaque=number, kind=kind) for number in opaques)
+    _, encoded = played(speedups, Step(read), segment_bytes=1 << 17)
+    assert encoded > 100
 
 
 def test_a_waiting_pull_gets_the_first_message_and_the_kernel_the_others(speedups: SpeedupsModule) -> None:
@@ -137,6 +204,11 @@ def test_a_wall_clock_that_goes_back_never_takes_store_times_back(speedups: Spee
 
 def test_a_broker_that_answers_when_the_disk_does_has_no_kernel(speedups: SpeedupsModule) -> None:
     _, encoded = played(speedups, Step(send() + send()), flush=FlushDiskType.SYNC_FLUSH)
+    assert encoded == 0
+
+
+def test_a_broker_that_is_watched_has_no_kernel(speedups: SpeedupsModule) -> None:
+    _, encoded = played(speedups, Step(send() + send()), probe=lambda point, details: None)
     assert encoded == 0
 
 

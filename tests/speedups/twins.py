@@ -13,6 +13,7 @@ from typing import Any, Final
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.config import FlushDiskType, StoreConfig
+from rewindmq.protocol.points import Probe
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Clock, Listener, Network, Runtime
 from rewindmq.protocol.remoting.speedups import NativeSendKernel, SpeedupsModule
@@ -153,20 +154,24 @@ def play_twice(
     profile: Profile = Profile.V49,
     hosts: tuple[str, ...] = ("10.0.0.8", "10.0.0.9"),
     flush: FlushDiskType = FlushDiskType.ASYNC_FLUSH,
+    probe: Probe | None = None,
+    segment_bytes: int = SEGMENT_BYTES,
     **switches: Any,
 ) -> tuple[Outcome, Outcome, int]:
     """Play the steps in pure Python and with the kernel.
 
     Args:
         hosts: the peers of the connections.
+        probe: of both brokers.
+        segment_bytes: of their logs.
         switches: keys of ``BrokerConfig``.
 
     Returns:
         What came of it in pure Python, what with the kernel, and how many frames the kernel has encoded.
     """
     counting = _CountingSpeedups(speedups)
-    pure = _play(None, steps, profile, hosts, flush, switches)
-    native = _play(counting, steps, profile, hosts, flush, switches)
+    pure = _play(None, steps, profile, hosts, flush, probe, segment_bytes, switches)
+    native = _play(counting, steps, profile, hosts, flush, probe, segment_bytes, switches)
     return pure, native, sum(kernel.frames for kernel in counting.kernels)
 
 
@@ -176,11 +181,13 @@ def _play(
     profile: Profile,
     hosts: tuple[str, ...],
     flush: FlushDiskType,
+    probe: Probe | None,
+    segment_bytes: int,
     switches: dict[str, Any],
 ) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="rewindmq-twin-") as directory:
         store = StoreConfig(
-            mapped_file_size_commit_log=SEGMENT_BYTES,
+            mapped_file_size_commit_log=segment_bytes,
             mapped_file_size_consume_queue=ENTRIES_PER_FILE * 20,
             flush_disk_type=flush,
         )
@@ -191,7 +198,11 @@ def _play(
         clock = _MovedClock(world.runtime().clock)
         network = _RecordingNetwork(world.runtime().network)
         runtime = replace(
-            world.runtime(), clock=clock, network=network, speedups=speedups, random=random.Random(1)
+            world.runtime(probe=probe),
+            clock=clock,
+            network=network,
+            speedups=speedups,
+            random=random.Random(1),
         )
         return world.run(_played(runtime, clock, network, config, steps, hosts))
 
