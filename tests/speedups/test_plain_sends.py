@@ -108,6 +108,13 @@ def test_the_ends_of_segments_and_queue_files_are_python_s(speedups: SpeedupsMod
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_send_whose_header_says_batch_is_python_s(speedups: SpeedupsModule, kind: SerializeType) -> None:
+    outcome, encoded = played(speedups, Step(batch(RequestCode.SEND_MESSAGE_V2, kind)))
+    assert encoded == 0
+    assert outcome.queues["T/0"] == (4, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_oneway_send_has_no_response_and_a_response_is_no_send(
     speedups: SpeedupsModule, kind: SerializeType
 ) -> None:
