@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rewindmq
-from rewindmq.protocol.remoting.process.speedups import describe_speedups, load_speedups
+from rewindmq.protocol.remoting.process.speedups import VERSION, describe_speedups, load_speedups
 
 _NAME = "rewindmq_speedups"
 
@@ -59,5 +59,6 @@ def test_REWINDMQ_PURE_means_pure_python(folder: Path, value: str, monkeypatch: 
 
 
 def test_both_distributions_have_one_version() -> None:
+    assert rewindmq.__version__ == VERSION
     manifest = Path(__file__).parents[2] / "speedups/Cargo.toml"
     assert f'\nversion = "{rewindmq.__version__}"\n' in manifest.read_text()

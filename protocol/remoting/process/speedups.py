@@ -6,9 +6,10 @@ import importlib
 import os
 from typing import Any, Final
 
-from rewindmq import __version__
 from rewindmq.protocol.remoting.speedups import SpeedupsModule
 
+# The version of the kernels that this code calls: that of this distribution.
+VERSION: Final = "0.1.0"
 PURE_VARIABLE: Final = "REWINDMQ_PURE"
 _MODULE: Final = "rewindmq_speedups"
 
@@ -33,6 +34,6 @@ def _load() -> tuple[SpeedupsModule | None, str]:
     except ImportError as error:
         return None, f"pure Python, because rewindmq-speedups cannot be loaded: {error}"
     version = getattr(module, "__version__", "unknown")
-    if version != __version__:
+    if version != VERSION:
         return None, f"pure Python, because rewindmq-speedups has version {version}"
     return module, f"with rewindmq-speedups {version}"
