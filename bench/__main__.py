@@ -31,6 +31,7 @@ from bench import (
     simulation,
     snapshots,
     testkit,
+    socket_sends,
 )
 from bench.comparison import render_comparisons
 from bench.pipeline import bench_pipeline, bench_pipeline_in_full
@@ -38,6 +39,7 @@ from bench.table import Row, render, write_json
 from rewindmq import LocalCluster
 from rewindmq.broker.store.model import SearchMode
 from rewindmq.protocol.remoting.process.runner import raise_descriptor_limit
+from rewindmq.protocol.remoting.process.speedups import describe_speedups, load_speedups
 from rewindmq.protocol.reset_mode import ResetMode
 
 _QUEUE_ENTRIES = 10_000_000
@@ -210,11 +212,50 @@ def bench_hot_path(rounds: int, scale: float) -> list[Row]:
         " round; the rows below likewise"
     )
     passes = max(5, int(100 * scale))
+    speedups = load_speedups()
+    native = {
+        load: Row(
+            f"{row.name}, with the kernel", row.unit, higher_is_better=False, limit=row, limit_name="pure"
+        )
+        for load, row in rows.items()
+        if load.is_accelerated and speedups is not None
+    }
     for number in range(rounds):
         for load, row in rows.items():
             _say(f"hot path, round {number + 1} of {rounds}: {load.title}")
             row.samples.append(hot_path.microseconds(load, passes))
-    return list(rows.values())
+            if load in native:
+                native[load].samples.append(hot_path.microseconds(load, passes, speedups))
+    return [row for load in rows for row in (rows[load], native.get(load)) if row is not None]
+
+
+def bench_socket_sends(rounds: int, scale: float) -> list[Row]:
+    """Measure sends of a raw client, which costs less than a real one, with and without the kernel."""
+    rows: list[Row] = []
+    runs: list[tuple[bool, int, Row, Row]] = []
+    is_native = load_speedups() is not None
+    for size in (100, 1_024):
+        load = f"raw client over a socket, {size:,} B, 256 in flight"
+        rate = Row(load, "/s", note=f"frames as the Java client writes them; {describe_speedups()}")
+        cpu = Row(f"{load}: the broker's processor time", "us", higher_is_better=False)
+        rows += [rate, cpu]
+        runs.append((True, size, rate, cpu))
+        if is_native:
+            native_rate = Row(f"{load}, with the kernel", "/s", limit=rate, limit_name="pure")
+            native_cpu = Row(
+                f"{cpu.name}, with the kernel", "us", higher_is_better=False, limit=cpu, limit_name="pure"
+            )
+            rows += [native_rate, native_cpu]
+            runs.append((False, size, native_rate, native_cpu))
+    for number in range(rounds):
+        for is_pure, size, rate, cpu in runs:
+            _say(f"raw sends, round {number + 1} of {rounds}: {rate.name}")
+            with socket_sends.running_broker(is_pure=is_pure) as (host, port, pid):
+                total = int(200_000 * scale)
+                each = _run(socket_sends.measure(host, port, pid, size, 256, total))
+            rate.samples.append(each[0])
+            cpu.samples.append(each[1])
+    return rows
 
 
 def bench_many_queues(rounds: int, scale: float) -> list[Row]:
@@ -375,6 +416,7 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "fenced": bench_fenced_reset,
     "search": bench_search,
     "hot-path": bench_hot_path,
+    "raw-send": bench_socket_sends,
     "queues": bench_many_queues,
     "recovery": bench_recovery,
     "snapshots": bench_snapshots,

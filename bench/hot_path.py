@@ -38,6 +38,7 @@ from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.remoting.process.runner import tune_collector
 from rewindmq.protocol.remoting.process.stall_watch import watch_stalls
 from rewindmq.protocol.remoting.runtime import Listener, Runtime, TcpNetwork, system_runtime
+from rewindmq.protocol.remoting.speedups import SpeedupsModule
 from rewindmq.protocol.subscription import build_subscription_data
 from rewindmq.protocol.version import LanguageCode
 
@@ -80,13 +81,14 @@ def _send(code: RequestCode, properties: dict[str, str], body: bytes, number: in
     return _frame(RemotingCommand(code, header, body, opaque=number))
 
 
-def _one_message(size: int, number: int) -> bytes:
+def one_message(size: int, number: int) -> bytes:
+    """Return the frame of a send."""
     return _send(RequestCode.SEND_MESSAGE_V2, _properties(number), bytes(size), number)
 
 
 def _sends(size: int, in_a_read: int, reads: int) -> Iterator[bytes]:
     for first in range(0, in_a_read * reads, in_a_read):
-        yield b"".join(_one_message(size, first + number) for number in range(in_a_read))
+        yield b"".join(one_message(size, first + number) for number in range(in_a_read))
 
 
 def _batches(reads: int) -> Iterator[bytes]:
@@ -135,18 +137,20 @@ class Load:
     Attributes:
         item: the thing that the time is divided by: a message or a pull.
         in_a_read: number of items in one read.
+        is_accelerated: ``rewindmq-speedups`` has a kernel for it.
     """
 
     title: str
     item: str
     in_a_read: int
     make_reads: Callable[[], Iterator[bytes]]
+    is_accelerated: bool = False
 
 
 LOADS: Final = (
-    Load("SEND_MESSAGE_V2, 100 B, 16 in a read", "message", 16, lambda: _sends(100, 16, 60)),
-    Load("SEND_MESSAGE_V2, 1 KiB, 16 in a read", "message", 16, lambda: _sends(1_024, 16, 40)),
-    Load("SEND_MESSAGE_V2, 100 B, 1 in a read", "message", 1, lambda: _sends(100, 1, 900)),
+    Load("SEND_MESSAGE_V2, 100 B, 16 in a read", "message", 16, lambda: _sends(100, 16, 60), True),
+    Load("SEND_MESSAGE_V2, 1 KiB, 16 in a read", "message", 16, lambda: _sends(1_024, 16, 40), True),
+    Load("SEND_MESSAGE_V2, 100 B, 1 in a read", "message", 1, lambda: _sends(100, 1, 900), True),
     Load("SEND_BATCH_MESSAGE, 64 x 100 B", "message", _BATCH, lambda: _batches(40)),
     Load("PULL_MESSAGE, 32 messages of 100 B", "pull", 1, lambda: _pulls(500)),
 )
@@ -219,16 +223,22 @@ def _tuned_collector() -> Iterator[None]:
         gc.unfreeze()
 
 
-def microseconds(load: Load, runs: int) -> float:
-    """Return the processor time for one item, user and system, in the fastest of ``runs`` runs."""
+def microseconds(load: Load, runs: int, speedups: SpeedupsModule | None = None) -> float:
+    """Return the processor time for one item, user and system, in the fastest of ``runs`` runs.
+
+    Args:
+        speedups: the native kernels; None measures pure Python.
+    """
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-") as directory, _tuned_collector():
-        least = uvloop.run(_least_nanoseconds(directory, list(load.make_reads()), runs))
+        least = uvloop.run(_least_nanoseconds(directory, list(load.make_reads()), runs, speedups))
         return least / 1_000 / load.in_a_read
 
 
-async def _least_nanoseconds(directory: str, reads: Sequence[bytes], runs: int) -> float:
+async def _least_nanoseconds(
+    directory: str, reads: Sequence[bytes], runs: int, speedups: SpeedupsModule | None
+) -> float:
     network = _RecordingNetwork()
-    runtime = replace(system_runtime(), network=network)
+    runtime = replace(system_runtime(), network=network, speedups=speedups)
     with watch_stalls(runtime) as watched:
         return await _least_of(watched, network, directory, reads, runs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -78,7 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rewindmq.protocol.remoting.process.open_access import refuse_open_access
     from rewindmq.protocol.remoting.process.point_log import PointLog
     from rewindmq.protocol.remoting.process.runner import configure_log, read_parent_line, run_process
-    from rewindmq.protocol.remoting.runtime import SystemClock
+    from rewindmq.protocol.remoting.process.speedups import load_speedups
+    from rewindmq.protocol.remoting.runtime import Runtime, SystemClock
 
     options = ProcessOptions.from_arguments(arguments)
     configure_log(options.log_level)
@@ -99,4 +101,9 @@ def run(arguments: argparse.Namespace) -> int:
         config = config.with_namesrv_addr(read_parent_line())
     probe = None if arguments.events is None else PointLog(arguments.events, SystemClock(options.time_scale))
     name = {"name": config.broker_name}
-    return run_process("broker", lambda runtime: Broker(runtime, config), options, name, probe)
+    speedups = load_speedups()
+
+    def new_broker(runtime: Runtime) -> Broker:
+        return Broker(replace(runtime, speedups=speedups), config)
+
+    return run_process("broker", new_broker, options, name, probe)

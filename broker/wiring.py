@@ -43,6 +43,7 @@ from rewindmq.broker.send.added_properties import added_properties, region_prope
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.batch_sender import BatchSender
+from rewindmq.broker.send.plain_sends import plain_sends
 from rewindmq.broker.send.put_message_hook import PutMessageHooks
 from rewindmq.broker.send.reply_sender import ReplySender
 from rewindmq.broker.send.sender import MessageSender, refuse_inner_batch
@@ -70,6 +71,7 @@ from rewindmq.protocol.remoting.address import pack_host
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.slices.large_responses import LargeResponses
+from rewindmq.protocol.remoting.speedups import FrameKernel
 from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
@@ -86,6 +88,7 @@ class Services:
         sync_flush: None under ASYNC_FLUSH.
         sync_replica: None except at a SYNC_MASTER.
         background: services with periodic work, closed in reverse order.
+        frame_kernel: answers plain sends; None in pure Python.
     """
 
     context: BrokerContext
@@ -93,6 +96,7 @@ class Services:
     sync_flush: SyncFlush | None
     sync_replica: SyncReplica | None
     background: tuple[BackgroundService, ...]
+    frame_kernel: FrameKernel | None
 
 
 def wire(
@@ -302,7 +306,20 @@ def wire(
         background = (retention, slave)
     else:
         ha_master.serve(store)
-    return Services(context, BackgroundFlush(runtime.workers, store), sync_flush, sync_replica, background)
+    kernel = plain_sends(
+        runtime,
+        config,
+        profile,
+        store,
+        topics,
+        send_validator,
+        appender,
+        answers,
+        long_polling.awaited,
+        added,
+    )
+    background_flush = BackgroundFlush(runtime.workers, store)
+    return Services(context, background_flush, sync_flush, sync_replica, background, kernel)
 
 
 def _unique_ids(runtime: Runtime, store_host: bytes) -> UniqueIdGenerator:

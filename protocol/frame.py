@@ -22,7 +22,7 @@ _PREFIX: Final = struct.Struct(">II")
 _LENGTH: Final = struct.Struct(">I")
 _PACK_PREFIX: Final = _PREFIX.pack
 _UNPACK_PREFIX: Final = _PREFIX.unpack_from
-_PREFIX_BYTES: Final = _PREFIX.size
+PREFIX_BYTES: Final = _PREFIX.size
 _LENGTH_BYTES: Final = 4
 _MAX_LENGTH: Final = MAX_FRAME_BYTES - _LENGTH_BYTES
 _HEADER_LENGTH_MASK: Final = 0xFFFFFF
@@ -59,6 +59,15 @@ def encode_frame(
     return b"".join((_PACK_PREFIX(length, serialize_type << 24 | header_length), header, body))
 
 
+def frame_end(data: bytes, position: int) -> int:
+    """Return the position behind the frame at ``position``; the end of ``data`` if it is cut or invalid."""
+    end = len(data)
+    if end - position < PREFIX_BYTES:
+        return end
+    (length,) = _LENGTH.unpack_from(data, position)
+    return min(end, position + _LENGTH_BYTES + length) if length >= _LENGTH_BYTES else end
+
+
 class FrameDecoder:
     """Splits a byte stream into commands, independent of sockets.
 
@@ -77,7 +86,7 @@ class FrameDecoder:
         self._chunks: list[bytes] = []
         # The first chunks, each of which was joined from ``_MAX_PIECES`` pieces.
         self._joined = 0
-        self._need = _PREFIX_BYTES
+        self._need = PREFIX_BYTES
         self.buffered = 0
         self.failure: FrameError | None = None
 
@@ -98,6 +107,11 @@ class FrameDecoder:
             return []
         return self._split(data)
 
+    @property
+    def missing(self) -> int:
+        """Number of bytes that complete the buffered frame, or the first part of it that tells its length."""
+        return self._need - self.buffered
+
     def discard(self) -> None:
         """Drop the bytes of an incomplete frame."""
         self._chunks.clear()
@@ -109,9 +123,9 @@ class FrameDecoder:
         position = 0
         end = len(data)
         max_length = self._max_frame - _LENGTH_BYTES
-        self._need = _PREFIX_BYTES
+        self._need = PREFIX_BYTES
         try:
-            while end - position >= _PREFIX_BYTES:
+            while end - position >= PREFIX_BYTES:
                 length, word = _UNPACK_PREFIX(data, position)
                 header_length = word & _HEADER_LENGTH_MASK
                 decode_header = _DECODE_HEADER.get(word >> 24)
@@ -126,7 +140,7 @@ class FrameDecoder:
                 if frame_end > end:
                     self._need = frame_end - position
                     break
-                header_start = position + _PREFIX_BYTES
+                header_start = position + PREFIX_BYTES
                 header_end = header_start + header_length
                 command = decode_header(data[header_start:header_end])
                 if header_end < frame_end:

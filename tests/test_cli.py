@@ -87,9 +87,10 @@ def test_help_shows_the_defaults(name: str) -> None:
         assert any(f"default: {default}{end}" in text for end in "),;"), (option, default, text)
 
 
-def test_version() -> None:
-    result = rewindmq_command("--version")
-    assert (result.returncode, result.stdout) == (0, f"rewindmq {rewindmq.__version__}\n")
+def test_version_says_that_pure_python_was_asked_for() -> None:
+    result = rewindmq_command("--version", REWINDMQ_PURE="1")
+    expected = f"rewindmq {rewindmq.__version__} (pure Python, because REWINDMQ_PURE is set)\n"
+    assert (result.returncode, result.stdout) == (0, expected)
 
 
 def test_no_command_is_wrong_usage() -> None:

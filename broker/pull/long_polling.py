@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -121,6 +121,11 @@ class LongPolling:
         self.shares.add(pull.connection, memory)
         self._suspended.setdefault(pull.queue, {})[pull] = None
         self._of.setdefault(pull.connection, {})[pull] = None
+
+    @property
+    def awaited(self) -> Mapping[tuple[str, int], object]:
+        """The topics and queue ids on which pulls wait, a view of what they are at any time."""
+        return self._suspended
 
     def is_awaited(self, topic: str, queue_id: int) -> bool:
         """Return True if a pull waits on this queue; only then ``on_arrival`` has an effect."""

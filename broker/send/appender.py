@@ -16,6 +16,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.names import SCHEDULE_TOPIC
 from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.speedups import QueueRun
 
 # RocketMQ 4.9.4 SendMessageProcessor#handlePutMessageResult: remarks that mean that nothing is stored.
 _ILLEGAL: Final = (
@@ -147,6 +148,24 @@ class MessageAppender:
                 [properties for _, properties, _, _ in entries],
             )
         return result
+
+    @property
+    def answers_at_once(self) -> bool:
+        """True if no response waits for the disk or a slave."""
+        return self._answers_at_once
+
+    def put_run(self, records: bytes, queues: Sequence[QueueRun], timestamp: int) -> None:
+        """Store encoded messages on which no pull waits; see ``MessageStore.put_run``."""
+        self._store.put_run(
+            records, [(queue, entries, end) for queue, entries, _, _, end in queues], timestamp
+        )
+        stats = self._stats
+        for queue, _, count, size, _ in queues:
+            stats.put_total += count
+            stats.put_bytes += size
+            item = self._topic_puts[queue.topic]
+            item.times += count
+            item.size += size
 
     def put_special(self, message: StoredMessage) -> PutResult:
         """Store a message that a ``PutMessageHook`` may have delayed; see ``put``."""

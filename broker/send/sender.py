@@ -44,7 +44,7 @@ _TRAN_MARK: Final = "TRAN_MSG\x01"
 _TIMER_MARK: Final = "TIMER_DE"
 # A plain int: the enum's own operators cost more than the rest of this path.
 INNER_BATCH_FLAGS: Final = int(MessageSysFlag.NEED_UNWRAP | MessageSysFlag.INNER_BATCH)
-_SPECIAL_FLAGS: Final = TRANSACTION_MASK | INNER_BATCH_FLAGS
+SPECIAL_FLAGS: Final = TRANSACTION_MASK | INNER_BATCH_FLAGS
 
 
 class MessageSender:
@@ -91,7 +91,7 @@ class MessageSender:
             body: Any = request.body or b""
             text = header.properties or ""
             is_special = (
-                header.sys_flag & _SPECIAL_FLAGS
+                header.sys_flag & SPECIAL_FLAGS
                 or _DELAY_MARK in text
                 or _TRAN_MARK in text
                 or _TIMER_MARK in text

@@ -132,6 +132,10 @@ class SendValidator:
             return self._dead_letter_target(target, queue_id, header, client_version)
         return target, queue_id
 
+    def cached_target(self, topic: str) -> SendTarget | None:
+        """Return the decision about a topic if it is cached and still valid."""
+        return self._targets.get(topic) if self._topics.data_version is self._version else None
+
     def _any_queue(self, target: SendTarget) -> int:
         if not target.write_queue_nums:
             raise RequestError(ResponseCode.SYSTEM_ERROR, f"topic[{target.topic}] has no queue to write to")

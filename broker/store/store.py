@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.store_times import StoreTimes
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
-from rewindmq.broker.store.consume_queue.tags_code import DelayLevels, TagsCoder
+from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, DelayLevels, TagsCoder
 from rewindmq.broker.store.consume_queue.time_index import TimeIndex
 from rewindmq.broker.store.errors import StoreError, cause_of
 from rewindmq.broker.store.files.disk import Disk, OsDisk
@@ -28,7 +28,7 @@ from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.messages.query import query_message
 from rewindmq.broker.store.messages.reader import EMPTY_QUEUE, MessageReader, RecordScan
 from rewindmq.broker.store.messages.replica import Arrival, ReplicaWriter
-from rewindmq.broker.store.messages.writer import MessageWriter
+from rewindmq.broker.store.messages.writer import MessageWriter, QueueEntries
 from rewindmq.broker.store.model import (
     BatchEntries,
     Boundary,
@@ -225,6 +225,34 @@ class MessageStore:
         if message.topic in self._compaction.topics:
             return self._put_compacted(message, lambda: self._writer.put_batch(message, entries))
         return self._writer.put_batch(message, entries)
+
+    @property
+    def run_start(self) -> tuple[int, int, int] | None:
+        """Where and when a message would be stored now; None if messages are refused.
+
+        Returns:
+            The log position, the position up to which ``put_run`` may write, and the store time in ms.
+        """
+        return self._writer.run_start if self._is_writable else None
+
+    def put_run(self, records: bytes, queues: Iterable[QueueEntries], timestamp: int) -> None:
+        """Append encoded records of queues of ``plain_queue``, made for ``run_start`` just before.
+
+        The records must end before the room's end, and the entries of a queue must fit into its active file.
+        """
+        self._writer.put_run(records, queues, timestamp)
+
+    @property
+    def removed_queues(self) -> int:
+        """Number of queues that were deleted. While it stays, so do the queues of ``plain_queue``."""
+        return self._queues.removals
+
+    def plain_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """Return a queue whose messages are stored as they are; None for others and unknown queues."""
+        if topic == SCHEDULE_TOPIC or topic in self._compaction.topics:
+            return None
+        queue = self._queues.get((topic, queue_id))
+        return queue if queue is not None and queue.topic_field else None
 
     def _put_compacted(self, message: StoredMessage, put: Callable[[], PutResult]) -> PutResult:
         """Append a message behind the compacted queue's end, and copy it to the compaction log."""

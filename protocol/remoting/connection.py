@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final, Protocol
 
 from rewindmq.protocol.codec.request_limits import DEFAULT_REQUEST_LIMIT
@@ -16,7 +16,7 @@ from rewindmq.protocol.errors import (
     FrameError,
     TooManyRequestsError,
 )
-from rewindmq.protocol.frame import FrameDecoder, encode_frame
+from rewindmq.protocol.frame import FrameDecoder, encode_frame, frame_end
 from rewindmq.protocol.remoting.dispatch import (
     MAX_REQUEST_BYTES_IN_PROGRESS,
     MAX_REQUESTS_IN_PROGRESS,
@@ -27,6 +27,7 @@ from rewindmq.protocol.remoting.dispatch import (
     unsupported,
 )
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
+from rewindmq.protocol.remoting.speedups import FrameKernel
 from rewindmq.protocol.remoting.stalls.timed import TimedCoroutine
 from rewindmq.protocol.remoting.state import CloseReason, ConnectionState
 from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_WRITE_BYTES, FrameStream, StreamOwner
@@ -50,9 +51,11 @@ class ConnectionOwner(StreamOwner, Protocol):
     Attributes:
         handlers: request code to handler.
         tasks: running handler tasks of all connections.
+        frame_kernel: answers some frames before they are decoded.
     """
 
     handlers: Mapping[int, Handler]
+    frame_kernel: FrameKernel | None
     tasks: dict[asyncio.Task[None], None]
 
     def connection_opened(self, connection: Connection) -> None:
@@ -134,20 +137,23 @@ class Connection(FrameStream):
         # Delay writes until the end of this read, so that all its responses leave in one write.
         self._flush_due = True
         self._gather_bytes = MAX_WRITE_BYTES
-        commands = decoder.feed(data)
-        for command in commands:
-            if command.flag & FLAG_RESPONSE:
-                self._pending.complete(command)
-            elif self._reading_paused:
-                self._backlog.append(command)
-            else:
-                self._handle(command)
-                if stalls is not None:
-                    # ``Stalls.passed`` without its call for each request.
-                    now = monotonic()
-                    if now - began > stalls.threshold:
-                        stalls.record(now - began, command.code, self.remote_address)
-                    began = now
+        kernel = self._endpoint.frame_kernel
+        is_new = False
+        for commands in (decoder.feed(data),) if kernel is None else self._other_commands(kernel, data):
+            for command in commands:
+                is_new = True
+                if command.flag & FLAG_RESPONSE:
+                    self._pending.complete(command)
+                elif self._reading_paused:
+                    self._backlog.append(command)
+                else:
+                    self._handle(command)
+                    if stalls is not None:
+                        # ``Stalls.passed`` without its call for each request.
+                        now = monotonic()
+                        if now - began > stalls.threshold:
+                            stalls.record(now - began, command.code, self.remote_address)
+                        began = now
         self._gather_bytes = HIGH_WATER_BYTES
         self._flush()
         if decoder.failure is not None and not self.is_closed:
@@ -156,7 +162,39 @@ class Connection(FrameStream):
         elif (
             (decoder.buffered or self._unfinished.began is not None) and self._accepted and not self.is_closed
         ):
-            self._unfinished.update(decoder.buffered, is_new=bool(commands))
+            self._unfinished.update(decoder.buffered, is_new=is_new)
+
+    def _other_commands(self, kernel: FrameKernel, data: bytes) -> Iterator[list[RemotingCommand]]:
+        """Let the kernel answer the frames that it can, in their turn; yield the commands of the others."""
+        decoder, stalls = self._decoder, self._stalls
+        position, end = 0, len(data)
+        while position < end and self._may_answer():
+            if decoder.buffered:
+                stop = min(end, position + decoder.missing)
+            else:
+                began = self._monotonic()
+                taken = kernel.take(self.remote_address, data, position)
+                if taken is not None:
+                    position, responses = taken
+                    self._send(responses)
+                    if stalls is not None:
+                        stalls.passed(began, kernel.code, self.remote_address)
+                    continue
+                stop = frame_end(data, position)
+            yield decoder.feed(data[position:stop])
+            position = stop
+        if position < end:
+            yield decoder.feed(data[position:])
+
+    def _may_answer(self) -> bool:
+        """Return whether a request would be handled at once, and neither queued nor refused."""
+        return (
+            self._state is _OPEN
+            and not self._reading_paused
+            and not self._writing_paused
+            and self._decoder.failure is None
+            and not (self._in_progress and self._is_full())
+        )
 
     def _report(self, error: FrameError) -> None:
         """Log why the connection is closed; a client of another protocol connects again and again."""
@@ -253,6 +291,9 @@ class Connection(FrameStream):
         self._task_bytes += size
         self._endpoint.tasks[task] = None
         task.add_done_callback(self._forget_task)
+        if isinstance(result, Coroutine):
+            # A task that is cancelled before its first step leaves it unawaited, which would be a warning.
+            task.add_done_callback(lambda _: result.close())
 
     async def _answer_when_done(
         self, request: RemotingCommand, result: Awaitable[RemotingCommand | None]

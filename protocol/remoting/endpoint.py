@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.permits import OnewayPermits
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.speedups import FrameKernel
 from rewindmq.protocol.remoting.state import CloseReason
 from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 
@@ -28,6 +29,7 @@ class Endpoint:
         permits: the oneway permits shared by all connections.
         traffic: the limits for all accepted connections.
         tasks: running handler tasks, in order of arrival.
+        frame_kernel: answers some of the peers' frames before they are decoded; None decodes every frame.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Endpoint:
         self.permits = OnewayPermits(runtime.timers)
         # Insertion order, not a set: under virtual time the same seed must give the same schedule.
         self.tasks: dict[asyncio.Task[None], None] = {}
+        self.frame_kernel: FrameKernel | None = None
         self._connections: dict[Connection, None] = {}
         self._on_close = on_close
         self._closed = False

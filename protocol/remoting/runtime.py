@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 from rewindmq.protocol.limits import MAPPED_FILES_SHARE, MAX_CONNECTIONS, RESERVED_DESCRIPTORS
 from rewindmq.protocol.points import Failpoint, Probe
 from rewindmq.protocol.remoting.accept.listener import listen_tcp
+from rewindmq.protocol.remoting.speedups import SpeedupsModule
 from rewindmq.protocol.remoting.stalls.record import Stalls
 from rewindmq.protocol.remoting.workers import ThreadWorkers
 
@@ -125,6 +126,8 @@ class Runtime:
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     # How many connections a server may accept, so that descriptors remain for its files.
     max_connections: int = MAX_CONNECTIONS
+    # The native kernels that a broker may use; None means pure Python, as in every simulation.
+    speedups: SpeedupsModule | None = None
 
 
 class SystemClock:

@@ -159,7 +159,7 @@ def _command(arguments: list[str]) -> Callable[[], int]:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         return lambda: _show(_usage(), EXIT_OK if arguments else EXIT_USAGE)
     if arguments[0] in ("-V", "--version"):
-        return lambda: _show(f"rewindmq {__version__}", EXIT_OK)
+        return _show_version
     name = arguments[0]
     if name not in COMMANDS:
         _refuse_unknown(name)
@@ -174,6 +174,12 @@ def _command(arguments: list[str]) -> Callable[[], int]:
 def _show(text: str, code: int) -> int:
     print(text)
     return code
+
+
+def _show_version() -> int:
+    from rewindmq.protocol.remoting.process.speedups import describe_speedups
+
+    return _show(f"rewindmq {__version__} ({describe_speedups()})", EXIT_OK)
 
 
 def _add_completion_arguments(parser: argparse.ArgumentParser) -> None:

@@ -155,6 +155,20 @@ class ConsumeQueue:
         self.max_offset += count
         self.max_physical_offset = entries[0] + size
 
+    def append_encoded(self, entries: bytes, end: int, now_ms: int) -> None:
+        """Write encoded entries in one step; there must be room for all of them in the active file.
+
+        Args:
+            end: log position behind the record of the last entry.
+        """
+        file = self.active
+        assert file is not None
+        at = (self.max_offset - self.active_index) * CQ_ENTRY_BYTES
+        (file.map or file.open_map())[at : at + len(entries)] = entries
+        file.mtime_ms = now_ms
+        self.max_offset += len(entries) // CQ_ENTRY_BYTES
+        self.max_physical_offset = end
+
     def _next_file(self, full: MappedFile) -> MappedFile:
         file = self.files.find(full.base + full.size)
         assert file is not None

@@ -13,7 +13,11 @@ from rewindmq.broker.store.layout.queue_path import names_a_queue, queue_path
 
 
 class ConsumeQueueTable:
-    """Loads queues from ``consumequeue/<topic>/<queueId>`` and creates a queue on its first message."""
+    """Loads queues from ``consumequeue/<topic>/<queueId>`` and creates a queue on its first message.
+
+    Attributes:
+        removals: number of queues that were deleted.
+    """
 
     def __init__(self, folder: Path, config: StoreConfig, disk: Disk, pool: MmapCache) -> None:
         self._folder = folder
@@ -22,6 +26,7 @@ class ConsumeQueueTable:
         self._pool = pool
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self.get = self._queues.get
+        self.removals = 0
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         return iter(list(self._queues.values()))
@@ -61,6 +66,7 @@ class ConsumeQueueTable:
 
     def remove(self, topic: str, queue_id: int) -> None:
         """Delete a queue with its files. After an OSError it may remain without messages."""
+        self.removals += 1
         self._queues[topic, queue_id].destroy()
         del self._queues[topic, queue_id]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -35,6 +35,10 @@ _BODY_LENGTH_BYTES: Final = 4
 _PUT_OK: Final = PutStatus.PUT_OK
 _ILLEGAL: Final = PutResult(PutStatus.MESSAGE_ILLEGAL)
 _NO_ROOM: Final = PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
+
+
+# A queue, encoded entries, and the log position behind the record of the last entry.
+QueueEntries = tuple[ConsumeQueue, bytes, int]
 
 
 class _Head(NamedTuple):
@@ -193,6 +197,24 @@ class MessageWriter:
         return PutResult(
             _PUT_OK, queue_entries[0], queue_offset, total, timestamp, len(entries), queue_entries[::3]
         )
+
+    @property
+    def run_start(self) -> tuple[int, int, int]:
+        """Where and when a record would be stored now: log position, position behind the room, and ms."""
+        log = self._log
+        return log.max_offset, log.room_end, max(self._now_ms(), log.last_store_timestamp)
+
+    def put_run(self, records: bytes, queues: Iterable[QueueEntries], timestamp: int) -> None:
+        """Append encoded records of several queues, which were made for ``run_start``."""
+        log = self._log
+        start = log.max_offset - log.base
+        # The first record's magic is written last, so that a torn run is never read.
+        log.buffer[start + _MAGIC_END : start + len(records)] = memoryview(records)[_MAGIC_END:]
+        log.buffer[start : start + _MAGIC_END] = records[:_MAGIC_END]
+        log.max_offset += len(records)
+        log.last_store_timestamp = timestamp
+        for queue, entries, end in queues:
+            queue.append_encoded(entries, end, timestamp)
 
     def _make_room(self, queue: ConsumeQueue, size: int, entries: int, timestamp: int) -> bool:
         log = self._log

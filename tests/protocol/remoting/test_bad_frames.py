@@ -6,9 +6,11 @@ Specification: docs/spec/protocol.md 1.1.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import ssl
 import struct
+from collections.abc import Coroutine
 
 import pytest
 
@@ -156,3 +158,20 @@ async def test_garbage_from_a_server_fails_the_requests_to_it(stage: Stage) -> N
         await client.invoke(address, RemotingCommand(ECHO))
     await stage.eventually(lambda: bool(reasons))
     assert reasons == [CloseReason.BAD_FRAME]
+
+
+async def test_a_request_before_garbage_in_the_same_read_leaves_no_coroutine(stage: Stage) -> None:
+    handled: list[Coroutine[None, None, RemotingCommand]] = []
+
+    async def answer() -> RemotingCommand:
+        return RemotingCommand(0)
+
+    def handle(connection: Connection, request: RemotingCommand) -> Coroutine[None, None, RemotingCommand]:
+        handled.append(answer())
+        return handled[-1]
+
+    server = await stage.server({ECHO: handle})
+    peer = await stage.raw(server)
+    peer.writer.write(encode_frame(RemotingCommand(ECHO), SerializeType.JSON) + GARBAGE["text"])
+    assert await peer.receive_if_any() is None
+    assert [inspect.getcoroutinestate(each) for each in handled] == [inspect.CORO_CLOSED]

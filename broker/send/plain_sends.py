@@ -1,0 +1,149 @@
+"""Stores runs of plain sends through the native kernel of ``rewindmq-speedups``.
+
+The kernel encodes; this module decides what it may encode, and Python writes. A send is plain if
+``MessageSender`` would only store it where it was sent, and answer at once. All other frames are decoded and
+handled as without the kernel, and so is the first send to a topic after a change of the topic table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.profile import BrokerProfile
+from rewindmq.broker.send.answer import SendAnswers
+from rewindmq.broker.send.appender import MessageAppender
+from rewindmq.broker.send.sender import SPECIAL_FLAGS
+from rewindmq.broker.send.validator import SendValidator
+from rewindmq.broker.store.config import CQ_ENTRY_BYTES
+from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.broker.tables.topic_config import TopicConfigManager
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.frame import PREFIX_BYTES
+from rewindmq.protocol.message.properties import format_properties
+from rewindmq.protocol.remoting.address import pack_host
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.speedups import NativeSendKernel
+
+_CODE: Final = int(RequestCode.SEND_MESSAGE_V2)
+_BINARY_CODE: Final = _CODE.to_bytes(2, "big")
+# How the header of a plain send begins in JSON, in ROCKETMQ, and in msgpack: an array of seven, a uint16.
+_MARKS: Final = (b'{"code":%d,' % _CODE, _BINARY_CODE, b"\x97\xcd" + _BINARY_CODE)
+
+
+class PlainSends:
+    """A ``FrameKernel`` for SEND_MESSAGE_V2 (310).
+
+    Args:
+        awaited: the queues on which pulls wait, a view of what they are at any time.
+
+    Attributes:
+        kernel: set by ``plain_sends``, because the kernel is made with ``resolve``.
+    """
+
+    kernel: NativeSendKernel
+
+    code = _CODE
+
+    def __init__(
+        self,
+        store: MessageStore,
+        topics: TopicConfigManager,
+        validator: SendValidator,
+        appender: MessageAppender,
+        awaited: Mapping[tuple[str, int], object],
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._cached_target = validator.cached_target
+        self._put_run = appender.put_run
+        self._awaited = awaited
+        self._version = topics.data_version
+        self._removed_queues = store.removed_queues
+
+    def take(self, remote_address: str, data: bytes, position: int) -> tuple[int, bytes] | None:
+        """See ``FrameKernel``."""
+        # Other requests, such as pulls, leave here at once.
+        if not data.startswith(_MARKS, position + PREFIX_BYTES):
+            return None
+        store, kernel = self._store, self.kernel
+        start = store.run_start
+        if start is None:
+            return None
+        if self._topics.data_version is not self._version or store.removed_queues != self._removed_queues:
+            kernel.clear()
+            self._version = self._topics.data_version
+            self._removed_queues = store.removed_queues
+        offset, room_end, timestamp = start
+        encoded = kernel.encode(
+            data, position, offset, room_end, timestamp, pack_host(remote_address), self._awaited
+        )
+        if encoded is None:
+            return None
+        end, responses, records, queues = encoded
+        self._put_run(records, queues, timestamp)
+        return end, responses
+
+    def resolve(self, topic: str, queue_id: int) -> tuple[ConsumeQueue, tuple[str, int], bytes, int] | None:
+        """Return what the kernel must know of a queue; None if Python must decide about its sends."""
+        target = self._cached_target(topic)
+        if (
+            target is None
+            or not 0 <= queue_id < target.queue_limit
+            or target.is_retry
+            or target.needs_keys
+            or target.drops_delay
+            or target.planned is not None
+            or target.is_unsaved
+        ):
+            return None
+        queue = self._store.plain_queue(topic, queue_id)
+        return None if queue is None else (queue, (topic, queue_id), queue.topic_field, target.extra_sys_flag)
+
+
+def plain_sends(
+    runtime: Runtime,
+    config: BrokerConfig,
+    profile: BrokerProfile,
+    store: MessageStore,
+    topics: TopicConfigManager,
+    validator: SendValidator,
+    appender: MessageAppender,
+    answers: SendAnswers,
+    awaited: Mapping[tuple[str, int], object],
+    added: Mapping[str, str],
+) -> PlainSends | None:
+    """Return the kernel of a broker; None if the runtime has none, or none of its sends can be plain.
+
+    Args:
+        awaited: the queues on which pulls wait, a view of what they are at any time.
+        added: properties that every message gets, see ``added_properties``.
+    """
+    speedups = runtime.speedups
+    is_watched = runtime.probe is not None or runtime.failpoint is not None
+    if speedups is None or is_watched or config.is_slave or not appender.answers_at_once:
+        return None
+    has_transaction = profile.adds_unique_key
+    json = answers.template(SerializeType.JSON, has_transaction=has_transaction)
+    rocketmq = answers.template(SerializeType.ROCKETMQ, has_transaction=has_transaction)
+    msgpack = answers.template(SerializeType.MSGPACK, has_transaction=has_transaction)
+    if json is None or rocketmq is None or msgpack is None:
+        return None
+    plain = PlainSends(store, topics, validator, appender, awaited)
+    plain.kernel = speedups.SendKernel(
+        resolve=plain.resolve,
+        store_host=store.store_host,
+        added=format_properties(added).encode(),
+        keeps_wait=profile.stores_wait,
+        has_transaction=has_transaction,
+        special_flags=SPECIAL_FLAGS,
+        max_message_bytes=config.store.max_message_size,
+        entries_per_file=config.store.consume_queue_file_bytes // CQ_ENTRY_BYTES,
+        json=json,
+        rocketmq=rocketmq,
+        msgpack=msgpack,
+    )
+    return plain

@@ -1,0 +1,96 @@
+"""The native kernels of the optional distribution ``rewindmq-speedups``, as Python uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+# A consume queue's part of a run: the queue, its encoded entries, their number, the bytes of their records,
+# and the log position behind the last of these.
+QueueRun = tuple[Any, bytes, int, int, int]
+# The position behind the last frame, the frames of the responses, the records, and each queue's part.
+EncodedRun = tuple[int, bytes, bytes, Sequence[QueueRun]]
+# Of a topic and a queue id: the queue, its key among the awaited queues, the topic as in records, and flags
+# that each of its messages gets. None if Python must decide about its sends.
+ResolveQueue = Callable[[str, int], tuple[Any, tuple[str, int], bytes, int] | None]
+
+
+class NativeSendKernel(Protocol):
+    """Encodes the records and responses of SEND_MESSAGE_V2 (310), without changing anything outside itself.
+
+    It encodes only requests that are certain to be stored where they were sent, and whose headers are in
+    ASCII and in the form that clients write.
+    """
+
+    def encode(
+        self,
+        data: bytes,
+        position: int,
+        offset: int,
+        room_end: int,
+        timestamp: int,
+        born_host: bytes,
+        awaited: Mapping[tuple[str, int], object],
+        /,
+    ) -> EncodedRun | None:
+        """Encode the leading plain sends of ``data`` from ``position`` on, at most 256; None without any.
+
+        Args:
+            offset: log position of the first record.
+            room_end: log position up to which records may be written.
+            timestamp: their store time, ms.
+            born_host: packed as in records.
+            awaited: has the key of every queue whose sends Python must handle now.
+        """
+
+    def clear(self) -> None:
+        """Forget what ``resolve`` has returned."""
+
+
+class SpeedupsModule(Protocol):
+    """The extension module."""
+
+    def SendKernel(  # noqa: N802 - a class
+        self,
+        *,
+        resolve: ResolveQueue,
+        store_host: bytes,
+        added: bytes,
+        keeps_wait: bool,
+        has_transaction: bool,
+        special_flags: int,
+        max_message_bytes: int,
+        entries_per_file: int,
+        json: Sequence[bytes],
+        rocketmq: Sequence[bytes],
+        msgpack: Sequence[bytes],
+    ) -> NativeSendKernel:
+        """Return the kernel of one broker.
+
+        Args:
+            store_host: packed as in records.
+            added: properties text that every message gets.
+            keeps_wait: records keep the property WAIT.
+            has_transaction: a response has the message's UNIQ_KEY, and a send without one is not plain.
+            special_flags: sysFlag bits of messages that are not plain.
+            max_message_bytes: the longest body.
+            entries_per_file: of a consume queue.
+            json, rocketmq, msgpack: the pieces of ``SendAnswers.template``.
+        """
+
+
+class FrameKernel(Protocol):
+    """Answers frames of a connection before they are decoded.
+
+    Attributes:
+        code: the request code of these frames.
+    """
+
+    code: int
+
+    def take(self, remote_address: str, data: bytes, position: int) -> tuple[int, bytes] | None:
+        """Handle the leading frames of ``data`` from ``position`` on, as many as it can.
+
+        Returns:
+            The position behind them, and the frames of the responses; None if it handled none.
+        """

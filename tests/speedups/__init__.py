@@ -1,0 +1,1 @@
+"""The native kernel: what it does must be what Python does."""

@@ -1,0 +1,272 @@
+"""With the native kernel a broker stores, counts and answers what it does in pure Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewindmq.broker.store.config import FlushDiskType
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.frame import FrameDecoder
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.speedups import SpeedupsModule
+from tests.protocol.golden.frames import golden
+from tests.speedups.requests import (
+    KINDS,
+    PLAIN,
+    batch,
+    create_topic,
+    delete_topic,
+    frames,
+    heartbeat,
+    json_send,
+    pull,
+    send,
+)
+from tests.speedups.twins import ENTRIES_PER_FILE, SEGMENT_BYTES, Outcome, Step, play_twice
+from tests.support.properties import few_and_all
+
+PROFILES = (Profile.V42, Profile.V49, Profile.V53)
+# A topic's first send makes it, and the response waits for the disk.
+BEGIN = (
+    Step(create_topic("T") + create_topic("U") + heartbeat(), seconds=1.0),
+    *(Step(b"".join(send(topic, queue) for topic in "TU"), seconds=1.0) for queue in range(4)),
+)
+
+
+def played(speedups: SpeedupsModule, *steps: Step, **more: Any) -> tuple[Outcome, int]:
+    """Play the steps after ``BEGIN``; return what came of them, and how many frames the kernel encoded."""
+    pure, native, encoded = play_twice(speedups, (*BEGIN, *steps), **more)
+    assert native == pure
+    return native, encoded
+
+
+def answers(outcome: Outcome, connection: int = 0) -> list[Any]:
+    return FrameDecoder().feed(outcome.sent[connection])
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kernel_encodes_every_plain_send_of_a_read(
+    speedups: SpeedupsModule, profile: Profile, kind: SerializeType
+) -> None:
+    read = b"".join(send("TU"[n % 2], n % 4, bytes(n), opaque=n, kind=kind) for n in range(12))
+    outcome, encoded = played(speedups, Step(read), Step(read, connection=1), profile=profile)
+    assert encoded == 24
+    assert [answer.opaque for answer in answers(outcome)[-12:]] == list(range(12))
+    assert [answer.opaque for answer in answers(outcome, 1)] == list(range(12))
+
+
+def test_the_kernel_encodes_for_peers_and_brokers_with_IPv6_addresses(speedups: SpeedupsModule) -> None:
+    read = b"".join(send(opaque=n) for n in range(5))
+    for broker_ip1 in ("10.0.0.1", "fd00::1"):
+        _, encoded = played(
+            speedups,
+            Step(read),
+            Step(read, connection=1),
+            hosts=("::ffff:10.0.0.8", "fd00::2"),
+            broker_ip1=broker_ip1,
+        )
+        assert encoded == 10
+
+
+def test_a_frame_that_is_not_plain_takes_its_turn_between_those_that_are(speedups: SpeedupsModule) -> None:
+    delayed = send(properties="DELAY\x011", opaque=2)
+    read = send(opaque=1) + delayed + send(opaque=3) + batch() + send(opaque=4)
+    outcome, encoded = played(speedups, Step(read, seconds=5.0))
+    assert encoded == 3
+    assert [answer.opaque for answer in answers(outcome)[-5:]] == [1, 2, 3, 7, 4]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 40, 500])
+def test_reads_that_end_within_frames_give_the_same(speedups: SpeedupsModule, size: int) -> None:
+    stream = b"".join(send("TU"[n % 2], n % 4, bytes(n), opaque=n) for n in range(12)) + pull(0, 0)
+    steps = [Step(stream[at : at + size]) for at in range(0, len(stream), size)]
+    _, encoded = played(speedups, *steps)
+    # The frame that a read completes is Python's; a read of 500 bytes has another one.
+    assert (encoded > 0) == (size == 500)
+
+
+def test_the_ends_of_segments_and_queue_files_are_python_s(speedups: SpeedupsModule) -> None:
+    reads = [
+        b"".join(send(queue_id=n % 2, body=bytes(n * 7 % 150), opaque=n) for n in range(first, first + 128))
+        for first in range(0, 1_024, 128)
+    ]
+    outcome, encoded = played(speedups, *map(Step, reads))
+    # Every record has more than 200 bytes.
+    assert (
+        len([path for path in outcome.files if path.startswith("commitlog")]) > 1_024 * 200 // SEGMENT_BYTES
+    )
+    assert outcome.queues["T/0"] == (513, 0)
+    files = [path for path in outcome.files if path.startswith("consumequeue/T/0/")]
+    assert len(files) == 512 // ENTRIES_PER_FILE + 1
+    assert 800 < encoded < 1_024
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_send_whose_header_says_batch_is_python_s(speedups: SpeedupsModule, kind: SerializeType) -> None:
+    outcome, encoded = played(speedups, Step(batch(RequestCode.SEND_MESSAGE_V2, kind)))
+    assert encoded == 0
+    assert outcome.queues["T/0"] == (4, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_oneway_send_has_no_response_and_a_response_is_no_send(
+    speedups: SpeedupsModule, kind: SerializeType
+) -> None:
+    read = b"".join(send(opaque=n, flag=n, kind=kind) for n in range(4))
+    outcome, encoded = played(speedups, Step(read))
+    assert encoded == 1
+    assert [answer.opaque for answer in answers(outcome)[-2:]] == [7, 0]
+    assert outcome.queues["T/0"] == (3, 0)
+
+
+TEXTS = (
+    *("", "\x02", "A", "A\x01", "A\x01b", "A\x01b\x02", "A\x01b\x00"),
+    *("WAIT\x01true", "WAIT\x01false", "A\x01b\x02WAIT\x01true", "A\x01b\x02WAIT\x01false", "AWAIT\x01true"),
+    *("A\x01b\x02WAIT\x01true\x02", "A\x01b\x02WAIT\x01true\x02WAIT\x01true", "WAIT\x01true\x02A\x01b"),
+    *("A\x01b\x02WAIT\x01true\x02C\x01d\x02WAIT\x01true", "A\x01b\x02WAIT\x01true\x02WAIT\x01true\x02C\x01d"),
+    *(
+        "TAGS\x01A\x02TAGS\x01B",
+        "TAGS\x01A\x02TAGS\x01",
+        "TAGS\x01",
+        "A\x01b\x02TAGS\x01Longer than an int32",
+    ),
+    *(
+        'UNIQ_KEY\x01q"\\',
+        "UNIQ_KEY\x01a\x02UNIQ_KEY\x01",
+        "UNIQ_KEY\x01a\x02UNIQ_KEY\x01b",
+        "UNIQ_KEY\x01a\x01b",
+    ),
+    *(f"UNIQ_KEY\x01{'k' * length}" for length in (31, 32, 255, 256, 4_000)),
+    *(
+        "DELAY\x011",
+        "A\x01DELAY\x011",
+        "TRAN_MSG\x01true",
+        "TIMER_DELAY_SEC\x011",
+        "A\x01TIMER_DE",
+        "A\x01\xe9",
+    ),
+    *(PLAIN + "\x02" + "x" * length for length in (100, 32_600, 32_700, 32_767)),
+)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_properties_text_is_stored_as_python_does(
+    speedups: SpeedupsModule, profile: Profile, kind: SerializeType
+) -> None:
+    read = b"".join(send(properties=text, opaque=n, kind=kind) for n, text in enumerate(TEXTS))
+    _, encoded = played(speedups, Step(read, seconds=5.0), profile=profile, segment_bytes=1 << 17)
+    assert encoded >= 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_of_every_length_are_answered_as_python_does(
+    speedups: SpeedupsModule, kind: SerializeType
+) -> None:
+    ends = [sign * (1 << bits) + more for bits in range(32) for sign in (1, -1) for more in (-1, 0, 1)]
+    opaques = sorted({number for number in ends if -(2**31) <= number < 2**31})
+    read = b"".join(send(opaque=number, kind=kind) for number in opaques)
+    _, encoded = played(speedups, Step(read), segment_bytes=1 << 17)
+    assert encoded > 100
+
+
+def test_a_waiting_pull_gets_the_first_message_and_the_kernel_the_others(speedups: SpeedupsModule) -> None:
+    read = b"".join(send(opaque=n) for n in range(5))
+    outcome, encoded = played(speedups, Step(pull(0, 1), connection=1, seconds=1.0), Step(read, seconds=1.0))
+    assert encoded == 4
+    assert [answer.opaque for answer in answers(outcome, 1)] == [101]
+
+
+def test_a_topic_that_changes_or_goes_is_looked_at_again(speedups: SpeedupsModule) -> None:
+    read = b"".join(send(queue_id=n % 4, opaque=n) for n in range(8))
+    steps = (
+        Step(read),
+        Step(create_topic("T", 2), seconds=1.0),
+        Step(read),
+        Step(delete_topic("T"), seconds=1.0),
+    )
+    outcome, _ = played(speedups, *steps, Step(read, seconds=1.0))
+    codes = [answer.code for answer in answers(outcome)[-26:]]
+    assert codes[:8] == [0] * 8
+    assert 1 in codes[9:17]
+
+
+def test_a_full_disk_refuses_every_send(speedups: SpeedupsModule) -> None:
+    read = b"".join(send(opaque=n) for n in range(5))
+    outcome, encoded = played(speedups, Step(disk_full=True), Step(read), Step(disk_full=False), Step(read))
+    assert encoded == 5
+    assert [answer.code for answer in answers(outcome)[-10:]] == [14] * 5 + [0] * 5
+
+
+def test_a_wall_clock_that_goes_back_never_takes_store_times_back(speedups: SpeedupsModule) -> None:
+    _, encoded = played(speedups, Step(send(), ms=500), Step(send(), ms=-1_000), Step(send(), ms=3))
+    assert encoded == 3
+
+
+def test_a_broker_that_answers_when_the_disk_does_has_no_kernel(speedups: SpeedupsModule) -> None:
+    _, encoded = played(speedups, Step(send() + send()), flush=FlushDiskType.SYNC_FLUSH)
+    assert encoded == 0
+
+
+def test_a_broker_that_is_watched_has_no_kernel(speedups: SpeedupsModule) -> None:
+    _, encoded = played(speedups, Step(send() + send()), probe=lambda point, details: None)
+    assert encoded == 0
+
+
+def test_numbers_out_of_range_are_python_s(speedups: SpeedupsModule) -> None:
+    fields = '"a":"P","b":"T","c":"TBW102","d":"4","e":"0","f":"0","g":"1","h":"%s"'
+    for flag, is_plain in (("2147483647", 1), ("-2147483648", 1), ("2147483648", 0), ("00", 0), ("", 0)):
+        _, encoded = played(speedups, Step(json_send(fields % flag)))
+        assert encoded == is_plain, flag
+
+
+@st.composite
+def _steps(draw: st.DrawFn) -> tuple[Step, ...]:
+    """Reads of two connections: their frames, cut anywhere, in turns."""
+    steps = []
+    left = [b"".join(draw(st.lists(frames, max_size=14))) for _ in range(2)]
+    while any(left):
+        connection = draw(st.sampled_from([number for number in range(2) if left[number]]))
+        size = draw(st.one_of(st.just(1 << 20), st.integers(1, 600)))
+        data, left[connection] = left[connection][:size], left[connection][size:]
+        steps.append(
+            Step(
+                data,
+                connection,
+                draw(st.sampled_from((0, 0, 1, 1_000, -10))),
+                draw(st.sampled_from((0.0, 0.0, 0.0, 1.0))),
+                draw(st.sampled_from((None,) * 12 + (True, False))),
+            )
+        )
+    return tuple(steps)
+
+
+@pytest.mark.parametrize("examples", few_and_all(15, 600))
+def test_any_reads_give_the_same_log_queues_counts_and_answers(
+    speedups: SpeedupsModule, examples: int
+) -> None:
+    @settings(max_examples=examples)
+    @given(_steps(), st.sampled_from(PROFILES))
+    def holds(steps: tuple[Step, ...], profile: Profile) -> None:
+        played(speedups, *steps, profile=profile)
+
+    holds()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_sends_that_java_clients_sent_are_plain(speedups: SpeedupsModule, profile: Profile) -> None:
+    recorded = [
+        frame.data
+        for frame in golden()[0]
+        if frame.code == RequestCode.SEND_MESSAGE_V2 and frame.form == "request"
+    ]
+    topic = Step(create_topic("GoldenTopic") + send("GoldenTopic"), seconds=1.0)
+    first, rest = Step(recorded[0], seconds=1.0), Step(b"".join(recorded))
+    _, encoded = played(speedups, topic, first, rest, profile=profile)
+    assert encoded == len(recorded) >= 4
