@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rewindmq.pipeline.errors import PipelineError
+from rewindmq.pipeline.local.engine import ENGINES
 from rewindmq.pipeline.spark.progress import ProgressDisplay, make_progress
 
 if TYPE_CHECKING:
@@ -35,13 +36,15 @@ class Job(NamedTuple):
 
 
 def add_common_arguments(
-    parser: argparse.ArgumentParser, json_help: str = "print the summary as one JSON object"
+    parser: argparse.ArgumentParser,
+    json_help: str = "print the summary as one JSON object",
+    engine_help: str = "engine that runs the job: so far always spark, which auto (the default) chooses",
 ) -> None:
     """Define the options that every sub-command has."""
+    parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0], help=engine_help)
     group = parser.add_argument_group("Spark")
     group.add_argument(
         "--master",
-        default="local[*]",
         metavar="URL",
         help="Spark master that runs the job (default: local[*], all cores of this machine)",
     )
@@ -63,6 +66,32 @@ def add_common_arguments(
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
+def log_bytes(stores: Iterable[StoreSnapshot]) -> int:
+    """Return the bytes of commit log of all stores."""
+    return sum(store.end - store.begin for store in stores)
+
+
+def runs_locally(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> bool:
+    """Whether a command that has a local engine uses it.
+
+    Raises:
+        PipelineError: the arguments name the local engine and options of Spark.
+    """
+    from rewindmq.pipeline.local.engine import is_local
+    from rewindmq.pipeline.spark.session import has_session
+
+    has_options = any((arguments.master, arguments.memory, arguments.conf))
+    return is_local(arguments.engine, log_bytes(stores), has_options=has_options, has_session=has_session())
+
+
+@contextlib.contextmanager
+def displayed(arguments: argparse.Namespace) -> Iterator[ProgressDisplay]:
+    """Provide the progress display of a command that runs in this process."""
+    display = make_progress(sys.stderr, is_quiet=arguments.quiet)
+    with _ended(display):
+        yield display
+
+
 @contextlib.contextmanager
 def running(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> Iterator[Job]:
     """Provide a Spark session for one command; turn failures of its jobs into one-line errors.
@@ -72,11 +101,16 @@ def running(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> I
 
     Args:
         stores: what the command reads; small ones get a session for small jobs.
+
+    Raises:
+        PipelineError: the arguments ask for the local engine, or the job fails.
     """
     from rewindmq.pipeline.spark.errors import in_one_line
     from rewindmq.pipeline.spark.interrupts import interruptible
-    from rewindmq.pipeline.spark.session import make_session, running_session, stop_session
+    from rewindmq.pipeline.spark.session import DEFAULT_MASTER, make_session, running_session, stop_session
 
+    if arguments.engine == "local":
+        raise PipelineError("--engine local: this command needs Spark so far; leave --engine out")
     display = make_progress(sys.stderr, is_quiet=arguments.quiet)
     spark = running_session()
     if spark is not None:
@@ -88,9 +122,9 @@ def running(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> I
     with _log() as log, interruptible(), contextlib.ExitStack() as stack:
         stack.enter_context(_ended(display))
         display.begin("starting Spark")
-        log_bytes = sum(store.end - store.begin for store in stores)
+        master = arguments.master or DEFAULT_MASTER
         spark = make_session(
-            arguments.master, memory=arguments.memory, config=settings, log=log, log_bytes=log_bytes
+            master, memory=arguments.memory, config=settings, log=log, log_bytes=log_bytes(stores)
         )
         stack.callback(stop_session, spark)
         # Spark must still run: the display asks it for tasks, and its errors ask it for their text.

@@ -1,0 +1,1 @@
+"""The local engine: the jobs' own readers in this process, without Java."""
