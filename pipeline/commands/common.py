@@ -12,15 +12,21 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rewindmq.pipeline.engines.choice import ENGINES
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.local.engine import ENGINES
 from rewindmq.pipeline.spark.progress import ProgressDisplay, make_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rewindmq.pipeline.engines.runner import Runner
     from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
+# For commands that have both engines.
+ENGINE_HELP: Final = (
+    "local: this process, without Java; spark; auto (default): local for stores with at most 64 MiB of "
+    "commit log in all, unless an option of Spark is given"
+)
 _BYTES: Final = re.compile(r"([1-9][0-9]{0,12})([kmgKMG]?)")
 _SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30}
 _MEMORY: Final = re.compile(r"([1-9][0-9]{0,6})([mgMG])")
@@ -32,6 +38,13 @@ class Job(NamedTuple):
     """A command's Spark session and its progress display."""
 
     spark: SparkSession
+    display: ProgressDisplay
+
+
+class Work(NamedTuple):
+    """What runs a command's tasks, and its progress display."""
+
+    runner: Runner
     display: ProgressDisplay
 
 
@@ -77,7 +90,7 @@ def runs_locally(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot])
     Raises:
         PipelineError: the arguments name the local engine and options of Spark.
     """
-    from rewindmq.pipeline.local.engine import is_local
+    from rewindmq.pipeline.engines.choice import is_local
     from rewindmq.pipeline.spark.session import has_session
 
     has_options = any((arguments.master, arguments.memory, arguments.conf))
@@ -90,6 +103,24 @@ def displayed(arguments: argparse.Namespace) -> Iterator[ProgressDisplay]:
     display = make_progress(sys.stderr, is_quiet=arguments.quiet)
     with _ended(display):
         yield display
+
+
+@contextlib.contextmanager
+def working(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> Iterator[Work]:
+    """Provide the engine for a command that has both: this process or Spark, by the arguments and the stores.
+
+    Raises:
+        PipelineError: as ``running`` and ``runs_locally``.
+    """
+    from rewindmq.pipeline.engines.local_engine import LocalEngine
+
+    stores = list(stores)
+    if runs_locally(arguments, stores):
+        with displayed(arguments) as display:
+            yield Work(LocalEngine(), display)
+        return
+    with running(arguments, stores) as (spark, display):
+        yield Work(spark, display)
 
 
 @contextlib.contextmanager

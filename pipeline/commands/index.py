@@ -6,7 +6,13 @@ import argparse
 from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_output, look_at_stores
-from rewindmq.pipeline.commands.common import add_common_arguments, byte_count, positive_int, running
+from rewindmq.pipeline.commands.common import (
+    ENGINE_HELP,
+    add_common_arguments,
+    byte_count,
+    positive_int,
+    working,
+)
 from rewindmq.pipeline.commands.summary import command, show_summary
 
 EPILOG: Final = """\
@@ -46,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delay-levels", metavar="TEXT", help="the broker's messageDelayLevel (default: RocketMQ's)"
     )
-    add_common_arguments(parser)
+    add_common_arguments(parser, engine_help=ENGINE_HELP)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -68,8 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
     }
     options = IndexOptions(**{name: value for name, value in given.items() if value is not None})
     options.check()
-    with running(arguments, snapshots) as (spark, display):
-        summary = build_index(spark, arguments.store, arguments.out, options, progress=display.begin)
+    with working(arguments, snapshots) as (runner, display):
+        summary = build_index(runner, arguments.store, arguments.out, options, progress=display.begin)
     install = f"stop the broker, then {command('install', arguments.out, arguments.store)}"
     next_steps = [command("verify", arguments.store, arguments.out), install]
     show_summary(summary.to_json(), is_json=arguments.json, next_steps=next_steps)

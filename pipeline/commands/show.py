@@ -13,7 +13,13 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rewindmq.pipeline.commands.checks import look_at_stores, require_topics
-from rewindmq.pipeline.commands.common import add_common_arguments, displayed, running, runs_locally
+from rewindmq.pipeline.commands.common import (
+    ENGINE_HELP,
+    add_common_arguments,
+    displayed,
+    running,
+    runs_locally,
+)
 from rewindmq.pipeline.commands.summary import in_words, table_lines
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.protocol.text import escape_json, escape_lines
@@ -36,10 +42,6 @@ _FILTERS: Final = {"key": "key", "from": "begin", "to": "end", "index": "index"}
 # Number of rows that set the column widths of a table.
 _PAGE: Final = 1_000
 _MAX_CELL: Final = 48
-_ENGINE_HELP: Final = (
-    "local: this process, without Java; spark; auto (default): local for stores with at most 64 MiB of "
-    "commit log in all, unless an option of Spark is given"
-)
 
 EPILOG: Final = """\
 Views: messages (the commit log), consumequeue, index (the key index), offsets (of consumer groups), damage
@@ -75,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of rows, 0 for all (default: 20)",
     )
     parser.add_argument("--count", action="store_true", help="print only the number of rows")
-    add_common_arguments(parser, json_help="print each row as one line of JSON", engine_help=_ENGINE_HELP)
+    add_common_arguments(parser, json_help="print each row as one line of JSON", engine_help=ENGINE_HELP)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -155,7 +157,7 @@ def _columns(arguments: argparse.Namespace) -> tuple[str, ...] | None:
 
 
 def _local_rows(arguments: argparse.Namespace, options: Mapping[str, str]) -> _Rows:
-    from rewindmq.pipeline.local.rows import LocalRows
+    from rewindmq.pipeline.engines.view_rows import LocalRows
 
     topic = None if "topic" in options else arguments.topic
     return LocalRows(
@@ -190,13 +192,16 @@ def _print(rows: list[dict[str, Any]], *, is_json: bool) -> None:
 
 
 def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:
-    values = {}
+    values: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, bytes | bytearray):
             try:
                 values[name] = value.decode()
             except UnicodeDecodeError:
                 values[f"{name}Base64"] = base64.b64encode(value).decode()
+        elif isinstance(value, dict):
+            # The order of properties means nothing (docs/spec/store.md 3.4), and Spark does not keep it.
+            values[name] = dict(sorted(value.items()))
         else:
             values[name] = _moment(value) if isinstance(value, datetime) else value
     return values

@@ -6,6 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rewindmq.pipeline.engines.local_engine import LocalEngine
+from rewindmq.pipeline.engines.runner import engine_of
+from rewindmq.pipeline.engines.spark_engine import SparkEngine
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import open_files
 from rewindmq.pipeline.output.output import Manifest, read_manifest
@@ -13,9 +16,10 @@ from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 from rewindmq.pipeline.verify.report import OF_AN_INDEX, OUTPUT, Check, Tally
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.runner import Runner
 
 JOBS: Final = ("compact", "index")
+_HOW: Final = "leave --engine out, or pass a session"
 
 
 class Output(NamedTuple):
@@ -30,8 +34,16 @@ class Output(NamedTuple):
     manifest: Manifest
     part: int
 
-    def check(self, spark: SparkSession) -> tuple[Check, ...]:
+    @property
+    def needs_spark(self) -> bool:
+        """Whether only Spark can compare it: so far it alone joins a compaction with its log."""
+        return self.manifest.job == "compact"
+
+    def check(self, runner: Runner) -> tuple[Check, ...]:
         """Compare the output with the store.
+
+        Args:
+            runner: a Spark session if ``needs_spark``.
 
         Raises:
             PipelineError: the store's log no longer has the part that the output was made from.
@@ -40,7 +52,7 @@ class Output(NamedTuple):
         if self.manifest.job == "index":
             from rewindmq.pipeline.verify.index_proof import prove_index
 
-            prove_index(spark, self.log(), self.location, self.manifest, tally)
+            prove_index(engine_of(runner), self.log(), self.location, self.manifest, tally)
             return tuple(
                 replace(check, name=f"{OUTPUT}{check.name}")
                 for check in tally.checks(0)
@@ -49,7 +61,9 @@ class Output(NamedTuple):
         from rewindmq.pipeline.verify.claim import prepare_proof
         from rewindmq.pipeline.verify.proof import prove
 
-        prove(spark, prepare_proof(0, self.log(), self.location, self.manifest, self.part), tally)
+        if isinstance(runner, LocalEngine | SparkEngine):
+            raise PipelineError(f"{self.location} is a compaction, which only Spark compares so far: {_HOW}")
+        prove(runner, prepare_proof(0, self.log(), self.location, self.manifest, self.part), tally)
         return tally.checks(0)
 
     def log(self) -> StoreSnapshot:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rewindmq.__main__ import main
+from rewindmq.pipeline.engines.choice import ENGINES
 from tests.pipeline.logs import random_store
+from tests.pipeline.records import RecordMaker, compressed, plain, record_makers, write_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,3 +71,43 @@ def test_both_engines_print_the_same(
             found.append((code, *capsys.readouterr()))
         assert found[0] == found[1]
         assert found[0][0] == 0
+
+
+# Bodies and properties that a table or a line of JSON could show in two ways.
+PLAIN_RECORDS = [
+    plain(b""),
+    plain(b"\xff\x00\xfe"),
+    plain("тело".encode()),
+    plain(properties=b"TAGS\x01a || b\x02KEYS\x01one  two\x02b\x01x\x01y\x02a\x01=,;\x02b\x012\x02"),
+    plain(properties=b"UNIQ_KEY\x01\xff\x02TAGS\x01\x1b[31m\x02"),
+    *(plain(stored, sys_flag=flag) for stored, flag in compressed(b"body " * 20)),
+]
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    makers=st.lists(st.one_of(st.sampled_from(PLAIN_RECORDS), record_makers()), min_size=1, max_size=16),
+    spoilt=st.none() | st.tuples(st.integers(0, 4_000), st.binary(min_size=1, max_size=60)),
+)
+def test_both_engines_print_any_record_the_same(
+    spark: SparkSession, makers: list[RecordMaker], spoilt: tuple[int, bytes] | None
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "store"
+        write_log(store, makers, 65_536)
+        if spoilt is not None:
+            with next((store / "commitlog").iterdir()).open("r+b") as file:
+                file.seek(spoilt[0])
+                file.write(spoilt[1])
+        for question in (("--json",), (), ("--view", "damage", "--json")):
+            local, in_spark = (
+                shown(store, *question, "--limit", "0", "--engine", name) for name in ENGINES[1:]
+            )
+            assert local == in_spark
+
+
+def shown(store: Path, *question: str) -> tuple[int, list[str], str]:
+    """The exit code, the lines and the errors that ``show`` prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as error:
+        code = main(["pipeline", "show", str(store), *question, "--quiet"])
+    return code, out.getvalue().splitlines(), error.getvalue()

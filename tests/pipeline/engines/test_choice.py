@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rewindmq.pipeline.engines.choice import LOCAL_LOG, is_local
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.local.engine import LOCAL_LOG, is_local
 from tests.pipeline.logs import random_store
 
 

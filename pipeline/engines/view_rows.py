@@ -64,10 +64,15 @@ class LocalRows:
         return islice(self._rows(), limit or None)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
+        import pyarrow as pa
+
         for batch in self._batches():
+            maps = {field.name for field in batch.schema if pa.types.is_map(field.type)}
             for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
                 for row in batch.slice(start, _ROWS_AT_ONCE).to_pylist():
-                    yield {name: _value(value) for name, value in row.items()}
+                    # Arrow returns a map as a list of pairs.
+                    values = {name: _value(value) for name, value in row.items()}
+                    yield {**values, **{name: dict(row[name]) for name in maps}}
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         import pyarrow.compute as pc
@@ -78,9 +83,4 @@ class LocalRows:
 
 
 def _value(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.astimezone()
-    # Arrow returns a map as a list of pairs; arrays hold strings.
-    if isinstance(value, list) and value and isinstance(value[0], tuple):
-        return dict(value)
-    return value
+    return value.astimezone() if isinstance(value, datetime) else value

@@ -1,0 +1,46 @@
+"""The interface between jobs and the engines that run their tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ArrowMap = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+# Yields the rows of the task with this number.
+Task = Callable[[int], Iterator["pa.RecordBatch"]]
+
+
+class Rows(Protocol):
+    """Rows of a job, held by an engine. Methods return new rows and run nothing before ``collect``."""
+
+    def together(self, keys: Sequence[str], order: Sequence[str]) -> Rows:
+        """Bring rows with equal ``keys`` into one part, and sort each part by ``order``, which begins with
+        the keys."""
+
+    def map(self, function: ArrowMap, schema: str) -> Rows:
+        """Apply ``function`` to the batches of each part.
+
+        Args:
+            schema: schema of the batches that ``function`` returns, as DDL of Spark.
+        """
+
+    def collect(self) -> list[tuple[Any, ...]]:
+        """Run the job and return the rows.
+
+        Raises:
+            PipelineError: a task raised it, or the engine failed.
+        """
+
+
+class Engine(Protocol):
+    """Runs tasks. Functions and what they hold can be pickled."""
+
+    def tasks(self, count: int, task: Task, schema: str) -> Rows:
+        """Return the rows that ``task`` yields for the numbers 0 to ``count`` - 1; ``count`` is at least 1.
+
+        Args:
+            schema: schema of the batches, as DDL of Spark.
+        """

@@ -1,0 +1,44 @@
+"""Spark as the engine: a task for each number, on the session's workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rewindmq.pipeline.engines.engine import ArrowMap, Rows, Task
+from rewindmq.pipeline.spark.arrow_map import map_in_arrow
+from rewindmq.pipeline.spark.errors import in_one_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class SparkEngine:
+    """Runs tasks in a session of Spark."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def tasks(self, count: int, task: Task, schema: str) -> Rows:
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from task(number)
+
+        return _SparkRows(map_in_arrow(self._spark.range(0, count, 1, count), run, schema))
+
+
+class _SparkRows:
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+
+    def together(self, keys: Sequence[str], order: Sequence[str]) -> Rows:
+        return _SparkRows(self._frame.repartition(*keys).sortWithinPartitions(*order))
+
+    def map(self, function: ArrowMap, schema: str) -> Rows:
+        return _SparkRows(map_in_arrow(self._frame, function, schema))
+
+    def collect(self) -> list[tuple[Any, ...]]:
+        with in_one_line():
+            return [tuple(row) for row in self._frame.collect()]

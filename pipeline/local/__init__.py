@@ -1,1 +1,0 @@
-"""The local engine: the jobs' own readers in this process, without Java."""
