@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_stores, require_writable
-from rewindmq.pipeline.commands.common import add_common_arguments, running
+from rewindmq.pipeline.commands.common import ENGINE_HELP, add_common_arguments, working
 from rewindmq.protocol.text import escape_json
 
 EPILOG: Final = """\
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-t", "--topic", required=True, metavar="T", help="the topic to reset")
     parser.add_argument("--to", required=True, metavar="TARGET", help="reset target: a time, offset:N, or -1")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write the plan as one HTML page")
-    add_common_arguments(parser, json_help="print the plan as one JSON object")
+    add_common_arguments(parser, json_help="print the plan as one JSON object", engine_help=ENGINE_HELP)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rewindmq.pipeline.replay.job import carry_out, prepare
 
     prepared = prepare(arguments.stores, group=arguments.group, topic=arguments.topic, to=arguments.to)
-    with running(arguments, snapshots) as (spark, display):
-        plan = carry_out(spark, prepared, progress=display.begin)
+    with working(arguments, snapshots) as (runner, display):
+        plan = carry_out(runner, prepared, progress=display.begin)
     if arguments.html is not None:
         from rewindmq.pipeline.replay.page import render_html
 

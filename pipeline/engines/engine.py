@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -27,12 +28,18 @@ class Rows(Protocol):
             schema: schema of the batches that ``function`` returns, as DDL of Spark.
         """
 
+    def kept(self) -> AbstractContextManager[Rows]:
+        """Return the same rows, computed only once; the engine frees them at the end of the context."""
+
     def collect(self) -> list[tuple[Any, ...]]:
         """Run the job and return the rows.
 
         Raises:
             PipelineError: a task raised it, or the engine failed.
         """
+
+    def records(self) -> list[dict[str, Any]]:
+        """``collect``, with each row's columns by name."""
 
 
 class Engine(Protocol):
@@ -43,4 +50,14 @@ class Engine(Protocol):
 
         Args:
             schema: schema of the batches, as DDL of Spark.
+        """
+
+    def messages(self, location: str, columns: Sequence[str], **options: str) -> Rows:
+        """Return columns of a store's messages, without times and maps; ``options`` are the data source's."""
+
+    def query(self, text: str, **tables: Rows) -> Rows:
+        """Return the result of a query in SQL that Spark and DuckDB both have.
+
+        ``{name}`` in the text stands for the table with this name. DuckDB's sums are wider than Spark's:
+        cast each sum to BIGINT.
         """

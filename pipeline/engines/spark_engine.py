@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rewindmq.pipeline.engines.engine import ArrowMap, Rows, Task
@@ -28,17 +29,43 @@ class SparkEngine:
 
         return _SparkRows(map_in_arrow(self._spark.range(0, count, 1, count), run, schema))
 
+    def messages(self, location: str, columns: Sequence[str], **options: str) -> Rows:
+        from rewindmq.pipeline.reading import read_store
+
+        return _SparkRows(read_store(self._spark, location, columns=columns, **options))
+
+    def query(self, text: str, **tables: Rows) -> Rows:
+        frames: dict[str, Any] = {}
+        for name, rows in tables.items():
+            assert isinstance(rows, _SparkRows)
+            frames[name] = rows.frame
+        return _SparkRows(self._spark.sql(text, **frames))
+
 
 class _SparkRows:
     def __init__(self, frame: DataFrame) -> None:
-        self._frame = frame
+        self.frame = frame
 
     def together(self, keys: Sequence[str], order: Sequence[str]) -> Rows:
-        return _SparkRows(self._frame.repartition(*keys).sortWithinPartitions(*order))
+        return _SparkRows(self.frame.repartition(*keys).sortWithinPartitions(*order))
 
     def map(self, function: ArrowMap, schema: str) -> Rows:
-        return _SparkRows(map_in_arrow(self._frame, function, schema))
+        return _SparkRows(map_in_arrow(self.frame, function, schema))
+
+    @contextmanager
+    def kept(self) -> Iterator[Rows]:
+        from pyspark import StorageLevel
+
+        rows = _SparkRows(self.frame.persist(StorageLevel.MEMORY_AND_DISK))
+        try:
+            yield rows
+        finally:
+            rows.frame.unpersist()
 
     def collect(self) -> list[tuple[Any, ...]]:
         with in_one_line():
-            return [tuple(row) for row in self._frame.collect()]
+            return [tuple(row) for row in self.frame.collect()]
+
+    def records(self) -> list[dict[str, Any]]:
+        with in_one_line():
+            return [row.asDict() for row in self.frame.collect()]

@@ -51,7 +51,7 @@ class LocalRows:
         Raises:
             PipelineError: a store cannot be read.
         """
-        return sum(batch.num_rows for batch in self._batches())
+        return sum(batch.num_rows for batch in self.batches())
 
     def rows(self, limit: int = 0) -> Iterator[dict[str, Any]]:
         """Yield the rows, at most ``limit``, 0 for all; read no further than they need.
@@ -66,7 +66,7 @@ class LocalRows:
     def _rows(self) -> Iterator[dict[str, Any]]:
         import pyarrow as pa
 
-        for batch in self._batches():
+        for batch in self.batches():
             maps = {field.name for field in batch.schema if pa.types.is_map(field.type)}
             for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
                 for row in batch.slice(start, _ROWS_AT_ONCE).to_pylist():
@@ -74,7 +74,12 @@ class LocalRows:
                     values = {name: _value(value) for name, value in row.items()}
                     yield {**values, **{name: dict(row[name]) for name in maps}}
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow batches, at least one.
+
+        Raises:
+            PipelineError: a store cannot be read.
+        """
         import pyarrow.compute as pc
 
         for part in self._reader.partitions():

@@ -207,7 +207,6 @@ BAD_ARGUMENTS = {
     ("verify", "STORE", "OUT"): "OUT",
     ("show", "STORE", "--engine", "local", "--master", "local[1]"): "leave out --master, --memory and --conf",
     ("compact", "STORE", "OUT", "--engine", "local"): "this command needs Spark so far; leave --engine out",
-    (*REPLAY, "0", "--engine", "local"): "this command needs Spark so far",
 }
 
 

@@ -100,9 +100,8 @@ def test_both_engines_print_any_record_the_same(
                 file.seek(spoilt[0])
                 file.write(spoilt[1])
         for question in (("--json",), (), ("--view", "damage", "--json")):
-            local, in_spark = (
-                shown(store, *question, "--limit", "0", "--engine", name) for name in ENGINES[1:]
-            )
+            asked = (*question, "--limit", "0", "--engine")
+            local, in_spark = (shown(store, *asked, engine) for engine in ENGINES[1:])
             assert local == in_spark
 
 

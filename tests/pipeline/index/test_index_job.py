@@ -196,6 +196,7 @@ def test_the_parquet_copy_holds_all_but_bodies_for_any_reader(runner: Runner, bu
     ]
     assert [dict(row[10]) for row in found] == [message.properties for message in log]
     for part in (out / "current/messages").iterdir():
+        assert pq.read_schema(part).names == [*scan.COPIED]
         group = pq.ParquetFile(part).metadata.row_group(0)
         statistics = {
             group.column(number).path_in_schema: group.column(number).statistics

@@ -1,0 +1,78 @@
+"""The jobs find and write the same with both engines, in stores and outputs with any damage."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from rewindmq.pipeline.engines.local_engine import LocalEngine
+from rewindmq.pipeline.index.job import build_index
+from rewindmq.pipeline.index.options import IndexOptions
+from rewindmq.pipeline.reading import read_store
+from rewindmq.pipeline.verify.job import verify
+from tests.pipeline.index.index_reference import files_below
+from tests.pipeline.logs import random_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rewindmq.pipeline.engines.runner import Runner
+
+OPTIONS = IndexOptions(max_hash_slot_num=13, max_index_num=60)
+INDEX_FOLDERS = ("consumequeue", "timeindex", "index", "messages")
+# A place in the first file of a folder, as a share of its length, and what is written there.
+SPOTS = st.lists(
+    st.tuples(
+        st.sampled_from(("commitlog", "consumequeue", "index")),
+        st.floats(0.01, 0.4),
+        st.binary(min_size=1, max_size=40),
+    ),
+    max_size=3,
+)
+
+
+def spoil(root: Path, folder: str, share: float, data: bytes) -> None:
+    path = min(path for path in (root / folder).rglob("*") if path.is_file())
+    content = bytearray(path.read_bytes())
+    at = int(share * len(content))
+    content[at : at + len(data)] = data
+    path.write_bytes(content)
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 40), spots=SPOTS)
+def test_index_and_verify_are_the_same_with_both_engines(
+    spark: SparkSession, seed: int, spots: list[tuple[str, float, bytes]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store, outs = Path(folder) / "store", [Path(folder) / name for name in ("local", "spark")]
+        random_store(store, seed)
+        for spot in spots:
+            if spot[0] == "commitlog":
+                spoil(store, *spot)
+        engines: tuple[Runner, ...] = (LocalEngine(), spark)
+        made = [build_index(engine, store, out, OPTIONS) for engine, out in zip(engines, outs, strict=True)]
+        assert replace(made[0], output="") == replace(made[1], output="")
+        local, in_spark = (files_below(out / "current", *INDEX_FOLDERS) for out in outs)
+        assert local == in_spark
+        for spot in spots:
+            if spot[0] != "commitlog":
+                spoil(outs[0] / "generation-1", *spot)
+        reports = [verify(engine, store, outs[0]).to_json() for engine in engines]
+        assert reports[0] == reports[1]
+
+
+def test_spark_reads_the_parquet_copy(spark: SparkSession, tmp_path: Path) -> None:
+    random_store(tmp_path / "store", 4)
+    build_index(LocalEngine(), tmp_path / "store", tmp_path / "out", OPTIONS)
+    rows = spark.read.parquet(str(tmp_path / "out" / "current" / "messages"))
+    messages = read_store(spark, tmp_path / "store", columns=rows.columns)
+    assert [(field.name, field.dataType) for field in rows.schema] == [
+        (field.name, field.dataType) for field in messages.schema
+    ]
+    assert rows.count() == messages.count()
