@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_output, look_at_stores
-from rewindmq.pipeline.commands.common import add_common_arguments, byte_count, running
+from rewindmq.pipeline.commands.common import ENGINE_HELP, add_common_arguments, byte_count, working
 from rewindmq.pipeline.commands.summary import command, show_summary
 
 EPILOG: Final = """\
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="size of a commit log segment, for --format store (default: as in STORE)",
     )
-    add_common_arguments(parser)
+    add_common_arguments(parser, engine_help=ENGINE_HELP)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -87,8 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
         segment_bytes=arguments.segment_bytes,
     )
     prepare(arguments.stores, arguments.out, options)
-    with running(arguments, snapshots) as (spark, display):
-        summary = compact(spark, arguments.stores, arguments.out, options, progress=display.begin)
+    with working(arguments, snapshots) as (runner, display):
+        summary = compact(runner, arguments.stores, arguments.out, options, progress=display.begin)
     next_steps = [command("verify", store, arguments.out) for store in arguments.stores]
     show_summary(summary.to_json(), is_json=arguments.json, next_steps=next_steps)
     return 0

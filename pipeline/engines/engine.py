@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rewindmq.pipeline.files import Files
+
 ArrowMap = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 # Yields the rows of the task with this number.
 Task = Callable[[int], Iterator["pa.RecordBatch"]]
@@ -26,6 +28,16 @@ class Rows(Protocol):
 
         Args:
             schema: schema of the batches that ``function`` returns, as DDL of Spark.
+        """
+
+    def sorted(self, order: Sequence[str], parts: int) -> Rows:
+        """Sort over all parts; the rows are divided into about ``parts`` parts."""
+
+    def save(self, files: Files, folder: str, uri: str) -> None:
+        """Write the rows to a folder as Parquet, and replace what is there.
+
+        Args:
+            folder: path of the folder in ``files``; ``uri`` is the same folder.
         """
 
     def kept(self) -> AbstractContextManager[Rows]:
@@ -54,6 +66,9 @@ class Engine(Protocol):
 
     def messages(self, location: str, columns: Sequence[str], **options: str) -> Rows:
         """Return columns of a store's messages, without times and maps; ``options`` are the data source's."""
+
+    def saved(self, files: Files, path: str, uri: str) -> Rows:
+        """Return the rows of a Parquet file, or of a folder that ``Rows.save`` wrote."""
 
     def query(self, text: str, **tables: Rows) -> Rows:
         """Return the result of a query in SQL that Spark and DuckDB both have.

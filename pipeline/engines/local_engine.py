@@ -9,9 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.pipeline.engines.engine import ArrowMap, Rows, Task
+from rewindmq.pipeline.schema import MESSAGES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from rewindmq.pipeline.files import Files
 
 
 # One core, and nothing from the network.
@@ -22,13 +25,16 @@ class LocalEngine:
     """Runs tasks on one core, without Java; sorted rows are in memory, so the stores should be small."""
 
     def tasks(self, count: int, task: Task, schema: str) -> Rows:
-        return _LocalRows(lambda: chain.from_iterable(map(task, range(count))))
+        return _LocalRows(lambda: chain.from_iterable(map(task, range(count))), schema)
 
     def messages(self, location: str, columns: Sequence[str], **options: str) -> Rows:
         from rewindmq.pipeline.engines.view_rows import LocalRows
 
         found = LocalRows([location], view="messages", columns=columns, options=options)
-        return _LocalRows(found.batches)
+        return _LocalRows(found.batches, ", ".join(f"{name} {MESSAGES[name].type}" for name in columns))
+
+    def saved(self, files: Files, path: str, uri: str) -> Rows:
+        return _LocalRows(lambda: _read_parquet(files, path))
 
     def query(self, text: str, **tables: Rows) -> Rows:
         return _LocalRows(lambda: _answer(text, tables))
@@ -37,19 +43,35 @@ class LocalEngine:
 class _LocalRows:
     """Rows in one part."""
 
-    def __init__(self, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
+    def __init__(self, batches: Callable[[], Iterator[pa.RecordBatch]], schema: str | None = None) -> None:
+        """``schema``: as DDL; None if ``batches`` yields at least one batch, which may be empty."""
         self._batches = batches
+        self._schema = schema
 
     def together(self, keys: Sequence[str], order: Sequence[str]) -> Rows:
-        return _LocalRows(lambda: _ordered(self._batches(), order))
+        return self.sorted(order, 1)
+
+    def sorted(self, order: Sequence[str], parts: int) -> Rows:
+        keys = [(name, "ascending") for name in order]
+        return _LocalRows(lambda: _in_batches(self.table().sort_by(keys)))
 
     def map(self, function: ArrowMap, schema: str) -> Rows:
-        return _LocalRows(lambda: function(self._batches()))
+        return _LocalRows(lambda: function(self._batches()), schema)
 
     @contextmanager
     def kept(self) -> Iterator[Rows]:
-        found = list(self._batches())
-        yield _LocalRows(lambda: iter(found))
+        found = self.table()
+        yield _LocalRows(lambda: _in_batches(found))
+
+    def save(self, files: Files, folder: str, uri: str) -> None:
+        import pyarrow.parquet as pq
+
+        rows = self.table()
+        files.remove_tree(folder)
+        path = f"{folder}/part-00000.parquet"
+        with files.create(path) as file:
+            pq.write_table(rows, file)
+        files.sync(path)
 
     def collect(self) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for row in self.records()]
@@ -58,19 +80,42 @@ class _LocalRows:
         return [row for batch in self._batches() for row in batch.to_pylist()]
 
     def table(self) -> pa.Table:
-        """Return the rows as one table; there is at least one batch."""
+        """Return the rows as one table."""
         import pyarrow as pa
 
-        return pa.Table.from_batches(self._batches())
+        found = list(self._batches())
+        if found:
+            return pa.Table.from_batches(found)
+        assert self._schema is not None
+        return arrow_schema(self._schema).empty_table()
 
 
-def _ordered(batches: Iterator[pa.RecordBatch], order: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def arrow_schema(ddl: str) -> pa.Schema:
+    """Return a schema of Spark as one of Arrow; it has only simple types and arrays of numbers."""
     import pyarrow as pa
 
-    found = list(batches)
-    if found:
-        rows = pa.Table.from_batches(found).sort_by([(name, "ascending") for name in order])
-        yield from rows.to_batches()
+    types = {
+        "string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(),
+        "binary": pa.binary(), "array<bigint>": pa.list_(pa.int64()), "array<string>": pa.list_(pa.string()),
+    }  # fmt: skip
+    fields = (column.split() for column in ddl.split(", "))
+    return pa.schema([(name, types[kind]) for name, kind in fields])
+
+
+def _in_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table; an empty batch if there are none."""
+    import pyarrow as pa
+
+    yield from table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+
+
+def _read_parquet(files: Files, path: str) -> Iterator[pa.RecordBatch]:
+    import pyarrow.parquet as pq
+
+    names = [f"{path}/{entry.name}" for entry in files.list(path) if entry.name.endswith(".parquet")]
+    for name in names or [path]:
+        with files.open(name) as file:
+            yield from _in_batches(pq.read_table(file))
 
 
 def _answer(text: str, tables: Mapping[str, Rows]) -> Iterator[pa.RecordBatch]:
@@ -81,4 +126,4 @@ def _answer(text: str, tables: Mapping[str, Rows]) -> Iterator[pa.RecordBatch]:
             assert isinstance(rows, _LocalRows)
             database.register(name, rows.table())
         query = text.format(**{name: name for name in tables})
-        yield from database.sql(query).to_arrow_table().to_batches()
+        yield from _in_batches(database.sql(query).to_arrow_table())

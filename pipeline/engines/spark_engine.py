@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from rewindmq.pipeline.files import Files
+
 
 class SparkEngine:
     """Runs tasks in a session of Spark."""
@@ -34,6 +36,9 @@ class SparkEngine:
 
         return _SparkRows(read_store(self._spark, location, columns=columns, **options))
 
+    def saved(self, files: Files, path: str, uri: str) -> Rows:
+        return _SparkRows(self._spark.read.parquet(uri))
+
     def query(self, text: str, **tables: Rows) -> Rows:
         frames: dict[str, Any] = {}
         for name, rows in tables.items():
@@ -51,6 +56,13 @@ class _SparkRows:
 
     def map(self, function: ArrowMap, schema: str) -> Rows:
         return _SparkRows(map_in_arrow(self.frame, function, schema))
+
+    def sorted(self, order: Sequence[str], parts: int) -> Rows:
+        return _SparkRows(self.frame.repartitionByRange(parts, *order).sortWithinPartitions(*order))
+
+    def save(self, files: Files, folder: str, uri: str) -> None:
+        with in_one_line():
+            self.frame.write.mode("overwrite").parquet(uri)
 
     @contextmanager
     def kept(self) -> Iterator[Rows]:

@@ -75,7 +75,7 @@ class LocalRows:
                     yield {**values, **{name: dict(row[name]) for name in maps}}
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as Arrow batches, at least one.
+        """Yield the rows as Arrow batches.
 
         Raises:
             PipelineError: a store cannot be read.

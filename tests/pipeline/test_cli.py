@@ -206,7 +206,6 @@ BAD_ARGUMENTS = {
     ("install", "STORE", "STORE"): "is not an index",
     ("verify", "STORE", "OUT"): "OUT",
     ("show", "STORE", "--engine", "local", "--master", "local[1]"): "leave out --master, --memory and --conf",
-    ("compact", "STORE", "OUT", "--engine", "local"): "this command needs Spark so far; leave --engine out",
 }
 
 
