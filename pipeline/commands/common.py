@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from rewindmq.pipeline.engines.runner import Runner
     from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
-# For commands that have both engines.
-ENGINE_HELP: Final = (
+_ENGINE_HELP: Final = (
     "local: this process, without Java; spark; auto (default): local for stores with at most 64 MiB of "
     "commit log in all, unless an option of Spark is given"
 )
@@ -51,10 +50,9 @@ class Work(NamedTuple):
 def add_common_arguments(
     parser: argparse.ArgumentParser,
     json_help: str = "print the summary as one JSON object",
-    engine_help: str = "engine that runs the job: so far always spark, which auto (the default) chooses",
 ) -> None:
     """Define the options that every sub-command has."""
-    parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0], help=engine_help)
+    parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0], help=_ENGINE_HELP)
     group = parser.add_argument_group("Spark")
     group.add_argument(
         "--master",
@@ -85,7 +83,7 @@ def log_bytes(stores: Iterable[StoreSnapshot]) -> int:
 
 
 def runs_locally(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> bool:
-    """Whether a command that has a local engine uses it.
+    """Whether a command runs in this process.
 
     Raises:
         PipelineError: the arguments name the local engine and options of Spark.
@@ -107,7 +105,7 @@ def displayed(arguments: argparse.Namespace) -> Iterator[ProgressDisplay]:
 
 @contextlib.contextmanager
 def working(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> Iterator[Work]:
-    """Provide the engine for a command that has both: this process or Spark, by the arguments and the stores.
+    """Provide the engine of a job: this process or Spark, by the arguments and the stores.
 
     Raises:
         PipelineError: as ``running`` and ``runs_locally``.
@@ -134,14 +132,12 @@ def running(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> I
         stores: what the command reads; small ones get a session for small jobs.
 
     Raises:
-        PipelineError: the arguments ask for the local engine, or the job fails.
+        PipelineError: the job fails.
     """
     from rewindmq.pipeline.spark.errors import in_one_line
     from rewindmq.pipeline.spark.interrupts import interruptible
     from rewindmq.pipeline.spark.session import DEFAULT_MASTER, make_session, running_session, stop_session
 
-    if arguments.engine == "local":
-        raise PipelineError("--engine local: this command needs Spark so far; leave --engine out")
     display = make_progress(sys.stderr, is_quiet=arguments.quiet)
     spark = running_session()
     if spark is not None:

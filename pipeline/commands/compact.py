@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_output, look_at_stores
-from rewindmq.pipeline.commands.common import ENGINE_HELP, add_common_arguments, byte_count, working
+from rewindmq.pipeline.commands.common import add_common_arguments, byte_count, working
 from rewindmq.pipeline.commands.summary import command, show_summary
 
 EPILOG: Final = """\
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="size of a commit log segment, for --format store (default: as in STORE)",
     )
-    add_common_arguments(parser, engine_help=ENGINE_HELP)
+    add_common_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

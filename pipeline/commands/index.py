@@ -7,7 +7,6 @@ from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_output, look_at_stores
 from rewindmq.pipeline.commands.common import (
-    ENGINE_HELP,
     add_common_arguments,
     byte_count,
     positive_int,
@@ -52,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delay-levels", metavar="TEXT", help="the broker's messageDelayLevel (default: RocketMQ's)"
     )
-    add_common_arguments(parser, engine_help=ENGINE_HELP)
+    add_common_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_stores, require_writable
-from rewindmq.pipeline.commands.common import ENGINE_HELP, add_common_arguments, working
+from rewindmq.pipeline.commands.common import add_common_arguments, working
 from rewindmq.protocol.text import escape_json
 
 EPILOG: Final = """\
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-t", "--topic", required=True, metavar="T", help="the topic to reset")
     parser.add_argument("--to", required=True, metavar="TARGET", help="reset target: a time, offset:N, or -1")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write the plan as one HTML page")
-    add_common_arguments(parser, json_help="print the plan as one JSON object", engine_help=ENGINE_HELP)
+    add_common_arguments(parser, json_help="print the plan as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rewindmq.pipeline.commands.checks import look_at_stores, require_topics
 from rewindmq.pipeline.commands.common import (
-    ENGINE_HELP,
     add_common_arguments,
     displayed,
     running,
@@ -77,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of rows, 0 for all (default: 20)",
     )
     parser.add_argument("--count", action="store_true", help="print only the number of rows")
-    add_common_arguments(parser, json_help="print each row as one line of JSON", engine_help=ENGINE_HELP)
+    add_common_arguments(parser, json_help="print each row as one line of JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import json
 from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_stores
-from rewindmq.pipeline.commands.common import ENGINE_HELP, add_common_arguments, running, working
+from rewindmq.pipeline.commands.common import add_common_arguments, working
 from rewindmq.protocol.text import escape_json
 
 EPILOG: Final = """\
@@ -21,14 +21,12 @@ examples:
 exit codes: 0 no errors found; 1 errors found, or the command failed
 """
 
-_ENGINE_HELP: Final = f"{ENGINE_HELP}, or OUT is a compaction, which only Spark compares so far"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("store", metavar="STORE", help="the store to check")
     parser.add_argument("out", nargs="?", metavar="OUT", help="output of compact or index, made from STORE")
-    add_common_arguments(parser, json_help="print the report as one JSON object", engine_help=_ENGINE_HELP)
+    add_common_arguments(parser, json_help="print the report as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,8 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
     from rewindmq.pipeline.verify.outputs import open_output
     from rewindmq.pipeline.verify.report import render_text
 
-    needs_spark = arguments.out is not None and open_output(snapshot, arguments.out).needs_spark
-    with (running if needs_spark else working)(arguments, [snapshot]) as (runner, display):
+    if arguments.out is not None:
+        open_output(snapshot, arguments.out)
+    with working(arguments, [snapshot]) as (runner, display):
         report = verify(runner, arguments.store, arguments.out, progress=display.begin)
     if arguments.json:
         print(escape_json(json.dumps(report.to_json(), indent=2, ensure_ascii=False)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rewindmq.pipeline.files import Files
+    from rewindmq.pipeline.files import Files, ReadableFiles
 
 ArrowMap = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 # Yields the rows of the task with this number.
@@ -67,7 +67,7 @@ class Engine(Protocol):
     def messages(self, location: str, columns: Sequence[str], **options: str) -> Rows:
         """Return columns of a store's messages, without times and maps; ``options`` are the data source's."""
 
-    def saved(self, files: Files, path: str, uri: str) -> Rows:
+    def saved(self, files: ReadableFiles, path: str, uri: str) -> Rows:
         """Return the rows of a Parquet file, or of a folder that ``Rows.save`` wrote."""
 
     def query(self, text: str, **tables: Rows) -> Rows:

@@ -9,12 +9,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.pipeline.engines.engine import ArrowMap, Rows, Task
+from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.schema import MESSAGES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rewindmq.pipeline.files import Files
+    from rewindmq.pipeline.files import Files, ReadableFiles
 
 
 # One core, and nothing from the network.
@@ -33,7 +34,7 @@ class LocalEngine:
         found = LocalRows([location], view="messages", columns=columns, options=options)
         return _LocalRows(found.batches, ", ".join(f"{name} {MESSAGES[name].type}" for name in columns))
 
-    def saved(self, files: Files, path: str, uri: str) -> Rows:
+    def saved(self, files: ReadableFiles, path: str, uri: str) -> Rows:
         return _LocalRows(lambda: _read_parquet(files, path))
 
     def query(self, text: str, **tables: Rows) -> Rows:
@@ -109,13 +110,19 @@ def _in_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
     yield from table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
 
 
-def _read_parquet(files: Files, path: str) -> Iterator[pa.RecordBatch]:
+def _read_parquet(files: ReadableFiles, path: str) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     names = [f"{path}/{entry.name}" for entry in files.list(path) if entry.name.endswith(".parquet")]
     for name in names or [path]:
-        with files.open(name) as file:
-            yield from _in_batches(pq.read_table(file))
+        data = files.read_all(name)
+        if data is None:
+            raise PipelineError(f"{name} is missing")
+        try:
+            yield from _in_batches(pq.read_table(pa.BufferReader(data)))
+        except pa.ArrowInvalid as error:
+            raise PipelineError(f"cannot read {name}: {error}") from None
 
 
 def _answer(text: str, tables: Mapping[str, Rows]) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.pipeline.engines.engine import ArrowMap, Rows, Task
 from rewindmq.pipeline.spark.arrow_map import map_in_arrow
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from rewindmq.pipeline.files import Files
+    from rewindmq.pipeline.files import Files, ReadableFiles
+
+_MOST_PARTS: Final = 10_000
 
 
 class SparkEngine:
@@ -29,14 +31,15 @@ class SparkEngine:
                 for number in batch.column(0).to_pylist():
                     yield from task(number)
 
-        return _SparkRows(map_in_arrow(self._spark.range(0, count, 1, count), run, schema))
+        numbers = self._spark.range(0, count, 1, min(count, _MOST_PARTS))
+        return _SparkRows(map_in_arrow(numbers, run, schema))
 
     def messages(self, location: str, columns: Sequence[str], **options: str) -> Rows:
         from rewindmq.pipeline.reading import read_store
 
         return _SparkRows(read_store(self._spark, location, columns=columns, **options))
 
-    def saved(self, files: Files, path: str, uri: str) -> Rows:
+    def saved(self, files: ReadableFiles, path: str, uri: str) -> Rows:
         return _SparkRows(self._spark.read.parquet(uri))
 
     def query(self, text: str, **tables: Rows) -> Rows:

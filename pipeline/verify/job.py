@@ -32,7 +32,7 @@ def verify(
     """Check a store, and optionally a job's output; change nothing.
 
     Args:
-        runner: a Spark session, or the local engine, which checks everything but outputs of ``compact``.
+        runner: a Spark session, or the local engine.
         out: output of ``compact`` or ``index``; for a compaction of several stores, the part that was made
             from this store is compared.
 

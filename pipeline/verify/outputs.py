@@ -6,9 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rewindmq.pipeline.engines.local_engine import LocalEngine
 from rewindmq.pipeline.engines.runner import engine_of
-from rewindmq.pipeline.engines.spark_engine import SparkEngine
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import open_files
 from rewindmq.pipeline.output.output import Manifest, read_manifest
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from rewindmq.pipeline.engines.runner import Runner
 
 JOBS: Final = ("compact", "index")
-_HOW: Final = "leave --engine out, or pass a session"
 
 
 class Output(NamedTuple):
@@ -34,16 +31,8 @@ class Output(NamedTuple):
     manifest: Manifest
     part: int
 
-    @property
-    def needs_spark(self) -> bool:
-        """Whether only Spark can compare it: so far it alone joins a compaction with its log."""
-        return self.manifest.job == "compact"
-
     def check(self, runner: Runner) -> tuple[Check, ...]:
         """Compare the output with the store.
-
-        Args:
-            runner: a Spark session if ``needs_spark``.
 
         Raises:
             PipelineError: the store's log no longer has the part that the output was made from.
@@ -61,9 +50,7 @@ class Output(NamedTuple):
         from rewindmq.pipeline.verify.claim import prepare_proof
         from rewindmq.pipeline.verify.proof import prove
 
-        if isinstance(runner, LocalEngine | SparkEngine):
-            raise PipelineError(f"{self.location} is a compaction, which only Spark compares so far: {_HOW}")
-        prove(runner, prepare_proof(0, self.log(), self.location, self.manifest, self.part), tally)
+        prove(engine_of(runner), prepare_proof(0, self.log(), self.location, self.manifest, self.part), tally)
         return tally.checks(0)
 
     def log(self) -> StoreSnapshot:

@@ -10,13 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rewindmq.pipeline.compact.job import compact
+from rewindmq.pipeline.compact.options import CompactOptions, Format, Keyless, Scope
 from rewindmq.pipeline.engines.local_engine import LocalEngine
 from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions
 from rewindmq.pipeline.reading import read_store
+from rewindmq.pipeline.replay.job import replay_plan
 from rewindmq.pipeline.verify.job import verify
 from tests.pipeline.index.index_reference import files_below
-from tests.pipeline.logs import random_store
+from tests.pipeline.logs import GROUP, random_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from rewindmq.pipeline.engines.runner import Runner
 
 OPTIONS = IndexOptions(max_hash_slot_num=13, max_index_num=60)
+COMPACT_FOLDERS = ("commitlog", "compaction", "config")
 INDEX_FOLDERS = ("consumequeue", "timeindex", "index", "messages")
 # A place in the first file of a folder, as a share of its length, and what is written there.
 SPOTS = st.lists(
@@ -65,6 +69,40 @@ def test_index_and_verify_are_the_same_with_both_engines(
                 spoil(outs[0] / "generation-1", *spot)
         reports = [verify(engine, store, outs[0]).to_json() for engine in engines]
         assert reports[0] == reports[1]
+
+
+@settings(max_examples=4, deadline=None)
+@given(
+    seed=st.integers(0, 40),
+    options=st.builds(
+        CompactOptions,
+        format=st.sampled_from(Format),
+        scope=st.sampled_from(Scope),
+        keyless=st.sampled_from(Keyless),
+        tombstone_grace_ms=st.sampled_from((0, 20_000)),
+        log_file_bytes=st.just(4_096),
+        cq_file_bytes=st.just(506),
+    ),
+)
+def test_compact_its_proof_and_a_replay_plan_are_the_same_with_both_engines(
+    spark: SparkSession, seed: int, options: CompactOptions
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store, outs = Path(folder) / "store", [Path(folder) / name for name in ("local", "spark")]
+        random_store(store, seed)
+        engines: tuple[Runner, ...] = (LocalEngine(), spark)
+        made = [compact(engine, store, out, options) for engine, out in zip(engines, outs, strict=True)]
+        assert replace(made[0], output="") == replace(made[1], output="")
+        local, in_spark = (files_below(out / "current", *COMPACT_FOLDERS) for out in outs)
+        assert local == in_spark
+        assert any("log" in name.lower() for name in local)
+        reports = [verify(engine, store, outs[0]).to_json() for engine in engines]
+        assert reports[0] == reports[1]
+        plans = [
+            replay_plan(engine, [store], group=GROUP, topic="Orders", to="offset:2").to_json()
+            for engine in engines
+        ]
+        assert plans[0] == plans[1]
 
 
 def test_spark_reads_the_parquet_copy(spark: SparkSession, tmp_path: Path) -> None:
