@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -18,8 +19,9 @@ from rewindmq.pipeline.index.options import IndexOptions
 from rewindmq.pipeline.reading import read_store
 from rewindmq.pipeline.replay.job import replay_plan
 from rewindmq.pipeline.verify.job import verify
+from rewindmq.pipeline.verify.report import render_text
 from tests.pipeline.index.index_reference import files_below
-from tests.pipeline.logs import GROUP, random_store
+from tests.pipeline.logs import GROUP, LogWriter, random_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,6 +105,27 @@ def test_compact_its_proof_and_a_replay_plan_are_the_same_with_both_engines(
             for engine in engines
         ]
         assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize("first_is_local", [True, False])
+def test_each_engine_continues_the_outputs_of_the_other(
+    spark: SparkSession, tmp_path: Path, first_is_local: bool
+) -> None:
+    store, compacted, indexed = (tmp_path / name for name in ("store", "compacted", "indexed"))
+    writer = LogWriter(store, segment_bytes=8_192)
+    engines: list[Runner] = [LocalEngine(), spark]
+    for generation, engine in enumerate(engines if first_is_local else engines[::-1], 1):
+        for number in range(40):
+            writer.now += 10
+            writer.put("Orders", number % 2, b"body %d" % number, keys=f"key-{number % 7}")
+        writer.store.flush_all()
+        options = CompactOptions(format=Format.STORE)
+        assert compact(engine, store, compacted, options).generation == generation
+        assert build_index(engine, store, indexed, OPTIONS).generation == generation
+    writer.finish()
+    for out in (compacted, indexed):
+        report = verify(LocalEngine(), store, out)
+        assert report.is_intact, render_text(report)
 
 
 def test_spark_reads_the_parquet_copy(spark: SparkSession, tmp_path: Path) -> None:
