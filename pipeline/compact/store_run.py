@@ -153,8 +153,10 @@ class StoreRun:
             return
         self._progress("selecting the messages to keep")
         groups = self._saved(self._step(GROUPS_STEP))
-        kept = survivors(self._engine, groups, self._options, found["newestStoreTimestamp"])
-        count = sum(total.groups for total in totals_of(found) if total.kind in MAY_BE_KEPT)
+        totals, newest = totals_of(found), found["newestStoreTimestamp"]
+        has_halves = any(total.kind is Kind.HALF for total in totals)
+        kept = survivors(self._engine, groups, self._options, newest, has_halves=has_halves)
+        count = sum(total.groups for total in totals if total.kind in MAY_BE_KEPT)
         self._save(name, in_order(kept, count, is_store=self._is_store))
         output.finish(name, {})
 

@@ -108,6 +108,8 @@ def survivors(
     groups: Rows,
     options: CompactOptions,
     newest_store_timestamp: int,
+    *,
+    has_halves: bool,
 ) -> Rows:
     """Return the rows to keep; a message that is kept only for its queue's end has ``kind`` END.
 
@@ -116,17 +118,14 @@ def survivors(
 
     Args:
         newest_store_timestamp: of the whole log, ms; the grace of tombstones counts back from it.
+        has_halves: whether there are messages of kind HALF; without them, a join less is needed.
     """
     is_keyed = f"kind IN ({Kind.KEYED:d}, {Kind.END:d})"
     has_ends = options.format is Format.COMPACTION
     text = f"""
         WITH candidates AS (
             SELECT * FROM {{groups}} AS message
-            WHERE kind IN ({", ".join(f"{kind:d}" for kind in MAY_BE_KEPT)}) AND NOT EXISTS (
-                SELECT 1 FROM {{groups}} AS named
-                WHERE named.kind = {Kind.NAMED_HALF:d} AND message.kind = {Kind.HALF:d}
-                    AND named.queueId = message.queueId AND named.queueOffset = message.queueOffset
-            )
+            WHERE kind IN ({", ".join(f"{kind:d}" for kind in MAY_BE_KEPT)}) {_UNNAMED if has_halves else ""}
         ),
         ends AS (
             SELECT topic AS endTopic, queueId AS endQueueId, MAX(queueOffset) AS queueEnd
@@ -144,6 +143,16 @@ def survivors(
         FROM ended WHERE isKept OR isEnd
     """
     return engine.query(text, groups=groups)
+
+
+# Half messages that no op record names.
+_UNNAMED: Final = f"""
+    AND NOT EXISTS (
+        SELECT 1 FROM {{groups}} AS named
+        WHERE named.kind = {Kind.NAMED_HALF:d} AND message.kind = {Kind.HALF:d}
+            AND named.queueId = message.queueId AND named.queueOffset = message.queueOffset
+    )
+"""
 
 
 def _is_kept(options: CompactOptions, newest_store_timestamp: int) -> str:

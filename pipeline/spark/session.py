@@ -143,7 +143,9 @@ def require_spark() -> None:
     Raises:
         PipelineError: it is not installed.
     """
-    missing = [name for name in ("pyspark", "pyarrow", "numpy") if importlib.util.find_spec(name) is None]
+    missing = [
+        name for name in ("pyspark", "pyarrow", "numpy", "duckdb") if importlib.util.find_spec(name) is None
+    ]
     if missing:
         raise PipelineError(f"needs {', '.join(missing)}: pip install 'rewindmq[pipeline]'")
 
