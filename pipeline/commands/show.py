@@ -156,10 +156,10 @@ def _columns(arguments: argparse.Namespace) -> tuple[str, ...] | None:
 
 
 def _local_rows(arguments: argparse.Namespace, options: Mapping[str, str]) -> _Rows:
-    from rewindmq.pipeline.engines.view_rows import LocalRows
+    from rewindmq.pipeline.engines.view_rows import ViewRows
 
     topic = None if "topic" in options else arguments.topic
-    return LocalRows(
+    return ViewRows(
         arguments.stores, view=arguments.view, columns=_columns(arguments), topic=topic, options=options
     )
 

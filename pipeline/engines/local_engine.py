@@ -29,9 +29,9 @@ class LocalEngine:
         return _LocalRows(lambda: chain.from_iterable(map(task, range(count))), schema)
 
     def messages(self, location: str, columns: Sequence[str], **options: str) -> Rows:
-        from rewindmq.pipeline.engines.view_rows import LocalRows
+        from rewindmq.pipeline.engines.view_rows import ViewRows
 
-        found = LocalRows([location], view="messages", columns=columns, options=options)
+        found = ViewRows([location], view="messages", columns=columns, options=options)
         return _LocalRows(found.batches, ", ".join(f"{name} {MESSAGES[name].type}" for name in columns))
 
     def saved(self, files: ReadableFiles, path: str, uri: str) -> Rows:

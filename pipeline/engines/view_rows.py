@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE: Final = 1_000
 
 
-class LocalRows:
+class ViewRows:
     """The rows that a Spark query of the same view, options and topic returns, in the order of the stores."""
 
     def __init__(
