@@ -99,7 +99,7 @@ class ProofTask(NamedTuple):
             yield _fault_rows(faults_told)
 
     def _is_filled(self, place: Damage) -> bool:
-        """Return whether a place has a byte other than zero; files may end with 100 MiB of unwritten zeros."""
+        """Return whether a place has bytes other than zero; files may end with 100 MiB of unwritten zeros."""
         at, end = place.start - self.segment.base, place.end - self.segment.base
         while at < end and (found := self.files.data_range(self.segment.path, at)) is not None:
             start, stop = min(found[0], end), min(found[1], end)
