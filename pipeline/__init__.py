@@ -1,4 +1,4 @@
-"""PySpark over a broker's store: a data source, and jobs that compact, index, plan and verify.
+"""A broker's store read offline: a data source for PySpark, and jobs that compact, index, plan and verify.
 
 Names are loaded on first use, so that a command's help loads neither Spark nor Arrow.
 The jobs are ``compact.job.compact``, ``index.job.build_index``, ``index.install.install_index``,
@@ -12,12 +12,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from rewindmq.pipeline.engines.local_engine import LocalEngine
     from rewindmq.pipeline.errors import PipelineError
     from rewindmq.pipeline.reading import read_store
     from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, take_snapshot
     from rewindmq.pipeline.spark.session import make_session, register
 
 __all__ = [
+    "LocalEngine",
     "PipelineError",
     "StoreSnapshot",
     "make_session",
@@ -28,6 +30,7 @@ __all__ = [
 
 _MODULES: Final = MappingProxyType(
     {
+        "LocalEngine": "rewindmq.pipeline.engines.local_engine",
         "PipelineError": "rewindmq.pipeline.errors",
         "StoreSnapshot": "rewindmq.pipeline.snapshot.snapshot",
         "make_session": "rewindmq.pipeline.spark.session",

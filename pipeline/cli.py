@@ -1,4 +1,4 @@
-"""``rewindmq pipeline``: Spark over a broker's store, offline."""
+"""``rewindmq pipeline``: reads a broker's store offline, in this process or with Spark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SUB_COMMANDS: Final = MappingProxyType(
 EPILOG: Final = """\
 STORE is a broker's storePathRootDir, written by RewindMQ or RocketMQ. The commands read it, also while the
 broker runs; only install writes to it. Give local paths or URIs: hdfs:, s3a:, gs:, abfs:.
-Needs the extra rewindmq[pipeline] and, except for install, Java 17 or newer.
+Needs the extra rewindmq[pipeline] and, for stores with more than 64 MiB of commit log, Java 17 or newer.
 
 examples:
   rewindmq pipeline show ~/store --limit 10

@@ -4,32 +4,18 @@ source API)."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from types import MappingProxyType
 from typing import Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.options import ReadOptions, check_columns, parse_options
+from rewindmq.pipeline.options import check_columns, parse_options
 from rewindmq.pipeline.schema import ddl
 from rewindmq.pipeline.snapshot.snapshot import check_store
-from rewindmq.pipeline.views.consume_queue import ConsumeQueueReader
-from rewindmq.pipeline.views.damage import DamageReader
-from rewindmq.pipeline.views.index import IndexViewReader
-from rewindmq.pipeline.views.messages import MessageReader, PushingMessageReader
-from rewindmq.pipeline.views.offsets import OffsetsReader
+from rewindmq.pipeline.views.by_name import READERS
+from rewindmq.pipeline.views.messages import PushingMessageReader
 
-_READERS: Final = MappingProxyType[str, Callable[[ReadOptions, Sequence[str]], DataSourceReader]](
-    {
-        "messages": MessageReader,
-        "consumequeue": ConsumeQueueReader,
-        "index": IndexViewReader,
-        "offsets": OffsetsReader,
-        "damage": DamageReader,
-    }
-)
 # The module that Spark runs in the process that receives filters.
 _FILTER_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
@@ -58,7 +44,7 @@ class StoreDataSource(DataSource):
                 )
         if options.view == "messages" and _is_handed_filters():
             return PushingMessageReader(options, schema.names)
-        return _READERS[options.view](options, schema.names)
+        return READERS[options.view](options, schema.names)
 
 
 def _is_handed_filters() -> bool:

@@ -12,14 +12,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rewindmq.pipeline.engines.choice import ENGINES
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.spark.progress import ProgressDisplay, make_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rewindmq.pipeline.engines.runner import Runner
     from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
+_ENGINE_HELP: Final = (
+    "local: this process, without Java; spark; auto (default): local for stores with at most 64 MiB of "
+    "commit log in all, unless an option of Spark is given"
+)
 _BYTES: Final = re.compile(r"([1-9][0-9]{0,12})([kmgKMG]?)")
 _SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30}
 _MEMORY: Final = re.compile(r"([1-9][0-9]{0,6})([mgMG])")
@@ -34,14 +40,22 @@ class Job(NamedTuple):
     display: ProgressDisplay
 
 
+class Work(NamedTuple):
+    """What runs a command's tasks, and its progress display."""
+
+    runner: Runner
+    display: ProgressDisplay
+
+
 def add_common_arguments(
-    parser: argparse.ArgumentParser, json_help: str = "print the summary as one JSON object"
+    parser: argparse.ArgumentParser,
+    json_help: str = "print the summary as one JSON object",
 ) -> None:
     """Define the options that every sub-command has."""
+    parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0], help=_ENGINE_HELP)
     group = parser.add_argument_group("Spark")
     group.add_argument(
         "--master",
-        default="local[*]",
         metavar="URL",
         help="Spark master that runs the job (default: local[*], all cores of this machine)",
     )
@@ -63,6 +77,50 @@ def add_common_arguments(
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
+def log_bytes(stores: Iterable[StoreSnapshot]) -> int:
+    """Return the bytes of commit log of all stores."""
+    return sum(store.end - store.begin for store in stores)
+
+
+def runs_locally(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> bool:
+    """Whether a command runs in this process.
+
+    Raises:
+        PipelineError: the arguments name the local engine and options of Spark.
+    """
+    from rewindmq.pipeline.engines.choice import is_local
+    from rewindmq.pipeline.spark.session import has_session
+
+    has_options = any((arguments.master, arguments.memory, arguments.conf))
+    return is_local(arguments.engine, log_bytes(stores), has_options=has_options, has_session=has_session())
+
+
+@contextlib.contextmanager
+def displayed(arguments: argparse.Namespace) -> Iterator[ProgressDisplay]:
+    """Provide the progress display of a command that runs in this process."""
+    display = make_progress(sys.stderr, is_quiet=arguments.quiet)
+    with _ended(display):
+        yield display
+
+
+@contextlib.contextmanager
+def working(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> Iterator[Work]:
+    """Provide the engine of a job: this process or Spark, by the arguments and the stores.
+
+    Raises:
+        PipelineError: as ``running`` and ``runs_locally``.
+    """
+    from rewindmq.pipeline.engines.local_engine import LocalEngine
+
+    stores = list(stores)
+    if runs_locally(arguments, stores):
+        with displayed(arguments) as display:
+            yield Work(LocalEngine(), display)
+        return
+    with running(arguments, stores) as (spark, display):
+        yield Work(spark, display)
+
+
 @contextlib.contextmanager
 def running(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> Iterator[Job]:
     """Provide a Spark session for one command; turn failures of its jobs into one-line errors.
@@ -72,10 +130,13 @@ def running(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> I
 
     Args:
         stores: what the command reads; small ones get a session for small jobs.
+
+    Raises:
+        PipelineError: the job fails.
     """
     from rewindmq.pipeline.spark.errors import in_one_line
     from rewindmq.pipeline.spark.interrupts import interruptible
-    from rewindmq.pipeline.spark.session import make_session, running_session, stop_session
+    from rewindmq.pipeline.spark.session import DEFAULT_MASTER, make_session, running_session, stop_session
 
     display = make_progress(sys.stderr, is_quiet=arguments.quiet)
     spark = running_session()
@@ -88,9 +149,9 @@ def running(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> I
     with _log() as log, interruptible(), contextlib.ExitStack() as stack:
         stack.enter_context(_ended(display))
         display.begin("starting Spark")
-        log_bytes = sum(store.end - store.begin for store in stores)
+        master = arguments.master or DEFAULT_MASTER
         spark = make_session(
-            arguments.master, memory=arguments.memory, config=settings, log=log, log_bytes=log_bytes
+            master, memory=arguments.memory, config=settings, log=log, log_bytes=log_bytes(stores)
         )
         stack.callback(stop_session, spark)
         # Spark must still run: the display asks it for tasks, and its errors ask it for their text.

@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_output, look_at_stores
-from rewindmq.pipeline.commands.common import add_common_arguments, byte_count, running
+from rewindmq.pipeline.commands.common import add_common_arguments, byte_count, working
 from rewindmq.pipeline.commands.summary import command, show_summary
 
 EPILOG: Final = """\
@@ -87,8 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
         segment_bytes=arguments.segment_bytes,
     )
     prepare(arguments.stores, arguments.out, options)
-    with running(arguments, snapshots) as (spark, display):
-        summary = compact(spark, arguments.stores, arguments.out, options, progress=display.begin)
+    with working(arguments, snapshots) as (runner, display):
+        summary = compact(runner, arguments.stores, arguments.out, options, progress=display.begin)
     next_steps = [command("verify", store, arguments.out) for store in arguments.stores]
     show_summary(summary.to_json(), is_json=arguments.json, next_steps=next_steps)
     return 0

@@ -6,7 +6,12 @@ import argparse
 from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_output, look_at_stores
-from rewindmq.pipeline.commands.common import add_common_arguments, byte_count, positive_int, running
+from rewindmq.pipeline.commands.common import (
+    add_common_arguments,
+    byte_count,
+    positive_int,
+    working,
+)
 from rewindmq.pipeline.commands.summary import command, show_summary
 
 EPILOG: Final = """\
@@ -68,8 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     }
     options = IndexOptions(**{name: value for name, value in given.items() if value is not None})
     options.check()
-    with running(arguments, snapshots) as (spark, display):
-        summary = build_index(spark, arguments.store, arguments.out, options, progress=display.begin)
+    with working(arguments, snapshots) as (runner, display):
+        summary = build_index(runner, arguments.store, arguments.out, options, progress=display.begin)
     install = f"stop the broker, then {command('install', arguments.out, arguments.store)}"
     next_steps = [command("verify", arguments.store, arguments.out), install]
     show_summary(summary.to_json(), is_json=arguments.json, next_steps=next_steps)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_stores, require_writable
-from rewindmq.pipeline.commands.common import add_common_arguments, running
+from rewindmq.pipeline.commands.common import add_common_arguments, working
 from rewindmq.protocol.text import escape_json
 
 EPILOG: Final = """\
@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rewindmq.pipeline.replay.job import carry_out, prepare
 
     prepared = prepare(arguments.stores, group=arguments.group, topic=arguments.topic, to=arguments.to)
-    with running(arguments, snapshots) as (spark, display):
-        plan = carry_out(spark, prepared, progress=display.begin)
+    with working(arguments, snapshots) as (runner, display):
+        plan = carry_out(runner, prepared, progress=display.begin)
     if arguments.html is not None:
         from rewindmq.pipeline.replay.page import render_html
 

@@ -10,16 +10,23 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rewindmq.pipeline.commands.checks import look_at_stores, require_topics
-from rewindmq.pipeline.commands.common import add_common_arguments, running
+from rewindmq.pipeline.commands.common import (
+    add_common_arguments,
+    displayed,
+    running,
+    runs_locally,
+)
 from rewindmq.pipeline.commands.summary import in_words, table_lines
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.protocol.text import escape_json, escape_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from rewindmq.pipeline.spark.progress import ProgressDisplay
 
 VIEWS: Final = ("messages", "consumequeue", "index", "offsets", "damage")
 DEFAULT_LIMIT: Final = 20
@@ -82,21 +89,48 @@ def run(arguments: argparse.Namespace) -> int:
     options = _options(arguments)
     if arguments.topic is not None:
         require_topics(snapshots, [arguments.topic])
+    if runs_locally(arguments, snapshots):
+        with displayed(arguments) as display:
+            _show(_local_rows(arguments, options), arguments, display)
+        return 0
     with running(arguments, snapshots) as (spark, display):
-        display.begin(f"reading {', '.join(arguments.stores)}")
-        rows = _chosen(spark, arguments, options)
-        if arguments.count:
-            count = rows.count()
-            display.end(is_done=True)
-            print(json.dumps({"count": count}) if arguments.json else count)
-            return 0
-        pieces = _pieces(rows, arguments.limit)
-        first = next(pieces, [])
-        # Rows and progress bars would overwrite each other.
-        display.end(is_done=True)
-        for piece in chain([first], pieces):
-            _print(piece, is_json=arguments.json)
+        _show(_SparkRows(_frame(spark, arguments, options)), arguments, display)
     return 0
+
+
+class _Rows(Protocol):
+    """The rows, wherever they are read."""
+
+    def count(self) -> int: ...
+
+    def rows(self, limit: int = 0) -> Iterator[dict[str, Any]]: ...
+
+
+class _SparkRows:
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+
+    def count(self) -> int:
+        return self._frame.count()
+
+    def rows(self, limit: int = 0) -> Iterator[dict[str, Any]]:
+        chosen = self._frame.limit(limit) if limit else self._frame
+        return (row.asDict() for row in chosen.toLocalIterator())
+
+
+def _show(rows: _Rows, arguments: argparse.Namespace, display: ProgressDisplay) -> None:
+    display.begin(f"reading {', '.join(arguments.stores)}")
+    if arguments.count:
+        count = rows.count()
+        display.end(is_done=True)
+        print(json.dumps({"count": count}) if arguments.json else count)
+        return
+    pieces = _pieces(rows.rows(arguments.limit))
+    first = next(pieces, [])
+    # Rows and progress bars would overwrite each other.
+    display.end(is_done=True)
+    for piece in chain([first], pieces):
+        _print(piece, is_json=arguments.json)
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, str]:
@@ -115,22 +149,34 @@ def _options(arguments: argparse.Namespace) -> dict[str, str]:
     return options
 
 
-def _chosen(spark: SparkSession, arguments: argparse.Namespace, options: Mapping[str, str]) -> DataFrame:
+def _columns(arguments: argparse.Namespace) -> tuple[str, ...] | None:
+    if arguments.count:
+        return _COUNTED_COLUMNS.get(arguments.view)
+    return _TABLE_COLUMNS if arguments.view == VIEWS[0] and not arguments.json else None
+
+
+def _local_rows(arguments: argparse.Namespace, options: Mapping[str, str]) -> _Rows:
+    from rewindmq.pipeline.engines.view_rows import ViewRows
+
+    topic = None if "topic" in options else arguments.topic
+    return ViewRows(
+        arguments.stores, view=arguments.view, columns=_columns(arguments), topic=topic, options=options
+    )
+
+
+def _frame(spark: SparkSession, arguments: argparse.Namespace, options: Mapping[str, str]) -> DataFrame:
     from rewindmq.pipeline.reading import read_store
 
-    columns = _TABLE_COLUMNS if arguments.view == VIEWS[0] and not arguments.json else None
-    if arguments.count:
-        columns = _COUNTED_COLUMNS.get(arguments.view)
+    columns = _columns(arguments)
     rows = read_store(spark, arguments.stores, view=arguments.view, columns=columns, **options)
     if arguments.topic is not None and "topic" not in options:
         rows = rows.where(rows.topic == arguments.topic)
     return rows
 
 
-def _pieces(rows: DataFrame, limit: int) -> Iterator[list[dict[str, Any]]]:
+def _pieces(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     """Yield pages of rows, so that this process never holds all of them."""
-    chosen = (rows.limit(limit) if limit else rows).toLocalIterator()
-    while piece := [row.asDict() for row in islice(chosen, _PAGE)]:
+    while piece := list(islice(rows, _PAGE)):
         yield piece
 
 
@@ -145,13 +191,16 @@ def _print(rows: list[dict[str, Any]], *, is_json: bool) -> None:
 
 
 def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:
-    values = {}
+    values: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, bytes | bytearray):
             try:
                 values[name] = value.decode()
             except UnicodeDecodeError:
                 values[f"{name}Base64"] = base64.b64encode(value).decode()
+        elif isinstance(value, dict):
+            # The order of properties means nothing (docs/spec/store.md 3.4), and Spark does not keep it.
+            values[name] = dict(sorted(value.items()))
         else:
             values[name] = _moment(value) if isinstance(value, datetime) else value
     return values

@@ -7,7 +7,7 @@ import json
 from typing import Final
 
 from rewindmq.pipeline.commands.checks import look_at_stores
-from rewindmq.pipeline.commands.common import add_common_arguments, running
+from rewindmq.pipeline.commands.common import add_common_arguments, working
 from rewindmq.protocol.text import escape_json
 
 EPILOG: Final = """\
@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.out is not None:
         open_output(snapshot, arguments.out)
-    with running(arguments, [snapshot]) as (spark, display):
-        report = verify(spark, arguments.store, arguments.out, progress=display.begin)
+    with working(arguments, [snapshot]) as (runner, display):
+        report = verify(runner, arguments.store, arguments.out, progress=display.begin)
     if arguments.json:
         print(escape_json(json.dumps(report.to_json(), indent=2, ensure_ascii=False)))
     else:

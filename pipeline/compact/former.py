@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rewindmq.pipeline.compact.layout import OFFSET_MAP, OutputFile
 from rewindmq.pipeline.compact.scan import SHARED
 from rewindmq.pipeline.compact.topics import Kind, TopicRules
 from rewindmq.pipeline.compact.writer import log_path
+from rewindmq.pipeline.engines.engine import Engine, Rows
 from rewindmq.pipeline.files import Files, LocalFiles
 from rewindmq.protocol.names import SCHEDULE_TOPIC
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # Files in a store's folder that brokers ignore.
 _FOLDER: Final = "pipeline"
@@ -54,26 +52,24 @@ def is_as_published(files: Files, root: str, file_bytes: int) -> bool:
     return True
 
 
-def carried_rows(spark: SparkSession, uri: str, rules: TopicRules) -> DataFrame:
-    """Return a generation's messages as rows of ``scan.SCHEMA``; ``uri`` is that of its offset map."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    rows = spark.read.parquet(uri)
-    is_delivered = F.lit(False)
-    for level, offset in rules.delay_offsets.items():
-        of_level = (F.col("topic") == SCHEDULE_TOPIC) & (F.col("queueId") == level - 1)
-        is_delivered = is_delivered | (of_level & (F.col("queueOffset") < offset))
-    kind = F.when(is_delivered & (F.col("kind") == int(Kind.WHOLE)), int(Kind.DONE)).otherwise(F.col("kind"))
-    is_shared = F.col("kind").isin(int(Kind.KEYED), int(Kind.DONE))
-    return rows.withColumn("kind", kind).select(
-        "topic",
-        "queueId",
-        "kind",
-        F.when(F.col("kind") == int(Kind.KEYED), F.col("key")).alias("key"),
-        F.when(is_shared, SHARED).otherwise(F.col("physicalOffset")).cast("bigint").alias("alone"),
-        "queueOffset",
-        "physicalOffset",
-        (2 * F.col("storeSize").cast("bigint") + (~F.col("hasBody")).cast("bigint")).alias("packed"),
-        "storeTimestamp",
-        F.col("newPhysicalOffset").alias("origin"),
+def carried_rows(engine: Engine, offset_map: Rows, rules: TopicRules) -> Rows:
+    """Return a generation's messages as rows of ``scan.SCHEMA``."""
+    levels = " OR ".join(
+        f"(queueId = {level - 1} AND queueOffset < {offset})" for level, offset in rules.delay_offsets.items()
     )
+    is_delivered = f"topic = '{SCHEDULE_TOPIC}' AND kind = {Kind.WHOLE:d} AND ({levels or 'FALSE'})"
+    text = f"""
+        WITH messages AS (
+            SELECT *, CASE WHEN {is_delivered} THEN {Kind.DONE:d} ELSE kind END AS kindNow FROM {{offset_map}}
+        )
+        SELECT topic, queueId, kindNow AS kind, CASE WHEN kindNow = {Kind.KEYED:d} THEN key END AS key,
+            CAST(
+                CASE WHEN kindNow IN ({Kind.KEYED:d}, {Kind.DONE:d}) THEN {SHARED} ELSE physicalOffset END
+                AS BIGINT
+            ) AS alone,
+            queueOffset, physicalOffset,
+            2 * CAST(storeSize AS BIGINT) + CASE WHEN hasBody THEN 0 ELSE 1 END AS packed,
+            storeTimestamp, newPhysicalOffset AS origin
+        FROM messages
+    """
+    return engine.query(text, offset_map=offset_map)

@@ -16,16 +16,17 @@ from rewindmq.pipeline.compact.options import (
 from rewindmq.pipeline.compact.store_run import GROUPS_STEP, StoreRun, StoreTask, step_name
 from rewindmq.pipeline.compact.summary import summarize
 from rewindmq.pipeline.compact.topics import TopicRules, choose_topics
+from rewindmq.pipeline.engines.runner import engine_of
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import LocalFiles
 from rewindmq.pipeline.output.identity import RecordIdentity, check_same_log, ends_a_record, identify
 from rewindmq.pipeline.output.output import JobOutput
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, labelled, take_snapshot
-from rewindmq.pipeline.spark.errors import in_one_line
 from rewindmq.pipeline.spark.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.engine import Engine
+    from rewindmq.pipeline.engines.runner import Runner
 
 JOB: Final = "compact"
 _DEFAULTS: Final = CompactOptions()
@@ -42,7 +43,7 @@ def prepare(stores: Locations, out: str | Path, options: CompactOptions = _DEFAU
 
 
 def compact(
-    spark: SparkSession,
+    runner: Runner,
     stores: Locations,
     out: str | Path,
     options: CompactOptions = _DEFAULTS,
@@ -51,6 +52,7 @@ def compact(
     """Compact a store, or continue an earlier compaction with what is new in the store's log.
 
     Args:
+        runner: a Spark session, or the local engine.
         stores: directory or URI of a store, or several; the job only reads them, and brokers may run on
             them.
         out: directory or URI of the output; ``docs/pipeline/compact.md`` describes its files.
@@ -62,8 +64,7 @@ def compact(
     """
     run = _Compaction(stores, out, options)
     try:
-        with in_one_line():
-            return run.run(spark, progress)
+        return run.run(engine_of(runner), progress)
     except OSError as error:
         place = error.filename or run.output.root
         raise PipelineError(f"cannot use {place}: {error.strerror or error}") from None
@@ -108,7 +109,7 @@ class _Compaction:
             )
         return list(published.facts["stores"])
 
-    def run(self, spark: SparkSession, progress: Progress) -> CompactSummary:
+    def run(self, engine: Engine, progress: Progress) -> CompactSummary:
         """Do the unfinished steps, publish, and return the summary."""
         output, options = self.output, self._options
         output.settle()
@@ -122,7 +123,7 @@ class _Compaction:
                 generation=published.generation,
             )
         tasks = self._begin()
-        found = [StoreRun(spark, output, options, task, progress).run() for task in tasks]
+        found = [StoreRun(engine, output, options, task, progress).run() for task in tasks]
         self._require_chosen(found)
         progress("publishing")
         stores = list(zip(tasks, found, strict=True))

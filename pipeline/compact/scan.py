@@ -7,14 +7,12 @@ records name, and checks CRCs only by copying bodies. A compaction needs all of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
 from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
@@ -24,12 +22,10 @@ from rewindmq.pipeline.decode.gather import gather
 from rewindmq.pipeline.decode.message_columns import MessageColumns
 from rewindmq.pipeline.decode.record_block import Bools, Int64s, RecordBlock
 from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
+from rewindmq.pipeline.engines.engine import Engine, Rows
 from rewindmq.pipeline.files import ReadableFiles
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 SPLIT_BYTES: Final = 64 << 20
 # Value of "alone" for rows that are grouped by their other fields only.
@@ -81,61 +77,28 @@ class ScanPlan(NamedTuple):
     keep_keyless: bool
 
 
-class Part(InputPartition):
-    """One task's work: the records that begin in [start, stop) of a segment."""
-
-    def __init__(self, segment: Segment, start: int, stop: int) -> None:
-        super().__init__(start)
-        self.segment = segment
-        self.start = start
-        self.stop = stop
-
-
-class LogScan(DataSourceReader):
-    """Data source reader for the rows of a log between two positions."""
-
-    def __init__(self, plan: ScanPlan, begin: int, end: int) -> None:
-        self._plan = plan
-        self._parts = [
-            Part(segment, start, min(start + SPLIT_BYTES, segment.end, end))
-            for segment in plan.segments
-            for start in range(max(segment.base, begin), min(segment.end, end), SPLIT_BYTES)
-        ]
-        if not self._parts:
-            # Without a part, Spark would make a part itself.
-            first = plan.segments[0]
-            self._parts = [Part(first, first.base, first.base)]
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return self._parts
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
-        met: list[Damage] = []
-        reader = SegmentReader(self._plan.files, partition.segment, met.append)
-        for block in reader.blocks(partition.start, partition.stop):
-            yield from scan_block(self._plan, partition.segment.base, block)
-        if met:
-            yield _damage_rows(met)
-
-
-def scan_log(spark: SparkSession, plan: ScanPlan, begin: int, end: int) -> DataFrame:
+def scan_log(engine: Engine, plan: ScanPlan, begin: int, end: int) -> Rows:
     """Return rows of ``SCHEMA`` for the records that begin at log positions [begin, end)."""
+    parts = [
+        (segment, start, min(start + SPLIT_BYTES, segment.end, end))
+        for segment in plan.segments
+        for start in range(max(segment.base, begin), min(segment.end, end), SPLIT_BYTES)
+    ]
 
-    # Spark's other ways to receive Arrow batches from Python need pandas.
-    class Source(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return "rewindmq-compact"
+    def run(number: int) -> Iterator[pa.RecordBatch]:
+        if parts:
+            yield from _scan_part(plan, *parts[number])
 
-        def schema(self) -> str:
-            return SCHEMA
+    return engine.tasks(max(len(parts), 1), run, SCHEMA)
 
-        def reader(self, schema: StructType) -> DataSourceReader:
-            return LogScan(plan, begin, end)
 
-    spark.dataSource.register(Source)
-    return spark.read.format(Source.name()).load()
+def _scan_part(plan: ScanPlan, segment: Segment, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    met: list[Damage] = []
+    reader = SegmentReader(plan.files, segment, met.append)
+    for block in reader.blocks(start, stop):
+        yield from scan_block(plan, segment.base, block)
+    if met:
+        yield _damage_rows(met)
 
 
 def scan_block(plan: ScanPlan, base: int, block: RecordBlock) -> Iterator[pa.RecordBatch]:

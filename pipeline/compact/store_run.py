@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rewindmq.broker.store.layout.compaction import FOLDER, POSITION_FILE
@@ -24,15 +25,18 @@ from rewindmq.pipeline.compact.survivors import (
 )
 from rewindmq.pipeline.compact.topics import Kind, TopicRules
 from rewindmq.pipeline.compact.writer import WritePlan, link_file, write_file
+from rewindmq.pipeline.engines.engine import Engine, Rows
 from rewindmq.pipeline.output.identity import RecordIdentity, identify
 from rewindmq.pipeline.output.output import JobOutput
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
+from rewindmq.pipeline.spark.attempt import attempt_id
 from rewindmq.pipeline.spark.progress import Progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
 
 DAMAGE_SHOWN: Final = 100
+_MOST_TASKS: Final = 1_000
 GROUPS_STEP: Final = "groups"
 
 
@@ -66,13 +70,13 @@ class StoreRun:
 
     def __init__(
         self,
-        spark: SparkSession,
+        engine: Engine,
         output: JobOutput,
         options: CompactOptions,
         task: StoreTask,
         progress: Progress,
     ) -> None:
-        self._spark = spark
+        self._engine = engine
         self._output = output
         self._options = options
         self._task = task
@@ -101,16 +105,19 @@ class StoreRun:
         self._progress(f"reading the log of {task.snapshot.location}")
         keep_keyless = self._is_store and self._options.keyless is Keyless.KEEP
         plan = ScanPlan(task.snapshot.files, task.snapshot.segments, task.rules, keep_keyless)
-        rows = scan_log(self._spark, plan, task.begin, task.snapshot.end)
+        engine = self._engine
+        rows = scan_log(engine, plan, task.begin, task.snapshot.end)
         if task.former:
-            uri = output.uri(offset_map_path(task.former))
-            rows = rows.unionByName(carried_rows(self._spark, uri, task.rules))
-        folder = output.uri(output.folder(name))
-        group(rows).write.mode("overwrite").parquet(folder)
-        groups = self._spark.read.parquet(folder)
-        totals = queue_totals(groups)
+            path = offset_map_path(task.former)
+            offset_map = engine.saved(output.files, path, output.uri(path))
+            carried = carried_rows(engine, offset_map, task.rules)
+            both = "SELECT * FROM {rows} UNION ALL SELECT * FROM {carried}"
+            rows = engine.query(both, rows=rows, carried=carried)
+        self._save(name, group(engine, rows))
+        groups = self._saved(name)
+        totals = queue_totals(engine, groups)
         check_numbers(totals, self._former_ends())
-        count, places = damaged_places(groups, DAMAGE_SHOWN)
+        count, places = damaged_places(engine, groups, DAMAGE_SHOWN)
         last = max((total.last for total in totals), default=-1)
         former_last = RecordIdentity.from_json(task.former_facts.get("last"))
         newest = max((total.newest_store_timestamp for total in totals), default=0)
@@ -118,7 +125,7 @@ class StoreRun:
             name,
             {
                 "totals": totals,
-                "keys": keys_of_topics(groups) if self._options.scope is Scope.TOPIC else {},
+                "keys": keys_of_topics(engine, groups) if self._options.scope is Scope.TOPIC else {},
                 "newestStoreTimestamp": max(newest, task.former_facts.get("newestStoreTimestamp", newest)),
                 "last": identify(task.snapshot, last) if last >= 0 else former_last,
                 "ends": self._ends(totals),
@@ -145,14 +152,21 @@ class StoreRun:
         if output.step(name) is not None:
             return
         self._progress("selecting the messages to keep")
-        totals = totals_of(found)
-        groups = self._spark.read.parquet(output.uri(output.folder(self._step(GROUPS_STEP))))
-        newest = found["newestStoreTimestamp"]
-        kept = survivors(self._spark, groups, self._options, totals, newest)
-        order = ["physicalOffset"] if self._is_store else ["topic", "queueId", "queueOffset"]
+        groups = self._saved(self._step(GROUPS_STEP))
+        totals, newest = totals_of(found), found["newestStoreTimestamp"]
+        has_halves = any(total.kind is Kind.HALF for total in totals)
+        kept = survivors(self._engine, groups, self._options, newest, has_halves=has_halves)
         count = sum(total.groups for total in totals if total.kind in MAY_BE_KEPT)
-        in_order(kept, count, order).write.mode("overwrite").parquet(output.uri(output.folder(name)))
+        self._save(name, in_order(kept, count, is_store=self._is_store))
         output.finish(name, {})
+
+    def _save(self, step: str, rows: Rows) -> None:
+        folder = self._output.folder(step)
+        rows.save(self._output.files, folder, self._output.uri(folder))
+
+    def _saved(self, step: str) -> Rows:
+        folder = self._output.folder(step)
+        return self._engine.saved(self._output.files, folder, self._output.uri(folder))
 
     def _lay_out(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
         """Assign every message its place."""
@@ -174,7 +188,14 @@ class StoreRun:
             task.shape,
             offsets,
         )
-        (laid,) = self._spark.sparkContext.parallelize([plan], 1).map(lay_out).collect()
+
+        def run(_number: int) -> Iterator[pa.RecordBatch]:
+            import pyarrow as pa
+
+            yield pa.RecordBatch.from_pydict({"found": [json.dumps(lay_out(plan))]})
+
+        ((text,),) = self._engine.tasks(1, run, "found string").collect()
+        laid = json.loads(text)
         save_files(output.files, self._root, [OutputFile(*fields) for fields in laid["files"]])
         if self._is_store:
             ends = {(topic, queue_id): end for topic, queue_id, end in found["ends"]}
@@ -212,10 +233,19 @@ class StoreRun:
             if _identity(file) in same:
                 link_file(plan, file)
         if fresh:
-            slices = min(len(fresh), 8 * self._spark.sparkContext.defaultParallelism)
-            write = _Writer(plan)
-            self._spark.sparkContext.parallelize(fresh, slices).foreach(write)
+            self._write_files(plan, fresh)
         return output.finish(name, {"filesWritten": len(fresh), "filesLinked": len(files) - len(fresh)})
+
+    def _write_files(self, plan: WritePlan, files: Sequence[OutputFile]) -> None:
+        """Write the files; neighbouring files share a task if there are many."""
+        share = len(files) // _MOST_TASKS + 1
+
+        def run(number: int) -> Iterator[pa.RecordBatch]:
+            for file in files[number * share : (number + 1) * share]:
+                write_file(plan, file, attempt_id())
+            yield from ()
+
+        self._engine.tasks(-(-len(files) // share), run, "found string").collect()
 
     def _configure(self, found: Mapping[str, Any], laid: Mapping[str, Any]) -> None:
         output, name, task = self._output, self._step("config"), self._task
@@ -244,20 +274,6 @@ class StoreRun:
     def _publish_config(self, name: str, value: Mapping[str, Any]) -> None:
         if value:
             self._output.files.publish(f"{self._root}/config/{name}", translate.to_json(value))
-
-
-class _Writer:
-    """Writes or links each file of a task."""
-
-    def __init__(self, plan: WritePlan) -> None:
-        self._plan = plan
-
-    def __call__(self, file: OutputFile) -> None:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        write_file(self._plan, file, context.taskAttemptId())
 
 
 def step_name(number: int, step: str) -> str:

@@ -1,4 +1,4 @@
-"""Selects the messages to keep: Spark's part of a compaction.
+"""Selects the messages to keep: the queries of a compaction.
 
 ``group`` finds the newest message of each key. It uses only values of fixed width, so that Spark combines
 them in a hash table before it sends data between tasks, even if a key occurs often. ``survivors`` then reads
@@ -7,21 +7,15 @@ one row per key, not the log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rewindmq.pipeline.compact.options import CompactOptions, Format, Scope
 from rewindmq.pipeline.compact.topics import Kind
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
+from rewindmq.pipeline.engines.engine import Engine, Rows
 
 # Number of rows that one task of a later step sorts in memory.
 ROWS_PER_PART: Final = 500_000
 MAY_BE_KEPT: Final = (Kind.KEYED, Kind.WHOLE, Kind.HALF, Kind.END)
-_KEPT: Final = (
-    "topic", "queueId", "queueOffset", "physicalOffset", "packed", "storeTimestamp", "key", "kind", "origin",
-)  # fmt: skip
 
 
 class QueueTotals(NamedTuple):
@@ -51,145 +45,130 @@ class QueueTotals(NamedTuple):
     newest_at: int
 
 
-def group(rows: DataFrame) -> DataFrame:
+_GROUP: Final = """
+    SELECT topic, queueId, kind, key, alone,
+        MAX(queueOffset) AS queueOffset,
+        MAX_BY(physicalOffset, queueOffset) AS physicalOffset,
+        MAX_BY(packed, queueOffset) AS packed,
+        MAX_BY(storeTimestamp, queueOffset) AS storeTimestamp,
+        MAX_BY(origin, queueOffset) AS origin,
+        MAX(storeTimestamp) AS newestStoreTimestamp,
+        MAX(CASE WHEN origin < 0 THEN physicalOffset ELSE -1 END) AS last,
+        MIN(CASE WHEN origin < 0 THEN queueOffset END) AS lowest,
+        MAX_BY(CASE WHEN origin < 0 THEN physicalOffset ELSE -1 END, queueOffset) AS newestAt,
+        CAST(SUM(CASE WHEN origin < 0 THEN 1 ELSE 0 END) AS BIGINT) AS messages,
+        CAST(SUM(CASE WHEN origin < 0 THEN 0 ELSE 1 END) AS BIGINT) AS carried
+    FROM {rows} GROUP BY topic, queueId, kind, key, alone
+"""
+_TOTALS: Final = f"""
+    SELECT topic, queueId, kind,
+        CAST(SUM(messages) AS BIGINT) AS messages,
+        CAST(SUM(carried) AS BIGINT) AS carried,
+        COUNT(*) AS keys,
+        MAX(queueOffset) AS newest,
+        MAX(newestStoreTimestamp) AS newestTime,
+        MAX(last) AS last,
+        MIN(lowest) AS lowest,
+        MAX_BY(newestAt, queueOffset) AS newestAt
+    FROM {{groups}} WHERE kind NOT IN ({Kind.DAMAGE:d}, {Kind.NAMED_HALF:d})
+    GROUP BY topic, queueId, kind
+"""
+
+
+def group(engine: Engine, rows: Rows) -> Rows:
     """Return one row per key and queue from rows of ``scan.SCHEMA``: its newest message, and the count."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    newest = [
-        F.max_by(name, "queueOffset").alias(name)
-        for name in ("physicalOffset", "packed", "storeTimestamp", "origin")
-    ]
-    is_read, position = F.col("origin") < 0, F.col("physicalOffset")
-    return rows.groupBy("topic", "queueId", "kind", "key", "alone").agg(
-        F.max("queueOffset").alias("queueOffset"),
-        *newest,
-        F.max("storeTimestamp").alias("newestStoreTimestamp"),
-        F.max(F.when(is_read, position).otherwise(-1)).alias("last"),
-        F.min(F.when(is_read, F.col("queueOffset"))).alias("lowest"),
-        F.max_by(F.when(is_read, position).otherwise(-1), "queueOffset").alias("newestAt"),
-        F.sum(F.when(is_read, 1).otherwise(0)).alias("messages"),
-        F.sum(F.when(is_read, 0).otherwise(1)).alias("carried"),
-    )
+    return engine.query(_GROUP, rows=rows)
 
 
-def queue_totals(groups: DataFrame) -> list[QueueTotals]:
+def queue_totals(engine: Engine, groups: Rows) -> list[QueueTotals]:
     """Return the sums by queue and kind: as many rows as queues and kinds."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    found = (
-        groups.where(~F.col("kind").isin(int(Kind.DAMAGE), int(Kind.NAMED_HALF)))
-        .groupBy("topic", "queueId", "kind")
-        .agg(
-            F.sum("messages").alias("messages"),
-            F.sum("carried").alias("carried"),
-            F.count("*").alias("groups"),
-            F.max("queueOffset").alias("newest"),
-            F.max("newestStoreTimestamp").alias("time"),
-            F.max("last").alias("last"),
-            F.min("lowest").alias("lowest"),
-            F.max_by("newestAt", "queueOffset").alias("newestAt"),
-        )
-        .collect()
-    )
-    return [_totals(row) for row in found]
+    found = engine.query(_TOTALS, groups=groups).collect()
+    return [QueueTotals(topic, queue_id, Kind(kind), *rest) for topic, queue_id, kind, *rest in found]
 
 
-def _totals(row: Row) -> QueueTotals:
-    names = ("messages", "carried", "groups", "newest", "time", "last", "lowest", "newestAt")
-    return QueueTotals(row["topic"], row["queueId"], Kind(row["kind"]), *(row[name] for name in names))
-
-
-def damaged_places(groups: DataFrame, limit: int) -> tuple[int, list[list[Any]]]:
+def damaged_places(engine: Engine, groups: Rows, limit: int) -> tuple[int, list[list[Any]]]:
     """Return the number of damaged places, and the first of them: kind, start, end, detail."""
-    from pyspark.sql import functions as F  # noqa: N812
+    places = f"FROM {{groups}} WHERE kind = {Kind.DAMAGE:d}"
+    columns = f"SELECT topic, physicalOffset, queueOffset, key {places} ORDER BY physicalOffset LIMIT {limit}"
+    first = [list(row) for row in engine.query(columns, groups=groups).collect()]
+    if len(first) < limit:
+        return len(first), first
+    ((count,),) = engine.query(f"SELECT COUNT(*) AS places {places}", groups=groups).collect()
+    return count, first
 
-    places = groups.where(F.col("kind") == int(Kind.DAMAGE))
-    columns = places.select("topic", "physicalOffset", "queueOffset", "key")
-    first = [list(row) for row in columns.orderBy("physicalOffset").limit(limit).collect()]
-    return (places.count() if len(first) == limit else len(first)), first
 
-
-def keys_of_topics(groups: DataFrame) -> dict[str, int]:
+def keys_of_topics(engine: Engine, groups: Rows) -> dict[str, int]:
     """Return the number of distinct keys of each topic, over all its queues."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    keys = groups.where(F.col("kind") == int(Kind.KEYED)).select("topic", "key").distinct()
-    return {row["topic"]: row["count"] for row in keys.groupBy("topic").count().collect()}
+    text = f"SELECT topic, COUNT(DISTINCT key) FROM {{groups}} WHERE kind = {Kind.KEYED:d} GROUP BY topic"
+    return dict(engine.query(text, groups=groups).collect())
 
 
 def survivors(
-    spark: SparkSession,
-    groups: DataFrame,
+    engine: Engine,
+    groups: Rows,
     options: CompactOptions,
-    totals: Sequence[QueueTotals],
     newest_store_timestamp: int,
-) -> DataFrame:
+    *,
+    has_halves: bool,
+) -> Rows:
     """Return the rows to keep; a message that is kept only for its queue's end has ``kind`` END.
 
+    The compaction format keeps each queue's newest message with a key. Otherwise the queue would end before
+    the offsets of groups that have already consumed the message.
+
     Args:
-        totals: those of ``groups``.
         newest_store_timestamp: of the whole log, ms; the grace of tombstones counts back from it.
+        has_halves: whether there are messages of kind HALF; without them, a join less is needed.
     """
-    from pyspark.sql import functions as F  # noqa: N812
+    is_keyed = f"kind IN ({Kind.KEYED:d}, {Kind.END:d})"
+    has_ends = options.format is Format.COMPACTION
+    text = f"""
+        WITH candidates AS (
+            SELECT * FROM {{groups}} AS message
+            WHERE kind IN ({", ".join(f"{kind:d}" for kind in MAY_BE_KEPT)}) {_UNNAMED if has_halves else ""}
+        ),
+        ends AS (
+            SELECT topic AS endTopic, queueId AS endQueueId, MAX(queueOffset) AS queueEnd
+            FROM {{groups}} WHERE {is_keyed} GROUP BY topic, queueId
+        ),
+        decided AS (SELECT *, {_is_kept(options, newest_store_timestamp)} AS isKept FROM candidates),
+        ended AS (
+            SELECT /*+ BROADCAST(ends) */ decided.*,
+                {is_keyed if has_ends else "FALSE"} AND NOT isKept AND COALESCE(queueOffset = queueEnd, FALSE)
+                AS isEnd
+            FROM decided LEFT JOIN ends ON topic = endTopic AND queueId = endQueueId
+        )
+        SELECT topic, queueId, queueOffset, physicalOffset, packed, storeTimestamp, key,
+            CASE WHEN isEnd THEN {Kind.END:d} ELSE kind END AS kind, origin
+        FROM ended WHERE isKept OR isEnd
+    """
+    return engine.query(text, groups=groups)
 
-    rows = groups.where(F.col("kind").isin([int(kind) for kind in MAY_BE_KEPT]))
-    if any(total.kind is Kind.HALF for total in totals):
-        named = groups.where(F.col("kind") == int(Kind.NAMED_HALF)).select("queueId", "queueOffset")
-        named = named.withColumn("kind", F.lit(int(Kind.HALF)))
-        rows = rows.join(named, ["kind", "queueId", "queueOffset"], "left_anti")
-    rows = rows.withColumn("isKept", _is_kept(options, newest_store_timestamp))
-    if options.format is Format.COMPACTION:
-        rows = _with_ends(spark, rows, newest_of_queues(totals))
-    return rows.where("isKept").select(*_KEPT)
+
+# Half messages that no op record names.
+_UNNAMED: Final = f"""
+    AND NOT EXISTS (
+        SELECT 1 FROM {{groups}} AS named
+        WHERE named.kind = {Kind.NAMED_HALF:d} AND message.kind = {Kind.HALF:d}
+            AND named.queueId = message.queueId AND named.queueOffset = message.queueOffset
+    )
+"""
 
 
-def _is_kept(options: CompactOptions, newest_store_timestamp: int) -> Column:
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F  # noqa: N812
-
-    is_kept = (F.col("packed") % 2) == 0
+def _is_kept(options: CompactOptions, newest_store_timestamp: int) -> str:
+    is_kept = "packed % 2 = 0"
     if options.tombstone_grace_ms:
         until = newest_store_timestamp - options.tombstone_grace_ms
-        is_kept = is_kept | (F.col("storeTimestamp") >= until)
+        is_kept = f"({is_kept} OR storeTimestamp >= {until})"
     if options.scope is Scope.TOPIC:
-        by_key = Window.partitionBy("topic", "key", "alone").orderBy(
-            F.col("storeTimestamp").desc(), F.col("physicalOffset").desc()
+        is_kept += (
+            " AND ROW_NUMBER() OVER"
+            " (PARTITION BY topic, key, alone ORDER BY storeTimestamp DESC, physicalOffset DESC) = 1"
         )
-        is_kept = is_kept & (F.row_number().over(by_key) == 1)
-    kind = F.col("kind")
-    return F.when(kind == int(Kind.KEYED), is_kept).otherwise(kind != int(Kind.END))
+    return f"CASE WHEN kind = {Kind.KEYED:d} THEN {is_kept} ELSE kind <> {Kind.END:d} END"
 
 
-def newest_of_queues(totals: Sequence[QueueTotals]) -> dict[tuple[str, int], int]:
-    """Return the highest offset of a message with a key, for each compacted queue.
-
-    The compaction format keeps that message. Otherwise the queue would end before the offsets of groups that
-    have already consumed the message.
-    """
-    newest: dict[tuple[str, int], int] = {}
-    for total in totals:
-        if total.kind in (Kind.KEYED, Kind.END):
-            queue = total.topic, total.queue_id
-            newest[queue] = max(newest.get(queue, 0), total.newest)
-    return newest
-
-
-def _with_ends(spark: SparkSession, keyed: DataFrame, ends: Mapping[tuple[str, int], int]) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    rows = [(topic, queue_id, newest) for (topic, queue_id), newest in ends.items()]
-    table = spark.createDataFrame(rows, "topic string, queueId int, queueEnd bigint")
-    joined = keyed.join(F.broadcast(table), ["topic", "queueId"], "left")
-    is_keyed = F.col("kind").isin(int(Kind.KEYED), int(Kind.END))
-    is_end = is_keyed & ~F.col("isKept") & (F.col("queueOffset") == F.col("queueEnd"))
-    return (
-        joined.withColumn("kind", F.when(is_end, int(Kind.END)).otherwise(F.col("kind")))
-        .withColumn("isKept", F.col("isKept") | F.coalesce(is_end, F.lit(False)))
-        .drop("queueEnd")
-    )
-
-
-def in_order(rows: DataFrame, count: int, order: Sequence[str]) -> DataFrame:
-    """Return the rows sorted over all parts; a part has about ``ROWS_PER_PART`` rows."""
-    parts = count // ROWS_PER_PART + 1
-    return rows.repartitionByRange(parts, *order).sortWithinPartitions(*order)
+def in_order(rows: Rows, count: int, is_store: bool) -> Rows:
+    """Return the rows in the order of the output; a part has about ``ROWS_PER_PART`` rows."""
+    order = ["physicalOffset"] if is_store else ["topic", "queueId", "queueOffset"]
+    return rows.sorted(order, count // ROWS_PER_PART + 1)

@@ -24,9 +24,9 @@ from rewindmq.protocol.text import java_hash
 
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _TRANSACTION_SHIFT: Final = 2
-# From the start of the year 1 to the end of 9999.
-FIRST_MOMENT_MS: Final = -62_135_596_800_000
-LAST_MOMENT_MS: Final = 253_402_300_799_999
+# The years 1 to 9999 without two days at each end: Python has these moments in every time zone.
+FIRST_MOMENT_MS: Final = -62_135_424_000_000
+LAST_MOMENT_MS: Final = 253_402_127_999_999
 _TRANSACTION_STATES: Final = pa.array(["none", "prepared", "commit", "rollback"])
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from rewindmq.broker.store.layout.time_index import FOLDER as TIME_FOLDER
 from rewindmq.broker.store.layout.time_index import POSITION_FILE, TimeIndexPosition
+from rewindmq.pipeline.engines.runner import engine_of
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import open_files
 from rewindmq.pipeline.index.index_plan import plan_index_files, previous_index
@@ -32,7 +33,8 @@ from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, take_snapshot
 from rewindmq.pipeline.spark.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.engine import Engine
+    from rewindmq.pipeline.engines.runner import Runner
 
 JOB: Final = "index"
 _DEFAULTS: Final = IndexOptions()
@@ -41,7 +43,7 @@ QUEUE_FILE_BYTES: Final = "mappedFileSizeConsumeQueue"
 
 
 def build_index(
-    spark: SparkSession,
+    runner: Runner,
     store: str | Path,
     out: str | Path,
     options: IndexOptions = _DEFAULTS,
@@ -50,6 +52,7 @@ def build_index(
     """Index a store, or the part of it that is new since an earlier run into the same output.
 
     Args:
+        runner: a Spark session, or the local engine.
         store: directory or URI of the store; the job only reads it, and a broker may run on it.
         out: directory or URI of the output; ``docs/pipeline/index.md`` describes its files.
         progress: called with each step as it begins.
@@ -64,7 +67,7 @@ def build_index(
         raise PipelineError(f"{snapshot.location} has no messages: its commit log is empty")
     options, output = _open_output(snapshot, out, options)
     try:
-        return _IndexRun(spark, snapshot, output, options, progress).run()
+        return _IndexRun(engine_of(runner), snapshot, output, options, progress).run()
     except OSError as error:
         place = error.filename or output.root
         raise PipelineError(f"cannot use {place}: {error.strerror or error}") from None
@@ -102,13 +105,13 @@ class _IndexRun:
 
     def __init__(
         self,
-        spark: SparkSession,
+        engine: Engine,
         snapshot: StoreSnapshot,
         output: JobOutput,
         options: IndexOptions,
         progress: Progress,
     ) -> None:
-        self._spark = spark
+        self._engine = engine
         self._snapshot = snapshot
         self._output = output
         self._files = output.files
@@ -182,7 +185,7 @@ class _IndexRun:
                 f"{output.draft}/{PARQUET_FOLDER}",
                 self._options.message_delay_level,
             )
-            scanned = scan(self._spark, plan, parts)
+            scanned = scan(self._engine, plan, parts)
             newest = max(part.last_position for part in scanned) if scanned else -1
             last = self._last if newest < 0 else identify(self._snapshot, newest)
             found = output.finish("scan", {"parts": scanned, "last": last})
@@ -207,7 +210,7 @@ class _IndexRun:
             previous=self._previous,
             log_begin=self._log_begin,
         )
-        pieces = read_pieces(self._spark, self._files, self._output.folder("scan"), names)
+        pieces = read_pieces(self._engine, self._files, self._output.folder("scan"), names)
         return write_pieces(pieces, plan)
 
     def _write_index(self, parts: list[PartFindings]) -> Mapping[str, Any]:
@@ -223,7 +226,7 @@ class _IndexRun:
             target = f"{output.draft}/{INDEX_FOLDER}"
             slots, entries = options.max_hash_slot_num, options.max_index_num
             plans = plan_index_files(self._files, runs, target, slots, entries, before)
-            written = write_index_files(self._spark, plans)
+            written = write_index_files(self._engine, plans)
             kept = before.kept if before.unfinished is None or plans else (*before.kept, before.unfinished)
             for path in kept:
                 self._files.link(path, f"{target}/{path.rpartition('/')[2]}")

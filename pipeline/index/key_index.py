@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, cast
@@ -24,15 +24,13 @@ from rewindmq.broker.store.layout.index import (
     SLOT_BYTES,
     file_bytes,
 )
+from rewindmq.pipeline.engines.engine import Engine
 from rewindmq.pipeline.files import Files, LocalFiles
 from rewindmq.pipeline.index.scan import ENTRY
 from rewindmq.pipeline.index_files.format import ENTRIES, IndexHeader, read_header
-from rewindmq.pipeline.spark.arrow_map import map_in_arrow
-from rewindmq.pipeline.spark.errors import in_one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
 INDEX_FOLDER: Final = "index"
 _INT32_MAX: Final = 0x7FFF_FFFF
@@ -95,36 +93,26 @@ def _name(timestamp: int) -> str:
     return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
 
 
-def write_index_files(spark: SparkSession, plans: Sequence[IndexFilePlan]) -> int:
+def write_index_files(engine: Engine, plans: Sequence[IndexFilePlan]) -> int:
     """Write the files, each in one task that holds the file's slots and a slice of its entries in memory.
 
     Returns:
         Bytes used in the files, including those copied from a continued file.
 
     Raises:
-        PipelineError: the Spark job failed.
+        PipelineError: a task failed.
     """
     if not plans:
         return 0
-    with in_one_line():
-        rows = map_in_arrow(
-            spark.range(0, len(plans), 1, len(plans)), _writer(plans), "found string"
-        ).collect()
-    return sum(json.loads(row.found) for row in rows)
 
-
-def _writer(
-    plans: Sequence[IndexFilePlan],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(number: int) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                written = write_index_file(plans[number])
-                yield pa.RecordBatch.from_pydict({"found": [json.dumps(written)]})
+        written = write_index_file(plans[number])
+        yield pa.RecordBatch.from_pydict({"found": [json.dumps(written)]})
 
-    return run
+    rows = engine.tasks(len(plans), run, "found string").collect()
+    return sum(json.loads(text) for (text,) in rows)
 
 
 def write_index_file(plan: IndexFilePlan) -> int:

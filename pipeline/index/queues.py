@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from rewindmq.broker.store.layout.queue_path import names_a_queue
+from rewindmq.pipeline.engines.engine import Rows
 from rewindmq.pipeline.files import Files
 from rewindmq.pipeline.index.queue_files import GAPS_SHOWN, Gap, QueueWriter
 from rewindmq.pipeline.index.queue_pieces import QUEUE_ENTRY, TIME
-from rewindmq.pipeline.spark.arrow_map import map_in_arrow
-from rewindmq.pipeline.spark.errors import in_one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
 DEFAULT_FILE_BYTES: Final = 6_000_000
 
@@ -64,26 +62,23 @@ class QueuePlan(NamedTuple):
     log_begin: int = 0
 
 
-def write_pieces(pieces: DataFrame, plan: QueuePlan) -> QueueSummary:
-    """Write ``consumequeue/`` and ``timeindex/`` from these pieces, in one Spark job.
+def write_pieces(pieces: Rows, plan: QueuePlan) -> QueueSummary:
+    """Write ``consumequeue/`` and ``timeindex/`` from these pieces, in one job.
 
     Specification: docs/spec/store.md 4.1 to 4.4.
 
-    Each worker holds the entries of one file in memory, besides Spark's sort.
+    Each worker holds the entries of one file in memory, besides the sort.
 
     A queue that begins at q > 0 starts with filler entries, as a broker writes them. If queue offsets are not
     consecutive, entries get consecutive numbers, as a broker numbers them, and the gap is reported.
     The mtime of a file is the store time of its last entry.
 
     Raises:
-        PipelineError: the Spark job failed.
+        PipelineError: a task failed.
     """
-    by_queue = pieces.repartition("topic", "queueId").sortWithinPartitions(
-        "topic", "queueId", "physicalOffset"
-    )
-    with in_one_line():
-        rows = map_in_arrow(by_queue, _writer(plan), "found string").collect()
-    return _summary([json.loads(row.found) for row in rows])
+    by_queue = pieces.together(["topic", "queueId"], ["topic", "queueId", "physicalOffset"])
+    rows = by_queue.map(_writer(plan), "found string").collect()
+    return _summary([json.loads(text) for (text,) in rows])
 
 
 def _summary(found: list[dict[str, Any]]) -> QueueSummary:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +16,12 @@ from rewindmq.pipeline.decode.damage import Damage, DamageKind
 from rewindmq.pipeline.decode.message_columns import MessageColumns
 from rewindmq.pipeline.decode.record_block import RecordBlock
 from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
+from rewindmq.pipeline.engines.engine import Engine, Rows
 from rewindmq.pipeline.files import Files, ReadableFiles
 from rewindmq.pipeline.index.key_hashes import entry_hashes
 from rewindmq.pipeline.index.queue_pieces import PIECE_SCHEMA, PIECES, QUEUE_ENTRY_COLUMNS, pack
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
-from rewindmq.pipeline.spark.arrow_map import map_in_arrow
-from rewindmq.pipeline.spark.errors import in_one_line
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # Columns of the Parquet copy: all columns of a message except its body.
 COPIED: Final = (
@@ -113,31 +109,22 @@ def split(snapshot: StoreSnapshot, begin: int) -> list[LogPart]:
     return [*parts, LogPart(tuple(ranges))] if ranges else parts
 
 
-def scan(spark: SparkSession, plan: ScanPlan, parts: Sequence[LogPart]) -> list[PartFindings]:
+def scan(engine: Engine, plan: ScanPlan, parts: Sequence[LogPart]) -> list[PartFindings]:
     """Read the parts, one task each; a task holds about 8 MiB of log and a Parquet row group in memory.
 
     Raises:
-        PipelineError: the Spark job failed.
+        PipelineError: a task failed.
     """
     if not parts:
         return []
-    numbers = spark.range(0, len(parts), 1, len(parts))
-    with in_one_line():
-        rows = map_in_arrow(numbers, _scanner(plan, parts), "found string").collect()
-    found = [PartFindings(*json.loads(row.found)) for row in rows]
+
+    def run(number: int) -> Iterator[pa.RecordBatch]:
+        found = _PartScan(plan, parts[number]).run()
+        yield pa.RecordBatch.from_pydict({"found": [json.dumps(found)]})
+
+    rows = engine.tasks(len(parts), run, "found string").collect()
+    found = [PartFindings(*json.loads(text)) for (text,) in rows]
     return sorted(found, key=lambda part: part.name)
-
-
-def _scanner(
-    plan: ScanPlan, parts: Sequence[LogPart]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                found = _PartScan(plan, parts[number]).run()
-                yield pa.RecordBatch.from_pydict({"found": [json.dumps(found)]})
-
-    return run
 
 
 class _Columns:
@@ -283,15 +270,12 @@ def damage_of(found: Sequence[PartFindings]) -> list[Damage]:
     return [Damage(DamageKind(kind), *rest) for part in found for kind, *rest in part.damage][:_DAMAGE_SHOWN]
 
 
-def read_pieces(spark: SparkSession, files: Files, staging: str, names: Sequence[str]) -> DataFrame:
-    """Return the pieces of these parts as a DataFrame (``queue_pieces.PIECES``)."""
+def read_pieces(engine: Engine, files: Files, staging: str, names: Sequence[str]) -> Rows:
+    """Return the pieces of these parts (``queue_pieces.PIECES``)."""
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                path = f"{staging}/{names[number]}.queue-entries"
-                data = files.read_all(path)
-                assert data is not None
-                yield from pa.ipc.open_stream(data)
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        data = files.read_all(f"{staging}/{names[number]}.queue-entries")
+        assert data is not None
+        yield from pa.ipc.open_stream(data)
 
-    return map_in_arrow(spark.range(0, len(names), 1, len(names)), read, PIECES)
+    return engine.tasks(len(names), read, PIECES)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rewindmq.pipeline.engines.runner import engine_of
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.replay.bins import make_bins
 from rewindmq.pipeline.replay.group import GroupState, check_names
@@ -28,7 +29,7 @@ from rewindmq.pipeline.spark.progress import Progress, no_progress
 from rewindmq.protocol.names import retry_topic
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.runner import Runner
 
 _NO_BINS: Final = Bins(0, 1, 0)
 
@@ -136,7 +137,7 @@ def _look_at_queue(
 
 
 def replay_plan(
-    spark: SparkSession,
+    runner: Runner,
     stores: Sequence[str | Path],
     *,
     group: str,
@@ -147,16 +148,17 @@ def replay_plan(
     """Return what a reset of ``group`` in ``topic`` would redeliver; change nothing.
 
     Args:
+        runner: a Spark session, or the local engine.
         stores: stores of all brokers that have the topic.
         to: target, as for ``parse_target``.
 
     Raises:
         PipelineError: see ``prepare``.
     """
-    return carry_out(spark, prepare(stores, group=group, topic=topic, to=to), progress=progress)
+    return carry_out(runner, prepare(stores, group=group, topic=topic, to=to), progress=progress)
 
 
-def carry_out(spark: SparkSession, prepared: Preparation, *, progress: Progress = no_progress) -> ReplayPlan:
+def carry_out(runner: Runner, prepared: Preparation, *, progress: Progress = no_progress) -> ReplayPlan:
     """Read the affected messages and complete the plan."""
     bins = _bins(prepared.queues)
     concerned = [queue for queue in prepared.queues if any(_size(queue.span(mode)) for mode in Mode)]
@@ -165,7 +167,7 @@ def carry_out(spark: SparkSession, prepared: Preparation, *, progress: Progress 
         count = sum(max(_size(queue.span(mode)) for mode in Mode) for queue in concerned)
         progress(f"reading {count:,} messages of {len(concerned)} queues")
         found = scan(
-            spark,
+            engine_of(runner),
             [store.snapshot.location for store in prepared.stores],
             prepared.topic,
             [_spans(queue) for queue in concerned],

@@ -7,15 +7,11 @@ queue and key; the latter sums are then summed by queue.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from rewindmq.pipeline.reading import read_store
+from rewindmq.pipeline.engines.engine import Engine
 from rewindmq.pipeline.replay.plan import Bins, Load, Mode
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 _COLUMNS: Final = (
     "topic",
@@ -27,9 +23,6 @@ _COLUMNS: Final = (
     "storeTimestampMs",
     "transactionState",
 )
-_QUEUE: Final = ("store", "queueId")
-# ``grouping_id`` of (store, queueId, keysText, bin) for rows grouped without the bin.
-_BY_KEY: Final = 1
 
 
 class Span(NamedTuple):
@@ -78,7 +71,7 @@ NOTHING_FOUND: Final = Found(MappingProxyType({}), MappingProxyType({}), Mapping
 
 
 def scan(
-    spark: SparkSession,
+    engine: Engine,
     locations: Sequence[str],
     topic: str,
     queues: Sequence[QueueSpans],
@@ -90,130 +83,106 @@ def scan(
     Args:
         ahead: by (store, queue id, mode): whether the queue moves ahead.
     """
-    from pyspark import StorageLevel
-    from pyspark.sql import functions as F  # noqa: N812
-
-    messages = _messages(spark, locations, topic, queues)
-    spans = F.broadcast(_spans(spark, queues, ahead))
-    messages = messages.join(spans, [*_QUEUE]).where("queueOffset >= low AND queueOffset < high")
-    for mode in Mode:
-        within = f"queueOffset >= {mode}_start AND queueOffset < {mode}_stop"
-        messages = messages.withColumn(f"{mode}_in", F.expr(within).cast("long"))
-    sums = (
-        messages.withColumn("bin", _bin(bins))
-        .groupingSets(
-            [[*_QUEUE, "keysText"], [*_QUEUE, "bin"]],
-            *(F.col(name) for name in (*_QUEUE, "keysText", "bin")),
-        )
-        .agg(F.grouping_id().alias("set"), F.max("queueOffset").alias("newest"), *_sums())
-        .persist(StorageLevel.MEMORY_AND_DISK)
-    )
-    try:
-        by_bin = sums.where(f"set != {_BY_KEY}").collect()
-        by_key = sums.where(f"set = {_BY_KEY}")
-        keys = by_key.groupBy(*_QUEUE).agg(*_key_sums()).collect()
-        # A key that is in several queues counts once.
-        keyed = by_key.where("keysText IS NOT NULL").groupBy("keysText")
-        distinct = keyed.agg(*_distinct()).agg(*(F.sum(name).alias(name) for name in _distinct_names()))
-        total = distinct.first()
-    finally:
-        sums.unpersist()
-    assert total is not None
+    stores = {
+        f"store_{number}": engine.messages(locations[number], _COLUMNS, topic=topic)
+        for number in {queue.store for queue in queues}
+    }
+    sums = engine.query(_sums(_messages(queues), _spans(queues, ahead), bins), **stores)
+    with sums.kept() as kept:
+        by_bin = engine.query("SELECT * FROM {sums} WHERE isByKey = 0", sums=kept).records()
+        keys = engine.query(_BY_QUEUE, sums=kept).records()
+        (distinct,) = engine.query(_DISTINCT, sums=kept).records()
     return Found(
         _loads(by_bin, keys),
         _histograms(by_bin, bins),
-        {(mode, way): int(total[f"{mode}_{way}"] or 0) for mode in Mode for way in (False, True)},
+        {(mode, way): int(distinct[f"{mode}_{way}"] or 0) for mode in Mode for way in (False, True)},
     )
 
 
-def _messages(
-    spark: SparkSession, locations: Sequence[str], topic: str, queues: Sequence[QueueSpans]
-) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    frames = []
+def _messages(queues: Sequence[QueueSpans]) -> str:
+    """Return the query for the stores' messages from the first that a queue needs."""
+    parts = []
     for number in sorted({queue.store for queue in queues}):
         mine = [queue for queue in queues if queue.store == number]
-        rows = read_store(spark, locations[number], columns=_COLUMNS).where(F.col("topic") == topic)
-        rows = rows.where(F.col("physicalOffset") >= min(queue.low_position for queue in mine))
-        rows = rows.where(F.col("queueOffset") >= min(queue.low for queue in mine))
-        rows = rows.where(F.col("transactionState").isin("none", "commit"))
-        frames.append(rows.withColumn("store", F.lit(number)))
-    return reduce(lambda some, more: some.unionByName(more), frames)
+        parts.append(
+            f"SELECT {number} AS store, {', '.join(_COLUMNS)} FROM {{store_{number}}}"
+            f" WHERE physicalOffset >= {min(queue.low_position for queue in mine)}"
+            f" AND queueOffset >= {min(queue.low for queue in mine)}"
+            " AND transactionState IN ('none', 'commit')"
+        )
+    return " UNION ALL ".join(parts)
 
 
-def _spans(
-    spark: SparkSession, queues: Sequence[QueueSpans], ahead: Mapping[tuple[int, int, Mode], bool]
-) -> DataFrame:
-    columns = ["store int", "queueId int", "low bigint", "high bigint"]
-    for mode in Mode:
-        columns += [f"{mode}_start bigint", f"{mode}_stop bigint", f"{mode}_ahead boolean"]
+def _spans(queues: Sequence[QueueSpans], ahead: Mapping[tuple[int, int, Mode], bool]) -> str:
     rows = []
     for queue in queues:
-        row: list[Any] = [queue.store, queue.queue_id, queue.low, queue.max_offset]
+        row = [queue.store, queue.queue_id, queue.low, queue.max_offset]
         for mode in Mode:
-            row += [*queue.spans[mode], ahead[queue.store, queue.queue_id, mode]]
-        rows.append(tuple(row))
-    return spark.createDataFrame(rows, ", ".join(columns))
+            row += [*queue.spans[mode], int(ahead[queue.store, queue.queue_id, mode])]
+        rows.append(f"({', '.join(map(str, row))})")
+    return f"VALUES {', '.join(rows)}"
 
 
-def _bin(bins: Bins) -> Column:
-    """Return a message's bin. If the clock went back, a time may lie outside all bins: the nearest counts."""
-    from pyspark.sql import functions as F  # noqa: N812
+def _sums(messages: str, spans: str, bins: Bins) -> str:
+    """Return the query for the sums by queue and key, and by queue and bin.
 
-    number = F.floor((F.col("storeTimestampMs") - bins.start) / bins.width)
-    return F.greatest(F.lit(0), F.least(F.lit(bins.count - 1), number)).cast("int")
-
-
-def _sums() -> list[Column]:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    columns = []
-    for mode in Mode:
-        inside = F.col(f"{mode}_in")
-        columns += [
-            F.sum(inside).alias(f"{mode}_messages"),
-            F.sum(inside * F.col("storeSize")).alias(f"{mode}_size"),
-            F.max(f"{mode}_stop").alias(f"{mode}_stop"),
-            F.bool_or(f"{mode}_ahead").alias(f"{mode}_ahead"),
-        ]
-    return columns
-
-
-def _key_sums() -> list[Column]:
-    """Return sums by key: all messages of a key except the newest are superseded.
-
-    The newest message may be after the span.
+    If the clock went back, a time may lie outside all bins: the nearest counts.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    columns = []
-    for mode in Mode:
-        messages = F.col(f"{mode}_messages")
-        keyed = F.col("keysText").isNotNull() & (messages > 0)
-        newest_inside = (F.col("newest") < F.col(f"{mode}_stop")).cast("long")
-        columns += [
-            F.sum(F.when(keyed, 1).otherwise(0)).alias(f"{mode}_keys"),
-            F.sum(F.when(F.col("keysText").isNull(), messages).otherwise(0)).alias(f"{mode}_without"),
-            F.sum(F.when(keyed, messages - newest_inside).otherwise(0)).alias(f"{mode}_superseded"),
-        ]
-    return columns
-
-
-def _distinct_names() -> list[str]:
-    return [f"{mode}_{way}" for mode in Mode for way in (False, True)]
-
-
-def _distinct() -> list[Column]:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return [
-        F.max(((F.col(f"{mode}_messages") > 0) & (F.col(f"{mode}_ahead") == F.lit(way))).cast("long")).alias(
-            f"{mode}_{way}"
-        )
+    names = ", ".join(f"{mode}_start, {mode}_stop, {mode}_ahead" for mode in Mode)
+    inside = ", ".join(
+        f"CASE WHEN queueOffset >= {mode}_start AND queueOffset < {mode}_stop THEN 1 ELSE 0 END AS {mode}_in"
         for mode in Mode
-        for way in (False, True)
-    ]
+    )
+    sums = ", ".join(
+        f"CAST(SUM({mode}_in) AS BIGINT) AS {mode}_messages,"
+        f" CAST(SUM({mode}_in * storeSize) AS BIGINT) AS {mode}_size,"
+        f" MAX({mode}_stop) AS {mode}_stop, MAX({mode}_ahead) AS {mode}_ahead"
+        for mode in Mode
+    )
+    number = f"FLOOR((storeTimestampMs - {bins.start}) / {bins.width})"
+    return f"""
+        WITH messages AS ({messages}),
+        spans (store, queueId, low, high, {names}) AS ({spans}),
+        affected AS (
+            SELECT messages.*, {names}, {inside},
+                CAST(GREATEST(0, LEAST({bins.count - 1}, {number})) AS INT) AS bin
+            FROM messages JOIN spans ON messages.store = spans.store AND messages.queueId = spans.queueId
+            WHERE queueOffset >= low AND queueOffset < high
+        )
+        SELECT store, queueId, keysText, bin, GROUPING(bin) AS isByKey, MAX(queueOffset) AS newest, {sums}
+        FROM affected GROUP BY GROUPING SETS ((store, queueId, keysText), (store, queueId, bin))
+    """
+
+
+def _key_sums(mode: Mode) -> str:
+    """All messages of a key except the newest are superseded. The newest message may be after the span."""
+    keyed = f"keysText IS NOT NULL AND {mode}_messages > 0"
+    newest_inside = f"CASE WHEN newest < {mode}_stop THEN 1 ELSE 0 END"
+    return (
+        f"CAST(SUM(CASE WHEN {keyed} THEN 1 ELSE 0 END) AS BIGINT) AS {mode}_keys,"
+        f" CAST(SUM(CASE WHEN keysText IS NULL THEN {mode}_messages ELSE 0 END) AS BIGINT) AS {mode}_without,"
+        f" CAST(SUM(CASE WHEN {keyed} THEN {mode}_messages - {newest_inside} ELSE 0 END) AS BIGINT)"
+        f" AS {mode}_superseded"
+    )
+
+
+def _has_key(mode: Mode, *, way: bool) -> str:
+    return (
+        f"MAX(CASE WHEN {mode}_messages > 0 AND {mode}_ahead = {int(way)} THEN 1 ELSE 0 END) AS {mode}_{way}"
+    )
+
+
+_WAYS: Final = tuple((mode, way) for mode in Mode for way in (False, True))
+_BY_QUEUE: Final = (
+    f"SELECT store, queueId, {', '.join(map(_key_sums, Mode))} FROM {{sums}} WHERE isByKey = 1"
+    " GROUP BY store, queueId"
+)
+# A key that is in several queues counts once.
+_DISTINCT: Final = (
+    f"SELECT {', '.join(f'CAST(SUM({mode}_{way}) AS BIGINT) AS {mode}_{way}' for mode, way in _WAYS)} FROM"
+    f" (SELECT keysText, {', '.join(_has_key(mode, way=way) for mode, way in _WAYS)} FROM {{sums}}"
+    " WHERE isByKey = 1 AND keysText IS NOT NULL GROUP BY keysText) AS keyed"
+)
 
 
 def _loads(by_bin: Sequence[Any], keys: Sequence[Any]) -> dict[tuple[int, int, Mode], Load]:

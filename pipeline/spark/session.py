@@ -94,14 +94,19 @@ def make_session(
     return spark
 
 
+def has_session() -> bool:
+    """Whether this process has a session or is a job of ``spark-submit``; loads nothing of Spark."""
+    context: Any = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    is_active = context is not None and context._active_spark_context is not None
+    return is_active or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def running_session() -> SparkSession | None:
     """Return this process's session after ``register``; None if there is no session.
 
     The session may come from ``spark-submit``, a notebook or a test.
     """
-    from pyspark import SparkContext
-
-    if SparkContext._active_spark_context is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if not has_session():
         return None
     from pyspark.sql import SparkSession
 
@@ -138,7 +143,9 @@ def require_spark() -> None:
     Raises:
         PipelineError: it is not installed.
     """
-    missing = [name for name in ("pyspark", "pyarrow", "numpy") if importlib.util.find_spec(name) is None]
+    missing = [
+        name for name in ("pyspark", "pyarrow", "numpy", "duckdb") if importlib.util.find_spec(name) is None
+    ]
     if missing:
         raise PipelineError(f"needs {', '.join(missing)}: pip install 'rewindmq[pipeline]'")
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from rewindmq.pipeline.engines.runner import engine_of
 from rewindmq.pipeline.snapshot.queue_view import QueueView
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, take_snapshot
 from rewindmq.pipeline.spark.progress import Progress, no_progress
@@ -15,7 +16,7 @@ from rewindmq.pipeline.verify.report import Tally, VerifyReport
 from rewindmq.pipeline.verify.tasks import Subject, Work, compare, list_work
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.runner import Runner
 
 
 class Prepared(NamedTuple):
@@ -26,11 +27,12 @@ class Prepared(NamedTuple):
 
 
 def verify(
-    spark: SparkSession, store: str | Path, out: str | Path | None = None, *, progress: Progress = no_progress
+    runner: Runner, store: str | Path, out: str | Path | None = None, *, progress: Progress = no_progress
 ) -> VerifyReport:
     """Check a store, and optionally a job's output; change nothing.
 
     Args:
+        runner: a Spark session, or the local engine.
         out: output of ``compact`` or ``index``; for a compaction of several stores, the part that was made
             from this store is compared.
 
@@ -42,23 +44,23 @@ def verify(
     output = None if out is None else open_output(prepared.snapshot, out)
     size = prepared.snapshot.end - prepared.snapshot.begin
     progress(f"comparing {size:,} bytes of log with queues and index")
-    tally.add_rows(compare(spark, [prepared.work]))
+    tally.add_rows(compare(engine_of(runner), [prepared.work]))
     checks = tally.checks(0)
     if output is not None:
         progress(f"comparing the log with {out}")
-        checks += output.check(spark)
+        checks += output.check(runner)
     return VerifyReport(prepared.snapshot.location, None if out is None else str(out), checks)
 
 
 def verify_stores(
-    spark: SparkSession, stores: Sequence[str | Path], *, progress: Progress = no_progress
+    runner: Runner, stores: Sequence[str | Path], *, progress: Progress = no_progress
 ) -> list[VerifyReport]:
     """Check several stores together; see ``verify``."""
     tally = Tally()
     prepared = [prepare(number, store, tally) for number, store in enumerate(stores)]
     size = sum(store.snapshot.end - store.snapshot.begin for store in prepared)
     progress(f"comparing {size:,} bytes of log with queues and index")
-    tally.add_rows(compare(spark, [store.work for store in prepared]))
+    tally.add_rows(compare(engine_of(runner), [store.work for store in prepared]))
     return [
         VerifyReport(store.snapshot.location, None, tally.checks(number))
         for number, store in enumerate(prepared)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rewindmq.pipeline.engines.runner import engine_of
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import open_files
 from rewindmq.pipeline.output.output import Manifest, read_manifest
@@ -13,7 +14,7 @@ from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 from rewindmq.pipeline.verify.report import OF_AN_INDEX, OUTPUT, Check, Tally
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.runner import Runner
 
 JOBS: Final = ("compact", "index")
 
@@ -30,7 +31,7 @@ class Output(NamedTuple):
     manifest: Manifest
     part: int
 
-    def check(self, spark: SparkSession) -> tuple[Check, ...]:
+    def check(self, runner: Runner) -> tuple[Check, ...]:
         """Compare the output with the store.
 
         Raises:
@@ -40,7 +41,7 @@ class Output(NamedTuple):
         if self.manifest.job == "index":
             from rewindmq.pipeline.verify.index_proof import prove_index
 
-            prove_index(spark, self.log(), self.location, self.manifest, tally)
+            prove_index(engine_of(runner), self.log(), self.location, self.manifest, tally)
             return tuple(
                 replace(check, name=f"{OUTPUT}{check.name}")
                 for check in tally.checks(0)
@@ -49,7 +50,7 @@ class Output(NamedTuple):
         from rewindmq.pipeline.verify.claim import prepare_proof
         from rewindmq.pipeline.verify.proof import prove
 
-        prove(spark, prepare_proof(0, self.log(), self.location, self.manifest, self.part), tally)
+        prove(engine_of(runner), prepare_proof(0, self.log(), self.location, self.manifest, self.part), tally)
         return tally.checks(0)
 
     def log(self) -> StoreSnapshot:

@@ -13,6 +13,7 @@ from rewindmq.broker.store.layout.compaction import CQ_FOLDER, FOLDER, LOG_FOLDE
 from rewindmq.pipeline.decode.segment_reader import Segment
 from rewindmq.pipeline.snapshot.snapshot import PositionedFile, StoreSnapshot, positioned_files
 from rewindmq.pipeline.verify.claim import Options, Proof
+from rewindmq.pipeline.verify.named_halves import NAMED_SCHEMA, named_halves
 from rewindmq.pipeline.verify.offset_proof import DELAY_OFFSETS, check_offsets, offsets_asked
 from rewindmq.pipeline.verify.report import Tally
 from rewindmq.protocol.names import (
@@ -26,16 +27,13 @@ from rewindmq.protocol.names import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, SparkSession
 
+    from rewindmq.pipeline.engines.engine import Engine, Rows
     from rewindmq.pipeline.verify.proof_scan import ProofTask
 
 _PART_BYTES: Final = 64 << 20
 _PREPARED, _ROLLBACK = 0x4, 0xC
-_QUEUE: Final = ("topic", "queueId")
-_IDENTITY: Final = (*_QUEUE, "queueOffset")
 _OFFSET_MAP: Final = "pipeline/offsetMap"
-_MAX_TASKS: Final = 10_000
 
 
 def is_user_topic(topic: str) -> bool:
@@ -47,196 +45,174 @@ def is_user_topic(topic: str) -> bool:
     )
 
 
-def prove(spark: SparkSession, proof: Proof, tally: Tally) -> None:
+def prove(engine: Engine, proof: Proof, tally: Tally) -> None:
     """Compare the output with what the log requires."""
-    from pyspark import StorageLevel
-
-    from rewindmq.pipeline.spark.arrow_map import map_in_arrow
     from rewindmq.pipeline.verify.judge import RESULT
     from rewindmq.pipeline.verify.proof_tally import RANKS, ProofTally
 
-    log = _scan(spark, _log_tasks(proof.source)).where("crcOk").persist(StorageLevel.MEMORY_AND_DISK)
+    scanned = _scan(engine, _log_tasks(proof.source))
     offsets = offsets_asked(proof)
     asked = {queue: sorted(set(wanted)) for queue, wanted in offsets.items()}
     counter = ProofTally(proof.number, asked, proof.source.begin)
     ranks: dict[tuple[str, int, int], int] = {}
-    try:
-        rows = _compared(_expected(log, proof), _output(spark, proof))
-        found = map_in_arrow(rows, counter.count, RESULT).collect()
-    finally:
-        log.unpersist()
-    for row in found:
-        if row["name"] == RANKS:
-            for topic, queue_id, offset, count in json.loads(row["examples"][0]):
+    with engine.query("SELECT * FROM {scanned} WHERE crcOk", scanned=scanned).kept() as log:
+        expected, output = _expected(engine, log, proof), _output(engine, proof)
+        both = "SELECT * FROM {expected} FULL OUTER JOIN {output} USING (topic, queueId, queueOffset)"
+        rows = engine.query(both, expected=expected, output=output)
+        found = rows.map(counter.count, RESULT).collect()
+    for store, name, *rest in found:
+        if name == RANKS:
+            for topic, queue_id, offset, count in json.loads(rest[-1][0]):
                 key = (topic, queue_id, offset)
                 ranks[key] = ranks.get(key, 0) + count
         else:
-            tally.add_rows([tuple(row)])
+            tally.add_rows([(store, name, *rest)])
     check_offsets(proof, ranks, tally)
 
 
 # Expected rows, from the log.
 
 
-def _expected(log: DataFrame, proof: Proof) -> DataFrame:
-    """Return the log's records that are in queues, with the columns ``must`` and ``may`` (be kept)."""
-    from pyspark.sql import functions as F  # noqa: N812
+def _expected(engine: Engine, log: Rows, proof: Proof) -> Rows:
+    """Return the log's records that are in queues, with the columns ``must`` and ``may`` (be kept).
 
-    options = proof.options
-    is_compacted = _is_compacted(log, options)
-    rows = log.where(~F.col("transaction").isin(_PREPARED, _ROLLBACK)).withColumn(
-        "key", F.when(is_compacted & (F.trim("key") != ""), F.col("key"))
-    )
-    rows = _with_done(_with_newest(rows, options), log)
-    newest = log.agg(F.max("time")).first()
-    until = (0 if newest is None or newest[0] is None else newest[0]) - options.grace_ms
-    keyed = F.col("key").isNotNull()
-    is_tombstone = F.col("bodySize") == 0
-    in_grace = F.lit(options.grace_ms > 0) & (F.col("time") >= until)
-    must = (
-        F.when(keyed, F.col("isNewest") & (~is_tombstone | in_grace))
-        .when(is_compacted, F.lit(options.keeps_keyless))
-        .otherwise(_is_kept_elsewhere(proof))
-    )
-    is_end = F.lit(not options.is_store) & F.col("isEnd")
-    # On a live store, it is unknown whether a delayed message was delivered before the compaction or after.
-    may_be_delivered = F.lit(not proof.is_settled) & (F.col("topic") == SCHEDULE_TOPIC)
-    role = (
-        F.when(keyed & F.col("isNewest"), F.when(is_tombstone, "tombstone").otherwise("newest"))
-        .when(keyed, "superseded")
-        .otherwise("other")
-    )
-    return rows.select(
-        *_IDENTITY,
-        F.col("position").alias("sourcePosition"),
-        F.col("digest").alias("sourceDigest"),
-        must.alias("must"),
-        (must | is_end | may_be_delivered).alias("may"),
-        role.alias("role"),
-    )
-
-
-def _is_compacted(log: DataFrame, options: Options) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    if options.chosen is not None:
-        return F.col("topic").isin(sorted(options.chosen))
-    topics = [row[0] for row in log.select("topic").distinct().collect()]
-    return F.col("topic").isin([topic for topic in topics if is_user_topic(topic)])
-
-
-def _with_newest(rows: DataFrame, options: Options) -> DataFrame:
-    """Add ``isNewest`` of its key, and ``isEnd``: the last message of its queue that has a key.
-
-    Uses sums instead of a window, so that a frequent key does not end up in one task.
+    The newest messages are found by sums instead of a window, so that a frequent key does not end up in one
+    task.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    keyed = rows.where("key IS NOT NULL")
-    place = F.struct("time", "position") if options.by_topic else F.struct("queueOffset")
-    scope = ("topic", "key") if options.by_topic else (*_QUEUE, "key")
-    newest = (
-        keyed.groupBy(*scope)
-        .agg(F.max_by(F.struct(*_QUEUE, "queueOffset"), place).alias("newest"))
-        .select("newest.*", F.lit(True).alias("isNewest"))
-    )
-    ends = keyed.groupBy(*_QUEUE).agg(F.max("queueOffset").alias("queueOffset"))
-    return (
-        rows.join(newest, [*_IDENTITY], "left")
-        .join(ends.withColumn("isEnd", F.lit(True)), [*_IDENTITY], "left")
-        .withColumns({name: F.coalesce(F.col(name), F.lit(False)) for name in ("isNewest", "isEnd")})
-    )
-
-
-def _with_done(rows: DataFrame, log: DataFrame) -> DataFrame:
-    """Add ``isDone``: whether an op record names the half message; an op record of 5.x may name several."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    done = (
-        log.where(F.col("topic") == TRANS_OP_HALF_TOPIC)
-        .select("queueId", F.explode(F.split(F.col("body").cast("string"), ",")).alias("piece"))
-        .select(
-            F.lit(TRANS_HALF_TOPIC).alias("topic"),
-            "queueId",
-            F.expr("try_cast(piece AS bigint)").alias("queueOffset"),
-            F.lit(True).alias("isDone"),
+    options = proof.options
+    is_done = "isDone IS NOT NULL"
+    newest = engine.query("SELECT MAX(time) AS newest FROM {log}", log=log).collect()[0][0]
+    until = (newest or 0) - options.grace_ms
+    in_grace = f"time >= {until}" if options.grace_ms > 0 else "FALSE"
+    # On a live store, it is unknown whether a delayed message was delivered before the compaction or after.
+    may_be_delivered = "FALSE" if proof.is_settled else f"topic = '{SCHEDULE_TOPIC}'"
+    text = f"""
+        WITH messages AS (
+            SELECT topic, queueId, queueOffset, position, time, bodySize, digest,
+                compactedTopic IS NOT NULL AS isCompacted,
+                CASE WHEN compactedTopic IS NOT NULL AND REPLACE(key, ' ', '') <> '' THEN key END AS key
+            FROM {{log}} AS records LEFT JOIN {{compacted}} AS compacted ON topic = compactedTopic
+            WHERE transaction NOT IN ({_PREPARED}, {_ROLLBACK})
+        ),
+        newest AS (
+            SELECT {_NEWEST_BY_TOPIC if options.by_topic else _NEWEST_BY_QUEUE}
+        ),
+        ends AS (
+            SELECT topic, queueId, MAX(queueOffset) AS queueOffset, TRUE AS atEnd
+            FROM messages WHERE key IS NOT NULL GROUP BY topic, queueId
+        ),
+        done AS (SELECT DISTINCT topic, queueId, queueOffset, TRUE AS isDone FROM {{named}} AS named),
+        joined AS (
+            SELECT * FROM messages
+            LEFT JOIN newest USING (topic, queueId, queueOffset)
+            LEFT JOIN ends USING (topic, queueId, queueOffset)
+            LEFT JOIN done USING (topic, queueId, queueOffset)
+        ),
+        judged AS (
+            SELECT *, CASE
+                WHEN key IS NOT NULL THEN isNewest IS NOT NULL AND (bodySize <> 0 OR {in_grace})
+                WHEN isCompacted THEN {str(options.keeps_keyless).upper()}
+                ELSE {_kept_elsewhere(proof, is_done)} END AS must
+            FROM joined
         )
-        .distinct()
-    )
-    return rows.join(done, [*_IDENTITY], "left").withColumn(
-        "isDone", F.coalesce(F.col("isDone"), F.lit(False))
+        SELECT topic, queueId, queueOffset, position AS sourcePosition, digest AS sourceDigest, must,
+            must OR {"FALSE" if options.is_store else "atEnd IS NOT NULL"} OR {may_be_delivered} AS may,
+            CASE
+                WHEN key IS NULL THEN 'other'
+                WHEN isNewest IS NULL THEN 'superseded'
+                WHEN bodySize = 0 THEN 'tombstone'
+                ELSE 'newest' END AS role
+        FROM judged
+    """
+    return engine.query(
+        text, log=log, compacted=_compacted(engine, log, options), named=log.map(named_halves, NAMED_SCHEMA)
     )
 
 
-def _is_kept_elsewhere(proof: Proof) -> Column:
-    """Whether a message of an uncompacted topic is kept.
+_NEWEST_BY_QUEUE: Final = (
+    "topic, queueId, MAX(queueOffset) AS queueOffset, TRUE AS isNewest FROM messages"
+    " WHERE key IS NOT NULL GROUP BY topic, queueId, key"
+)
+_NEWEST_BY_TOPIC: Final = (
+    "topic, MAX_BY(queueId, (time, position)) AS queueId,"
+    " MAX_BY(queueOffset, (time, position)) AS queueOffset, TRUE AS isNewest FROM messages"
+    " WHERE key IS NOT NULL GROUP BY topic, key"
+)
+
+
+def _compacted(engine: Engine, log: Rows, options: Options) -> Rows:
+    """Return the compacted topics."""
+    if options.chosen is not None:
+        topics = sorted(options.chosen)
+    else:
+        found = engine.query("SELECT DISTINCT topic FROM {log}", log=log).collect()
+        topics = [topic for (topic,) in found if is_user_topic(topic)]
+
+    def run(_number: int) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        yield pa.RecordBatch.from_arrays([pa.array(topics, pa.string())], ["compactedTopic"])
+
+    return engine.tasks(1, run, "compactedTopic string")
+
+
+def _kept_elsewhere(proof: Proof, is_done: str) -> str:
+    """Return the condition for a kept message of an uncompacted topic.
 
     Only format store keeps any: all except delivered delayed messages, half messages that an op record names,
     and op records.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     if not proof.options.is_store:
-        return F.lit(False)
+        return "FALSE"
     table = proof.source.config(DELAY_OFFSETS).get("offsetTable") or {}
-    first = F.lit(0).cast("bigint")
-    for level, offset in table.items():
-        first = F.when(F.col("queueId") == int(level) - 1, int(offset)).otherwise(first)
+    levels = " ".join(
+        f"WHEN queueId = {int(level) - 1} THEN {int(offset)}" for level, offset in table.items()
+    )
+    first = f"CASE {levels} ELSE 0 END" if levels else "0"
     return (
-        F.when(F.col("topic") == SCHEDULE_TOPIC, F.col("queueOffset") >= first)
-        .when(F.col("topic") == TRANS_HALF_TOPIC, ~F.col("isDone"))
-        .otherwise(F.col("topic") != TRANS_OP_HALF_TOPIC)
+        f"CASE WHEN topic = '{SCHEDULE_TOPIC}' THEN queueOffset >= {first}"
+        f" WHEN topic = '{TRANS_HALF_TOPIC}' THEN NOT ({is_done})"
+        f" ELSE topic <> '{TRANS_OP_HALF_TOPIC}' END"
     )
 
 
 # Actual rows, from the output.
 
 
-def _output(spark: SparkSession, proof: Proof) -> DataFrame:
+def _output(engine: Engine, proof: Proof) -> Rows:
     """Return the output's records by their old queue offsets, each with its predecessor in its queue."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F  # noqa: N812
-
-    rows = _scan(spark, _output_tasks(proof)).select(
-        *_QUEUE,
-        F.col("queueOffset").alias("newOffset"),
-        F.col("position").alias("outPosition"),
-        F.col("digest").alias("outDigest"),
-        "fault",
-    )
-    queue = Window.partitionBy(*_QUEUE).orderBy("outPosition")
-    rows = rows.withColumn("newBefore", F.lag("newOffset").over(queue))
-    table = spark.read.parquet(f"{proof.uri}/{_OFFSET_MAP}").select(
-        *_QUEUE,
-        F.col("newQueueOffset").alias("newOffset"),
-        F.col("newPhysicalOffset").alias("mapPosition"),
-        F.col("queueOffset").alias("mapOffset"),
-        F.col("physicalOffset").alias("mapSource"),
-    )
-    rows = rows.join(table, [*_QUEUE, "newOffset"], "full_outer")
     # A compaction store keeps queue offsets, so the comparison does not need its offset map.
-    old = F.col("mapOffset") if proof.options.is_store else F.coalesce("newOffset", "mapOffset")
-    rows = rows.withColumn("queueOffset", old)
-    before = F.lag("queueOffset").over(queue)
-    copies = F.count(F.lit(1)).over(Window.partitionBy(*_IDENTITY))
-    return rows.withColumns({"oldBefore": before, "copies": copies})
+    old = "mapOffset" if proof.options.is_store else "COALESCE(newOffset, mapOffset)"
+    queue = "PARTITION BY topic, queueId ORDER BY outPosition NULLS FIRST"
+    text = f"""
+        WITH found AS (
+            SELECT topic, queueId, queueOffset AS newOffset, position AS outPosition, digest AS outDigest,
+                fault, LAG(queueOffset) OVER (PARTITION BY topic, queueId ORDER BY position) AS newBefore
+            FROM {{records}} AS records
+        ),
+        mapped AS (
+            SELECT topic, queueId, newQueueOffset AS newOffset, newPhysicalOffset AS mapPosition,
+                queueOffset AS mapOffset, physicalOffset AS mapSource
+            FROM {{offset_map}} AS offset_map
+        ),
+        joined AS (SELECT * FROM found FULL OUTER JOIN mapped USING (topic, queueId, newOffset)),
+        numbered AS (SELECT *, {old} AS queueOffset FROM joined)
+        SELECT *, LAG(queueOffset) OVER ({queue}) AS oldBefore,
+            COUNT(*) OVER (PARTITION BY topic, queueId, queueOffset) AS copies
+        FROM numbered
+    """
+    offset_map = engine.saved(proof.output, f"{proof.folder}/{_OFFSET_MAP}", f"{proof.uri}/{_OFFSET_MAP}")
+    return engine.query(text, records=_scan(engine, _output_tasks(proof)), offset_map=offset_map)
 
 
-def _compared(expected: DataFrame, output: DataFrame) -> DataFrame:
-    return expected.join(output, [*_IDENTITY], "full_outer")
-
-
-def _scan(spark: SparkSession, tasks: Sequence[ProofTask]) -> DataFrame:
-    from rewindmq.pipeline.spark.arrow_map import map_in_arrow
+def _scan(engine: Engine, tasks: Sequence[ProofTask]) -> Rows:
     from rewindmq.pipeline.verify.proof_scan import SCHEMA
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from tasks[number].run()
+    def run(number: int) -> Iterator[pa.RecordBatch]:
+        if tasks:
+            yield from tasks[number].run()
 
-    numbers = spark.range(0, len(tasks), 1, max(1, min(len(tasks), _MAX_TASKS)))
-    return map_in_arrow(numbers.toDF("number"), run, SCHEMA)
+    return engine.tasks(max(len(tasks), 1), run, SCHEMA)
 
 
 def _log_tasks(snapshot: StoreSnapshot) -> list[ProofTask]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from rewindmq.broker.store.layout.index import FIRST_ENTRY
 from rewindmq.broker.store.layout.time_index import TIME_BYTES
+from rewindmq.pipeline.engines.engine import Engine
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.snapshot.queue_view import QueueView
 from rewindmq.pipeline.snapshot.snapshot import CQ_ENTRY_BYTES, PRE_BLANK_SIZE, StoreSnapshot
@@ -14,7 +15,6 @@ from rewindmq.pipeline.verify.report import Tally
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 _PART_BYTES: Final = 64 << 20
 # Small files share a task.
@@ -46,7 +46,7 @@ class Subject(NamedTuple):
         made: the store with queues and index: the store itself, or an output treated as a store.
         views: the queues of ``made``.
         times: folder of a time index; "" if there is none.
-        is_copied: whether each record must be in a Parquet copy.
+        copy: folder of a Parquet copy, which must have each record; "" if there is none.
         slots: maxHashSlotNum; 0 to detect it.
     """
 
@@ -55,7 +55,7 @@ class Subject(NamedTuple):
     made: StoreSnapshot
     views: Views
     times: str = ""
-    is_copied: bool = False
+    copy: str = ""
     slots: int = 0
 
 
@@ -93,11 +93,12 @@ def _tasks(subject: Subject, tally: Tally) -> Iterator[tuple[Task, int]]:
                 topics,
                 dispatched,
                 indexed,
-                subject.is_copied,
+                bool(subject.copy),
             )
             yield task, stop - start
     for view in subject.views.values():
         yield from _queue_tasks(subject, view)
+    yield from _copy_tasks(subject)
 
 
 def _dispatched(view: QueueView) -> int:
@@ -157,38 +158,33 @@ def _index_tasks(subject: Subject, tally: Tally) -> Iterator[tuple[Task, int, tu
         yield task, entry.size, (index.header.begin_phy_offset, index.header.end_phy_offset)
 
 
-def compare(
-    spark: SparkSession, stores: Sequence[Work], others: Sequence[DataFrame] = ()
-) -> list[Sequence[Any]]:
-    """Compare; return a tally's rows, one per check, store and task of the last stage.
+def _copy_tasks(subject: Subject) -> Iterator[tuple[Task, int]]:
+    from rewindmq.pipeline.verify.copy_scan import CopyTask
 
-    Args:
-        others: further evidence.
-    """
-    from rewindmq.pipeline.spark.arrow_map import map_in_arrow
-    from rewindmq.pipeline.verify.judge import RESULT, judge
-
-    rows = gather(spark, stores)
-    if rows is None:
-        return []
-    for other in others:
-        rows = rows.unionByName(other)
-    kinds = rows.repartition("store", "position").sortWithinPartitions("store", "position", "kind")
-    return [tuple(row) for row in map_in_arrow(kinds, judge, RESULT).collect()]
+    if subject.copy:
+        for entry in subject.made.files.list(subject.copy):
+            yield CopyTask(subject.number, subject.made.files, f"{subject.copy}/{entry.name}"), entry.size
 
 
-def gather(spark: SparkSession, stores: Sequence[Work]) -> DataFrame | None:
-    """Return the evidence of all tasks; None if there is none."""
-    from rewindmq.pipeline.spark.arrow_map import map_in_arrow
+def compare(engine: Engine, stores: Sequence[Work]) -> list[Sequence[Any]]:
+    """Compare; return a tally's rows, one per check, store and task of the last stage."""
     from rewindmq.pipeline.verify.evidence import SCHEMA
+    from rewindmq.pipeline.verify.judge import RESULT, judge
 
     groups = _grouped(
         (task, weight) for store in stores for task, weight in zip(store.tasks, store.weights, strict=True)
     )
     if not groups:
-        return None
-    numbers = spark.range(0, len(groups), 1, len(groups))
-    return map_in_arrow(numbers.toDF("number"), _runner(groups), SCHEMA)
+        return []
+
+    def run(number: int) -> Iterator[pa.RecordBatch]:
+        for task in groups[number]:
+            yield from task.run()
+
+    rows = engine.tasks(len(groups), run, SCHEMA).together(
+        ["store", "position"], ["store", "position", "kind"]
+    )
+    return list(rows.map(judge, RESULT).collect())
 
 
 def _grouped(tasks: Iterable[tuple[Task, int]]) -> list[list[Task]]:
@@ -201,15 +197,3 @@ def _grouped(tasks: Iterable[tuple[Task, int]]) -> list[list[Task]]:
         groups[-1].append(task)
         room -= weight
     return groups
-
-
-def _runner(
-    groups: Sequence[Sequence[Task]],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for task in groups[number]:
-                    yield from task.run()
-
-    return run

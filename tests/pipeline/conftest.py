@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from rewindmq.pipeline.engines.local_engine import LocalEngine
 from tests.pipeline.sparks import SMALL_JOBS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from rewindmq.pipeline.engines.runner import Runner
 
 HERE: Final = Path(__file__).parent
 
@@ -24,6 +27,15 @@ def spark() -> Iterator[SparkSession]:
     session = make_session("local[2]", app_name="rewindmq-tests", memory="1g", config=SMALL_JOBS)
     yield session
     stop_session(session)
+
+
+@pytest.fixture(
+    scope="session",
+    params=["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long, pytest.mark.chosen])],
+)
+def runner(request: pytest.FixtureRequest) -> Runner:
+    """Each engine that a job's function takes; Spark's is the session of the test run."""
+    return LocalEngine() if request.param == "local" else request.getfixturevalue("spark")
 
 
 @pytest.hookimpl(tryfirst=True)

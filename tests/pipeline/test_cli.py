@@ -205,6 +205,7 @@ BAD_ARGUMENTS = {
     ("replay-plan", "STORE", "-g", GROUP, "-t", "Ordres", "--to", "0"): "unknown topic 'Ordres'",
     ("install", "STORE", "STORE"): "is not an index",
     ("verify", "STORE", "OUT"): "OUT",
+    ("show", "STORE", "--engine", "local", "--master", "local[1]"): "leave out --master, --memory and --conf",
 }
 
 
@@ -372,17 +373,25 @@ def test_a_summary_of_nothing_new_is_one_line_and_what_to_do_next(capsys: pytest
     )
 
 
-@pytest.mark.long
+@pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.long, pytest.mark.chosen])])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each engine; Spark's is the session of the test run."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    return str(request.param)
+
+
 def test_show_prints_rows_as_a_table_as_json_or_their_count(
-    spark: SparkSession, store: Path, capsys: pytest.CaptureFixture[str]
+    engine: str, store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, text, error = run(capsys, "show", str(store), "--topic", "Orders", "--limit", "3")
+    show = ("show", str(store), "--engine", engine)
+    code, text, error = run(capsys, *show, "--topic", "Orders", "--limit", "3")
     assert code == 0
     header, *rows = text.splitlines()
     assert header.split()[:4] == ["topic", "queueId", "queueOffset", "storeTimestamp"]
     assert [row.split()[0] for row in rows] == ["Orders"] * 3
     assert error == f"reading {store}\n"
-    arguments = ("show", str(store), "--topic", "Orders", "--quiet", "--json")
+    arguments = (*show, "--topic", "Orders", "--quiet", "--json")
     code, text, error = run(capsys, *arguments, "--limit", "0")
     messages = [json.loads(line) for line in text.splitlines()]
     assert (code, error) == (0, "")
@@ -390,7 +399,7 @@ def test_show_prints_rows_as_a_table_as_json_or_their_count(
     assert messages[0]["storeTimestamp"].startswith("2023-11-")
     code, text, _ = run(capsys, *arguments, "--count")
     assert json.loads(text) == {"count": len(messages)}
-    code, text, _ = run(capsys, "show", str(store), "--view", "offsets", "--quiet", "--topic", "Prices")
+    code, text, _ = run(capsys, *show, "--view", "offsets", "--quiet", "--topic", "Prices")
     assert {row.split()[2] for row in text.splitlines()[1:]} == {"Prices"}
 
 

@@ -31,7 +31,7 @@ from tests.pipeline.logs import LogWriter, random_store
 from tests.pipeline.reference import consumer_offsets, delay_offsets, new_offset, read_log
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.runner import Runner
 
 TOPICS = ("Orders", "Prices")
 # 46 * 11, and room for some ten records.
@@ -76,15 +76,13 @@ def check_store(store: Path, root: Path, options: CompactOptions, topics: tuple[
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.long)])
-def test_a_compaction_store_holds_what_the_reference_keeps(
-    spark: SparkSession, tmp_path: Path, seed: int
-) -> None:
+def test_a_compaction_store_holds_what_the_reference_keeps(runner: Runner, tmp_path: Path, seed: int) -> None:
     store = tmp_path / "store"
     random_store(store, seed)
     before = fingerprint(store)
     scope = Scope.TOPIC if seed else Scope.QUEUE
     options = replace(SMALL, scope=scope, tombstone_grace_ms=20_000 * seed)
-    summary = compact(spark, store, tmp_path / "out", options)
+    summary = compact(runner, store, tmp_path / "out", options)
     check_queues(store, tmp_path / "out" / "current", options)
     assert fingerprint(store) == before
     keyless = sum(m.topic in TOPICS and not m.keys for m in read_log(store))
@@ -93,7 +91,7 @@ def test_a_compaction_store_holds_what_the_reference_keeps(
 
 
 @pytest.mark.parametrize("seed", [6, pytest.param(1, marks=pytest.mark.long)])
-def test_a_fresh_store_holds_what_the_reference_keeps(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_a_fresh_store_holds_what_the_reference_keeps(runner: Runner, tmp_path: Path, seed: int) -> None:
     store, root = tmp_path / "store", tmp_path / "out" / "current"
     random_store(store, seed)
     options = CompactOptions(
@@ -103,7 +101,7 @@ def test_a_fresh_store_holds_what_the_reference_keeps(spark: SparkSession, tmp_p
         keyless=Keyless.DROP if seed == 1 else Keyless.KEEP,
         segment_bytes=8_192,
     )
-    compact(spark, store, tmp_path / "out", options)
+    compact(runner, store, tmp_path / "out", options)
     check_store(store, root, options)
     check_opens(root)
     check_private(tmp_path / "out")
@@ -183,9 +181,7 @@ def grow(store: Path, whole: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("format_", list(Format))
-def test_a_run_on_its_own_output_adds_what_is_new(
-    spark: SparkSession, tmp_path: Path, format_: Format
-) -> None:
+def test_a_run_on_its_own_output_adds_what_is_new(runner: Runner, tmp_path: Path, format_: Format) -> None:
     """The second run reads only what is new, though the source lacks most of the rest by then; the result
     is that of one run over everything."""
     whole, store, out = tmp_path / "whole", tmp_path / "store", tmp_path / "out"
@@ -193,15 +189,15 @@ def test_a_run_on_its_own_output_adds_what_is_new(
     count = len(read_log(whole))
     cut_copy(whole, store, count - 40)
     options = replace(SMALL, format=format_, scope=Scope.TOPIC, tombstone_grace_ms=9_000, segment_bytes=8_192)
-    first = compact(spark, store, out, options)
+    first = compact(runner, store, out, options)
     assert (first.is_new, first.generation, first.messages_read) == (True, 1, count - 40)
-    assert not compact(spark, store, out, options).is_new
+    assert not compact(runner, store, out, options).is_new
     grow(store, whole)
     segments = sorted((store / "commitlog").iterdir())
     last_read = read_log(whole)[count - 41].commit_log_offset
     for segment in [item for item in segments if int(item.name) + item.stat().st_size <= last_read]:
         segment.unlink()
-    second = compact(spark, store, out, options)
+    second = compact(runner, store, out, options)
     assert (second.is_new, second.generation, second.messages_read) == (True, 2, 40)
     check = check_queues if format_ is Format.COMPACTION else check_store
     check(whole, out / "current", options)
@@ -209,7 +205,7 @@ def test_a_run_on_its_own_output_adds_what_is_new(
 
 
 @pytest.mark.long
-def test_files_that_stay_as_they_are_are_linked(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_that_stay_as_they_are_are_linked(runner: Runner, tmp_path: Path) -> None:
     """Only the last file of a log grows when all keys are new."""
     store, out = tmp_path / "store", tmp_path / "out"
     writer = LogWriter(tmp_path / "whole")
@@ -218,26 +214,24 @@ def test_files_that_stay_as_they_are_are_linked(spark: SparkSession, tmp_path: P
     writer.finish()
     cut_copy(tmp_path / "whole", store, 50)
     options = SMALL
-    first = compact(spark, store, out, options)
+    first = compact(runner, store, out, options)
     grow(store, tmp_path / "whole")
-    second = compact(spark, store, out, options)
+    second = compact(runner, store, out, options)
     assert second.files_linked == first.files_written - 1 > 1
     check_queues(store, out / "current", options)
 
 
 @pytest.mark.long
-def test_an_output_that_a_broker_changed_is_rebuilt_from_the_source(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_output_that_a_broker_changed_is_rebuilt_from_the_source(runner: Runner, tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
     write_orders(store)
     options = SMALL
-    compact(spark, store, out, options)
+    compact(runner, store, out, options)
     (file,) = (out / "current/compaction/compactionLog/Orders/0").iterdir()
     with file.open("r+b") as log:
         log.seek(3_900)
         log.write(b"appended")
-    again = compact(spark, store, out, options)
+    again = compact(runner, store, out, options)
     assert (again.generation, again.messages_read) == (2, 42)
     check_queues(store, out / "current", options)
     with file.open("r+b") as log:
@@ -245,7 +239,7 @@ def test_an_output_that_a_broker_changed_is_rebuilt_from_the_source(
     segment = next((store / "commitlog").iterdir())
     segment.rename(segment.with_name(f"{65_536:020d}"))
     with pytest.raises(PipelineError, match="the part between was deleted"):
-        compact(spark, store, out, options)
+        compact(runner, store, out, options)
 
 
 class Stopped(BaseException):
@@ -254,16 +248,14 @@ class Stopped(BaseException):
 
 @pytest.mark.long
 @pytest.mark.parametrize("format_", list(Format))
-def test_an_interrupted_run_is_taken_up_where_it_was(
-    spark: SparkSession, tmp_path: Path, format_: Format
-) -> None:
+def test_an_interrupted_run_is_taken_up_where_it_was(runner: Runner, tmp_path: Path, format_: Format) -> None:
     """Stopped at the beginning of each step in turn; no step is done twice, and what is published is old or
     new throughout."""
     store, out, whole = tmp_path / "store", tmp_path / "out", tmp_path / "whole"
     random_store(whole, 4)
     cut_copy(whole, store, 100)
     options = replace(SMALL, format=format_, segment_bytes=8_192)
-    compact(spark, store, out, options)
+    compact(runner, store, out, options)
     before = fingerprint(out / "current")
     grow(store, whole)
     told: list[str] = []
@@ -275,31 +267,31 @@ def test_an_interrupted_run_is_taken_up_where_it_was(
 
     for _ in range(6):
         with pytest.raises(Stopped):
-            compact(spark, store, out, options, stop_at_a_new_step)
+            compact(runner, store, out, options, stop_at_a_new_step)
         assert fingerprint(out / "current") == before
     steps: list[str] = []
-    compact(spark, store, out, options, steps.append)
+    compact(runner, store, out, options, steps.append)
     assert (len(set(told)), steps) == (6, ["publishing"])
     check = check_queues if format_ is Format.COMPACTION else check_store
     check(store, out / "current", options)
 
 
 @pytest.mark.long
-def test_several_stores_are_compacted_into_folders_of_one_output(spark: SparkSession, tmp_path: Path) -> None:
+def test_several_stores_are_compacted_into_folders_of_one_output(runner: Runner, tmp_path: Path) -> None:
     stores = [tmp_path / "broker-a", tmp_path / "broker-b"]
     write_orders(stores[0])
     random_store(stores[1], 5, count=60)
     options = replace(SMALL, topics=("Orders",))
-    summary = compact(spark, stores, tmp_path / "out", options)
+    summary = compact(runner, stores, tmp_path / "out", options)
     for store in stores:
         check_queues(store, tmp_path / "out" / "current" / store.name, options, ("Orders",))
     (orders,) = summary.topics
     assert orders.read == sum(m.topic == "Orders" for store in stores for m in read_log(store))
     with pytest.raises(PipelineError, match="was made from"):
-        compact(spark, stores[0], tmp_path / "out", options)
+        compact(runner, stores[0], tmp_path / "out", options)
 
 
-def test_every_message_is_accounted_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_message_is_accounted_for(runner: Runner, tmp_path: Path) -> None:
     """Each message read is kept, superseded, deleted or without a key; a damaged one is only reported."""
     store = tmp_path / "store"
     write_orders(store)
@@ -308,7 +300,7 @@ def test_every_message_is_accounted_for(spark: SparkSession, tmp_path: Path) -> 
     data = bytearray(segment.read_bytes())
     data[damaged.commit_log_offset + 88] ^= 1
     segment.write_bytes(data)
-    summary = compact(spark, store, tmp_path / "out", SMALL)
+    summary = compact(runner, store, tmp_path / "out", SMALL)
     (orders,) = summary.topics
     # Even keys are in queue 0; in queue 1 key-1 was deleted, and that is its newest message.
     assert (orders.read, orders.kept, orders.superseded) == (41, 6, 34)
@@ -345,26 +337,24 @@ def test_impossible_options_are_refused_before_spark_starts(
 
 
 @pytest.mark.long
-def test_other_options_need_another_output(spark: SparkSession, tmp_path: Path) -> None:
+def test_other_options_need_another_output(runner: Runner, tmp_path: Path) -> None:
     write_orders(tmp_path / "store")
-    compact(spark, tmp_path / "store", tmp_path / "out", SMALL)
+    compact(runner, tmp_path / "store", tmp_path / "out", SMALL)
     with pytest.raises(PipelineError, match="was made with scope queue, not topic"):
-        compact(spark, tmp_path / "store", tmp_path / "out", replace(SMALL, scope=Scope.TOPIC))
+        compact(runner, tmp_path / "store", tmp_path / "out", replace(SMALL, scope=Scope.TOPIC))
 
 
 @pytest.mark.long
-def test_a_message_larger_than_a_file_is_reported(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_message_larger_than_a_file_is_reported(runner: Runner, tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "store")
     writer.put("Orders", 0, bytes(5_000), keys="k")
     writer.finish()
     with pytest.raises(PipelineError, match="does not fit into a file of 4096"):
-        compact(spark, tmp_path / "store", tmp_path / "out", SMALL)
+        compact(runner, tmp_path / "store", tmp_path / "out", SMALL)
 
 
 @pytest.mark.long
-def test_a_topic_that_names_a_path_writes_nothing_outside_the_output(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_topic_that_names_a_path_writes_nothing_outside_the_output(runner: Runner, tmp_path: Path) -> None:
     (tmp_path / "x" / "0").mkdir(parents=True)
     victim = tmp_path / "x" / "0" / f"{0:020d}"
     victim.write_text("precious")
@@ -376,6 +366,6 @@ def test_a_topic_that_names_a_path_writes_nothing_outside_the_output(
     segment.write_bytes(segment.read_bytes().replace(b"ABOVE-IT-X", b"../../../x"))
     before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(tmp_path / "out")}
     with pytest.raises(PipelineError, match="cannot be a folder"):
-        compact(spark, tmp_path / "store", tmp_path / "out", SMALL)
+        compact(runner, tmp_path / "store", tmp_path / "out", SMALL)
     assert victim.read_text() == "precious"
     assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(tmp_path / "out")} == before

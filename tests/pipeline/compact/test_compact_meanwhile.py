@@ -19,7 +19,7 @@ from tests.pipeline.logs import LogWriter
 from tests.pipeline.reference import consumer_offsets, read_log
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.runner import Runner
 
 OPTIONS = CompactOptions(format=Format.STORE)
 
@@ -41,7 +41,7 @@ def put(store: Path, body: bytes, count: int, *, first: int = 0, later_ms: int =
 @pytest.mark.long
 @pytest.mark.parametrize(("step", "body"), [("selecting", b"after"), ("reading", b"afterwards")])
 def test_an_interrupted_run_is_forgotten_when_a_crash_cut_its_log(
-    spark: SparkSession, tmp_path: Path, step: str, body: bytes
+    runner: Runner, tmp_path: Path, step: str, body: bytes
 ) -> None:
     """The broker lost its newest messages in a crash, and others stand there now: of the same size, or of
     another, so that none ends where the interrupted run would have."""
@@ -55,18 +55,18 @@ def test_an_interrupted_run_is_forgotten_when_a_crash_cut_its_log(
             raise Stopped
 
     with pytest.raises(Stopped):
-        compact(spark, store, out, OPTIONS, stop)
+        compact(runner, store, out, OPTIONS, stop)
     shutil.rmtree(store)
     durable.rename(store)
     put(store, body, 25, first=5, later_ms=20_000)
-    assert compact(spark, store, out, OPTIONS).damage_count == 0
+    assert compact(runner, store, out, OPTIONS).damage_count == 0
     wanted = expected_store(store, ["Orders"], OPTIONS)
     assert [content(m) for m in read_log(out / "current")] == [content(m) for m in wanted]
 
 
 @pytest.mark.long
 def test_a_live_brokers_groups_and_deliveries_are_those_of_the_messages_read(
-    spark: SparkSession, tmp_path: Path
+    runner: Runner, tmp_path: Path
 ) -> None:
     """A group that went on beyond what is read would be sent to its queue's beginning, and a delayed message
     that was delivered meanwhile would be in the output neither as pending nor as delivered."""
@@ -84,7 +84,7 @@ def test_a_live_brokers_groups_and_deliveries_are_those_of_the_messages_read(
             live.offsets, live.delay_offsets = {"Orders@G": {0: 2}}, {1: 1}
             live.finish()
 
-    compact(spark, store, out, OPTIONS, go_on)
+    compact(runner, store, out, OPTIONS, go_on)
     root = out / "current"
     assert [(m.topic, m.stored_body) for m in read_log(root)] == [
         ("Orders", b"first"),
@@ -92,7 +92,7 @@ def test_a_live_brokers_groups_and_deliveries_are_those_of_the_messages_read(
     ]
     assert consumer_offsets(root) == {"Orders@G": {"0": 1}}
     assert json.loads((root / "config/delayOffset.json").read_text()) == {"offsetTable": {"1": 0}}
-    compact(spark, store, out, OPTIONS)
+    compact(runner, store, out, OPTIONS)
     assert [(m.topic, m.stored_body) for m in read_log(root)] == [
         ("Orders", b"first"),
         ("Orders", b"delayed"),
@@ -101,9 +101,7 @@ def test_a_live_brokers_groups_and_deliveries_are_those_of_the_messages_read(
 
 
 @pytest.mark.long
-def test_an_interrupted_run_keeps_to_the_deliveries_it_began_with(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_keeps_to_the_deliveries_it_began_with(runner: Runner, tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
     writer = LogWriter(store)
     writer.put_delayed("Orders", 0, b"delayed", "key", 1, deliver=False)
@@ -113,37 +111,37 @@ def test_an_interrupted_run_keeps_to_the_deliveries_it_began_with(
         raise Stopped
 
     with pytest.raises(Stopped):
-        compact(spark, store, out, OPTIONS, stop)
+        compact(runner, store, out, OPTIONS, stop)
     live = LogWriter(store, now=writer.now + 5_000)
     live.put("Orders", 0, b"delayed", keys="key")
     live.delay_offsets = {1: 1}
     live.finish()
-    compact(spark, store, out, OPTIONS)
+    compact(runner, store, out, OPTIONS)
     assert [m.topic for m in read_log(out / "current")] == [SCHEDULE_TOPIC]
 
 
 @pytest.mark.long
-def test_groups_that_went_on_are_followed_without_a_new_message(spark: SparkSession, tmp_path: Path) -> None:
+def test_groups_that_went_on_are_followed_without_a_new_message(runner: Runner, tmp_path: Path) -> None:
     """One store has a new message; in the other a group has consumed the existing messages."""
     stores, out = [tmp_path / "broker-a", tmp_path / "broker-b"], tmp_path / "out"
     for store in stores:
         put(store, b"first", 12)
-    compact(spark, stores, out, OPTIONS)
+    compact(runner, stores, out, OPTIONS)
     put(stores[0], b"next", 1, later_ms=10_000)
     (stores[1] / "config/consumerOffset.json").write_text(
         json.dumps({"offsetTable": {"Orders@G": {"0": 12}}})
     )
-    assert compact(spark, stores, out, OPTIONS).messages_read == 1
+    assert compact(runner, stores, out, OPTIONS).messages_read == 1
     for store in stores:
         wanted = expected_store(store, ["Orders"], OPTIONS)
         assert [content(m) for m in read_log(out / "current" / store.name)] == [content(m) for m in wanted]
     kept = consumer_offsets(out / "current" / "broker-b")
     assert kept == {"Orders@G": {"0": 10}}
-    assert not compact(spark, stores, out, OPTIONS).is_new
+    assert not compact(runner, stores, out, OPTIONS).is_new
 
 
 @pytest.mark.long
-def test_a_group_behind_a_damaged_message_stands_at_the_end(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_group_behind_a_damaged_message_stands_at_the_end(runner: Runner, tmp_path: Path) -> None:
     """The queue's newest message has not its CRC; a group that consumed it is not sent beyond the new end."""
     store, out = tmp_path / "store", tmp_path / "out"
     writer = LogWriter(store)
@@ -156,7 +154,7 @@ def test_a_group_behind_a_damaged_message_stands_at_the_end(spark: SparkSession,
     with segment.open("r+b") as file:
         file.seek(segment.read_bytes().index(b"spoiled"))
         file.write(b"S")
-    summary = compact(spark, store, out, OPTIONS)
+    summary = compact(runner, store, out, OPTIONS)
     assert [place.kind for place in summary.damage] == ["bad CRC"]
     root = out / "current"
     assert [m.stored_body for m in read_log(root)] == [b"first", b"other"]
@@ -166,19 +164,19 @@ def test_a_group_behind_a_damaged_message_stands_at_the_end(spark: SparkSession,
 @pytest.mark.long
 @pytest.mark.parametrize("between_runs", [False, True], ids=["in one log", "between two runs"])
 def test_a_topic_that_was_created_again_is_refused(
-    spark: SparkSession, tmp_path: Path, *, between_runs: bool
+    runner: Runner, tmp_path: Path, *, between_runs: bool
 ) -> None:
     """A deleted topic's messages stay in the log; the queue of the new topic starts at 0 again."""
     store, out = tmp_path / "store", tmp_path / "out"
     put(store, b"old", 10)
     options = CompactOptions(log_file_bytes=4_096, cq_file_bytes=506)
     if between_runs:
-        compact(spark, store, out, options)
+        compact(runner, store, out, options)
     put(store, b"new", 3, later_ms=10_000)
     for number, message in enumerate(read_log(store)[10:]):
         renumber(store, message.commit_log_offset, number)
     with pytest.raises(PipelineError, match="queue 0 of Orders restarts its numbering"):
-        compact(spark, store, out, options)
+        compact(runner, store, out, options)
 
 
 def renumber(store: Path, position: int, queue_offset: int) -> None:

@@ -17,13 +17,12 @@ from rewindmq.pipeline.index import scan
 from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions, IndexSummary
 from rewindmq.pipeline.output.output import JobOutput
-from rewindmq.pipeline.reading import read_store
 from tests.pipeline.index.index_reference import files_below, index_files, postings, queue_files, write_log
 from tests.pipeline.logs import LogWriter, random_store
 from tests.pipeline.reference import read_log
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.runner import Runner
 
 SMALL = IndexOptions(max_hash_slot_num=13, max_index_num=60)
 QUEUES = ("consumequeue", "timeindex")
@@ -70,18 +69,18 @@ class Built(NamedTuple):
     summary: IndexSummary
 
 
-def _build(spark: SparkSession, folder: Path, seed: int) -> Built:
+def _build(runner: Runner, folder: Path, seed: int) -> Built:
     store, out = folder / "store", folder / "out"
     random_store(store, seed)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(scan, "_PART_BYTES", SMALL_PART_BYTES)
-        return Built(store, out, build_index(spark, store, out, SMALL))
+        return Built(store, out, build_index(runner, store, out, SMALL))
 
 
 @pytest.fixture(scope="module")
-def built(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Built:
+def built(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Built:
     """Of a store that was killed and ends with a torn record; tests only look at it."""
-    return _build(spark, tmp_path_factory.mktemp("built"), TORN_SEED)
+    return _build(runner, tmp_path_factory.mktemp("built"), TORN_SEED)
 
 
 def test_what_is_written_is_what_a_broker_makes_of_the_same_log(built: Built, tmp_path: Path) -> None:
@@ -91,9 +90,9 @@ def test_what_is_written_is_what_a_broker_makes_of_the_same_log(built: Built, tm
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1])
 def test_what_is_written_of_other_stores_is_what_a_broker_makes(
-    spark: SparkSession, tmp_path: Path, seed: int
+    runner: Runner, tmp_path: Path, seed: int
 ) -> None:
-    _check_random(_build(spark, tmp_path, seed), tmp_path, seed)
+    _check_random(_build(runner, tmp_path, seed), tmp_path, seed)
 
 
 def _check_random(built: Built, tmp_path: Path, seed: int) -> None:
@@ -131,7 +130,7 @@ def _compare_with_broker(tmp_path: Path, store: Path, out: Path, queue_bytes: in
 
 
 def test_a_later_run_reads_what_is_new_and_ends_where_one_run_over_all_does(
-    spark: SparkSession, tmp_path: Path
+    runner: Runner, tmp_path: Path
 ) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
     writer = LogWriter(store, segment_bytes=8_192, consume_queue_bytes=400)
@@ -140,14 +139,14 @@ def test_a_later_run_reads_what_is_new_and_ends_where_one_run_over_all_does(
         writer.put("Orders", number % 2, keys=f"a{number % 7} b", tag="T")
     writer.put("Quiet", 5, keys="only once")
     writer.store.flush_all()
-    first = build_index(spark, store, out, SMALL)
+    first = build_index(runner, store, out, SMALL)
     inodes = {path: (out / "current" / path).stat().st_ino for path in files_below(out / "current", ".")}
-    assert build_index(spark, store, out, SMALL).is_new is False
+    assert build_index(runner, store, out, SMALL).is_new is False
     for number in range(30):
         writer.now += 300
         writer.put("Orders", number % 3, keys=f"a{number % 7}")
     writer.finish()
-    second = build_index(spark, store, out, SMALL)
+    second = build_index(runner, store, out, SMALL)
     _check(out, store, queue_bytes=400)
     assert (first.messages, second.messages, second.generation) == (91, 30, 2)
     assert second.log_bytes_read < first.log_bytes_read / 2
@@ -161,12 +160,12 @@ def test_a_later_run_reads_what_is_new_and_ends_where_one_run_over_all_does(
     assert {name for name in inodes if name.startswith("messages/")} <= same
     assert not (out / "generation-1").exists()
     whole = tmp_path / "whole"
-    build_index(spark, store, whole, SMALL)
+    build_index(runner, store, whole, SMALL)
     for folder in (*QUEUES, "index"):
         assert files_below(out / "current", folder) == files_below(whole / "current", folder), folder
 
 
-def test_the_parquet_copy_holds_all_but_bodies_for_any_reader(spark: SparkSession, built: Built) -> None:
+def test_the_parquet_copy_holds_all_but_bodies_for_any_reader(runner: Runner, built: Built) -> None:
     # Loaded here, because DuckDB prints warnings at the end of each process that has loaded it.
     import duckdb
 
@@ -197,6 +196,7 @@ def test_the_parquet_copy_holds_all_but_bodies_for_any_reader(spark: SparkSessio
     ]
     assert [dict(row[10]) for row in found] == [message.properties for message in log]
     for part in (out / "current/messages").iterdir():
+        assert pq.read_schema(part).names == [*scan.COPIED]
         group = pq.ParquetFile(part).metadata.row_group(0)
         statistics = {
             group.column(number).path_in_schema: group.column(number).statistics
@@ -207,12 +207,10 @@ def test_the_parquet_copy_holds_all_but_bodies_for_any_reader(spark: SparkSessio
         assert len(inside) == group.num_rows
         assert statistics["storeTimestamp"].max.timestamp() * 1000 == inside[-1].store_timestamp
         assert statistics["topic"].min == min(message.topic for message in inside)
-    columns = read_store(spark, store, columns=[*scan.COPIED]).schema
-    assert [field.name for field in spark.read.parquet(f"{out}/current/messages").schema] == columns.names
 
 
 def test_gaps_repeats_and_invalid_topics_are_reported_and_the_rest_equals_a_brokers(
-    spark: SparkSession, tmp_path: Path
+    runner: Runner, tmp_path: Path
 ) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
     records = [
@@ -232,7 +230,7 @@ def test_gaps_repeats_and_invalid_topics_are_reported_and_the_rest_equals_a_brok
         ("Half", 0, 0, 0x8, "KEYS\x01committed"),
     ]
     write_log(store, records)
-    summary = build_index(spark, store, out, SMALL)
+    summary = build_index(runner, store, out, SMALL)
     log = [message for message in read_log(store) if message.topic not in ("../../Out", "Negative")]
     queues = files_below(out / "current", *QUEUES)
     del queues["timeindex/position"]
@@ -249,21 +247,21 @@ def test_gaps_repeats_and_invalid_topics_are_reported_and_the_rest_equals_a_brok
 
 @pytest.mark.long
 @pytest.mark.chosen
-def test_files_of_expired_segments_are_removed_from_the_output(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_of_expired_segments_are_removed_from_the_output(runner: Runner, tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
     writer = LogWriter(store, segment_bytes=4_096, consume_queue_bytes=100)
     for _ in range(90):
         writer.now += 100
         writer.put("Orders", 0, keys="k")
     writer.store.flush_all()
-    build_index(spark, store, out, IndexOptions(max_hash_slot_num=5, max_index_num=21))
+    build_index(runner, store, out, IndexOptions(max_hash_slot_num=5, max_index_num=21))
     for _ in range(3):
         writer.put("Orders", 0, keys="k")
     writer.finish()
     gone = sorted((store / "commitlog").iterdir())[:2]
     for segment in gone:
         segment.unlink()
-    summary = build_index(spark, store, out, IndexOptions(max_hash_slot_num=5, max_index_num=21))
+    summary = build_index(runner, store, out, IndexOptions(max_hash_slot_num=5, max_index_num=21))
     begin = 2 * 4_096
     assert (summary.log_begin, summary.messages) == (begin, 3)
     log = read_log(store)
@@ -274,7 +272,7 @@ def test_files_of_expired_segments_are_removed_from_the_output(spark: SparkSessi
     entries = sorted((out / "current/index").iterdir())
     assert len(entries) == 10 - 2 * kept // 20
     min((store / "commitlog").iterdir()).unlink()
-    again = build_index(spark, store, out, IndexOptions(max_hash_slot_num=5, max_index_num=21))
+    again = build_index(runner, store, out, IndexOptions(max_hash_slot_num=5, max_index_num=21))
     assert (again.is_new, again.messages, again.log_begin) == (True, 0, 3 * 4_096)
     assert len(list((out / "current/consumequeue/Orders/0").iterdir())) < len(names)
     newest = max((store / "commitlog").iterdir())
@@ -284,7 +282,7 @@ def test_files_of_expired_segments_are_removed_from_the_output(spark: SparkSessi
     (store / "commitlog").mkdir()
     (store / "commitlog" / f"{base:020d}").write_bytes(data)
     with pytest.raises(PipelineError, match=r"up to \d+, but that log now begins at \d+"):
-        build_index(spark, store, out, IndexOptions(max_hash_slot_num=5, max_index_num=21))
+        build_index(runner, store, out, IndexOptions(max_hash_slot_num=5, max_index_num=21))
 
 
 def _moved(data: bytes, base: int) -> bytes:
@@ -295,7 +293,7 @@ def _moved(data: bytes, base: int) -> bytes:
 
 @pytest.mark.long
 def test_an_interrupted_run_is_forgotten_when_its_log_is_there_no_more(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
     random_store(store, 4, 60)
@@ -308,11 +306,11 @@ def test_an_interrupted_run_is_forgotten_when_its_log_is_there_no_more(
 
     monkeypatch.setattr(JobOutput, "finish", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        build_index(spark, store, out, IndexOptions(consume_queue_file_bytes=100))
+        build_index(runner, store, out, IndexOptions(consume_queue_file_bytes=100))
     monkeypatch.setattr(JobOutput, "finish", finish)
     shutil.rmtree(store)
     random_store(store, 6, 50)
-    build_index(spark, store, out, IndexOptions(consume_queue_file_bytes=100))
+    build_index(runner, store, out, IndexOptions(consume_queue_file_bytes=100))
     queues = files_below(out / "current", "consumequeue")
     expected = queue_files(read_log(store), 100)
     assert queues == {name: data for name, data in expected.items() if name.startswith("consumequeue")}
@@ -322,7 +320,7 @@ def test_an_interrupted_run_is_forgotten_when_its_log_is_there_no_more(
 
 
 @pytest.mark.long
-def test_an_interrupted_run_ends_at_no_place_within_a_record(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_interrupted_run_ends_at_no_place_within_a_record(runner: Runner, tmp_path: Path) -> None:
     """The broker lost its newest messages in a crash, and others, of another size, stand there now."""
     store, durable, out = tmp_path / "store", tmp_path / "durable", tmp_path / "out"
 
@@ -339,32 +337,32 @@ def test_an_interrupted_run_ends_at_no_place_within_a_record(spark: SparkSession
     shutil.copytree(store, durable)
     put(b"other", 5)
     with pytest.raises(KeyboardInterrupt):
-        build_index(spark, store, out, IndexOptions(), stop)
+        build_index(runner, store, out, IndexOptions(), stop)
     shutil.rmtree(store)
     durable.rename(store)
     put(b"afterwards", 10)
-    build_index(spark, store, out)
+    build_index(runner, store, out)
     put(b"last", 1)
-    summary = build_index(spark, store, out)
+    summary = build_index(runner, store, out)
     assert (summary.gap_count, summary.damage_count) == (0, 0)
     copied = sum(file.num_rows for file in map(pq.read_metadata, (out / "current/messages").iterdir()))
     assert copied == len(read_log(store)) == 16
 
 
 def test_wrong_inputs_and_outputs_are_refused_in_one_line(
-    spark: SparkSession, built: Built, tmp_path: Path
+    runner: Runner, built: Built, tmp_path: Path
 ) -> None:
     store, out, _ = built
     other = tmp_path / "other"
     random_store(other, 5)
     before = files_below(out, ".")
     with pytest.raises(PipelineError, match=r"made from another log .* choose a new output"):
-        build_index(spark, other, out, SMALL)
+        build_index(runner, other, out, SMALL)
     with pytest.raises(PipelineError, match="was made with maxHashSlotNum 13, not 5000000"):
-        build_index(spark, store, out)
+        build_index(runner, store, out)
     empty = tmp_path / "empty"
     (empty / "commitlog").mkdir(parents=True)
     with pytest.raises(PipelineError, match="has no messages"):
-        build_index(spark, empty, tmp_path / "out2")
+        build_index(runner, empty, tmp_path / "out2")
     assert files_below(out, ".") == before
     assert not os.path.lexists(tmp_path / "out2")

@@ -28,7 +28,7 @@ from tests.pipeline.logs import GROUP, LogWriter, random_store
 from tests.pipeline.reference import consumer_offsets, read_log
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.runner import Runner
 
 TOPIC = "Orders"
 SEARCHES = {Mode.NEAREST: SearchMode.NEAREST, Mode.BOUNDARY: SearchMode.BOUNDARY}
@@ -100,16 +100,16 @@ def test_a_view_of_a_queue_searches_as_the_broker_does(tmp_path: Path, full: boo
         store.close()
 
 
-def _plan(spark: SparkSession, stores: list[Path], share: float) -> ReplayPlan:
+def _plan(runner: Runner, stores: list[Path], share: float) -> ReplayPlan:
     """Back to the moment at which so much of the messages had come."""
     times = sorted(message.store_timestamp for root in stores for message in read_log(root))
     to = str(times[int(len(times) * share)])
-    return replay_plan(spark, stores, group=GROUP, topic=TOPIC, to=to, progress=print)
+    return replay_plan(runner, stores, group=GROUP, topic=TOPIC, to=to, progress=print)
 
 
 @pytest.fixture(scope="module")
-def early(spark: SparkSession, stores: list[Path]) -> ReplayPlan:
-    return _plan(spark, stores, 0.3)
+def early(runner: Runner, stores: list[Path]) -> ReplayPlan:
+    return _plan(runner, stores, 0.3)
 
 
 def test_a_plan_says_what_a_plain_reading_of_the_logs_says(early: ReplayPlan, stores: list[Path]) -> None:
@@ -118,9 +118,9 @@ def test_a_plan_says_what_a_plain_reading_of_the_logs_says(early: ReplayPlan, st
 
 @pytest.mark.long
 def test_a_plan_to_a_later_time_says_what_a_plain_reading_of_the_logs_says(
-    spark: SparkSession, stores: list[Path]
+    runner: Runner, stores: list[Path]
 ) -> None:
-    _check_plan(_plan(spark, stores, 0.75), stores)
+    _check_plan(_plan(runner, stores, 0.75), stores)
 
 
 def _check_plan(plan: ReplayPlan, stores: list[Path]) -> None:
@@ -180,9 +180,9 @@ def _check_queue(
 
 
 def test_a_plan_to_an_offset_shows_what_is_deleted_and_what_is_skipped(
-    spark: SparkSession, stores: list[Path]
+    runner: Runner, stores: list[Path]
 ) -> None:
-    plan = replay_plan(spark, stores[:1], group=GROUP, topic=TOPIC, to="offset:5")
+    plan = replay_plan(runner, stores[:1], group=GROUP, topic=TOPIC, to="offset:5")
     busy, _, idle, empty = plan.queues
     assert busy.is_deleted
     assert busy.min_offset > 5

@@ -27,7 +27,7 @@ from tests.pipeline.logs import GROUP, LogWriter, random_store
 from tests.pipeline.reference import read_log
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.runner import Runner
 
 TOPIC = "Orders"
 QUEUE_ENTRY = struct.Struct(">qiq")
@@ -268,9 +268,7 @@ PROPORTIONS = [(1, 900), (97, 1_000), (600, 700), (4_000, 500)]
 
 
 @pytest.fixture(scope="module")
-def reports(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, tuple[VerifyReport, Path]]:
+def reports(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[VerifyReport, Path]]:
     """Every kind of store, verified at once."""
     folder = tmp_path_factory.mktemp("stores")
     roots = {"intact": folder / "intact" / "store"}
@@ -288,7 +286,7 @@ def reports(
     for seed in range(6):
         roots[f"random {seed}"] = folder / f"random-{seed}"
         random_store(roots[f"random {seed}"], seed)
-    found = verify_stores(spark, list(roots.values()))
+    found = verify_stores(runner, list(roots.values()))
     return {name: (report, roots[name]) for name, report in zip(roots, found, strict=True)}
 
 

@@ -23,7 +23,7 @@ from rewindmq.protocol.message.record import QUEUE_OFFSET_AT, decode_record
 from tests.pipeline.logs import GROUP, LogWriter, random_store
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.runner import Runner
 
 TOPIC = "Orders"
 GRACE_MS = 10_000
@@ -52,13 +52,13 @@ def write_store(root: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[Format, tuple[Path, Path]]:
+def made(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> dict[Format, tuple[Path, Path]]:
     """A store with both kinds of compaction."""
     folder = tmp_path_factory.mktemp("compacted")
     root = folder / "store"
     write_store(root)
-    compact(spark, root, folder / "fresh", STORE)
-    compact(spark, root, folder / "layout", LAYOUT)
+    compact(runner, root, folder / "fresh", STORE)
+    compact(runner, root, folder / "layout", LAYOUT)
     return {Format.STORE: (root, folder / "fresh"), Format.COMPACTION: (root, folder / "layout")}
 
 
@@ -219,9 +219,9 @@ def _findings(report: VerifyReport) -> dict[str, int]:
 
 @pytest.mark.parametrize("kind", [Format.COMPACTION, pytest.param(Format.STORE, marks=pytest.mark.long)])
 def test_an_honest_compaction_gives_no_finding(
-    spark: SparkSession, made: dict[Format, tuple[Path, Path]], kind: Format
+    runner: Runner, made: dict[Format, tuple[Path, Path]], kind: Format
 ) -> None:
-    report = verify(spark, *made[kind])
+    report = verify(runner, *made[kind])
     assert _findings(report) == {}, render_text(report)
     checked = {check.name: check.checked for check in report.checks}
     assert checked["survivor kept"] >= 60
@@ -235,7 +235,7 @@ def test_an_honest_compaction_gives_no_finding(
     [(Format.COMPACTION, spoil_layout, LAYOUT_FINDINGS), (Format.STORE, spoil_store, STORE_FINDINGS)],
 )
 def test_each_deliberate_fault_is_found_and_named(
-    spark: SparkSession,
+    runner: Runner,
     made: dict[Format, tuple[Path, Path]],
     tmp_path: Path,
     kind: Format,
@@ -247,7 +247,7 @@ def test_each_deliberate_fault_is_found_and_named(
     shutil.copytree(out, spoiled)
     (tmp_path / "store").symlink_to(root)
     spoil(spoiled)
-    checks = open_output(take_snapshot(root), spoiled).check(spark)
+    checks = open_output(take_snapshot(root), spoiled).check(runner)
     report = VerifyReport(str(root), str(spoiled), checks)
     found = {check.name: check for check in report.findings()}
     assert set(found) == set(expected), render_text(report)
@@ -270,15 +270,13 @@ def test_what_is_no_output_of_this_store_is_refused(
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
-def test_random_stores_compacted_in_every_way_are_proved(
-    spark: SparkSession, tmp_path: Path, seed: int
-) -> None:
+def test_random_stores_compacted_in_every_way_are_proved(runner: Runner, tmp_path: Path, seed: int) -> None:
     root = tmp_path / "store"
     random_store(root, seed)
     for kind in Format:
         for scope in Scope:
             out = tmp_path / f"{kind}-{scope}"
-            compact(spark, root, out, CompactOptions(format=kind, scope=scope, tombstone_grace_ms=20_000))
-            checks = open_output(take_snapshot(root), out).check(spark)
+            compact(runner, root, out, CompactOptions(format=kind, scope=scope, tombstone_grace_ms=20_000))
+            checks = open_output(take_snapshot(root), out).check(runner)
             report = VerifyReport(str(root), str(out), checks)
             assert _findings(report) == {}, render_text(report)

@@ -19,17 +19,17 @@ from rewindmq.pipeline.verify.report import VerifyReport, render_text
 from tests.pipeline.logs import random_store
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from rewindmq.pipeline.engines.runner import Runner
 
 OPTIONS = IndexOptions(max_hash_slot_num=256, max_index_num=1_024, message_delay_level="1s 5s 10s")
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def made(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A store, and its index."""
     folder = tmp_path_factory.mktemp("indexed")
     random_store(folder / "store", 4)
-    build_index(spark, folder / "store", folder / "out", OPTIONS)
+    build_index(runner, folder / "store", folder / "out", OPTIONS)
     return folder / "store", folder / "out"
 
 
@@ -70,8 +70,8 @@ FINDINGS = {
 }
 
 
-def test_an_honest_index_gives_no_finding(spark: SparkSession, made: tuple[Path, Path]) -> None:
-    report = verify(spark, *made)
+def test_an_honest_index_gives_no_finding(runner: Runner, made: tuple[Path, Path]) -> None:
+    report = verify(runner, *made)
     assert report.is_intact, render_text(report)
     found = {check.name for check in report.findings()}
     # The store was written with other delay levels than RocketMQ's.
@@ -83,13 +83,13 @@ def test_an_honest_index_gives_no_finding(spark: SparkSession, made: tuple[Path,
 
 
 def test_each_deliberate_fault_is_found_and_named(
-    spark: SparkSession, made: tuple[Path, Path], tmp_path: Path
+    runner: Runner, made: tuple[Path, Path], tmp_path: Path
 ) -> None:
     root, out = made
     spoiled = tmp_path / "out"
     shutil.copytree(out, spoiled)
     spoil(spoiled)
-    report = VerifyReport(str(root), str(spoiled), open_output(take_snapshot(root), spoiled).check(spark))
+    report = VerifyReport(str(root), str(spoiled), open_output(take_snapshot(root), spoiled).check(runner))
     found = {check.name: check for check in report.findings() if check.name != "output: delivery time"}
     assert set(found) == set(FINDINGS), render_text(report)
     for name, example in FINDINGS.items():

@@ -1,0 +1,1 @@
+"""Engines that run the jobs' tasks: Spark, or this process without Java."""

@@ -1,0 +1,25 @@
+"""The readers of the views by the views' names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from rewindmq.pipeline.options import ReadOptions
+from rewindmq.pipeline.views.consume_queue import ConsumeQueueReader
+from rewindmq.pipeline.views.damage import DamageReader
+from rewindmq.pipeline.views.index import IndexViewReader
+from rewindmq.pipeline.views.messages import MessageReader
+from rewindmq.pipeline.views.offsets import OffsetsReader
+from rewindmq.pipeline.views.reader import StoreReader
+
+READERS: Final[Mapping[str, Callable[[ReadOptions, Sequence[str]], StoreReader]]] = MappingProxyType(
+    {
+        "messages": MessageReader,
+        "consumequeue": ConsumeQueueReader,
+        "index": IndexViewReader,
+        "offsets": OffsetsReader,
+        "damage": DamageReader,
+    }
+)
