@@ -162,7 +162,8 @@ class Broker:
                 if services is not None:
                     context = services.context
                     # Save every table, even if saving another fails.
-                    for table in (context.topics, context.groups, context.offsets):
+                    tables = (context.topics, context.groups, context.request_modes, context.offsets)
+                    for table in tables:
                         last.callback(table.persist)
 
     def write_state(self, folder: Path) -> None:

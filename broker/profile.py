@@ -80,6 +80,7 @@ class BrokerProfile:
             UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225, since 5.3.1).
         serves_ha_requests: the release has GET_BROKER_HA_STATUS (907) and RESET_MASTER_FLUSH_OFFSET (908),
             since 5.0.0.
+        serves_request_modes: the release has SET_MESSAGE_REQUEST_MODE (401), since 5.0.0.
         late_end_is_refused: END_TRANSACTION (37) after the message's own immunity time fails with
             ILLEGAL_OPERATION (604).
     """
@@ -118,6 +119,7 @@ class BrokerProfile:
     serves_replies: bool = True
     serves_lists: bool = False
     serves_ha_requests: bool = False
+    serves_request_modes: bool = False
     reports_pull_offset: bool = False
     stores_region: bool = False
     stores_wait: bool = False
@@ -173,6 +175,7 @@ PROFILES: Final = MappingProxyType(
             reports_active=True,
             serves_lists=True,
             serves_ha_requests=True,
+            serves_request_modes=True,
             runtime_extras=MappingProxyType(
                 {
                     "ackThreadPoolQueueCapacity": "100000",
