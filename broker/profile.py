@@ -74,6 +74,8 @@ class BrokerProfile:
             and timer messages, with their fixed values.
         counts_transactions: committed messages are in the statistics of their topic, and half messages that
             the broker stores again in those of the half topic.
+        adds_stats: VIEW_BROKER_STATS_DATA (315) has statistics of connections, of heartbeats and of messages
+            outside system topics.
         deletes_stats: default of the key ``autoDeleteUnusedStats``.
         serves_replies: the release has requests and replies (since 4.6): SEND_REPLY_MESSAGE (324, 325).
         serves_lists: the release has UPDATE_AND_CREATE_TOPIC_LIST (18, since 5.3.0) and
@@ -114,6 +116,7 @@ class BrokerProfile:
     half_names_transaction: bool = False
     op_separator: str = ""
     counts_transactions: bool = False
+    adds_stats: bool = False
     deletes_stats: bool = False
     late_end_is_refused: bool = False
     serves_replies: bool = True
@@ -166,6 +169,7 @@ PROFILES: Final = MappingProxyType(
             half_names_transaction=True,
             op_separator=",",
             counts_transactions=True,
+            adds_stats=True,
             deletes_stats=True,
             late_end_is_refused=True,
             reports_pull_offset=True,

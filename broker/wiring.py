@@ -154,6 +154,7 @@ def wire(
                 else config.auto_delete_unused_stats
             ),
             idle_minutes=config.max_stats_idle_time_in_minutes,
+            has_added=profile.adds_stats,
         ),
     )
     if runtime.stalls is not None:
