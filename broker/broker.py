@@ -39,6 +39,8 @@ _log = logging.getLogger(__name__)
 # RocketMQ 4.9.4 BrokerController#initialize, ClientHousekeepingService; seconds.
 FIRST_OFFSET_FLUSH_SECONDS: Final = 10.0
 CHANNEL_SCAN_SECONDS: Final = 10.0
+# What a connection's end counts as, beside CLOSE, in the statistic CHANNEL_ACTIVITY.
+_CHANNEL_EVENTS: Final = {CloseReason.ERROR: "EXCEPTION", CloseReason.IDLE: "IDLE"}
 _VIP_TRIES: Final = 20
 _ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - recognised, not bound
 
@@ -163,7 +165,8 @@ class Broker:
                 if services is not None:
                     context = services.context
                     # Save every table, even if saving another fails.
-                    for table in (context.topics, context.groups, context.offsets):
+                    tables = (context.topics, context.groups, context.request_modes, context.offsets)
+                    for table in tables:
                         last.callback(table.persist)
 
     def write_state(self, folder: Path) -> None:
@@ -187,6 +190,7 @@ class Broker:
             self._runtime,
             self._handlers,
             limit=self._limit,
+            on_open=self._connection_opened,
             on_close=self._connection_closed,
             traffic=self._traffic,
         )
@@ -258,9 +262,17 @@ class Broker:
         clock = self._runtime.clock
         return self.context.stats.sample(clock.now_ms(), clock.monotonic())
 
+    def _connection_opened(self, connection: Connection) -> None:
+        if self._services is not None:
+            self.context.stats.items.count_channel("CONNECT")
+
     def _connection_closed(self, connection: Connection, reason: CloseReason) -> None:
         if self._services is not None:
             context = self._services.context
+            # As RocketMQ's ClientHousekeepingService, each end counts as CLOSE, too.
+            context.stats.items.count_channel("CLOSE")
+            if reason in _CHANNEL_EVENTS:
+                context.stats.items.count_channel(_CHANNEL_EVENTS[reason])
             context.long_polling.on_close(connection)
             context.producers.on_close(connection)
             context.consumers.on_close(connection)

@@ -33,6 +33,7 @@ from rewindmq.broker.stats.broker_stats import BrokerStats
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.tables.flush import TableFlush
+from rewindmq.broker.tables.message_request_mode import MessageRequestModeManager
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.end import TransactionEnds
@@ -54,6 +55,7 @@ class BrokerContext:
     store: MessageStore
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
+    request_modes: MessageRequestModeManager
     table_flush: TableFlush
     offsets: ConsumerOffsetTable
     offset_flush: OffsetFlush

@@ -74,12 +74,15 @@ class BrokerProfile:
             and timer messages, with their fixed values.
         counts_transactions: committed messages are in the statistics of their topic, and half messages that
             the broker stores again in those of the half topic.
+        adds_stats: VIEW_BROKER_STATS_DATA (315) has statistics of connections, of heartbeats and of messages
+            outside system topics.
         deletes_stats: default of the key ``autoDeleteUnusedStats``.
         serves_replies: the release has requests and replies (since 4.6): SEND_REPLY_MESSAGE (324, 325).
         serves_lists: the release has UPDATE_AND_CREATE_TOPIC_LIST (18, since 5.3.0) and
             UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225, since 5.3.1).
         serves_ha_requests: the release has GET_BROKER_HA_STATUS (907) and RESET_MASTER_FLUSH_OFFSET (908),
             since 5.0.0.
+        serves_request_modes: the release has SET_MESSAGE_REQUEST_MODE (401), since 5.0.0.
         late_end_is_refused: END_TRANSACTION (37) after the message's own immunity time fails with
             ILLEGAL_OPERATION (604).
     """
@@ -113,11 +116,13 @@ class BrokerProfile:
     half_names_transaction: bool = False
     op_separator: str = ""
     counts_transactions: bool = False
+    adds_stats: bool = False
     deletes_stats: bool = False
     late_end_is_refused: bool = False
     serves_replies: bool = True
     serves_lists: bool = False
     serves_ha_requests: bool = False
+    serves_request_modes: bool = False
     reports_pull_offset: bool = False
     stores_region: bool = False
     stores_wait: bool = False
@@ -164,6 +169,7 @@ PROFILES: Final = MappingProxyType(
             half_names_transaction=True,
             op_separator=",",
             counts_transactions=True,
+            adds_stats=True,
             deletes_stats=True,
             late_end_is_refused=True,
             reports_pull_offset=True,
@@ -173,6 +179,7 @@ PROFILES: Final = MappingProxyType(
             reports_active=True,
             serves_lists=True,
             serves_ha_requests=True,
+            serves_request_modes=True,
             runtime_extras=MappingProxyType(
                 {
                     "ackThreadPoolQueueCapacity": "100000",

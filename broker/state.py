@@ -30,6 +30,9 @@ def write_state(context: BrokerContext, folder: Path) -> None:
         f"{_CONFIG}/consumerOffset.json": context.offsets.text(),
         f"{_CONFIG}/delayOffset.json": context.delay_offsets.text(),
     }
+    # Brokers before 5.0 have no such file.
+    if len(context.request_modes):
+        texts[f"{_CONFIG}/messageRequestMode.json"] = context.request_modes.text()
     # The folder itself exists, unless the parent waits no longer.
     (folder / _CONFIG).mkdir(FOLDER_MODE, exist_ok=True)
     for name, text in texts.items():

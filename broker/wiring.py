@@ -58,6 +58,7 @@ from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.tables.flush import TableFlush
+from rewindmq.broker.tables.message_request_mode import MessageRequestModeManager
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.check import CheckParts
@@ -134,12 +135,15 @@ def wire(
         clock.now_ms,
         auto_create=config.auto_create_subscription_group,
     )
+    request_modes = MessageRequestModeManager(
+        ConfigFile(folder / "messageRequestMode.json", disk), clock.now_ms
+    )
     offsets = ConsumerOffsetTable(folder / "consumerOffset.json", disk)
     topics.on_compacted = store.set_compaction_topics
-    for table in (topics, groups, offsets):
+    for table in (topics, groups, request_modes, offsets):
         table.load()
     offsets.before_save = store.flush
-    table_flush = TableFlush(runtime.workers, (topics, groups))
+    table_flush = TableFlush(runtime.workers, (topics, groups, request_modes))
     registration = _registration(runtime, config, client, topics, address, ha_master.port)
     topics.on_change = registration.announce
     store.store_host = pack_host(address)
@@ -154,6 +158,7 @@ def wire(
                 else config.auto_delete_unused_stats
             ),
             idle_minutes=config.max_stats_idle_time_in_minutes,
+            has_added=profile.adds_stats,
         ),
     )
     if runtime.stalls is not None:
@@ -233,6 +238,7 @@ def wire(
         store=store,
         topics=topics,
         groups=groups,
+        request_modes=request_modes,
         table_flush=table_flush,
         offsets=offsets,
         offset_flush=OffsetFlush(runtime.workers, offsets, runtime.probe),

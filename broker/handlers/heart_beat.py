@@ -48,11 +48,16 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         request.version,
         context.runtime.clock.monotonic(),
     )
+    stats, now = context.stats.items, context.runtime.clock.monotonic
     for consumer, subscriptions in zip(consumers, subscribed, strict=True):
         notify = _prepare_group(context, consumer)
+        began = now()
         context.consumers.register(consumer, channel, subscriptions, notify=notify)
+        stats.count_consumer_register(int((now() - began) * 1_000))
     for group in produced:
+        began = now()
         context.producers.register(group, channel)
+        stats.count_producer_register(int((now() - began) * 1_000))
     response = RemotingCommand(ResponseCode.SUCCESS)
     if TIME_SCALE in request.ext:
         response.set_ext(TIME_SCALE, str(float(context.runtime.clock.scale)))

@@ -188,8 +188,7 @@ class MessageAppender:
         result = self.put(message, is_counted=False)
         items = self._stats.items
         if message.topic == SCHEDULE_TOPIC:
-            self._topic_puts[SCHEDULE_TOPIC].add(1, result.size)
-            items.count_delayed(message.queue_id, result.size)
+            items.count_delayed_back(message.queue_id, result.size)
         items.count_send_back(topic, group)
         return result
 

@@ -19,19 +19,29 @@ class StatsItemSet(dict[str, StatsItem]):
     """Items by key; an item appears when its key is first counted.
 
     A set has ``MAX_STATS_ITEMS`` items at most. The counts of other keys are lost.
+
+    Args:
+        name: of the statistic, for the log.
+        is_watched: whether ``watched_value`` includes the items of a key; asked once for each new item.
     """
 
-    __slots__ = ("_lost", "_name")
+    __slots__ = ("_is_watched", "_lost", "_name", "_watched", "_watched_before")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, is_watched: Callable[[str], bool] | None = None) -> None:
         super().__init__()
         self._name = name
+        self._is_watched = is_watched
+        self._watched: dict[str, StatsItem] = {}
+        # Of watched items that are removed.
+        self._watched_before = 0
         # Takes the counts of keys for which there is no room.
         self._lost: StatsItem | None = None
 
     def __missing__(self, key: str) -> StatsItem:
         if len(self) < MAX_STATS_ITEMS:
             item = self[key] = StatsItem()
+            if self._is_watched is not None and self._is_watched(key):
+                self._watched[key] = item
             return item
         if self._lost is None:
             self._lost = StatsItem()
@@ -45,10 +55,22 @@ class StatsItemSet(dict[str, StatsItem]):
         """True if a further key would not be counted."""
         return len(self) >= MAX_STATS_ITEMS
 
+    @property
+    def watched_value(self) -> int:
+        """What the watched keys have counted since the start, also those whose items are removed."""
+        return self._watched_before + sum(item.value for item in self._watched.values())
+
+    def remove_key(self, key: str) -> None:
+        """Remove the item of a key, if there is one."""
+        self.pop(key, None)
+        watched = self._watched.pop(key, None)
+        if watched is not None:
+            self._watched_before += watched.value
+
     def remove(self, is_removed: Callable[[list[str]], bool]) -> None:
         """Remove the items for whose key, split at ``@``, ``is_removed`` returns True."""
         for key in [key for key in self if is_removed(key.split("@"))]:
-            del self[key]
+            self.remove_key(key)
 
     def remove_idle(self, limit: float | None) -> None:
         """Remove the items that are idle for more than ``limit`` seconds; None only limits a full set."""
@@ -57,6 +79,6 @@ class StatsItemSet(dict[str, StatsItem]):
         if limit is None:
             return
         for key in [key for key, item in self.items() if item.idle_seconds > limit]:
-            del self[key]
+            self.remove_key(key)
         if not self.is_full:
             self._lost = None

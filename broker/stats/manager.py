@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from rewindmq.broker.stats.item import StatsItem, StatsSnapshot
 from rewindmq.broker.stats.item_set import StatsItemSet
-from rewindmq.protocol.names import SCHEDULE_TOPIC
+from rewindmq.protocol.names import SCHEDULE_TOPIC, is_system_topic
 
 SAMPLE_SECONDS: Final = 10.0
 # A window of an hour has a sample every ten minutes, one of a day every hour.
@@ -49,21 +49,31 @@ class BrokerStatsManager:
         cluster: the key of the statistics of the whole broker.
         deletes: ``autoDeleteUnusedStats``: the items of a deleted topic or group go, too.
         idle_minutes: ``maxStatsIdleTimeInMinutes``.
+        has_added: ``find`` knows the statistics that 5.x added.
     """
 
-    def __init__(self, cluster: str, *, deletes: bool, idle_minutes: int = -1) -> None:
+    def __init__(
+        self, cluster: str, *, deletes: bool, idle_minutes: int = -1, has_added: bool = False
+    ) -> None:
         self._cluster = cluster
         self._deletes = deletes
         self._idle_limit = _idle_limit(idle_minutes)
         self._samples = 0
-        self.topic_puts = StatsItemSet("TOPIC_PUT_NUMS")
+        self.topic_puts = StatsItemSet("TOPIC_PUT_NUMS", is_system_topic)
         self._queue_puts = StatsItemSet("QUEUE_PUT_NUMS")
         self._queue_gets = StatsItemSet("QUEUE_GET_NUMS")
-        self._group_gets = StatsItemSet("GROUP_GET_NUMS")
+        self._group_gets = StatsItemSet("GROUP_GET_NUMS", _is_of_system_topic)
         self._get_latencies = StatsItemSet("GROUP_GET_LATENCY")
         self._send_backs = StatsItemSet("SNDBCK_PUT_NUMS")
         self._broker_puts = StatsItemSet("BROKER_PUT_NUMS")
         self._broker_gets = StatsItemSet("BROKER_GET_NUMS")
+        self._ordinary_puts = StatsItemSet("BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC")
+        self._ordinary_gets = StatsItemSet("BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC")
+        self._producer_registers = StatsItemSet("PRODUCER_REGISTER_TIME")
+        self._consumer_registers = StatsItemSet("CONSUMER_REGISTER_TIME")
+        self._channels = StatsItemSet("CHANNEL_ACTIVITY")
+        # Messages that count for the schedule topic, but not for the broker.
+        self._delayed_back = 0
         self.last_latency: StatsItem | None = None
         # By topic, group and queue id, so that a pull builds no keys.
         self._pulled: dict[tuple[str, str, int], _Pulled] = {}
@@ -82,6 +92,24 @@ class BrokerStatsManager:
             "BROKER_PUT_NUMS": (self._broker_puts, False),
             "BROKER_GET_NUMS": (self._broker_gets, False),
         }
+        if has_added:
+            self._names |= {
+                "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC": (self._ordinary_puts, False),
+                "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC": (self._ordinary_gets, False),
+                "PRODUCER_REGISTER_TIME": (self._producer_registers, False),
+                "CONSUMER_REGISTER_TIME": (self._consumer_registers, False),
+                "CHANNEL_ACTIVITY": (self._channels, False),
+            }
+        # Those with one item, or a few.
+        self._small_sets = (
+            self._broker_puts,
+            self._broker_gets,
+            self._ordinary_puts,
+            self._ordinary_gets,
+            self._producer_registers,
+            self._consumer_registers,
+            self._channels,
+        )
         # Those whose items may be idle (5.3.3 NEED_CLEAN_STATS_SET), and those of queues.
         self._sets = (
             self.topic_puts,
@@ -134,6 +162,24 @@ class BrokerStatsManager:
         """Count a message of ``topic`` that a group sent back."""
         self._send_backs[f"{topic}@{group}"].add(1)
 
+    def count_delayed_back(self, queue_id: int, size: int) -> None:
+        """Count a sent-back message that was stored in the schedule topic; the broker's puts exclude it."""
+        self.topic_puts[SCHEDULE_TOPIC].add(1, size)
+        self.count_delayed(queue_id, size)
+        self._delayed_back += 1
+
+    def count_producer_register(self, ms: int) -> None:
+        """Count a producer group of a heartbeat, and how long its registration took."""
+        self._producer_registers[self._cluster].add(ms)
+
+    def count_consumer_register(self, ms: int) -> None:
+        """Count a consumer group of a heartbeat, and how long its registration took."""
+        self._consumer_registers[self._cluster].add(ms)
+
+    def count_channel(self, event: str) -> None:
+        """Count ``CONNECT``, ``CLOSE``, ``EXCEPTION`` or ``IDLE`` of a client's connection."""
+        self._channels[event].add(1)
+
     # Sampling.
 
     def sample(self, now: float, puts: int, gets: int) -> Generator[None]:
@@ -148,7 +194,7 @@ class BrokerStatsManager:
         self._samples += 1
         tens = self._samples % _SAMPLES_PER_TEN_MINUTES == 0
         hours = self._samples % _SAMPLES_PER_HOUR == 0
-        for items in (self._broker_puts, self._broker_gets, *self._sets):
+        for items in (*self._small_sets, *self._sets):
             for number, item in enumerate(list(items.values())):
                 if number % _ITEMS_PER_SLICE == 0 < number:
                     yield
@@ -168,7 +214,13 @@ class BrokerStatsManager:
 
     def _set_broker(self, puts: int, gets: int) -> None:
         """Set the counts of the whole broker. As in RocketMQ, they count no requests: avgpt stays 0.0."""
-        for items, count in ((self._broker_puts, puts), (self._broker_gets, gets)):
+        system_puts = self.topic_puts.watched_value - self._delayed_back
+        for items, count in (
+            (self._broker_puts, puts),
+            (self._broker_gets, gets),
+            (self._ordinary_puts, puts - system_puts),
+            (self._ordinary_gets, gets - self._group_gets.watched_value),
+        ):
             if count:
                 items[self._cluster].extra = count
 
@@ -202,7 +254,7 @@ class BrokerStatsManager:
         """Remove a topic's items, if so configured (``BrokerStatsManager#onTopicDeleted``)."""
         if not self._deletes:
             return
-        self.topic_puts.pop(topic, None)
+        self.topic_puts.remove_key(topic)
         for items in (self._queue_puts, self._queue_gets, self._group_gets, self._send_backs):
             items.remove(lambda fields: fields[0] == topic)
         self._get_latencies.remove(lambda fields: fields[1] == topic)
@@ -215,6 +267,12 @@ class BrokerStatsManager:
         for items in (self._queue_gets, self._group_gets, self._send_backs, self._get_latencies):
             items.remove(lambda fields: fields[-1] == group)
         self._pulled.clear()
+
+
+def _is_of_system_topic(key: str) -> bool:
+    """Whether ``topic@group`` is about pulls from a system topic; delayed messages are not pulled."""
+    topic, _, group = key.partition("@")
+    return is_system_topic(topic) and (topic, group) != (SCHEDULE_TOPIC, _SCHEDULE_GROUP)
 
 
 def _idle_limit(minutes: int) -> float | None:

@@ -1,4 +1,7 @@
-"""Writes topics.json and subscriptionGroup.json soon after each change, on a worker thread."""
+"""Writes topics.json, subscriptionGroup.json and messageRequestMode.json soon after each change.
+
+The files are written on a worker thread.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumer groups: bodies of 38, 200, 201, 225, 300, 352 (docs/spec/protocol.md 5.7)."""
+"""Consumer groups: bodies of 38, 200, 201, 225, 300, 352, 401 (docs/spec/protocol.md 5.7)."""
 
 from __future__ import annotations
 
@@ -33,6 +33,20 @@ class SubscriptionGroupList(RemotingBody):
     """Settings of several consumer groups, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225); 5.x only."""
 
     group_config_list: list[SubscriptionGroupConfig]
+
+
+class SetMessageRequestModeRequestBody(RemotingBody):
+    """How the consumers of a group read a topic, SET_MESSAGE_REQUEST_MODE (401); 5.x only.
+
+    Attributes:
+        mode: ``PULL`` or ``POP``.
+        pop_share_queue_num: for ``POP``: further consumers that share a consumer's queues; 0 for all.
+    """
+
+    topic: str
+    consumer_group: str
+    mode: str = "PULL"
+    pop_share_queue_num: Int32 = 0
 
 
 class SubscriptionGroupWrapper(RemotingBody):

@@ -22,6 +22,7 @@ class RemotingServer(Endpoint):
         idle_seconds: protocol seconds of silence after which a connection is closed (120, as
             ``NettyServerConfig``).
         limit: counts the connections of all servers that share it; None accepts every connection.
+        on_open: called with every accepted connection, before ``limit`` refuses it.
         on_close: called with every closed connection and the reason, after its pending requests have failed.
         traffic: the limits for all connections, which servers of one process share.
     """
@@ -33,11 +34,13 @@ class RemotingServer(Endpoint):
         *,
         idle_seconds: float = IDLE_SECONDS,
         limit: ConnectionLimit | None = None,
+        on_open: Callable[[Connection], None] | None = None,
         on_close: Callable[[Connection, CloseReason], None] | None = None,
         traffic: Traffic | None = None,
     ) -> None:
         super().__init__(runtime, handlers, idle_seconds, on_close, traffic)
         self._limit = limit
+        self._on_open = on_open
         self._admitted: set[Connection] = set()
         self._listener: Listener | None = None
         self._address = ("", 0)
@@ -82,6 +85,8 @@ class RemotingServer(Endpoint):
 
     def connection_opened(self, connection: Connection) -> None:
         super().connection_opened(connection)
+        if self._on_open is not None:
+            self._on_open(connection)
         if self._limit is None:
             return
         if self._limit.admit(connection.remote_address):

@@ -17,9 +17,10 @@ from tools.interop.toolchains import (
     node_driver,
     rust_driver,
     spring_driver,
+    spring_stream_driver,
     tool,
 )
-from tools.interop.versions import JAVA_CLIENTS, SPRING
+from tools.interop.versions import JAVA_CLIENTS, SPRING, SPRING_STREAM
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,13 @@ _SPRING: Final = Client(
     "JSON",
     lambda: _java_command(spring_driver(), "rewindmq.interop.SpringMain"),
 )
+_SPRING_STREAM: Final = Client(
+    "spring-stream",
+    "spring-cloud-starter-stream-rocketmq",
+    SPRING_STREAM,
+    "JSON",
+    lambda: _java_command(spring_stream_driver(), "rewindmq.interop.StreamMain"),
+)
 _RUST: Final = Client(
     "rust",
     "rocketmq-client-rust",
@@ -136,5 +144,6 @@ CLIENTS: Final[tuple[Client, ...]] = (
     _GO,
     _NODE,
     _SPRING,
+    _SPRING_STREAM,
     _RUST,
 )

@@ -188,6 +188,8 @@ CHANGING: Final = (
         then="getConsumerConfig -g mq-listed",
     ),
     Case("resetMasterFlushOffset -b {broker} -o 0", matches=(V5,)),
+    Case(f"setConsumeMode -b {{broker}} -t {LOOK} -g {OFFLINE} -m PULL", matches=(V5,)),
+    Case(f"setConsumeMode -b {{broker}} -t %RETRY%{OFFLINE} -g {OFFLINE} -m PULL", matches=(V5,)),
     Case(f"deleteTopic -c DefaultCluster -t {DOOMED}", then=f"topicRoute -t {DOOMED}", ends_route=True),
     Case(f"deleteSubGroup -b {{broker}} -g {DOOMED_GROUP} -r true"),
     Case(

@@ -28,6 +28,7 @@ MEETS: Final[dict[str, tuple[str, ...]]] = {
     "go": (V49,),
     "node": (V49,),
     "spring": (V49, V53),
+    "spring-stream": (V49, V53),
     # It cannot read the routes of 4.x: tests/interop/test_rust_routes.py.
     "rust": (V53,),
 }

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tools.interop.versions import SPRING_ROCKETMQ
+from tools.interop.versions import SPRING_ROCKETMQ, SPRING_STREAM_ROCKETMQ
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent.parent
@@ -82,7 +82,13 @@ def java_driver(version: str) -> Path:
 
 def spring_driver() -> Path:
     """Return the directory with the jars of the driver and of the Spring Boot starter."""
-    return maven_jars("spring", HERE / "drivers" / "java", SPRING_ROCKETMQ, ("-P", "v5,spring"))
+    return maven_jars("spring", HERE / "drivers" / "java", SPRING_ROCKETMQ, ("-P", "v5,boot,spring"))
+
+
+def spring_stream_driver() -> Path:
+    """Return the directory with the jars of the driver and of the Spring Cloud Stream binder."""
+    options = ("-P", "v5,boot,stream")
+    return maven_jars("spring-stream", HERE / "drivers" / "java", SPRING_STREAM_ROCKETMQ, options)
 
 
 def go_driver() -> Path:

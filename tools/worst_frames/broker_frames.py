@@ -15,10 +15,11 @@ from rewindmq.broker.limits import (
     MAX_FENCED_COMMITS,
     MAX_GROUPS_PER_CONNECTION,
     MAX_LISTED_CONFIGS,
+    MAX_REQUEST_MODES,
 )
 from rewindmq.broker.profile import PROFILES
 from rewindmq.protocol.body.fenced_commit import FencedCommit
-from rewindmq.protocol.body.group import SubscriptionGroupConfig
+from rewindmq.protocol.body.group import SetMessageRequestModeRequestBody, SubscriptionGroupConfig
 from rewindmq.protocol.body.heartbeat import CheckClientRequestBody, SubscriptionData
 from rewindmq.protocol.body.lock import LockBatchRequestBody, UnlockBatchRequestBody
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -274,6 +275,14 @@ async def _reset_flush_offset(hall: BrokerHall) -> RemotingCommand:
     return request(RequestCode.RESET_MASTER_FLUSH_OFFSET)
 
 
+async def _request_mode(hall: BrokerHall) -> RemotingCommand:
+    hall.context.profile = PROFILES[Profile.V53]
+    for number in range(MAX_REQUEST_MODES - 1):
+        hall.context.request_modes.update(SetMessageRequestModeRequestBody(f"Topic{number}", GROUP))
+    mode = {"topic": "Another", "consumerGroup": GROUP, "mode": "PULL", "popShareQueueNum": 0}
+    return request(RequestCode.SET_MESSAGE_REQUEST_MODE, None, json.dumps(mode).encode())
+
+
 async def _running_info(hall: BrokerHall) -> RemotingCommand:
     return request(RequestCode.GET_CONSUMER_RUNNING_INFO, GetConsumerRunningInfoRequestHeader(GROUP, "first"))
 
@@ -468,6 +477,7 @@ FRAMES: Final[Sequence[Frame]] = (
     Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, "2,000 groups", _changed_groups),
     Frame(RequestCode.GET_BROKER_HA_STATUS, "", _ha_status),
     Frame(RequestCode.RESET_MASTER_FLUSH_OFFSET, "", _reset_flush_offset),
+    Frame(RequestCode.SET_MESSAGE_REQUEST_MODE, "10,000 modes", _request_mode),
 )
 
 

@@ -223,3 +223,81 @@ def test_autoDeleteUnusedStats_of_brokerConf_wins(simulate: RunScenario) -> None
         assert await sums(peer, ("TOPIC_PUT_NUMS", "T")) == [None]
 
     simulate(scenario, auto_delete_unused_stats=True)
+
+
+def test_v53_counts_messages_outside_system_topics(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.heartbeat(topics=("T", "RMQ_SYS_TRACE_TOPIC"))
+        await peer.fill(3)
+        await peer.fill(2, "RMQ_SYS_TRACE_TOPIC")
+        await peer.pull(1)
+        await peer.pull(0, "RMQ_SYS_TRACE_TOPIC")
+        header = ConsumerSendMsgBackRequestHeader(0, "G", 0)
+        (await peer.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)).require_success()
+        await stage.at(9.0)
+        (await peer.send(properties={"DELAY": "2"})).require_success()
+        await stage.at(10.5)
+        statistics = [
+            ("BROKER_PUT_NUMS", CLUSTER),
+            ("BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC", CLUSTER),
+            ("BROKER_GET_NUMS", CLUSTER),
+            ("BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC", CLUSTER),
+        ]
+        # A delayed message is in a system topic; one that is sent back counts for no broker.
+        assert await sums(peer, *statistics) == [6, 3, 4, 2]
+        # Both are due by then, in topics of their own.
+        await stage.at(30.5)
+        assert await sums(peer, *statistics) == [8, 5, 4, 2]
+
+    simulate(scenario, profile=Profile.V53)
+
+
+def test_v53_counts_connections_and_registrations(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer, other = stage.peer("one"), stage.peer("other")
+        await peer.create_topic()
+        registrations = (("CONSUMER_REGISTER_TIME", CLUSTER), ("PRODUCER_REGISTER_TIME", CLUSTER))
+        assert await sums(peer, *registrations) == [None, None]
+        await peer.heartbeat()
+        assert await sums(peer, *registrations) == [0, None]
+        await other.heartbeat()
+        await other.client.close()
+        await stage.at(10.5)
+        connections = [("CHANNEL_ACTIVITY", event) for event in ("CONNECT", "CLOSE", "IDLE", "EXCEPTION")]
+        assert await sums(peer, *connections) == [2, 1, None, None]
+
+    simulate(scenario, profile=Profile.V53)
+
+
+def test_an_idle_connection_counts_as_idle_and_as_closed(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        silent = stage.peer("silent")
+        await silent.heartbeat()
+        await stage.at(125)
+        peer = stage.peer()
+        await peer.heartbeat()
+        await stage.at(140)
+        statistics = [("CHANNEL_ACTIVITY", event) for event in ("CONNECT", "CLOSE", "IDLE")]
+        # The first connection was opened before the last minute.
+        assert await sums(peer, *statistics) == [1, 1, 1]
+
+    simulate(scenario, profile=Profile.V53)
+
+
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
+def test_releases_before_5_have_none_of_its_statistics(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.heartbeat()
+        await peer.fill(1)
+        statistics = (
+            ("BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC", CLUSTER),
+            ("CONSUMER_REGISTER_TIME", CLUSTER),
+            ("CHANNEL_ACTIVITY", "CONNECT"),
+        )
+        assert await sums(peer, *statistics) == [None] * len(statistics)
+
+    simulate(scenario, profile=profile)

@@ -21,7 +21,7 @@ class Counted:
     """A manager and the clock that samples it."""
 
     def __init__(self, *, deletes: bool = True, idle_minutes: int = -1) -> None:
-        self.manager = BrokerStatsManager("C", deletes=deletes, idle_minutes=idle_minutes)
+        self.manager = BrokerStatsManager("C", deletes=deletes, idle_minutes=idle_minutes, has_added=True)
         self.puts = 0
         self.gets = 0
         self._samples = 0
@@ -200,6 +200,33 @@ def test_the_items_of_a_deleted_topic_go_and_come_back_empty() -> None:
     counted.get("T", "G", 7)
     counted.pass_samples()
     assert counted.minute("GROUP_GET_NUMS", "T@G").sum == 7
+
+
+def test_the_messages_of_a_removed_system_topic_stay_in_no_ordinary_count() -> None:
+    """A topic's item goes with the topic; what it counted never counts as an ordinary topic's."""
+    counted = Counted()
+    for topic in ("T", "rmq_sys_own"):
+        counted.put(topic, 3)
+        counted.get(topic, "G", 2)
+    name, system = "BROKER_{}_NUMS_WITHOUT_SYSTEM_TOPIC", "rmq_sys_own"
+    counted.pass_samples()
+    assert [counted.minute(name.format(what), "C").sum for what in ("PUT", "GET")] == [3, 2]
+    counted.manager.on_topic_deleted(system)
+    counted.put(system, 4)
+    counted.get(system, "G", 4)
+    counted.put("T", 1)
+    counted.pass_samples()
+    assert [counted.minute(name.format(what), "C").sum for what in ("PUT", "GET")] == [4, 2]
+
+
+def test_a_registration_time_is_the_mean_of_the_groups_of_heartbeats() -> None:
+    counted = Counted()
+    for ms in (3, 5):
+        counted.manager.count_consumer_register(ms)
+    counted.manager.count_producer_register(2)
+    counted.pass_samples()
+    assert counted.minute("CONSUMER_REGISTER_TIME", "C") == StatsSnapshot(8, 0.8, 4.0)
+    assert counted.minute("PRODUCER_REGISTER_TIME", "C") == StatsSnapshot(2, 0.2, 2.0)
 
 
 def test_the_items_of_a_deleted_group_go() -> None:

@@ -26,6 +26,10 @@ _REFUSALS: Final = {
         "type": "ApplicationContextException",
         "code": ResponseCode.SUBSCRIPTION_PARSE_FAILED,
     },
+    "spring-cloud-starter-stream-rocketmq": {
+        "type": "MessagingException",
+        "code": ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+    },
 }
 
 

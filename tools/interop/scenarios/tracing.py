@@ -8,8 +8,9 @@ from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC, Pub, SubAfter
 from tools.interop.scenarios.scenario import Outcome, Stage, scenario, to_send
 
 _KINDS: Final = ("Pub", "SubAfter", "SubBefore")
-# Java consumers of 5.x record nothing of a message without MSG_REGION, which brokers of 4.x do not store.
-_JAVA: Final = "rocketmq-client"
+# Java consumers of 5.x record nothing of a message without MSG_REGION, which brokers of 4.x do not store: the
+# releases of these libraries that have such a consumer begin with this.
+_BY_REGION: Final = {"rocketmq-client": "5.", "spring-cloud-starter-stream-rocketmq": ""}
 
 
 @scenario(
@@ -21,7 +22,8 @@ async def trace(stage: Stage) -> Outcome:
     consumer = await stage.consumer(topic, trace=True)
     (result,) = await stage.send(producer, to_send(topic, ["body"], tags="A", keys="k"))
     (message,) = await stage.messages(consumer, 1)
-    is_by_region = stage.driver.client == _JAVA and stage.driver.version.startswith("5.")
+    since = _BY_REGION.get(stage.driver.client)
+    is_by_region = since is not None and stage.driver.version.startswith(since)
     kinds = _KINDS[:1] if is_by_region and "MSG_REGION" not in message["properties"] else _KINDS
     records = await _recorded(stage, result["id"], kinds)
     (sent,) = (record for record in records if isinstance(record, Pub))

@@ -23,7 +23,7 @@ final class SpringListeners {
     private static final String TOPIC = "${suite.topic}";
     private static final String EXPRESSION = "${suite.expression}";
 
-    private final SpringApplications applications = new SpringApplications();
+    private final SpringApplications applications = new SpringApplications(SpringMain.NAME_SERVER);
     private final Map<String, Listener> listeners = new ConcurrentHashMap<>();
 
     void register(Map<String, Op> ops) {

@@ -7,6 +7,8 @@ import org.apache.rocketmq.spring.core.RocketMQTemplate;
 
 /** Drives RocketMQ's Spring Boot starter; drivers/README.md describes the lines it reads and writes. */
 public final class SpringMain {
+    static final String NAME_SERVER = "rocketmq.name-server";
+
     private SpringMain() {
     }
 

@@ -8,7 +8,7 @@ import org.apache.rocketmq.spring.core.RocketMQTemplate;
 
 /** The lite pull consumers, with {@link RocketMQTemplate#receive}; they commit only when told to. */
 final class SpringReceivers {
-    private final SpringApplications applications = new SpringApplications();
+    private final SpringApplications applications = new SpringApplications(SpringMain.NAME_SERVER);
 
     void register(Map<String, Op> ops) {
         ops.put("lite.start", this::start);

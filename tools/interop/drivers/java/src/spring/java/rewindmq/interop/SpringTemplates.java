@@ -13,7 +13,7 @@ import org.springframework.messaging.support.MessageBuilder;
 
 /** The operations that send, with a {@link RocketMQTemplate} for each producer. */
 final class SpringTemplates {
-    private final SpringApplications applications = new SpringApplications();
+    private final SpringApplications applications = new SpringApplications(SpringMain.NAME_SERVER);
 
     void register(Map<String, Op> ops) {
         ops.put("producer.start", this::start);
