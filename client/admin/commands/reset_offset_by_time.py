@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed, java_bool, true_or_false
+from rewindmq.client.admin.commands.reset_expected import check_expected
 from rewindmq.client.admin.commands.reset_preview import print_preview
 from rewindmq.client.admin.commands.reset_tables import (
     Outcome,
@@ -81,6 +82,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"with --watch: how long to watch before a queue is unknown (default: {PATIENCE:.0f})",
     )
+    parser.add_argument(
+        "--expect",
+        metavar="FILE",
+        help="what --preview --json printed: reset only if nothing has moved since; otherwise show what has, "
+        "and end with exit code 5",
+    )
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -140,6 +147,11 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         raise ClientError("-o is the offset of one queue: name the queue with -b and -q")
     if arguments.offset is not None and not arguments.force:
         raise ClientError("-o moves the queue in either direction: use -f false only with -s")
+    if arguments.expect is not None:
+        moved = await _moved(admin, arguments, topic, group, timestamp)
+        if moved is not None:
+            yield moved
+            return
     if arguments.watch:
         if arguments.queue is not None or arguments.cplus:
             raise ClientError("--watch resets every queue of the topic: leave out -b, -q, -o and -c")
@@ -186,6 +198,14 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         "queues": outcome.table.data,
     }
     yield Printed([heading if note is None else f"{heading}, {note}", *outcome.table.lines], data)
+
+
+async def _moved(
+    admin: AdminClient, arguments: argparse.Namespace, topic: str, group: str, timestamp: int
+) -> Printed | None:
+    if arguments.queue is not None or arguments.preview:
+        raise ClientError("--expect guards the reset of a whole topic: leave out -b, -q, -o and --preview")
+    return await check_expected(admin, arguments.expect, topic, group, timestamp, force=arguments.force)
 
 
 async def _preview(
