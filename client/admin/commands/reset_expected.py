@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.command import Printed
+from rewindmq.client.admin.commands.read_file import read_limited
 from rewindmq.client.admin.watched_reset.expected import MAX_BYTES, Expected, moved_since, read_expected
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
-from rewindmq.protocol.errors import ClientError
+from rewindmq.client.admin.watched_reset.target import Target
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -18,7 +18,7 @@ MOVED: Final = 5
 
 
 async def check_expected(
-    admin: AdminClient, path: str, topic: str, group: str, timestamp: int, *, force: bool
+    admin: AdminClient, path: str, topic: str, group: str, target: Target, *, force: bool
 ) -> Printed | None:
     """Preview the reset again; return what has moved since the preview in the file, or None.
 
@@ -28,7 +28,8 @@ async def check_expected(
     """
     # In a thread: decoding the preview of a large topic takes more than 10 ms.
     expected = await admin.runtime.workers.run(_read, path)
-    moved = moved_since(expected, await make_preview(admin, topic, group, timestamp, force=force))
+    now = await make_preview(admin, topic, group, target, force=force)
+    moved = moved_since(expected, now)
     if not moved:
         return None
     lines = [
@@ -36,13 +37,9 @@ async def check_expected(
         *(f"MOVED: {text}" for text in moved),
         "preview the reset again",
     ]
-    data = {"group": group, "topic": topic, "timestamp": timestamp, "verdict": "moved", "moved": moved}
+    data = {"group": group, "topic": topic, "timestamp": now.timestamp, "verdict": "moved", "moved": moved}
     return Printed(lines, data, MOVED)
 
 
 def _read(path: str) -> Expected:
-    try:
-        with Path(path).open("rb") as file:
-            return read_expected(file.read(MAX_BYTES + 1))
-    except OSError as error:
-        raise ClientError(f"cannot read the preview {path}: {error.strerror}") from None
+    return read_expected(read_limited(path, MAX_BYTES, "the preview"))

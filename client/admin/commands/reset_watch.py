@@ -7,9 +7,12 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.admin.commands.command import Printed
+from rewindmq.client.admin.commands.reset_preview import aim_text
+from rewindmq.client.admin.watched_reset.carry_out import carry_out
 from rewindmq.client.admin.watched_reset.make_preview import queues_of
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
 from rewindmq.client.admin.watched_reset.sample import take_sample
+from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.client.admin.watched_reset.watch import Change, ResetWatch, follow
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.reset_mode import ResetMode
@@ -26,7 +29,7 @@ async def watch_reset(
     admin: AdminClient,
     topic: str,
     group: str,
-    timestamp: int,
+    target: Target,
     *,
     force: bool,
     mode: ResetMode | None,
@@ -36,7 +39,7 @@ async def watch_reset(
 
     Raises:
         ClientError: a broker does not tell the stored offsets, so nothing was reset.
-        ResponseError, RemotingError: see ``AdminClient.reset_or_write``.
+        ResponseError, RemotingError: see ``carry_out``.
     """
     queues = await queues_of(admin, topic)
     before = await take_sample(admin, topic, group, queues)
@@ -46,10 +49,11 @@ async def watch_reset(
             f"{', '.join(silent)} did not tell the group's stored offsets, so nothing was reset: try again"
         )
     began = admin.runtime.clock.monotonic()
-    outcome = await admin.reset_or_write(topic, group, timestamp, force, mode=mode)
+    outcome = await carry_out(admin, topic, group, target, force=force, mode=mode)
+    timestamp = target if isinstance(target, int) else None
     watch = ResetWatch(before, outcome.offsets, began)
     accepted = f"queues accepted: {len(watch.queues)}"
-    yield Printed([f"reset group[{group}], topic[{topic}], timestamp[{timestamp}], {accepted}"], None)
+    yield Printed([f"reset group[{group}], topic[{topic}], {aim_text(timestamp)}, {accepted}"], None)
     async with contextlib.aclosing(follow(admin, topic, group, watch, patience=patience)) as changes:
         async for change in changes:
             yield Printed([_change(change)], {"change": _data(change.watch)})
@@ -69,7 +73,7 @@ def _change(change: Change) -> str:
     return text
 
 
-def _summary(topic: str, group: str, timestamp: int, watch: ResetWatch) -> Printed:
+def _summary(topic: str, group: str, timestamp: int | None, watch: ResetWatch) -> Printed:
     code = 0 if watch.is_proven else LOST if watch.lost else UNKNOWN
     verdict = {0: "proven", LOST: "lost", UNKNOWN: "unknown"}[code]
     counts: dict[str, int] = {}

@@ -31,7 +31,7 @@ class Expected(msgspec.Struct, frozen=True):
 
     group: str
     topic: str
-    timestamp: int
+    timestamp: int | None
     force: bool
     obstacles: list[str]
     queues: list[ExpectedQueue]
@@ -64,7 +64,9 @@ def moved_since(expected: Expected, now: Preview) -> list[str]:
     for name in ("group", "topic", "timestamp", "force"):
         was, asked = getattr(expected, name), getattr(now, name)
         if was != asked:
-            raise ClientError(f"the preview is of {name} {was}, not {asked}: preview this reset first")
+            raise ClientError(
+                f"the preview is of {name} {_text(was)}, not {_text(asked)}: give the same options as with it"
+            )
     before = {(queue.broker_name, queue.queue_id): queue for queue in expected.queues}
     after = {(row.queue.broker_name, row.queue.queue_id): row for row in now.queues}
     moved = [f"{_name(key)}: the queue is gone" for key in sorted(before.keys() - after.keys())]

@@ -112,7 +112,7 @@ def test_a_target_at_the_end_moves_with_new_messages(play: RunScenario, tmp_path
 def test_the_preview_of_another_reset_is_refused(play: RunScenario, tmp_path: Path) -> None:
     async def scenario(stage: SimStage) -> None:
         line = await previewed(stage, tmp_path / "preview")
-        with pytest.raises(ClientError, match="the preview is of timestamp 0, not 5: preview this reset"):
+        with pytest.raises(ClientError, match="the preview is of timestamp 0, not 5: give the same options"):
             await stage.run(line.replace("-s 0", "-s 5"))
         with pytest.raises(ClientError, match="leave out -b, -q, -o and --preview"):
             await stage.run(f"{line} --preview")
