@@ -19,6 +19,7 @@ from rewindmq.client.admin.commands.reset_tables import (
 from rewindmq.client.admin.commands.reset_target import add_target, read_target
 from rewindmq.client.admin.commands.reset_watch import watch_reset
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
+from rewindmq.client.admin.watched_reset.run import MAX_TIMES, TIMES
 from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.client.admin.watched_reset.watch import PATIENCE
 from rewindmq.protocol.errors import ClientError
@@ -71,12 +72,24 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="after the reset, watch each queue until it is proven, lost or unknown; exit code 0 if all are "
         "proven, 3 if one is lost, 4 if one is unknown",
     )
+    what.add_argument(
+        "--until-held",
+        action="store_true",
+        help="as --watch, and reset lost queues again, and only them, until none is lost",
+    )
+    parser.add_argument(
+        "--times",
+        type=_times,
+        default=TIMES,
+        metavar="N",
+        help=f"with --until-held: how often at most (default: {TIMES})",
+    )
     parser.add_argument(
         "--wait",
         type=_seconds,
         default=PATIENCE,
         metavar="SECONDS",
-        help=f"with --watch: how long to watch before a queue is unknown (default: {PATIENCE:.0f})",
+        help=f"how long to watch before a queue is unknown (default: {PATIENCE:.0f})",
     )
     parser.add_argument(
         "--expect",
@@ -127,6 +140,10 @@ def _seconds(text: str) -> float:
     return float(_count(text, 86_400))
 
 
+def _times(text: str) -> int:
+    return _count(text, MAX_TIMES)
+
+
 def _count(text: str, most: int) -> int:
     # Check the length first: int() raises another error for more than 4,300 digits.
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most):
@@ -149,7 +166,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         if moved is not None:
             yield moved
             return
-    if not arguments.watch:
+    if not (arguments.watch or arguments.until_held):
         yield await _reset(admin, arguments, topic, group, target)
         return
     # Closed at once when the command is cancelled, so that no request outlives it.
@@ -162,6 +179,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
             force=arguments.force,
             mode=arguments.mode,
             patience=arguments.wait,
+            times=arguments.times if arguments.until_held else 0,
         )
     ) as output:
         async for printed in output:
@@ -182,8 +200,10 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ClientError("-o moves the queue in either direction: use -f false only with -s")
     if arguments.expect is not None and (arguments.queue is not None or arguments.preview):
         raise ClientError("--expect guards the reset of a whole topic: leave out -b, -q, -o and --preview")
-    if arguments.watch and (arguments.queue is not None or arguments.cplus):
-        raise ClientError("--watch resets every queue of the topic: leave out -b, -q, -o and -c")
+    if (arguments.watch or arguments.until_held) and (arguments.queue is not None or arguments.cplus):
+        raise ClientError(
+            "--watch and --until-held reset every queue of the topic: leave out -b, -q, -o and -c"
+        )
     if arguments.preview and arguments.queue is not None:
         raise ClientError("--preview shows every queue of the topic: leave out -b, -q and -o")
     if arguments.queue is not None and arguments.timestamp is None:
