@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from rewindmq.client.admin.watched_reset.counting import RedeliveryCount
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
 from rewindmq.client.admin.watched_reset.states import State
@@ -47,6 +48,7 @@ class ResetWatch:
         olds: Mapping[MessageQueue, int] = MappingProxyType({}),
     ) -> None:
         self._began = began
+        self._count = RedeliveryCount(before, targets)
         self.queues = [
             QueueWatch(
                 queue,
@@ -69,7 +71,12 @@ class ResetWatch:
     def add(self, sample: Sample) -> list[Change]:
         """Take in a sample; return the changes of states."""
         seconds = sample.at - self._began
-        return [Change(seconds, watch, watch.state) for watch in self.queues if watch.add(seconds, sample)]
+        is_counted = self._count.add(seconds, sample)
+        return [
+            Change(seconds, watch, watch.state)
+            for watch in self.queues
+            if watch.add(seconds, sample, is_counted=is_counted)
+        ]
 
     def end(self, now: float) -> list[Change]:
         """Give up the queues that are still open; return their changes."""
