@@ -18,6 +18,8 @@ COMPUTING: Final = (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen)
 LATEST: Final = 80.0
 # From outside, these look like a redelivery between two samples (docs/watched_reset.md).
 UNDECIDED: Final = frozenset({"UNASSIGNED", "S5", "S7"})
+# So does this one in a few seeds: the consumer consumed a message right before the reset.
+SELDOM_UNDECIDED: Final = "S4"
 LOST: Final = frozenset({Loss.L1, Loss.L2, Loss.L3})
 # One that shows as a jump of the stored offset, and one that shows as nothing redelivered.
 SHOWN: Final = ("R1", "R6b")
@@ -53,7 +55,7 @@ def check(scenario_id: str, seed: int) -> None:
         # A reset that was kept is proven, or was too fast to see.
         assert not lost or scenario_id == "PULL", (seed, watched.queues)
         return
-    if scenario_id in UNDECIDED:
+    if scenario_id in UNDECIDED or (scenario_id == SELDOM_UNDECIDED and not lost):
         return
     assert lost, (seed, watched.queues)
     assert min(queue.since for queue in lost) <= LATEST
