@@ -48,6 +48,8 @@ class AdminClient(SyncClient):
     clone_group_offset = blocking(AsyncAdminClient.clone_group_offset)
     reset_groups = blocking(AsyncAdminClient.reset_groups)
     reset_or_write = blocking(AsyncAdminClient.reset_or_write)
+    reset_to_offsets = blocking(AsyncAdminClient.reset_to_offsets)
+    write_offsets = blocking(AsyncAdminClient.write_offsets)
     reset_offset_by_timestamp = blocking(AsyncAdminClient.reset_offset_by_timestamp)
     reset_offset_of_queue = blocking(AsyncAdminClient.reset_offset_of_queue)
     reset_offset_by_timestamp_old = blocking(AsyncAdminClient.reset_offset_by_timestamp_old)

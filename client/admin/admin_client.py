@@ -12,6 +12,7 @@ from rewindmq.client.admin.fenced import FencedAdmin
 from rewindmq.client.admin.group_resets import GroupResetAdmin
 from rewindmq.client.admin.groups import GroupAdmin
 from rewindmq.client.admin.message_trace import TraceAdmin
+from rewindmq.client.admin.offset_resets import OffsetResetAdmin
 from rewindmq.client.admin.queue_reset import QueueResetAdmin
 from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.client.admin.timestamp import parse_reset_timestamp
@@ -32,6 +33,7 @@ class AdminClient(
     ConsumerAdmin,
     CloneAdmin,
     GroupResetAdmin,
+    OffsetResetAdmin,
     QueueResetAdmin,
     FencedAdmin,
     TraceAdmin,

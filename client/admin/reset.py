@@ -5,6 +5,7 @@ Specification: docs/spec/reset.md D.1, D.8.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from rewindmq.client.admin.fenced import fenced_commits_at
@@ -73,6 +74,7 @@ class ResetAdmin(AdminBase):
         force: bool = True,
         is_cpp: bool = False,
         mode: ResetMode | str | None = None,
+        brokers: Collection[str] | None = None,
     ) -> ResetResult:
         """Reset the group at every broker of the topic, one after the other.
 
@@ -84,6 +86,7 @@ class ResetAdmin(AdminBase):
             force: False resets a queue only if that moves it back.
             is_cpp: send the reset notifications in the form that C++ clients read; other clients ignore it.
             mode: reset mode "classic", "server" or "fenced"; None: each broker uses its own mode.
+            brokers: names of the brokers that get the request; None: all of the topic.
 
         Raises:
             ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route; or a broker refused.
@@ -96,6 +99,8 @@ class ResetAdmin(AdminBase):
         table: dict[MessageQueue, int] = {}
         modes: dict[str, ResetMode | None] = {}
         for name, address in await self._remote.brokers_of(topic):
+            if brokers is not None and name not in brokers:
+                continue
             try:
                 targets, used = await reset_at(self._remote, name, address, header, is_cpp=is_cpp)
             except RewindMQError as error:

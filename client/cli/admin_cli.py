@@ -1,6 +1,6 @@
 """``rewindmq admin``: mqadmin's command line.
 
-Exit codes: 0 done, 1 the command failed, 2 wrong options; a watched reset also has 3 and 4. A failed command
+Exit codes: 0 done, 1 the command failed, 2 wrong options; resetOffsetByTime also has 3 to 5. A failed command
 prints one line on standard error; if a server refused, the line is ``CODE: n  DESC: text``. mqadmin exits 1
 on wrong options and 0 on a failure.
 """
@@ -28,7 +28,7 @@ examples:
   rewindmq admin help resetOffsetByTime
 
 exit codes: 0 done, 1 failed (one line on stderr; CODE: n  DESC: text if a server refused), 2 wrong options;
-of resetOffsetByTime --watch also 3 lost, 4 unknown
+of resetOffsetByTime also 3 lost, 4 unknown, 5 moved since the preview
 """
 
 _HELP: Final = "help"

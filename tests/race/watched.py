@@ -35,8 +35,13 @@ class Watched:
 
 
 class WatchedStage(SimulatedStage):
-    """A simulated stage on which the latest reset is watched."""
+    """A simulated stage on which the latest reset is watched.
 
+    Attributes:
+        idle: seconds without new messages before each reset, so that the watcher may count the redelivery.
+    """
+
+    idle = 0.0
     watch: ResetWatch | None = None
     _task: asyncio.Task[None] | None = None
 
@@ -49,6 +54,7 @@ class WatchedStage(SimulatedStage):
         wait: bool = True,
         is_direct: bool = False,
     ) -> None:
+        await self.sleep(self.idle)
         admin = AdminClient(self._namesrv, runtime=self._world.runtime(_HOST), profile=self.profile.release)
         await admin.start()
         before = await take_sample(admin, TOPIC, GROUP, await queues_of(admin, TOPIC))
@@ -82,10 +88,11 @@ class WatchedStage(SimulatedStage):
         return self.watch.queues
 
 
-def play_watched(plan: Plan, seed: int) -> Watched:
-    """Play one run under virtual time, and watch its last reset."""
+def play_watched(plan: Plan, seed: int, idle: float = 0.0) -> Watched:
+    """Play one run under virtual time, and watch its last reset; see ``WatchedStage.idle``."""
     world = World(seed)
     stage = WatchedStage(world, plan.profile, plan.mode, plan.remedy)
+    stage.idle = idle
 
     async def main() -> tuple[str | None, list[QueueWatch]]:
         async with stage:

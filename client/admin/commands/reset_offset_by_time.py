@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed, java_bool, true_or_false
+from rewindmq.client.admin.commands.reset_expected import check_expected
 from rewindmq.client.admin.commands.reset_preview import print_preview
 from rewindmq.client.admin.commands.reset_tables import (
     Outcome,
@@ -15,8 +16,11 @@ from rewindmq.client.admin.commands.reset_tables import (
     online_table,
     reset_or_write,
 )
+from rewindmq.client.admin.commands.reset_target import add_target, read_target
 from rewindmq.client.admin.commands.reset_watch import watch_reset
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
+from rewindmq.client.admin.watched_reset.run import MAX_TIMES, TIMES
+from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.client.admin.watched_reset.watch import PATIENCE
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.profile import Profile
@@ -38,13 +42,7 @@ _OPENINGS: Final = {
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-g", "--group", required=True, help="consumer group")
     parser.add_argument("-t", "--topic", required=True, help="topic name")
-    parser.add_argument(
-        "-s",
-        "--timestamp",
-        required=True,
-        help="milliseconds, yyyy-MM-dd#HH:mm:ss:SSS in local time, -1 for the end of every queue, or now "
-        "(the end of every queue with --profile v49, the current time with v42 and v53)",
-    )
+    add_target(parser)
     add_force(parser)
     parser.add_argument(
         "-c",
@@ -74,12 +72,30 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="after the reset, watch each queue until it is proven, lost or unknown; exit code 0 if all are "
         "proven, 3 if one is lost, 4 if one is unknown",
     )
+    what.add_argument(
+        "--until-held",
+        action="store_true",
+        help="as --watch, and reset lost queues again, and only them, until none is lost",
+    )
+    parser.add_argument(
+        "--times",
+        type=_times,
+        default=TIMES,
+        metavar="N",
+        help=f"with --until-held: how often at most (default: {TIMES})",
+    )
     parser.add_argument(
         "--wait",
         type=_seconds,
         default=PATIENCE,
         metavar="SECONDS",
-        help=f"with --watch: how long to watch before a queue is unknown (default: {PATIENCE:.0f})",
+        help=f"how long to watch before a queue is unknown (default: {PATIENCE:.0f})",
+    )
+    parser.add_argument(
+        "--expect",
+        metavar="FILE",
+        help="what --preview --json printed: reset only if nothing has moved since; otherwise show what has, "
+        "and end with exit code 5",
     )
 
 
@@ -124,6 +140,10 @@ def _seconds(text: str) -> float:
     return float(_count(text, 86_400))
 
 
+def _times(text: str) -> int:
+    return _count(text, MAX_TIMES)
+
+
 def _count(text: str, most: int) -> int:
     # Check the length first: int() raises another error for more than 4,300 digits.
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most):
@@ -132,49 +152,95 @@ def _count(text: str, most: int) -> int:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    group, topic, text = arguments.group.strip(), arguments.topic.strip(), arguments.timestamp.strip()
-    timestamp = admin.parse_timestamp(text)
+    group, topic = arguments.group.strip(), arguments.topic.strip()
+    _check(arguments)
+    target = await read_target(admin, arguments, topic, group)
+    if arguments.queue is not None:
+        yield await _reset_queue(admin, arguments, topic, group, _time(target))
+        return
+    if arguments.preview:
+        yield print_preview(await make_preview(admin, topic, group, target, force=arguments.force))
+        return
+    if arguments.expect is not None:
+        moved = await check_expected(admin, arguments.expect, topic, group, target, force=arguments.force)
+        if moved is not None:
+            yield moved
+            return
+    if not (arguments.watch or arguments.until_held):
+        yield await _reset(admin, arguments, topic, group, target)
+        return
+    # Closed at once when the command is cancelled, so that no request outlives it.
+    async with contextlib.aclosing(
+        watch_reset(
+            admin,
+            topic,
+            group,
+            target,
+            force=arguments.force,
+            mode=arguments.mode,
+            patience=arguments.wait,
+            times=arguments.times if arguments.until_held else 0,
+        )
+    ) as output:
+        async for printed in output:
+            yield printed
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not go together.
+
+    Raises:
+        ClientError: with what to leave out or add.
+    """
     if (arguments.queue is None) != (arguments.broker is None):
         raise ClientError("-b and -q go together: each broker numbers its own queues")
     if arguments.queue is None and arguments.offset is not None:
         raise ClientError("-o is the offset of one queue: name the queue with -b and -q")
     if arguments.offset is not None and not arguments.force:
         raise ClientError("-o moves the queue in either direction: use -f false only with -s")
-    if arguments.watch:
-        if arguments.queue is not None or arguments.cplus:
-            raise ClientError("--watch resets every queue of the topic: leave out -b, -q, -o and -c")
-        # Closed at once when the command is cancelled, so that no request outlives it.
-        async with contextlib.aclosing(
-            watch_reset(
-                admin,
-                topic,
-                group,
-                timestamp,
-                force=arguments.force,
-                mode=arguments.mode,
-                patience=arguments.wait,
-            )
-        ) as output:
-            async for printed in output:
-                yield printed
-        return
-    if arguments.preview:
-        yield await _preview(admin, arguments, topic, group, timestamp)
-        return
-    if arguments.queue is not None and arguments.mode is None and admin.profile.release is Profile.V53:
-        yield await _reset_queue_as_5x(admin, arguments, topic, group, timestamp)
-        return
-    if arguments.queue is None:
-        outcome = await reset_or_write(
-            admin, topic, group, timestamp, arguments.force, is_cpp=arguments.cplus, mode=arguments.mode
+    if arguments.expect is not None and (arguments.queue is not None or arguments.preview):
+        raise ClientError("--expect guards the reset of a whole topic: leave out -b, -q, -o and --preview")
+    if (arguments.watch or arguments.until_held) and (arguments.queue is not None or arguments.cplus):
+        raise ClientError(
+            "--watch and --until-held reset every queue of the topic: leave out -b, -q, -o and -c"
         )
-    else:
-        outcome = await _reset_queue(admin, arguments, topic, group, timestamp)
-    opening = _OPENINGS[admin.profile.release is Profile.V53, outcome.online]
-    heading = (
-        f"{opening}[{group}], topic[{topic}], force[{java_bool(arguments.force)}], "
-        f"timestamp(string)[{text}], timestamp(long)[{timestamp}]"
+    if arguments.preview and arguments.queue is not None:
+        raise ClientError("--preview shows every queue of the topic: leave out -b, -q and -o")
+    if arguments.queue is not None and arguments.timestamp is None:
+        raise ClientError("-b and -q go with -s: use --to-offset for the offsets of single queues")
+
+
+def _time(target: Target) -> int:
+    # ``_check`` lets only -s through.
+    assert isinstance(target, int)
+    return target
+
+
+async def _reset(
+    admin: AdminClient, arguments: argparse.Namespace, topic: str, group: str, target: Target
+) -> Printed:
+    outcome = await reset_or_write(
+        admin, topic, group, target, arguments.force, is_cpp=arguments.cplus, mode=arguments.mode
     )
+    timestamp = target if isinstance(target, int) else None
+    return _printed(admin, arguments, outcome, topic, group, timestamp)
+
+
+def _printed(
+    admin: AdminClient,
+    arguments: argparse.Namespace,
+    outcome: Outcome,
+    topic: str,
+    group: str,
+    timestamp: int | None,
+) -> Printed:
+    opening = _OPENINGS[admin.profile.release is Profile.V53, outcome.online]
+    heading = f"{opening}[{group}], topic[{topic}], force[{java_bool(arguments.force)}], "
+    if timestamp is None:
+        heading += "offsets[by queue]"
+    else:
+        text = str(timestamp) if arguments.timestamp is None else arguments.timestamp.strip()
+        heading += f"timestamp(string)[{text}], timestamp(long)[{timestamp}]"
     note = outcome.mode_note(arguments.mode)
     data = {
         "group": group,
@@ -185,20 +251,14 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         "mode": outcome.mode,
         "queues": outcome.table.data,
     }
-    yield Printed([heading if note is None else f"{heading}, {note}", *outcome.table.lines], data)
-
-
-async def _preview(
-    admin: AdminClient, arguments: argparse.Namespace, topic: str, group: str, timestamp: int
-) -> Printed:
-    if arguments.queue is not None:
-        raise ClientError("--preview shows every queue of the topic: leave out -b, -q and -o")
-    return print_preview(await make_preview(admin, topic, group, timestamp, force=arguments.force))
+    return Printed([heading if note is None else f"{heading}, {note}", *outcome.table.lines], data)
 
 
 async def _reset_queue(
     admin: AdminClient, arguments: argparse.Namespace, topic: str, group: str, timestamp: int
-) -> Outcome:
+) -> Printed:
+    if arguments.mode is None and admin.profile.release is Profile.V53:
+        return await _reset_queue_as_5x(admin, arguments, topic, group, timestamp)
     result = await admin.reset_offset_of_queue(
         arguments.broker.strip(),
         topic,
@@ -209,7 +269,8 @@ async def _reset_queue(
         force=arguments.force,
         mode=arguments.mode,
     )
-    return Outcome(True, describe_modes(result), online_table(result))
+    outcome = Outcome(True, describe_modes(result), online_table(result))
+    return _printed(admin, arguments, outcome, topic, group, timestamp)
 
 
 async def _reset_queue_as_5x(

@@ -26,7 +26,7 @@ _COLUMNS: Final = (
 def print_preview(preview: Preview) -> Printed:
     """Return the preview as a table with its sums, notes and obstacles, and as JSON."""
     lines = [
-        f"preview: group[{preview.group}], topic[{preview.topic}], timestamp[{preview.timestamp}]",
+        f"preview: group[{preview.group}], topic[{preview.topic}], {aim_text(preview.timestamp)}",
         _row(*(name for name, _ in _COLUMNS)),
         *map(_queue_row, preview.queues),
         "",
@@ -35,6 +35,11 @@ def print_preview(preview: Preview) -> Printed:
         *(f"NOTE: {text}" for text in preview.notes),
     ]
     return Printed(lines, preview_data(preview))
+
+
+def aim_text(timestamp: int | None) -> str:
+    """Return what a reset asks for: ``timestamp[…]``, or ``offsets[by queue]``."""
+    return "offsets[by queue]" if timestamp is None else f"timestamp[{timestamp}]"
 
 
 def preview_data(preview: Preview) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rewindmq.client.admin.commands.command import Printed
+from rewindmq.client.admin.watched_reset.carry_out import carry_out
+from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:
@@ -39,16 +41,16 @@ async def reset_or_write(
     admin: AdminClient,
     topic: str,
     group: str,
-    timestamp: int,
+    target: Target,
     force: bool,
     *,
     is_cpp: bool = False,
     mode: ResetMode | None = None,
 ) -> Outcome:
-    """Reset the group, or write its offsets, see ``AdminClient.reset_or_write``."""
-    outcome = await admin.reset_or_write(topic, group, timestamp, force, is_cpp=is_cpp, mode=mode)
+    """Reset the group, or write its offsets, see ``carry_out``."""
+    outcome = await carry_out(admin, topic, group, target, force=force, is_cpp=is_cpp, mode=mode)
     if outcome.result is None:
-        return Outcome(False, None, _written_table(outcome.written or []))
+        return Outcome(False, None, _written_table(outcome.written))
     return Outcome(True, describe_modes(outcome.result), online_table(outcome.result))
 
 

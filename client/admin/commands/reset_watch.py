@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.admin.commands.command import Printed
-from rewindmq.client.admin.watched_reset.make_preview import queues_of
+from rewindmq.client.admin.commands.reset_preview import aim_text
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
-from rewindmq.client.admin.watched_reset.sample import take_sample
-from rewindmq.client.admin.watched_reset.watch import Change, ResetWatch, follow
-from rewindmq.protocol.errors import ClientError
+from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict, run_watched
+from rewindmq.client.admin.watched_reset.states import State
+from rewindmq.client.admin.watched_reset.target import Target
+from rewindmq.client.admin.watched_reset.watch import Change
 from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:
@@ -26,34 +28,47 @@ async def watch_reset(
     admin: AdminClient,
     topic: str,
     group: str,
-    timestamp: int,
+    target: Target,
     *,
     force: bool,
     mode: ResetMode | None,
     patience: float,
+    times: int,
 ) -> AsyncGenerator[Printed]:
-    """Reset the group, or write its offsets; yield a line for each change of a queue, and a last table.
+    """Carry the reset out; yield a line for each change and repair, and a last table.
 
     Raises:
-        ClientError: a broker does not tell the stored offsets, so nothing was reset.
-        ResponseError, RemotingError: see ``AdminClient.reset_or_write``.
+        ClientError, ResponseError, RemotingError: see ``run_watched``.
     """
-    queues = await queues_of(admin, topic)
-    before = await take_sample(admin, topic, group, queues)
-    silent = sorted({item.broker_name for item in queues if before.queues[item].stored is None})
-    if silent:
-        raise ClientError(
-            f"{', '.join(silent)} did not tell the group's stored offsets, so nothing was reset: try again"
-        )
-    began = admin.runtime.clock.monotonic()
-    outcome = await admin.reset_or_write(topic, group, timestamp, force, mode=mode)
-    watch = ResetWatch(before, outcome.offsets, began)
-    accepted = f"queues accepted: {len(watch.queues)}"
-    yield Printed([f"reset group[{group}], topic[{topic}], timestamp[{timestamp}], {accepted}"], None)
-    async with contextlib.aclosing(follow(admin, topic, group, watch, patience=patience)) as changes:
-        async for change in changes:
-            yield Printed([_change(change)], {"change": _data(change.watch)})
-    yield _summary(topic, group, timestamp, watch)
+    timestamp = target if isinstance(target, int) else None
+    running = run_watched(admin, topic, group, target, force=force, mode=mode, patience=patience, times=times)
+    async with contextlib.aclosing(running) as items:
+        async for item in items:
+            if isinstance(item, Began):
+                text = f"reset group[{group}], topic[{topic}], {aim_text(timestamp)}"
+                yield Printed([f"{text}, queues accepted: {item.count}"], None)
+            elif isinstance(item, Change):
+                yield Printed([_change(item)], {"change": _data(item.watch)})
+            elif isinstance(item, Repair):
+                yield _repair(item)
+            else:
+                yield _summary(topic, group, timestamp, item)
+
+
+def _repair(item: Repair) -> Printed:
+    names = ", ".join(f"{queue.broker_name}:{queue.queue_id}" for queue in item.queues)
+    if item.failure is None:
+        modes = ", ".join(f"{broker}={mode}" for broker, mode in sorted(item.modes.items()))
+        text = f"repair {item.number}: reset {names} again, mode[{modes}]"
+    else:
+        text = f"repair {item.number}: {names} cannot be reset again: {item.failure}"
+    data = {
+        "number": item.number,
+        "queues": [{"brokerName": queue.broker_name, "queueId": queue.queue_id} for queue in item.queues],
+        "modes": dict(item.modes),
+        "failure": item.failure,
+    }
+    return Printed([text], {"repair": data})
 
 
 def _change(change: Change) -> str:
@@ -69,21 +84,19 @@ def _change(change: Change) -> str:
     return text
 
 
-def _summary(topic: str, group: str, timestamp: int, watch: ResetWatch) -> Printed:
-    code = 0 if watch.is_proven else LOST if watch.lost else UNKNOWN
-    verdict = {0: "proven", LOST: "lost", UNKNOWN: "unknown"}[code]
-    counts: dict[str, int] = {}
-    for queue in watch.queues:
-        counts[queue.state] = counts.get(queue.state, 0) + 1
+def _summary(topic: str, group: str, timestamp: int | None, verdict: Verdict) -> Printed:
+    code = {State.PROVEN: 0, State.LOST: LOST}.get(verdict.state, UNKNOWN)
+    counts = Counter(str(queue.state) for queue in verdict.queues)
     parts = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
     data = {
         "group": group,
         "topic": topic,
         "timestamp": timestamp,
-        "verdict": verdict,
-        "queues": [_data(queue) for queue in watch.queues],
+        "verdict": str(verdict.state),
+        "repairs": verdict.repairs,
+        "queues": [_data(queue) for queue in verdict.queues],
     }
-    return Printed([f"verdict: {verdict} ({parts or 'no queue'})"], data, code)
+    return Printed([f"verdict: {verdict.state} ({parts or 'no queue'})"], data, code)
 
 
 def _data(watch: QueueWatch) -> dict[str, Any]:

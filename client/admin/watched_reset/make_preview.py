@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.client.admin.watched_reset.positions import consumer_positions, holder_of
 from rewindmq.client.admin.watched_reset.preview import Preview, QueuePreview
+from rewindmq.client.admin.watched_reset.target import Target, check_range, require_queues
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
 from rewindmq.protocol.code import ResponseCode
@@ -26,17 +27,18 @@ _NOT_MOVED: Final = (
 
 
 async def make_preview(
-    admin: AdminClient, topic: str, group: str, timestamp: int, *, force: bool = True
+    admin: AdminClient, topic: str, group: str, target: Target, *, force: bool = True
 ) -> Preview:
-    """Return what ``AdminClient.reset_offset_by_timestamp`` would do now.
+    """Return what ``carry_out`` would do now.
 
     The requests are RocketMQ's. Bytes are estimated from at most twelve messages of each queue.
 
     Args:
-        timestamp: ms since the epoch, -1 for the end of every queue.
+        target: a time for every queue, or offsets; queues without an offset are left out.
         force: False moves a queue only back.
 
     Raises:
+        ClientError: an offset is out of range, or its queue does not exist.
         ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route; or a broker refused.
         RemotingError: a broker did not answer.
     """
@@ -44,23 +46,27 @@ async def make_preview(
     clients = sorted(client.client_id for client in connection.connection_set) if connection else []
     positions = await consumer_positions(admin, group, clients)
     known = (await admin.topic_consume_stats(group, topic, has_offsets=True)).offset_table
+    names = await queues_of(admin, topic)
+    if not isinstance(target, int):
+        require_queues(topic, target, names)
+        names = sorted(target)
     queues = []
-    for queue in await queues_of(admin, topic):
+    for queue in names:
         # Without any stored offset, QUERY_CONSUMER_OFFSET (14) may still return 0.
         stored = await admin.stored_offset(group, queue) if queue in known else None
-        row = await _preview_queue(admin, queue, stored, timestamp, force=force)
+        row = await _preview_queue(admin, queue, stored, target, force=force)
         holder = holder_of(positions, queue)
         queues.append(replace(row, consumer=None if holder is None else holder.client_id))
     retry_lag = await _retry_lag(admin, group)
     return Preview(
         topic,
         group,
-        timestamp,
+        target if isinstance(target, int) else None,
         force,
         tuple(queues),
         tuple(clients),
         retry_lag,
-        tuple(_obstacles(group, queues, connection)),
+        tuple(_obstacles(group, queues, connection, has_offsets=not isinstance(target, int))),
         tuple(_notes(group, queues, clients, retry_lag)),
     )
 
@@ -86,14 +92,19 @@ async def consumers_of(admin: AdminClient, group: str) -> ConsumerConnection | N
 
 
 async def _preview_queue(
-    admin: AdminClient, queue: MessageQueue, stored: int | None, timestamp: int, *, force: bool
+    admin: AdminClient, queue: MessageQueue, stored: int | None, target: Target, *, force: bool
 ) -> QueuePreview:
     least, most = await admin.min_offset(queue), await admin.max_offset(queue)
-    target = most if timestamp == MAX_OFFSET_TIMESTAMP else await admin.search_offset(queue, timestamp)
-    target = max(target, 0)
+    if not isinstance(target, int):
+        offset = target[queue]
+        check_range(queue, offset, least, most)
+    elif target == MAX_OFFSET_TIMESTAMP:
+        offset = most
+    else:
+        offset = max(await admin.search_offset(queue, target), 0)
     if not force and stored is not None:
-        target = min(target, stored)
-    row = QueuePreview(queue, least, most, stored, target)
+        offset = min(offset, stored)
+    row = QueuePreview(queue, least, most, stored, offset)
     if row.redelivered + row.skipped:
         row = replace(row, average_bytes=await _average_bytes(admin, row))
     return replace(row, target_time=await _store_time(admin, row))
@@ -133,9 +144,14 @@ async def _retry_lag(admin: AdminClient, group: str) -> int:
     )
 
 
-def _obstacles(group: str, queues: list[QueuePreview], connection: ConsumerConnection | None) -> list[str]:
+def _obstacles(
+    group: str, queues: list[QueuePreview], connection: ConsumerConnection | None, *, has_offsets: bool
+) -> list[str]:
     found = []
-    if all(row.stored is None for row in queues):
+    if has_offsets:
+        if connection is not None:
+            found.append("consumers are connected: a reset to offsets needs mode server or fenced")
+    elif all(row.stored is None for row in queues):
         found.append(f"group {group} has no stored offset in the topic: brokers refuse to move it")
     elif missing := [f"{row.queue.broker_name}:{row.queue.queue_id}" for row in queues if row.stored is None]:
         found.append(

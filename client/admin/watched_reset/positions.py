@@ -24,6 +24,7 @@ class Position:
         first: offset of the first message that it holds; None if it holds none.
         dropped: the consumer gives the queue up, and discards what it holds.
         last_consume: time of the last consumption by the consumer's clock, in ms; of the start if none.
+        last_pull: time of the last pull by the consumer's clock, in ms.
     """
 
     client_id: str
@@ -31,6 +32,7 @@ class Position:
     first: int | None
     dropped: bool
     last_consume: int
+    last_pull: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +82,11 @@ def _position(client_id: str, info: ProcessQueueInfo) -> Position:
         first = info.transaction_msg_min_offset
     elif info.cached_msg_count:
         first = info.cached_msg_min_offset
-    return Position(client_id, info.commit_offset, first, info.droped, info.last_consume_timestamp)
+    return Position(
+        client_id,
+        info.commit_offset,
+        first,
+        info.droped,
+        info.last_consume_timestamp,
+        info.last_pull_timestamp,
+    )

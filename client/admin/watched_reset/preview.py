@@ -53,7 +53,7 @@ class Preview:
     """What a reset would do to a group in a topic.
 
     Attributes:
-        timestamp: ms since the epoch, -1 for the end of every queue.
+        timestamp: ms since the epoch, -1 for the end of every queue; None for a reset to offsets.
         queues: sorted by queue.
         consumers: client ids of the connected consumers, sorted.
         retry_lag: messages in the group's retry topic, which a reset does not move.
@@ -63,7 +63,7 @@ class Preview:
 
     topic: str
     group: str
-    timestamp: int
+    timestamp: int | None
     force: bool
     queues: tuple[QueuePreview, ...]
     consumers: tuple[str, ...] = ()

@@ -88,8 +88,12 @@ class QueueWatch:
     def is_rewind(self) -> bool:
         return self.target < self.old
 
-    def add(self, seconds: float, sample: Sample) -> bool:
-        """Take in a sample, ``seconds`` after the reset; return True if the state has changed."""
+    def add(self, seconds: float, sample: Sample, *, is_counted: bool = False) -> bool:
+        """Take in a sample, ``seconds`` after the reset; return True if the state has changed.
+
+        Args:
+            is_counted: the consumers consumed every message to be redelivered, see ``RedeliveryCount``.
+        """
         if self.is_over:
             return False
         seen = sample.queues[self.queue]
@@ -100,7 +104,9 @@ class QueueWatch:
         self.consumer = next((position.client_id for position in seen.live), None)
         self._gather_clues(seconds, seen, sample)
         signs = (
-            self._rewind_signs(seconds, seen, sample) if self.is_rewind else self._skip_signs(seconds, seen)
+            self._rewind_signs(seconds, seen, sample, is_counted=is_counted)
+            if self.is_rewind
+            else self._skip_signs(seconds, seen)
         )
         changed = False
         for sign in signs:
@@ -137,7 +143,9 @@ class QueueWatch:
             self._holders.add(position.client_id)
         self._worked_in_wait = self._worked_in_wait or bool(seen.live and _WAIT[0] <= seconds <= _WAIT[1])
 
-    def _rewind_signs(self, seconds: float, seen: QueueSample, sample: Sample) -> list[Sign]:
+    def _rewind_signs(
+        self, seconds: float, seen: QueueSample, sample: Sample, *, is_counted: bool
+    ) -> list[Sign]:
         stored = self.stored if self.stored is not None else self.old
         working = [position for position in seen.live if self.target <= _low(position) < self.old]
         signs = []
@@ -150,6 +158,10 @@ class QueueWatch:
             self._note_work(seconds, stored, holding[0])
         elif self._held_since is not None and not working:
             self._note_end(seconds, seen)
+        if is_counted and self._held_since is None and self._is_through(stored, seen):
+            signs.append(Sign.COUNTED)
+            self._held_since = seconds
+            self._is_finished = True
         if self._jumped_since is not None and (seconds - self._jumped_since >= _REPAIR or not working):
             signs.append(Sign.JUMPED)
         if self._is_held(seconds):
@@ -175,6 +187,15 @@ class QueueWatch:
             self._jumped_since = seconds if self._jumped_since is None else self._jumped_since
         else:
             self._jumped_since = None
+
+    def _is_through(self, stored: int, seen: QueueSample) -> bool:
+        """True if the reset was stored, and the consumer is at the old offset or past it by now."""
+        return (
+            self.clues.was_stored
+            and stored >= self.old
+            and bool(seen.live)
+            and all(_low(position) >= self.old for position in seen.live)
+        )
 
     def _note_end(self, seconds: float, seen: QueueSample) -> None:
         """Note that no consumer is below the old offset any more: it has come there, or has been moved there.

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rewindmq.client.admin.watched_reset.positions import (
-    ClientReport,
     Position,
     consumer_positions,
     positions_of,
 )
 from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
+from rewindmq.protocol.body.running_info import ConsumeStatus
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 
@@ -51,6 +51,9 @@ class Sample:
         is_complete: True if every connected consumer has answered.
         consumed: client id to an upper bound of the messages of the topic consumed in the last minute.
         is_broadcasting, is_pulling: the consumers' message model and type.
+        succeeded: client id to its rate of consumed messages of the topic, per second over about a minute,
+            rounded to two decimals.
+        has_failures: a consumer failed to consume a message of the topic in the last minute.
     """
 
     at: float
@@ -60,6 +63,8 @@ class Sample:
     consumed: Mapping[str, float] = field(default_factory=dict)
     is_broadcasting: bool = False
     is_pulling: bool = False
+    succeeded: Mapping[str, float] = field(default_factory=dict)
+    has_failures: bool = False
 
 
 # Rates are rounded to a hundredth of a message per second, and cover up to 70 s.
@@ -92,24 +97,24 @@ async def take_sample(admin: AdminClient, topic: str, group: str, queues: Sequen
     for queue in queues:
         seen = stored.get(queue, QueueSample(None))
         table[queue] = QueueSample(seen.stored, seen.max_offset, tuple(positions_of(reports, queue)))
-    return Sample(
-        admin.runtime.clock.monotonic(),
-        table,
-        frozenset(clients),
-        all(report.info is not None for report in reports),
-        _consumed(topic, reports),
-        connection is not None and connection.message_model is MessageModel.BROADCASTING,
-        connection is not None and connection.consume_type is ConsumeType.CONSUME_ACTIVELY,
-    )
-
-
-def _consumed(topic: str, reports: Sequence[ClientReport]) -> dict[str, float]:
     rates = {
         report.client_id: report.info.status_table[topic]
         for report in reports
         if report.info is not None and topic in report.info.status_table
     }
-    return {
-        client_id: _RATE_SECONDS * (status.consume_ok_tps + status.consume_failed_tps + _ROUNDING)
-        for client_id, status in rates.items()
-    }
+    return Sample(
+        admin.runtime.clock.monotonic(),
+        table,
+        frozenset(clients),
+        all(report.info is not None for report in reports),
+        {client_id: _most(status) for client_id, status in rates.items()},
+        connection is not None and connection.message_model is MessageModel.BROADCASTING,
+        connection is not None and connection.consume_type is ConsumeType.CONSUME_ACTIVELY,
+        {client_id: status.consume_ok_tps for client_id, status in rates.items()},
+        any(status.consume_failed_tps for status in rates.values()),
+    )
+
+
+def _most(status: ConsumeStatus) -> float:
+    """Return how many messages the consumer consumed at most."""
+    return _RATE_SECONDS * (status.consume_ok_tps + status.consume_failed_tps + _ROUNDING)

@@ -24,6 +24,7 @@ class Sign(StrEnum):
 
     AT_TARGET = "the stored offset is at the target"
     REDELIVERY = "a consumer works from the target on"
+    COUNTED = "the consumers consumed as many messages as the redelivery has"
     HELD = "nothing has contradicted the redelivery for 40 s"
     JUMPED = "the stored offset is above messages that a consumer still holds"
     UNTOUCHED = "the stored offset is not at the target, and nothing was redelivered"
@@ -40,7 +41,11 @@ TRANSITIONS: Final[Mapping[State, Mapping[Sign, State]]] = MappingProxyType(
             Sign.REDELIVERY: State.REDELIVERING,
             **_LOSSES,
         },
-        State.STORED: {Sign.REDELIVERY: State.REDELIVERING, **_LOSSES},
+        State.STORED: {
+            Sign.REDELIVERY: State.REDELIVERING,
+            Sign.COUNTED: State.REDELIVERING,
+            **_LOSSES,
+        },
         State.REDELIVERING: {Sign.HELD: State.PROVEN, **_LOSSES},
         State.PROVEN: {},
         State.LOST: {},

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from rewindmq.client.admin.watched_reset.counting import RedeliveryCount
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
 from rewindmq.client.admin.watched_reset.states import State
@@ -35,12 +37,26 @@ class ResetWatch:
         before: the sample right before the reset.
         targets: target offset of each queue that the brokers have reset.
         began: monotonic protocol seconds at which the reset was sent.
+        olds: of a repair: the old offset at the first reset, where it may be above the stored offset now.
     """
 
-    def __init__(self, before: Sample, targets: Mapping[MessageQueue, int], began: float) -> None:
+    def __init__(
+        self,
+        before: Sample,
+        targets: Mapping[MessageQueue, int],
+        began: float,
+        olds: Mapping[MessageQueue, int] = MappingProxyType({}),
+    ) -> None:
         self._began = began
+        self._count = RedeliveryCount(before, targets)
         self.queues = [
-            QueueWatch(queue, _old(before.queues.get(queue)), target, _seen(before, queue), before.clients)
+            QueueWatch(
+                queue,
+                max(_old(before.queues.get(queue)), olds.get(queue, 0)),
+                target,
+                _seen(before, queue),
+                before.clients,
+            )
             for queue, target in sorted(targets.items())
         ]
 
@@ -52,15 +68,15 @@ class ResetWatch:
     def lost(self) -> list[QueueWatch]:
         return [watch for watch in self.queues if watch.state is State.LOST]
 
-    @property
-    def is_proven(self) -> bool:
-        """True if every queue is proven, and there is one: a reset of nothing proves nothing."""
-        return bool(self.queues) and all(watch.state is State.PROVEN for watch in self.queues)
-
     def add(self, sample: Sample) -> list[Change]:
         """Take in a sample; return the changes of states."""
         seconds = sample.at - self._began
-        return [Change(seconds, watch, watch.state) for watch in self.queues if watch.add(seconds, sample)]
+        is_counted = self._count.add(seconds, sample)
+        return [
+            Change(seconds, watch, watch.state)
+            for watch in self.queues
+            if watch.add(seconds, sample, is_counted=is_counted)
+        ]
 
     def end(self, now: float) -> list[Change]:
         """Give up the queues that are still open; return their changes."""

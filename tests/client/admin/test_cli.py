@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -21,12 +22,14 @@ from rewindmq import (
     LocalCluster,
     Message,
     MessageExt,
+    MessageQueue,
     Producer,
     PushConsumer,
 )
 from rewindmq.__main__ import build_parser, main
 from rewindmq.client.admin.commands.command import Command
 from rewindmq.client.admin.commands.table import COMMANDS
+from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.support.process import TIMEOUT
 from tests.support.process import command as command_line
@@ -257,3 +260,40 @@ def test_a_fenced_reset_survives_a_kill_of_the_broker() -> None:
         stored = admin("consumerProgress", "-g", "leavers", "--json", namesrv=namesrv)
         assert '"consumerOffset": 0' in stored.stdout
         assert "Listed: 0, of 0" in admin("fencedCommits", namesrv=namesrv).stdout
+
+
+def test_two_operators_reset_a_group_to_the_offsets_of_a_file_after_one_preview(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    topic, group = "ResetToOffsets", "reset-to-offsets"
+
+    async def prepare() -> None:
+        async with cluster.admin() as client:
+            address = cluster.brokers["broker-a"].address
+            config = TopicConfig(topic_name=topic, read_queue_nums=1, write_queue_nums=1)
+            await client.create_and_update_topic_config(address, config)
+            async with cluster.producer("senders") as producer:
+                for number in range(4):
+                    await producer.send(Message(topic, b"%d" % number))
+            await client.write_offsets(group, {MessageQueue(topic, "broker-a", 0): 4})
+
+    asyncio.run(prepare())
+    offsets, preview = tmp_path / "offsets", tmp_path / "preview"
+    queue = {"brokerName": "broker-a", "queueId": 0, "offset": 1}
+    offsets.write_text(json.dumps({"topic": topic, "queues": [queue]}))
+    words = ("resetOffsetByTime", "-t", topic, "-g", group, "--from-file", str(offsets), "--json")
+    shown = admin(*words, "--preview", namesrv=cluster.namesrv_address)
+    assert json.loads(shown.stdout)["redelivered"] == 3
+    preview.write_text(shown.stdout)
+    # No consumer takes the queue, so the watch ends as unknown.
+    first = admin(*words, "--expect", str(preview), "--watch", "--wait", "0", namesrv=cluster.namesrv_address)
+    assert (first.returncode, json.loads(first.stdout.splitlines()[-1])["verdict"]) == (4, "unknown")
+    second = admin(*words, "--expect", str(preview), namesrv=cluster.namesrv_address)
+    assert (second.returncode, json.loads(second.stdout)["moved"]) == (
+        5,
+        ["broker-a:0: stored offset was 4, is 1"],
+    )
+    offsets.write_text("{}")
+    third = admin(*words, namesrv=cluster.namesrv_address)
+    assert (third.returncode, third.stdout) == (1, "")
+    assert third.stderr.startswith("the file of offsets has another form (Object missing required field")

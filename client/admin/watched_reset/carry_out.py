@@ -1,0 +1,89 @@
+"""Carries a reset out, to a time or to an offset for each queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rewindmq.client.admin.reset import ResetResult, RollbackStats
+from rewindmq.client.admin.watched_reset.make_preview import consumers_of, queues_of
+from rewindmq.client.admin.watched_reset.target import Offsets, Target, check_range, require_queues
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.reset_mode import ResetMode
+
+if TYPE_CHECKING:
+    from rewindmq.client.admin.admin_client import AdminClient
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedOut:
+    """The outcome of a reset.
+
+    Attributes:
+        result: the brokers' answers; None if the client wrote the stored offsets.
+        written: the written offsets; empty if the brokers reset the group.
+    """
+
+    result: ResetResult | None
+    written: list[RollbackStats] = field(default_factory=list)
+
+    @property
+    def offsets(self) -> dict[MessageQueue, int]:
+        """Target offset of each queue after a reset, stored offset after a direct write."""
+        if self.result is not None:
+            return self.result.offset_table
+        return {row.queue: row.rollback_offset for row in self.written}
+
+
+async def carry_out(
+    admin: AdminClient,
+    topic: str,
+    group: str,
+    target: Target,
+    *,
+    force: bool = True,
+    mode: ResetMode | None = None,
+    is_cpp: bool = False,
+) -> CarriedOut:
+    """Reset a group, or write its stored offsets if no consumer is connected.
+
+    A reset to a time is ``AdminClient.reset_or_write``. Offsets are written if no mode is given and no
+    consumer is connected; otherwise they are ``AdminClient.reset_to_offsets``.
+
+    Args:
+        force: False moves a queue only back.
+
+    Raises:
+        ClientError: an offset is out of range, or its queue does not exist: nothing was reset. Or see the
+            named methods.
+        ResponseError, RemotingError: see the named methods.
+    """
+    if isinstance(target, int):
+        outcome = await admin.reset_or_write(topic, group, target, force, is_cpp=is_cpp, mode=mode)
+        return CarriedOut(outcome.result, outcome.written or [])
+    if is_cpp:
+        raise ClientError("-c resets the whole topic to a time: leave it out")
+    rows = await _rows(admin, topic, group, target, force=force)
+    moving = {row.queue: row.rollback_offset for row in rows if row.rollback_offset == row.timestamp_offset}
+    if mode is None and await consumers_of(admin, group) is None:
+        await admin.write_offsets(group, moving)
+        return CarriedOut(None, rows)
+    return CarriedOut(await admin.reset_to_offsets(topic, group, moving, mode=mode))
+
+
+async def _rows(
+    admin: AdminClient, topic: str, group: str, offsets: Offsets, *, force: bool
+) -> list[RollbackStats]:
+    """Check the offsets; return for each queue where it is, and where it goes."""
+    known = await queues_of(admin, topic)
+    require_queues(topic, offsets, known)
+    stats = (await admin.topic_consume_stats(group, topic)).offset_table
+    rows = []
+    for queue, target in sorted(offsets.items()):
+        most = await admin.max_offset(queue)
+        check_range(queue, target, await admin.min_offset(queue), most)
+        stored = stats[queue].consumer_offset if queue in stats else 0
+        after = target if force else min(target, stored)
+        rows.append(RollbackStats(queue, most, stored, target, after))
+    return rows

@@ -1,0 +1,119 @@
+"""``--until-held`` resets lost queues again, and only them (docs/watched_reset.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageModel, MessageQueue
+from rewindmq.client.admin.reset import ResetResult
+from rewindmq.client.admin.watched_reset.carry_out import CarriedOut
+from rewindmq.client.admin.watched_reset.repair import repair
+from rewindmq.client.admin.watched_reset.run import common_state
+from rewindmq.client.admin.watched_reset.states import State
+from rewindmq.protocol.errors import ClientError
+from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+
+LINE = f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0"
+
+
+async def until_held(stage: SimStage, queues: int, options: str) -> tuple[list[Any], int]:
+    """Reset an idle group with a slow listener, which loses the classic reset of queue 0 (R1).
+
+    Queue 1, if there is one, is empty, so nothing of it can be lost.
+    """
+    await stage.create_topic(TOPIC, 1)
+    await stage.send(10, TOPIC)
+    if queues > 1:
+        await stage.create_topic(TOPIC, queues)
+
+    async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        await stage.runtime.timers.sleep(2.0)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    async with new_consumer(stage, listener=listener, consume_thread_max=1):
+        await stage.world.sleep(60)
+        printed = await stage.printed(f"{LINE} --until-held {options}".split())
+    return [piece.data for piece in printed if piece.data is not None], printed[-1].exit_code
+
+
+def test_only_the_lost_queue_of_a_classic_reset_is_reset_again_until_it_is_proven(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        data, exit_code = await until_held(stage, 2, "")
+        (repaired,) = [item["repair"] for item in data if "repair" in item]
+        assert repaired["queues"] == [{"brokerName": "broker-a", "queueId": 0}]
+        assert repaired["modes"] == {"broker-a": "server"}
+        last = data[-1]
+        assert (last["verdict"], last["repairs"], exit_code) == ("proven", 1, 0)
+        states = [item["change"]["state"] for item in data if "change" in item]
+        assert states.count("lost") == 1
+
+    play(scenario)
+
+
+def test_a_classic_reset_is_repeated_at_a_broker_whose_queues_are_all_lost(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        data, exit_code = await until_held(stage, 1, "--times 1")
+        (repaired,) = [item["repair"] for item in data if "repair" in item]
+        assert repaired["modes"] == {"broker-a": "classic"}
+        assert (data[-1]["verdict"], data[-1]["repairs"], exit_code) == ("proven", 1, 0)
+
+    play(scenario)
+
+
+def test_a_reset_that_is_lost_each_time_is_repeated_at_most_n_times(play: RunScenario) -> None:
+    """A broadcasting consumer ignores the broker's offsets (BROADCAST)."""
+
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(4, TOPIC)
+        stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 0, 4)
+        async with new_consumer(stage, message_model=MessageModel.BROADCASTING):
+            await stage.world.sleep(60)
+            printed = await stage.printed(f"{LINE} --until-held --times 2".split())
+        numbers = [piece.data["repair"]["number"] for piece in printed if "repair" in (piece.data or {})]
+        last = printed[-1]
+        assert (numbers, last.data["repairs"], last.data["verdict"]) == ([1, 2], 2, "lost")
+        assert last.exit_code == 3
+
+    play(scenario)
+
+
+def test_one_of_several_queues_is_not_reset_again_at_a_broker_that_resets_whole_topics(
+    play: RunScenario,
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await start_mute_broker(stage, "broker-m")
+        lost, kept = MessageQueue(TOPIC, "broker-m", 0), MessageQueue(TOPIC, "broker-m", 1)
+        first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, {lost: 0, kept: 0}, {"broker-m": None}))
+        with pytest.raises(ClientError, match=r"does not know reset modes.*so no reset was sent"):
+            await repair(await stage.admin(), TOPIC, GROUP, 0, first, {lost: 0}, force=True)
+
+    play(scenario)
+
+
+def test_no_repair_is_a_watch(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        data, exit_code = await until_held(stage, 1, "--times 0")
+        assert not [item for item in data if "repair" in item]
+        assert (data[-1]["verdict"], exit_code) == ("lost", 3)
+
+    play(scenario)
+
+
+def test_a_reset_that_no_queue_accepted_is_not_proven() -> None:
+    assert common_state([]) is State.UNKNOWN
+    assert common_state([State.PROVEN, State.UNKNOWN]) is State.UNKNOWN
+    assert common_state([State.PROVEN, State.LOST, State.UNKNOWN]) is State.LOST
+
+
+def test_single_queues_are_not_watched(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        with pytest.raises(ClientError, match="reset every queue of the topic: leave out"):
+            await stage.run(f"{LINE} --until-held -b 127.0.0.1:1 -q 0")
+
+    play(scenario)
