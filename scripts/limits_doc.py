@@ -141,7 +141,6 @@ _TABLES: Final = (
     Limit("topics", "broker.limits:MAX_TOPICS", "topics", _REFUSED, "usageTopics"),
     Limit("topics or groups in one list (18, 225)", "broker.limits:MAX_LISTED_CONFIGS", "entries", _REFUSED),
     Limit("queues of a topic", "protocol.limits:MAX_QUEUE_NUMS", "queues", _REFUSED),
-    Limit("queues of a topic", "broker.limits:MAX_QUEUE_NUMS", "queues", _REFUSED),
     Limit("topics and groups with a mode (401)", "broker.limits:MAX_REQUEST_MODES", "pairs", _REFUSED),
     Limit("consumer groups", "broker.limits:MAX_GROUPS", "groups", _REFUSED, "usageConsumerGroups"),
     Limit(
