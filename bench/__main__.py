@@ -30,8 +30,8 @@ from bench import (
     sending,
     simulation,
     snapshots,
-    testkit,
     socket_sends,
+    testkit,
 )
 from bench.comparison import render_comparisons
 from bench.pipeline import bench_pipeline, bench_pipeline_in_full
