@@ -11,13 +11,6 @@ import uvicorn
 from starlette.types import ASGIApp
 
 
-class _Server(uvicorn.Server):
-    """Leaves the process's signals alone; its owner stops it."""
-
-    def install_signal_handlers(self) -> None:
-        """Install none."""
-
-
 @asynccontextmanager
 async def serving(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
     """Serve until the block ends; yield the address, such as ``http://127.0.0.1:8082``.
@@ -34,7 +27,8 @@ async def serving(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
         app, log_level="warning", lifespan="off", ws="none", http="h11", timeout_graceful_shutdown=1,
         server_header=False,
     )
-    server = _Server(config)
+    # Its own serve() would take over the signals of the process, which belong to the runner.
+    server = uvicorn.Server(config)
     try:
         config.load()
         server.lifespan = config.lifespan_class(config)
