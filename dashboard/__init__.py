@@ -8,7 +8,7 @@ template stands in ``dashboard/templates/`` and extends ``base.html``. Nothing e
 
     PAGES = (Page("/groups/{group}/reset", show, "Reset"),)
 
-A ``Page`` with ``navigation`` has an entry in the navigation of every page. ``methods=("POST",)`` makes a page
-that changes something: before its handler runs, the CSRF token, the origin and the read-only mode are checked,
-and ``visit.form`` holds the fields. Its form needs ``{{ csrf_field() }}``.
+A ``Page`` with ``navigation`` has an entry in the navigation of every page. ``methods=("POST",)`` makes a
+page that changes something: before its handler runs, the CSRF token, the origin and the read-only mode are
+checked, and ``visit.form`` holds the fields. Its form needs ``{{ csrf_field() }}``.
 """

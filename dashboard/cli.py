@@ -23,7 +23,7 @@ Exit codes: 0 stopped, 1 failed (one line on stderr says why), 2 wrong usage.
 """
 # RocketMQ's Dashboard 2.1.0 uses this port, too.
 DEFAULT_PORT: Final = 8082
-_TOKEN_VARIABLE: Final = "REWINDMQ_DASHBOARD_TOKEN"
+_TOKEN_VARIABLE: Final = "REWINDMQ_DASHBOARD_TOKEN"  # noqa: S105 - a name
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=int, default=DEFAULT_PORT, help=f"0: any free one (default: {DEFAULT_PORT})"
     )
     parser.add_argument(
-        "--token", help=f"what a visitor must know; required if other machines can connect"
+        "--token",
+        help=f"what a visitor must know; required if other machines can connect"
         f" (default: {_TOKEN_VARIABLE}, which other users of this machine do not see)",
     )
     parser.add_argument("--read-only", action="store_true", help="refuse every change")
@@ -56,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     token = arguments.token or os.environ.get(_TOKEN_VARIABLE) or None
     if token is None and not is_loopback(arguments.host):
         raise ClientError(
-            f"{arguments.host!r} is not a loopback address: set {_TOKEN_VARIABLE} to a secret that visitors must"
-            " enter, or serve at 127.0.0.1"
+            f"{arguments.host!r} is not a loopback address: set {_TOKEN_VARIABLE} to a secret that visitors"
+            " must enter, or serve at 127.0.0.1"
         )
     try:
         import jinja2  # noqa: F401

@@ -24,7 +24,12 @@ async def serving(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
     family = (await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM))[0][0]
     listener = socket.create_server((host, port), family=family)
     config = uvicorn.Config(
-        app, log_level="warning", lifespan="off", ws="none", http="h11", timeout_graceful_shutdown=1,
+        app,
+        log_level="warning",
+        lifespan="off",
+        ws="none",
+        http="h11",
+        timeout_graceful_shutdown=1,
         server_header=False,
     )
     # Its own serve() would take over the signals of the process, which belong to the runner.

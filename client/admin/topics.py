@@ -98,7 +98,7 @@ class TopicAdmin(AdminBase):
         return merged
 
     async def broker_topic_stats(self, address: str, topic: str) -> TopicStatsTable:
-        """Return offsets and last store time of a topic's queues at one broker: GET_TOPIC_STATS_INFO (202)."""
+        """Return bounds and last store time of a topic's queues at a broker: GET_TOPIC_STATS_INFO (202)."""
         header = GetTopicStatsInfoRequestHeader(topic=topic)
         command = self._remote.command(RequestCode.GET_TOPIC_STATS_INFO, header)
         return decode_body(await self._remote.ask_broker(address, command), TopicStatsTable)

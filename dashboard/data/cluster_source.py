@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.protocol.body.stats import OffsetWrapper, TopicOffset
 from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.errors import RewindMQError, ResponseError
+from rewindmq.protocol.errors import ResponseError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, retry_topic
 
@@ -111,7 +111,9 @@ class ClusterSource:
         masters = await self._masters(topic)
         if masters.value is None:
             return Answer(None, masters.problem, masters.code)
-        asked = [self.ask(self.admin.broker_topic_stats(address, topic)) for address in masters.value.values()]
+        asked = [
+            self.ask(self.admin.broker_topic_stats(address, topic)) for address in masters.value.values()
+        ]
         answers = await asyncio.gather(*asked)
         queues: Queues[TopicOffset] = Queues()
         for name, answer in zip(masters.value, answers, strict=True):
@@ -126,7 +128,9 @@ class ClusterSource:
         masters = await self._masters(retry_topic(group))
         if masters.value is None:
             return Answer(None, masters.problem, masters.code)
-        asked = [self.ask(self.admin.broker_group_stats(address, group)) for address in masters.value.values()]
+        asked = [
+            self.ask(self.admin.broker_group_stats(address, group)) for address in masters.value.values()
+        ]
         answers = await asyncio.gather(*asked)
         queues: Queues[OffsetWrapper] = Queues()
         for name, answer in zip(masters.value, answers, strict=True):

@@ -11,7 +11,9 @@ from rewindmq.dashboard.web.page import Page, Visit
 async def show(visit: Visit) -> Response:
     """Show every broker; one that hangs is shown with the reason after 2 s."""
     brokers = await visit.source.brokers()
-    rows = [(broker, _rate(broker, "putTps"), _rate(broker, "getTransferedTps")) for broker in brokers.value or ()]
+    rows = [
+        (broker, _rate(broker, "putTps"), _rate(broker, "getTransferedTps")) for broker in brokers.value or ()
+    ]
     return visit.render("clusters.html", title="Clusters", answer=brokers, rows=rows)
 
 

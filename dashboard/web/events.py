@@ -10,9 +10,7 @@ from starlette.responses import StreamingResponse
 from rewindmq.protocol.remoting.runtime import Timers
 
 
-def event_stream(
-    render: Callable[[], Awaitable[str]], timers: Timers, seconds: float
-) -> StreamingResponse:
+def event_stream(render: Callable[[], Awaitable[str]], timers: Timers, seconds: float) -> StreamingResponse:
     """Return a response that sends ``render()`` as an event ``part`` now and every ``seconds`` if it changed.
 
     An unchanged part sends a comment, which finds out whether the browser is gone.

@@ -18,8 +18,8 @@ SESSION_COOKIE: Final = "rewindmq_dashboard"
 LOGIN: Final = "/login"
 _SAFE_METHODS: Final = ("GET", "HEAD")
 _HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:;"
-    " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self';"
+    " img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -82,7 +82,7 @@ class SafetyMiddleware:
 
 
 def session_of(settings: Settings) -> str:
-    """Return the cookie of a visitor who knows the token; it does not reveal it, and ends with the process."""
+    """Return the cookie of a visitor who knows the token; it hides the token, and ends with the process."""
     return hmac.new(settings.csrf.encode(), (settings.token or "").encode(), hashlib.sha256).hexdigest()
 
 

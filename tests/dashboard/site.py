@@ -53,6 +53,8 @@ class Site:
 async def dashboard(namesrv: str, settings: Settings | None = None) -> AsyncIterator[Site]:
     """Serve every page; the block's value asks for them."""
     settings = settings or Settings("form-token", hosts=HOSTS)
-    async with AdminClient(namesrv) as admin:
-        async with serving(make_app(ClusterSource(admin), settings), "127.0.0.1", 0) as url:
-            yield Site(url, settings)
+    async with (
+        AdminClient(namesrv) as admin,
+        serving(make_app(ClusterSource(admin), settings), "127.0.0.1", 0) as url,
+    ):
+        yield Site(url, settings)
