@@ -1,0 +1,84 @@
+"""make_app: the dashboard as an ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from rewindmq.dashboard.data.cluster_source import ClusterSource
+from rewindmq.dashboard.pages import load_pages
+from rewindmq.dashboard.web.login import login_routes
+from rewindmq.dashboard.web.page import Page, Settings, Visit
+from rewindmq.dashboard.web.safety import SafetyMiddleware, parse_form, same_text
+
+_HERE: Final = Path(__file__).parent
+# The largest message body that brokers accept, 4 MiB, may triple when a form encodes it.
+MAX_FORM_BYTES: Final = 16 << 20
+
+
+def make_app(source: ClusterSource, settings: Settings) -> Starlette:
+    """Return the application with every page of ``dashboard/pages/``."""
+    templates = _templates(settings)
+    pages = load_pages()
+    navigation = tuple(page for page in pages if page.navigation is not None)
+    routes = [
+        Route(page.path, _endpoint(page, source, settings, templates, navigation), methods=list(page.methods))
+        for page in pages
+    ]
+    static = Mount("/static", StaticFiles(directory=_HERE / "static"))
+    return Starlette(
+        routes=[*routes, *login_routes(settings, templates), static],
+        middleware=[Middleware(SafetyMiddleware, settings=settings)],
+    )
+
+
+def _templates(settings: Settings) -> Environment:
+    templates = Environment(
+        loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined
+    )
+    field = Markup('<input type="hidden" name="csrf" value="{}">').format(settings.csrf)
+    templates.globals["csrf_field"] = lambda: field
+    return templates
+
+
+def _endpoint(
+    page: Page,
+    source: ClusterSource,
+    settings: Settings,
+    templates: Environment,
+    navigation: tuple[Page, ...],
+) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        form: dict[str, str] = {}
+        if request.method == "POST":
+            body = await _read(request)
+            if body is None:
+                return PlainTextResponse(f"A form has at most {MAX_FORM_BYTES} bytes.\n", 413)
+            form = parse_form(body)
+            if not same_text(form.get("csrf", ""), settings.csrf):
+                return PlainTextResponse(
+                    "The form is of another start of this dashboard: load its page again.\n", 403
+                )
+        return await page.handler(Visit(request, source, settings, templates, navigation, form))
+
+    return serve
+
+
+async def _read(request: Request) -> bytes | None:
+    """Return the request's body; None if it is too long."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_FORM_BYTES:
+            return None
+    return bytes(body)

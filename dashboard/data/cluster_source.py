@@ -1,0 +1,151 @@
+"""ClusterSource: what the pages show, asked of all servers at the same time, each with a time limit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.protocol.body.stats import OffsetWrapper, TopicOffset
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RewindMQError, ResponseError
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, retry_topic
+
+# A server that answers later counts as hanging.
+LIMIT_SECONDS: Final = 2.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """A server's answer, or in one sentence why there is none; one of the two is None.
+
+    Attributes:
+        code: the response code of a refusal; None: the server did not answer.
+    """
+
+    value: T | None
+    problem: str | None = None
+    code: int | None = None
+
+
+@dataclass(frozen=True)
+class BrokerState:
+    """A broker process and its runtime statistics (GET_BROKER_RUNTIME_INFO, 28)."""
+
+    cluster: str
+    name: str
+    broker_id: int
+    address: str
+    stats: Answer[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Queues(Generic[T]):
+    """Rows by queue, sorted, and a sentence for each broker that could not be asked."""
+
+    rows: dict[MessageQueue, T] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+class ClusterSource:
+    """Reads a cluster for the pages."""
+
+    def __init__(self, admin: AdminClient) -> None:
+        self.admin = admin
+        self.runtime = admin.runtime
+
+    async def ask(self, work: Awaitable[T]) -> Answer[T]:
+        """Await a request for at most 2 s; a failure becomes the answer's ``problem``."""
+        task = asyncio.ensure_future(work)
+        timer = self.runtime.timers.call_timeout(LIMIT_SECONDS, task.cancel)
+        try:
+            await asyncio.wait((task,))
+            if task.cancelled():
+                return Answer(None, f"no answer within {LIMIT_SECONDS:g} s")
+            return Answer(task.result())
+        except ResponseError as error:
+            return Answer(None, str(error), error.code)
+        except RewindMQError as error:
+            return Answer(None, str(error))
+        finally:
+            timer.cancel()
+            task.cancel()
+
+    async def brokers(self) -> Answer[list[BrokerState]]:
+        """Return every broker process with its statistics, sorted by cluster, name and id."""
+        info = await self.ask(self.admin.examine_broker_cluster_info())
+        if info.value is None:
+            return Answer(None, info.problem, info.code)
+        places = sorted(
+            (broker.cluster or "", name, int(broker_id), address)
+            for name, broker in info.value.broker_addr_table.items()
+            for broker_id, address in broker.broker_addrs.items()
+        )
+        stats = await asyncio.gather(
+            *(self.ask(self.admin.fetch_broker_runtime_stats(place[3])) for place in places)
+        )
+        return Answer([BrokerState(*place, each) for place, each in zip(places, stats, strict=True)])
+
+    async def topics(self) -> Answer[list[str]]:
+        """Return the names of all topics, sorted, without groups' retry topics."""
+        names = await self.ask(self.admin.fetch_all_topic_list())
+        if names.value is None:
+            return names
+        return Answer([name for name in names.value if not name.startswith(RETRY_GROUP_TOPIC_PREFIX)])
+
+    async def groups(self) -> Answer[list[str]]:
+        """Return the names of the groups that have a retry topic, which every group gets when it connects."""
+        names = await self.ask(self.admin.fetch_all_topic_list())
+        if names.value is None:
+            return names
+        prefix = RETRY_GROUP_TOPIC_PREFIX
+        return Answer([name.removeprefix(prefix) for name in names.value if name.startswith(prefix)])
+
+    async def topic_queues(self, topic: str) -> Answer[Queues[TopicOffset]]:
+        """Return the bounds of each queue of a topic."""
+        masters = await self._masters(topic)
+        if masters.value is None:
+            return Answer(None, masters.problem, masters.code)
+        asked = [self.ask(self.admin.broker_topic_stats(address, topic)) for address in masters.value.values()]
+        answers = await asyncio.gather(*asked)
+        queues: Queues[TopicOffset] = Queues()
+        for name, answer in zip(masters.value, answers, strict=True):
+            if answer.value is None:
+                queues.problems[name] = answer.problem or ""
+            else:
+                queues.rows.update(answer.value.offset_table)
+        return Answer(Queues(dict(sorted(queues.rows.items())), queues.problems))
+
+    async def group_queues(self, group: str) -> Answer[Queues[OffsetWrapper]]:
+        """Return stored and maximum offset of each queue that a group consumes."""
+        masters = await self._masters(retry_topic(group))
+        if masters.value is None:
+            return Answer(None, masters.problem, masters.code)
+        asked = [self.ask(self.admin.broker_group_stats(address, group)) for address in masters.value.values()]
+        answers = await asyncio.gather(*asked)
+        queues: Queues[OffsetWrapper] = Queues()
+        for name, answer in zip(masters.value, answers, strict=True):
+            if answer.value is None:
+                queues.problems[name] = answer.problem or ""
+            else:
+                queues.rows.update(answer.value.offset_table)
+        return Answer(Queues(dict(sorted(queues.rows.items())), queues.problems))
+
+    async def _masters(self, topic: str) -> Answer[dict[str, str]]:
+        """Return the address of each broker that serves the topic, by name: the master's, else a slave's."""
+        route = await self.ask(self.admin.examine_topic_route_info(topic))
+        if route.value is None:
+            if route.code == ResponseCode.TOPIC_NOT_EXIST:
+                return Answer(None, "the name server knows no broker with it", route.code)
+            return Answer(None, route.problem, route.code)
+        found = {}
+        for broker in sorted(route.value.broker_datas, key=lambda each: each.broker_name):
+            addresses = broker.broker_addrs
+            if addresses:
+                found[broker.broker_name] = addresses[min(addresses)]
+        return Answer(found)
