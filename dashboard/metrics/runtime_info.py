@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 _PREFIX: Final = "rocketmq_brokeruntime_"
 _CAPACITY: Final = re.compile(r"Total : ([0-9.]+) ([KMGTPE]?)i?B, Free : ([0-9.]+) ([KMGTPE]?)i?B\.")
@@ -19,7 +19,7 @@ _UNITS: Final = ("", "K", "M", "G", "T", "P", "E")
 _INTERVAL: Final = re.compile(r"\[([^\]:]+)\]:([0-9]+)")
 
 # The suffix of each metric and its value, of one key's text. Raises ValueError for a text in another form.
-type _Read = Callable[[str], Iterator[tuple[str, float]]]
+_Read: TypeAlias = Callable[[str], Iterator[tuple[str, float]]]
 
 
 class RuntimeKey(NamedTuple):
@@ -78,7 +78,7 @@ _PUTS: Final = MappingProxyType(
 
 
 def _puts(text: str) -> Iterator[tuple[str, float]]:
-    """Puts of the last minute by duration; none of ``null``, which a broker writes before the first minute."""
+    """Puts of the last minute by duration; none of ``null``, which stands there before the first minute."""
     for interval, count in _INTERVAL.findall(text):
         if interval in _PUTS:
             yield _PUTS[interval], float(count)

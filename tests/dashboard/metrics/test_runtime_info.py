@@ -1,4 +1,4 @@
-"""GET_BROKER_RUNTIME_INFO (28) feeds rocketmq-exporter's metrics, at RewindMQ and in RocketMQ's recorded answers."""
+"""The answer to 28 feeds rocketmq-exporter's metrics, at RewindMQ and in RocketMQ's recorded answers."""
 
 from __future__ import annotations
 
