@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.dashboard.data.lag_history import LagHistory
 from rewindmq.protocol.body.stats import OffsetWrapper, TopicOffset
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError, RewindMQError
@@ -58,6 +59,7 @@ class ClusterSource:
     def __init__(self, admin: AdminClient) -> None:
         self.admin = admin
         self.runtime = admin.runtime
+        self.lag_history = LagHistory()
 
     async def ask(self, work: Awaitable[T]) -> Answer[T]:
         """Await a request for at most 2 s; a failure becomes the answer's ``problem``."""
@@ -106,41 +108,48 @@ class ClusterSource:
         prefix = RETRY_GROUP_TOPIC_PREFIX
         return Answer([name.removeprefix(prefix) for name in names.value if name.startswith(prefix)])
 
+    async def addresses(self) -> Answer[frozenset[str]]:
+        """Return the address of every broker process that the name server knows."""
+        info = await self.ask(self.admin.examine_broker_cluster_info())
+        if info.value is None:
+            return Answer(None, info.problem, info.code)
+        brokers = info.value.broker_addr_table.values()
+        return Answer(frozenset(address for each in brokers for address in each.broker_addrs.values()))
+
     async def topic_queues(self, topic: str) -> Answer[Queues[TopicOffset]]:
         """Return the bounds of each queue of a topic."""
-        masters = await self._masters(topic)
-        if masters.value is None:
-            return Answer(None, masters.problem, masters.code)
-        asked = [
-            self.ask(self.admin.broker_topic_stats(address, topic)) for address in masters.value.values()
-        ]
-        answers = await asyncio.gather(*asked)
-        queues: Queues[TopicOffset] = Queues()
-        for name, answer in zip(masters.value, answers, strict=True):
-            if answer.value is None:
-                queues.problems[name] = answer.problem or ""
-            else:
-                queues.rows.update(answer.value.offset_table)
-        return Answer(Queues(dict(sorted(queues.rows.items())), queues.problems))
+
+        async def ask(address: str) -> Mapping[MessageQueue, TopicOffset]:
+            return (await self.admin.broker_topic_stats(address, topic)).offset_table
+
+        return await self._queues(topic, ask)
 
     async def group_queues(self, group: str) -> Answer[Queues[OffsetWrapper]]:
         """Return stored and maximum offset of each queue that a group consumes."""
-        masters = await self._masters(retry_topic(group))
+
+        async def ask(address: str) -> Mapping[MessageQueue, OffsetWrapper]:
+            return (await self.admin.broker_group_stats(address, group)).offset_table
+
+        return await self._queues(retry_topic(group), ask)
+
+    async def _queues(
+        self, topic: str, ask: Callable[[str], Awaitable[Mapping[MessageQueue, T]]]
+    ) -> Answer[Queues[T]]:
+        """Ask every broker that serves the topic for its rows."""
+        masters = await self.masters(topic)
         if masters.value is None:
             return Answer(None, masters.problem, masters.code)
-        asked = [
-            self.ask(self.admin.broker_group_stats(address, group)) for address in masters.value.values()
-        ]
-        answers = await asyncio.gather(*asked)
-        queues: Queues[OffsetWrapper] = Queues()
+        answers = await asyncio.gather(*(self.ask(ask(address)) for address in masters.value.values()))
+        rows: dict[MessageQueue, T] = {}
+        problems: dict[str, str] = {}
         for name, answer in zip(masters.value, answers, strict=True):
             if answer.value is None:
-                queues.problems[name] = answer.problem or ""
+                problems[name] = answer.problem or ""
             else:
-                queues.rows.update(answer.value.offset_table)
-        return Answer(Queues(dict(sorted(queues.rows.items())), queues.problems))
+                rows.update(answer.value)
+        return Answer(Queues(dict(sorted(rows.items())), problems))
 
-    async def _masters(self, topic: str) -> Answer[dict[str, str]]:
+    async def masters(self, topic: str) -> Answer[dict[str, str]]:
         """Return the address of each broker that serves the topic, by name: the master's, else a slave's."""
         route = await self.ask(self.admin.examine_topic_route_info(topic))
         if route.value is None:
