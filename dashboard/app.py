@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,9 +19,11 @@ from starlette.staticfiles import StaticFiles
 
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.pages import load_pages
+from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.login import login_routes
 from rewindmq.dashboard.web.page import Page, Settings, Visit
 from rewindmq.dashboard.web.safety import SafetyMiddleware, parse_form, same_text
+from rewindmq.protocol.text import escape_controls
 
 _HERE: Final = Path(__file__).parent
 # The largest message body that brokers accept, 4 MiB, may triple when a form encodes it.
@@ -30,9 +34,8 @@ def make_app(source: ClusterSource, settings: Settings) -> Starlette:
     """Return the application with every page of ``dashboard/pages/``."""
     templates = _templates(settings)
     pages = load_pages()
-    navigation = tuple(page for page in pages if page.navigation is not None)
     routes = [
-        Route(page.path, _endpoint(page, source, settings, templates, navigation), methods=list(page.methods))
+        Route(page.path, _endpoint(page, source, settings, templates, pages), methods=list(page.methods))
         for page in pages
     ]
     static = Mount("/static", StaticFiles(directory=_HERE / "static"))
@@ -44,11 +47,30 @@ def make_app(source: ClusterSource, settings: Settings) -> Starlette:
 
 def _templates(settings: Settings) -> Environment:
     templates = Environment(
-        loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     field = Markup('<input type="hidden" name="csrf" value="{}">').format(settings.csrf)
     templates.globals["csrf_field"] = lambda: field
+    templates.globals["message_href"] = message_href
+    templates.filters["path"] = lambda text: quote(str(text), safe="")
+    templates.filters["plain"] = escape_controls
+    templates.filters["utc"] = lambda ms: _utc(ms).strftime("%Y-%m-%d %H:%M:%S UTC")
+    # What the value of an <input type="datetime-local"> looks like.
+    templates.filters["iso"] = lambda ms: _utc(ms).strftime("%Y-%m-%dT%H:%M:%S")
+    templates.filters["thousands"] = lambda number: f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
     return templates
+
+
+def _utc(ms: int) -> datetime:
+    """Return the time; one that no calendar has, which a peer may send, is the calendar's last second."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def _endpoint(
@@ -56,7 +78,7 @@ def _endpoint(
     source: ClusterSource,
     settings: Settings,
     templates: Environment,
-    navigation: tuple[Page, ...],
+    pages: tuple[Page, ...],
 ) -> Callable[[Request], Awaitable[Response]]:
     async def serve(request: Request) -> Response:
         form: dict[str, str] = {}
@@ -69,7 +91,7 @@ def _endpoint(
                 return PlainTextResponse(
                     "The form is of another start of this dashboard: load its page again.\n", 403
                 )
-        return await page.handler(Visit(request, source, settings, templates, navigation, form))
+        return await page.handler(Visit(request, source, settings, templates, pages, page, form))
 
     return serve
 

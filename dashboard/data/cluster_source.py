@@ -93,6 +93,28 @@ class ClusterSource:
         )
         return Answer([BrokerState(*place, each) for place, each in zip(places, stats, strict=True)])
 
+    async def clusters_and_brokers(self) -> Answer[frozenset[str]]:
+        """Return the names of clusters and brokers, each of which is a topic of the brokers themselves."""
+        info = await self.ask(self.admin.examine_broker_cluster_info())
+        if info.value is None:
+            return Answer(None, info.problem, info.code)
+        return Answer(frozenset({*info.value.cluster_addr_table, *info.value.broker_addr_table}))
+
+    async def topic_rate(self, topic: str) -> float | None:
+        """Return the messages per second that brokers stored in the last minute; None: none counts them.
+
+        A broker counts a topic from its first message on, so a refusal is no failure.
+        """
+        masters = await self.masters(topic)
+        answers = await asyncio.gather(
+            *(
+                self.ask(self.admin.view_broker_stats_data(address, "TOPIC_PUT_NUMS", topic))
+                for address in (masters.value or {}).values()
+            )
+        )
+        rates = [answer.value.stats_minute.tps for answer in answers if answer.value is not None]
+        return sum(rates) if rates else None
+
     async def topics(self) -> Answer[list[str]]:
         """Return the names of all topics, sorted, without groups' retry topics."""
         names = await self.ask(self.admin.fetch_all_topic_list())
