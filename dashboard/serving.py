@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 @asynccontextmanager
@@ -21,10 +21,11 @@ async def serving(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
     Raises:
         OSError: the port is taken, or the host is not an address of this machine.
     """
+    stopping = asyncio.Event()
     family = (await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM))[0][0]
     listener = socket.create_server((host, port), family=family)
     config = uvicorn.Config(
-        app,
+        _ended_by(app, stopping),
         log_level="warning",
         lifespan="off",
         ws="none",
@@ -43,8 +44,28 @@ async def serving(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
             name = f"[{host}]" if ":" in host else host
             yield f"http://{name}:{listener.getsockname()[1]}"
         finally:
+            stopping.set()
             server.should_exit = True
             await ticking
             await server.shutdown(sockets=[listener])
     finally:
         listener.close()
+
+
+def _ended_by(app: ASGIApp, stopping: asyncio.Event) -> ASGIApp:
+    """Return the application, for which every browser goes away at the stop: live pages end by that."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        async def receive_or_stop() -> Message:
+            received = asyncio.ensure_future(receive())
+            stopped = asyncio.ensure_future(stopping.wait())
+            try:
+                await asyncio.wait((received, stopped), return_when=asyncio.FIRST_COMPLETED)
+                return received.result() if received.done() else {"type": "http.disconnect"}
+            finally:
+                received.cancel()
+                stopped.cancel()
+
+        await app(scope, receive_or_stop, send)
+
+    return serve

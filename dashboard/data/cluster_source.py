@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -13,11 +13,12 @@ from rewindmq.protocol.body.stats import OffsetWrapper, TopicOffset
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, retry_topic
+from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, reply_topic, retry_topic
 
 # A server that answers later counts as hanging.
 LIMIT_SECONDS: Final = 2.0
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -78,6 +79,16 @@ class ClusterSource:
             timer.cancel()
             task.cancel()
 
+    async def ask_each(self, keys: Iterable[K], work: Callable[[K], Awaitable[T]]) -> dict[K, Answer[T]]:
+        """Await ``work(key)`` of every key at the same time, each for at most 2 s; the order is the keys'."""
+
+        # The request is made in here, so that a visitor who leaves early leaves none behind unawaited.
+        async def one(key: K) -> Answer[T]:
+            return await self.ask(work(key))
+
+        keys = tuple(keys)
+        return dict(zip(keys, await asyncio.gather(*map(one, keys)), strict=True))
+
     async def brokers(self) -> Answer[list[BrokerState]]:
         """Return every broker process with its statistics, sorted by cluster, name and id."""
         info = await self.ask(self.admin.examine_broker_cluster_info())
@@ -88,17 +99,17 @@ class ClusterSource:
             for name, broker in info.value.broker_addr_table.items()
             for broker_id, address in broker.broker_addrs.items()
         )
-        stats = await asyncio.gather(
-            *(self.ask(self.admin.fetch_broker_runtime_stats(place[3])) for place in places)
-        )
-        return Answer([BrokerState(*place, each) for place, each in zip(places, stats, strict=True)])
+        stats = await self.ask_each((place[3] for place in places), self.admin.fetch_broker_runtime_stats)
+        return Answer([BrokerState(*place, stats[place[3]]) for place in places])
 
-    async def clusters_and_brokers(self) -> Answer[frozenset[str]]:
-        """Return the names of clusters and brokers, each of which is a topic of the brokers themselves."""
+    async def own_topics(self) -> Answer[frozenset[str]]:
+        """Return the topics that brokers create for themselves: one named after each cluster and broker,
+        and one for replies in each cluster."""
         info = await self.ask(self.admin.examine_broker_cluster_info())
         if info.value is None:
             return Answer(None, info.problem, info.code)
-        return Answer(frozenset({*info.value.cluster_addr_table, *info.value.broker_addr_table}))
+        clusters = info.value.cluster_addr_table
+        return Answer(frozenset({*clusters, *info.value.broker_addr_table, *map(reply_topic, clusters)}))
 
     async def topic_rate(self, topic: str) -> float | None:
         """Return the messages per second that brokers stored in the last minute; None: none counts them.
@@ -106,13 +117,11 @@ class ClusterSource:
         A broker counts a topic from its first message on, so a refusal is no failure.
         """
         masters = await self.masters(topic)
-        answers = await asyncio.gather(
-            *(
-                self.ask(self.admin.view_broker_stats_data(address, "TOPIC_PUT_NUMS", topic))
-                for address in (masters.value or {}).values()
-            )
+        answers = await self.ask_each(
+            (masters.value or {}).values(),
+            lambda address: self.admin.view_broker_stats_data(address, "TOPIC_PUT_NUMS", topic),
         )
-        rates = [answer.value.stats_minute.tps for answer in answers if answer.value is not None]
+        rates = [answer.value.stats_minute.tps for answer in answers.values() if answer.value is not None]
         return sum(rates) if rates else None
 
     async def topics(self) -> Answer[list[str]]:
@@ -161,10 +170,11 @@ class ClusterSource:
         masters = await self.masters(topic)
         if masters.value is None:
             return Answer(None, masters.problem, masters.code)
-        answers = await asyncio.gather(*(self.ask(ask(address)) for address in masters.value.values()))
+        answers = await self.ask_each(masters.value.values(), ask)
         rows: dict[MessageQueue, T] = {}
         problems: dict[str, str] = {}
-        for name, answer in zip(masters.value, answers, strict=True):
+        for name, address in masters.value.items():
+            answer = answers[address]
             if answer.value is None:
                 problems[name] = answer.problem or ""
             else:

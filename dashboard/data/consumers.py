@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -75,13 +74,12 @@ async def consumers_of(source: ClusterSource, group: str, *, ask_each: bool = Tr
     if masters.value is None:
         return Answer(None, masters.problem, masters.code)
     result = Consumers()
-    answers = await asyncio.gather(
-        *(
-            source.ask(source.admin.examine_consumer_connection_info(group, address))
-            for address in masters.value.values()
-        )
+    admin = source.admin
+    answers = await source.ask_each(
+        masters.value.values(), lambda address: admin.examine_consumer_connection_info(group, address)
     )
-    for name, answer in zip(masters.value, answers, strict=True):
+    for name, address in masters.value.items():
+        answer = answers[address]
         if answer.value is not None:
             result.group = result.group or answer.value
             for connection in answer.value.connection_set:
@@ -91,15 +89,11 @@ async def consumers_of(source: ClusterSource, group: str, *, ask_each: bool = Tr
             result.problems[name] = answer.problem or ""
     result.consumers = dict(sorted(result.consumers.items()))
     if ask_each:
-        await asyncio.gather(
-            *(_ask(source, group, each) for each in [*result.consumers.values()][:MAX_ASKED])
-        )
+        asked = [*result.consumers][:MAX_ASKED]
+        infos = await source.ask_each(asked, lambda client: admin.get_consumer_running_info(group, client))
+        for client_id, info in infos.items():
+            result.consumers[client_id].info = info
     return Answer(result)
-
-
-async def _ask(source: ClusterSource, group: str, consumer: Consumer) -> None:
-    client_id = consumer.connection.client_id
-    consumer.info = await source.ask(source.admin.get_consumer_running_info(group, client_id))
 
 
 def _expression(item: SubscriptionData) -> str:

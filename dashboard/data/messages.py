@@ -15,6 +15,8 @@ from rewindmq.protocol.message.message import format_host
 from rewindmq.protocol.message.message_id import parse_offset_message_id
 from rewindmq.protocol.message_queue import MessageQueue
 
+# The most messages that ``since`` leaves out.
+MAX_SKIP: Final = 1000
 # Messages on one page.
 PAGE_MESSAGES: Final = 20
 # One search reads at most these bytes of bodies, and one more response of a broker.
@@ -83,9 +85,13 @@ async def newest(source: ClusterSource, topic: str, count: int = PAGE_MESSAGES) 
 
 
 async def since(
-    source: ClusterSource, topic: str, begin_ms: int, count: int = PAGE_MESSAGES
+    source: ClusterSource, topic: str, begin_ms: int, skip: int = 0, count: int = PAGE_MESSAGES
 ) -> Answer[Found]:
-    """Return the first messages that were stored at ``begin_ms`` or later, the oldest first."""
+    """Return the first messages that were stored at ``begin_ms`` or later, the oldest first.
+
+    Args:
+        skip: leave out as many, of the same millisecond: those of the page before.
+    """
     queues = await source.topic_queues(topic)
     if queues.value is None:
         return Answer(None, queues.problem, queues.code)
@@ -98,7 +104,7 @@ async def since(
             reader.found.problems[queue.broker_name] = place.problem or ""
             return
         begin = max(place.value, bounds.min_offset)
-        await reader.read(queue, begin, min(begin + count, bounds.max_offset))
+        await reader.read(queue, begin, min(begin + skip + count, bounds.max_offset))
 
     rows = queues.value.rows.items()
     await asyncio.gather(
@@ -106,7 +112,7 @@ async def since(
     )
     # RocketMQ's search by time may return the offset before the time.
     late = [message for message in reader.found.messages if message.store_timestamp >= begin_ms]
-    reader.found.messages = sorted(late, key=_age)[:count]
+    reader.found.messages = sorted(late, key=_age)[skip : skip + count]
     return Answer(reader.found)
 
 
@@ -162,21 +168,20 @@ async def _query(source: ClusterSource, topic: str, key: str, *, is_unique_key: 
     masters = await source.masters(topic)
     if masters.value is None:
         return Answer(None, masters.problem, masters.code)
+    answers = await source.ask_each(
+        masters.value.items(),
+        lambda place: source.admin.query_message_at(*place, topic, key, is_unique_key=is_unique_key),
+    )
     found = Found()
-
-    async def ask(name: str, address: str) -> None:
-        work = source.admin.query_message_at(name, address, topic, key, is_unique_key=is_unique_key)
-        answer = await source.ask(work)
+    for (name, _), answer in answers.items():
         if answer.value is not None:
             found.messages += answer.value
         elif answer.code != ResponseCode.TOPIC_NOT_EXIST:
             found.problems[name] = answer.problem or ""
-
-    await asyncio.gather(*(ask(name, address) for name, address in masters.value.items()))
     found.messages.sort(key=_age, reverse=True)
     return Answer(found)
 
 
-def _age(message: MessageExt) -> tuple[int, int]:
+def _age(message: MessageExt) -> tuple[int, str, int]:
     # Messages of one millisecond are in the order of their broker's log.
-    return message.store_timestamp, message.commit_log_offset
+    return message.store_timestamp, message.broker_name, message.commit_log_offset

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from starlette.responses import Response
 
 from rewindmq.dashboard.data.cluster_source import Answer, BrokerState
 from rewindmq.dashboard.web.page import Page, Visit
 
-_STALL = "eventLoopWorstStallMs"
+_STALL: Final = "eventLoopWorstStallMs"
+# Keys of a configuration whose values are secrets, such as innerClientAuthenticationCredentials of 5.x.
+_SECRET: Final = re.compile(
+    "secret|password|passwd|credential|token|accesskey|authenticationuser", re.IGNORECASE
+)
+_HIDDEN: Final = "(hidden)"
 
 
 async def show(visit: Visit) -> Response:
@@ -56,6 +62,10 @@ async def show_broker(visit: Visit) -> Response:
         usage={key: share for key, share in usage.items() if share},
         stats={key: value for key, value in sorted(stats.items()) if not usage.get(key)},
         config=config,
+        settings_shown={
+            key: _HIDDEN if value and _SECRET.search(key) else value
+            for key, value in sorted((config.value or {}).items())
+        },
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from starlette.responses import Response
 
 from rewindmq.dashboard.web.page import Page, Visit
@@ -18,13 +16,14 @@ async def show(visit: Visit) -> Response:
     masters = await visit.source.masters(retry_topic(group))
     addresses = masters.value or {}
     admin = visit.source.admin
-    answers = await asyncio.gather(
-        *(visit.source.ask(admin.fenced_commits(group, address=each)) for each in addresses.values())
+    answers = await visit.source.ask_each(
+        addresses.values(), lambda address: admin.fenced_commits(group, address=address)
     )
     commits: list[tuple[str, FencedCommit]] = []
     problems: dict[str, str] = {}
     unserved: list[str] = []
-    for name, answer in zip(addresses, answers, strict=True):
+    for name, address in addresses.items():
+        answer = answers[address]
         if answer.value is not None:
             commits += [(name, commit) for each in answer.value.values() for commit in each.commits]
         elif answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:

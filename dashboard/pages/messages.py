@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from rewindmq.dashboard.data.cluster_source import Answer
 from rewindmq.dashboard.data.messages import (
+    MAX_SKIP,
     PAGE_MESSAGES,
     Found,
     by_id,
@@ -55,6 +56,7 @@ async def show_list(visit: Visit) -> Response:
         rows=rows,
         queue=queue,
         page_messages=PAGE_MESSAGES,
+        later=_later(visit, answer.value) if by == "time" and answer and answer.value else None,
         at=_milliseconds(visit.query("at")),
     )
 
@@ -75,10 +77,22 @@ async def _find(visit: Visit, topic: str, by: str) -> tuple[Answer[Found] | None
         begin = _milliseconds(visit.query("at"))
         if begin is None:
             return None, "Enter a time such as 2026-01-31T12:00:00, in UTC, or milliseconds since 1970."
-        return await since(source, topic, begin), None
+        return await since(source, topic, begin, _number(visit.query("skip", "0"), MAX_SKIP) or 0), None
     if not text:
         return None, None
     return await (by_key if by == "key" else by_id)(source, topic, text), None
+
+
+def _later(visit: Visit, found: Found) -> tuple[int, int] | None:
+    """Return time and number of messages to skip of the next page; None: this one is the last."""
+    if len(found.messages) < PAGE_MESSAGES:
+        return None
+    last = found.messages[-1].store_timestamp
+    skip = sum(message.store_timestamp == last for message in found.messages)
+    if _milliseconds(visit.query("at")) == last:
+        skip += _number(visit.query("skip", "0"), MAX_SKIP) or 0
+    # More messages in one millisecond than a search reads: go on with the next.
+    return (last, skip) if skip < MAX_SKIP else (last + 1, 0)
 
 
 async def show_one(visit: Visit) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,8 +18,7 @@ _ROWS: Final = 200
 async def show_list(visit: Visit) -> Response:
     """Show one page of the names that match; topics of the brokers and clusters themselves are left out."""
     answer = await visit.source.topics()
-    brokers = await visit.source.clusters_and_brokers()
-    hidden = brokers.value or frozenset()
+    hidden = (await visit.source.own_topics()).value or frozenset()
     with_system = visit.query("system") == "1"
     names = [
         name for name in answer.value or () if with_system or not (is_system_topic(name) or name in hidden)
@@ -68,10 +66,11 @@ async def show_groups(visit: Visit) -> Response:
     groups: set[str] = set()
     problems: dict[str, str] = {}
     addresses = masters.value or {}
-    answers = await asyncio.gather(
-        *(visit.source.ask(admin.broker_topic_groups(address, topic)) for address in addresses.values())
+    answers = await visit.source.ask_each(
+        addresses.values(), lambda address: admin.broker_topic_groups(address, topic)
     )
-    for name, answer in zip(addresses, answers, strict=True):
+    for name, address in addresses.items():
+        answer = answers[address]
         if answer.value is None:
             problems[name] = answer.problem or ""
         else:

@@ -95,6 +95,8 @@ class Visit:
             and (page.path == stem or page.path.rpartition("/")[0] == stem)
             and "{" not in page.path.removeprefix(stem)
         ]
+        # The page that the others are parts of stands first.
+        found.sort(key=lambda tab: len(tab.href.split("/")))
         return found if len(found) > 1 else []
 
     def href(self, path: str) -> str:
