@@ -36,7 +36,7 @@ async def chromium() -> AsyncIterator[Browser]:
     """
     path = chromium_path()
     async with async_playwright() as playwright:
-        # Chromium cannot make its sandbox as root, and in most containers. It sees pages of this machine only.
+        # Chromium cannot make its sandbox as root, and in most containers. It sees no other site.
         browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         try:
             yield browser

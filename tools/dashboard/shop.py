@@ -16,18 +16,21 @@ from rewindmq import (
     PushConsumer,
     TopicConfig,
 )
+from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.dashboard.app import make_app
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.serving import serving
 from rewindmq.dashboard.web.page import Settings
 
 TOPICS: Final = ("invoices", "orders", "payments", "shipments")
+# Waits are a tenth of RocketMQ's, such as the 20 s between two rebalances.
+TIME_SCALE: Final = 0.1
 _COUNT: Final = 60
 _SECONDS: Final = 60.0
 
 
 @asynccontextmanager
-async def shop() -> AsyncIterator[LocalCluster]:
+async def shop() -> AsyncIterator[AsyncLocalCluster]:
     """Run the cluster, with its consumers, until the block ends.
 
     - ``billing`` has consumed all orders.
@@ -35,7 +38,7 @@ async def shop() -> AsyncIterator[LocalCluster]:
     - ``shipping`` has two consumers that subscribed ``orders`` differently.
     - ``mailer`` gave up one message, its dead letter.
     """
-    async with LocalCluster(brokers=2) as cluster, AsyncExitStack() as consumers:
+    async with LocalCluster(brokers=2, time_scale=TIME_SCALE) as cluster, AsyncExitStack() as consumers:
         async with cluster.admin() as admin:
             for topic in TOPICS:
                 config = TopicConfig(topic_name=topic, read_queue_nums=4, write_queue_nums=4)
@@ -67,7 +70,7 @@ async def shop() -> AsyncIterator[LocalCluster]:
 
 
 @asynccontextmanager
-async def served_shop(settings: Settings | None = None) -> AsyncIterator[tuple[LocalCluster, str]]:
+async def served_shop(settings: Settings | None = None) -> AsyncIterator[tuple[AsyncLocalCluster, str]]:
     """Run the cluster with a dashboard beside it; yield both, the dashboard as its address."""
     settings = settings or Settings("form-token", hosts=frozenset({"127.0.0.1"}))
     async with (
@@ -78,7 +81,7 @@ async def served_shop(settings: Settings | None = None) -> AsyncIterator[tuple[L
         yield cluster, url
 
 
-async def _send(cluster: LocalCluster, numbers: range) -> None:
+async def _send(cluster: AsyncLocalCluster, numbers: range) -> None:
     async with cluster.producer("shop") as producer:
         queues = sorted(await producer.fetch_publish_message_queues("orders"))
         for number in numbers:
@@ -98,7 +101,7 @@ async def _send(cluster: LocalCluster, numbers: range) -> None:
 
 @asynccontextmanager
 async def _consumer(
-    cluster: LocalCluster, group: str, topic: str, count: int
+    cluster: AsyncLocalCluster, group: str, topic: str, count: int
 ) -> AsyncIterator[tuple[PushConsumer, asyncio.Event]]:
     """Run a consumer; the event is set when it has consumed ``count`` messages."""
     done, left = asyncio.Event(), count
