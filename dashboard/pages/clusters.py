@@ -62,11 +62,13 @@ async def show_broker(visit: Visit) -> Response:
         usage={key: share for key, share in usage.items() if share},
         stats={key: value for key, value in sorted(stats.items()) if not usage.get(key)},
         config=config,
-        settings_shown={
-            key: _HIDDEN if value and _SECRET.search(key) else value
-            for key, value in sorted((config.value or {}).items())
-        },
+        settings_shown=without_secrets(config.value or {}),
     )
+
+
+def without_secrets(config: Mapping[str, str]) -> dict[str, str]:
+    """Return a broker's configuration, sorted, with the values of secrets replaced."""
+    return {key: _HIDDEN if value and _SECRET.search(key) else value for key, value in sorted(config.items())}
 
 
 def _row(broker: BrokerState) -> dict[str, Any]:
@@ -108,6 +110,6 @@ def _share(text: str) -> tuple[int, int] | None:
 
 
 PAGES = (
-    Page("/", show, "Clusters", navigation="Clusters"),
+    Page("/", show, "Clusters", navigation="Clusters", place=1),
     Page("/brokers/{name}/{id}", show_broker, "Broker"),
 )

@@ -65,6 +65,6 @@ async def show_lag(visit: Visit) -> Response:
 
 
 PAGES = (
-    Page("/groups", show_list, "Groups", navigation="Groups"),
+    Page("/groups", show_list, "Groups", navigation="Groups", place=3),
     Page("/groups/{group}", show_lag, "Lag"),
 )

@@ -90,7 +90,7 @@ def _page(text: str, rows: int) -> int:
 
 
 PAGES = (
-    Page("/topics", show_list, "Topics", navigation="Topics"),
+    Page("/topics", show_list, "Topics", navigation="Topics", place=2),
     Page("/topics/{topic}", show_queues, "Queues"),
     Page("/topics/{topic}/groups", show_groups, "Groups"),
 )

@@ -77,7 +77,7 @@ class Visit:
         first = self.page.path.split("/")[1]
         return [
             Tab(page.path, page.navigation, page.path.split("/")[1] == first)
-            for page in self.pages
+            for page in sorted(self.pages, key=lambda each: each.place)
             if page.navigation is not None
         ]
 
@@ -136,6 +136,7 @@ class Page:
         handler: returns the response.
         title: what the browser's tab shows, and the tab of a page about a topic or group.
         navigation: the page's entry in the navigation; None: it has none.
+        place: entries stand in the order of their places.
         methods: ("GET",) or ("POST",). POST pages get the checks of ``rewindmq.dashboard``'s docstring.
         is_tab: False keeps a page about a topic or group out of the row of tabs.
     """
@@ -146,3 +147,4 @@ class Page:
     navigation: str | None = None
     methods: tuple[str, ...] = ("GET",)
     is_tab: bool = True
+    place: int = 9
