@@ -139,13 +139,13 @@ class ClusterSource:
         prefix = RETRY_GROUP_TOPIC_PREFIX
         return Answer([name.removeprefix(prefix) for name in names.value if name.startswith(prefix)])
 
-    async def addresses(self) -> Answer[frozenset[str]]:
-        """Return the address of every broker process that the name server knows."""
+    async def addresses(self) -> Answer[dict[str, str]]:
+        """Return the broker's name by the address of every broker process that the name server knows."""
         info = await self.ask(self.admin.examine_broker_cluster_info())
         if info.value is None:
             return Answer(None, info.problem, info.code)
-        brokers = info.value.broker_addr_table.values()
-        return Answer(frozenset(address for each in brokers for address in each.broker_addrs.values()))
+        brokers = info.value.broker_addr_table.items()
+        return Answer({address: name for name, each in brokers for address in each.broker_addrs.values()})
 
     async def topic_queues(self, topic: str) -> Answer[Queues[TopicOffset]]:
         """Return the bounds of each queue of a topic."""

@@ -90,7 +90,12 @@ async def consumers_of(source: ClusterSource, group: str, *, ask_each: bool = Tr
     result.consumers = dict(sorted(result.consumers.items()))
     if ask_each:
         asked = [*result.consumers][:MAX_ASKED]
-        infos = await source.ask_each(asked, lambda client: admin.get_consumer_running_info(group, client))
+        # A broker that has just answered passes the request on; another might hang.
+        through = {client: masters.value[each.brokers[0]] for client, each in result.consumers.items()}
+        infos = await source.ask_each(
+            asked,
+            lambda client: admin.get_consumer_running_info(group, client, address=through[client]),
+        )
         for client_id, info in infos.items():
             result.consumers[client_id].info = info
     return Answer(result)

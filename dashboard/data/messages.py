@@ -136,6 +136,7 @@ async def by_id(source: ClusterSource, topic: str, message_id: str) -> Answer[Fo
         return answer
     message = await source.ask(source.admin.view_message(message_id))
     if message.value is not None and message.value.topic == topic:
+        message.value.broker_name = brokers.value[host]
         answer.value.messages.append(message.value)
     elif message.value is None and message.code is None:
         answer.value.problems[host] = message.problem or ""

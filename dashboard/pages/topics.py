@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -40,7 +41,7 @@ async def show_queues(visit: Visit) -> Response:
     topic = visit.path("topic")
 
     async def values() -> Mapping[str, Any]:
-        answer = await visit.source.topic_queues(topic)
+        answer, rate = await asyncio.gather(visit.source.topic_queues(topic), visit.source.topic_rate(topic))
         rows = [*answer.value.rows.items()] if answer.value else []
         page = _page(visit.query("page", "1"), len(rows))
         return {
@@ -52,7 +53,7 @@ async def show_queues(visit: Visit) -> Response:
             "count": len(rows),
             "messages": sum(row.max_offset - row.min_offset for _, row in rows),
             "last": max((row.last_update_timestamp for _, row in rows), default=0),
-            "rate": await visit.source.topic_rate(topic) if rows else None,
+            "rate": rate,
         }
 
     return await visit.live("topic.html", values)

@@ -3,6 +3,9 @@
 import html
 import re
 import socket
+import time
+
+import pytest
 
 from rewindmq import LocalCluster, Message, SendResult, TopicConfig
 from rewindmq.dashboard.data.messages import PAGE_MESSAGES
@@ -27,13 +30,13 @@ async def test_a_message_is_found_by_key_id_offset_id_time_and_queue(cluster: Lo
     (sent,) = await _send(cluster, message)
     async with dashboard(cluster.namesrv_address) as site:
         (place,) = _places(await site.get("/topics/Find/messages"))
-        queue = f"broker={sent.queue.broker_name}&queue={sent.queue.queue_id}&offset={sent.queue_offset}"
+        _, broker, queue_id = sent.message_queue
         for query in (
             "by=key&q=key-2",
             f"by=id&q={sent.msg_id}",
             f"by=id&q={sent.offset_msg_id}",
             "by=time&at=2000-01-01T00:00:00",
-            f"by=queue&{queue}",
+            f"by=queue&broker={broker}&queue={queue_id}&offset={sent.queue_offset}",
         ):
             assert _places(await site.get(f"/topics/Find/messages?{query}")) == [place], query
         for query in ("by=key&q=key", "by=id&q=ABC", "by=time&at=33000000000000"):
@@ -48,12 +51,14 @@ async def test_a_message_is_found_by_key_id_offset_id_time_and_queue(cluster: Lo
 
 
 async def test_a_query_that_makes_no_sense_is_explained(cluster: LocalCluster) -> None:
-    await _send(cluster, Message("Find", b"one"))
+    (sent,) = await _send(cluster, Message("Find", b"one"))
+    _, broker, queue_id = sent.message_queue
     async with dashboard(cluster.namesrv_address) as site:
         assert "numbers from 0 on" in (await site.get("/topics/Find/messages?by=queue&queue=-1")).text
         assert "Enter a time such as" in (await site.get("/topics/Find/messages?by=time&at=noon")).text
         assert "numbers from 0 on" in (await site.get("/topics/Find/messages/broker-a/x/0")).text
-        assert "the queue holds" in (await site.get("/topics/Find/messages/broker-a/0/99999")).text
+        assert "the queue holds" in (await site.get(f"/topics/Find/messages/{broker}/{queue_id}/99999")).text
+        assert "does not serve" in (await site.get("/topics/Find/messages/absent/0/0")).text
 
 
 async def test_binary_and_large_bodies_are_bounded_on_the_page(cluster: LocalCluster) -> None:
@@ -108,6 +113,8 @@ async def test_an_id_with_an_address_of_another_server_opens_no_connection(clust
         raise AssertionError("the dashboard connected to a server that is none of the cluster's")
 
 
+@pytest.mark.long
+@pytest.mark.chosen
 async def test_a_broker_that_hangs_leaves_the_messages_of_the_others(cluster: LocalCluster) -> None:
     async with cluster.admin() as admin:
         for broker in cluster.brokers.values():
@@ -120,7 +127,9 @@ async def test_a_broker_that_hangs_leaves_the_messages_of_the_others(cluster: Lo
     try:
         async with dashboard(cluster.namesrv_address) as site:
             for path in ("/topics/Both/messages", "/topics/Both/messages?by=key&q=k", "/topics/Both"):
+                began = time.monotonic()
                 page = await site.get(path)
+                assert time.monotonic() - began < 3.5
                 assert f"<b>{hanging}</b>: no answer within 2 s" in page.text, path
                 assert f"{alive}/" in page.text or f"<td>{alive}</td>" in page.text, path
     finally:

@@ -1,4 +1,4 @@
-"""Parts of the dashboard's pages: the past of a lag, plots, subscriptions that differ, secrets, live parts."""
+"""Parts of the dashboard's pages: a lag's past, plots, subscriptions that differ, secrets, live parts."""
 
 import asyncio
 import time

@@ -31,7 +31,7 @@ _SCRIPT = r"""
   for (const each of document.querySelectorAll("*"))
     if (each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(each).overflowX)
         && each.tabIndex < 0 && !each.querySelector("a, button")) say(each, "scrolls, but not by keyboard");
-  if (document.documentElement.scrollWidth > innerWidth) faults.push(`wider than the screen of ${innerWidth}`);
+  if (document.documentElement.scrollWidth > innerWidth) faults.push("wider than the screen");
 
   const parse = (text) => {
     const [r, g, b, a = 1] = text.match(/[\d.]+/g).map(Number);
@@ -50,7 +50,10 @@ _SCRIPT = r"""
     return layers.reduceRight((under, top) => over(top, under), { r: 255, g: 255, b: 255, a: 1 });
   };
   const light = ({ r, g, b }) => {
-    const part = (value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+    const part = (value) => {
+      const share = value / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    };
     return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
   };
   let texts = 0;
