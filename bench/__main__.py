@@ -20,6 +20,7 @@ from bench import (
     classic_reset,
     cluster_start,
     consuming,
+    dashboard_pages,
     echo,
     fenced_reset,
     hot_path,
@@ -338,6 +339,25 @@ def bench_simulation(rounds: int, scale: float) -> list[Row]:
     return [row]
 
 
+def bench_dashboard(rounds: int, scale: float) -> list[Row]:
+    """Measure every page of the dashboard at a large cluster."""
+    rows = {
+        name: Row(f"dashboard: {name}", "ms", 300, higher_is_better=False) for name in dashboard_pages.PAGES
+    }
+    next(iter(rows.values())).note = (
+        f"{dashboard_pages.TOPICS:,} topics of {dashboard_pages.QUEUES} queues and"
+        f" {dashboard_pages.GROUPS:,} groups at one broker, messages in ten of the topics; from the request"
+        " to the last byte; the rows below likewise"
+    )
+    _say("dashboard, filling the store")
+    with dashboard_pages.large_cluster() as cluster:
+        for number in range(rounds):
+            _say(f"dashboard, round {number + 1} of {rounds}")
+            for name, taken in _run(dashboard_pages.milliseconds(cluster.namesrv_address)).items():
+                rows[name].samples.append(taken)
+    return list(rows.values())
+
+
 _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "start": bench_cluster_start,
     "send": bench_send,
@@ -351,6 +371,7 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "snapshots": bench_snapshots,
     "races": bench_races,
     "simulation": bench_simulation,
+    "dashboard": bench_dashboard,
     "pipeline": bench_pipeline,
 }
 # Loads that take minutes, run with --full or by name.

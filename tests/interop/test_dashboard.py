@@ -21,6 +21,7 @@ _PLACE: Final = re.compile(r'href="(/topics/[^"/]+/messages/[^"]+)"')
 
 
 @pytest.mark.chosen
+@pytest.mark.unlisted
 @pytest.mark.parametrize("release", [SERVER_4, SERVER_5])
 async def test_every_page_works_at_rocketmq_and_greys_out_what_it_does_not_serve(release: str) -> None:
     server = await asyncio.to_thread(RocketMQServer, release)
@@ -68,9 +69,12 @@ async def _look(server: RocketMQServer, release: str) -> None:
 
 
 async def _cluster_pages(site: Site, release: str) -> None:
-    front = await site.get("/")
+    async with asyncio.timeout(SECONDS):
+        # A JVM that has just started may take longer for its first answer than a page waits.
+        while "no answer" in (front := await site.get("/")).text:
+            pass
     assert f'href="/brokers/{BROKER}/0"' in front.text
-    assert f"V{release.replace('.', '_')}" in front.text
+    assert f"<td>V{release[:3].replace('.', '_')}_" in front.text, front.text
     assert "not measured" in front.text
     broker = await site.get(f"/brokers/{BROKER}/0")
     assert "This broker does not say how much of its limits is used" in broker.text
@@ -84,7 +88,7 @@ async def _topic_pages(site: Site, message_id: str, offset_id: str) -> None:
     async with asyncio.timeout(SECONDS):
         # RocketMQ builds its index of keys a moment after the send.
         while not (places := _PLACE.findall((await site.get(f"{path}?by=key&q=key-3")).text)):
-            await asyncio.sleep(0.1)
+            pass
     assert len(places) == 1
     for query in (f"by=id&q={message_id}", f"by=id&q={offset_id}"):
         assert _PLACE.findall((await site.get(f"{path}?{query}")).text) == places, query
