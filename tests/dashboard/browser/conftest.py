@@ -9,13 +9,15 @@ from typing import Final
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from tools.dashboard.chromium import NoChromiumError, chromium, chromium_path
 from tools.dashboard.shop import served_shop
 
 HERE: Final = Path(__file__).parent
+# Only a page that never gets there takes so long.
+expect.set_options(timeout=30_000)
 
 
 @dataclass(frozen=True)
