@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -58,6 +58,7 @@ def _templates(settings: Settings) -> Environment:
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -65,12 +66,17 @@ def _templates(settings: Settings) -> Environment:
     templates.globals["csrf_field"] = lambda: field
     templates.globals["message_href"] = message_href
     templates.filters["path"] = lambda text: quote(str(text), safe="")
-    templates.filters["plain"] = escape_controls
     templates.filters["utc"] = lambda ms: _utc(ms).strftime("%Y-%m-%d %H:%M:%S UTC")
     # What the value of an <input type="datetime-local"> looks like.
     templates.filters["iso"] = lambda ms: _utc(ms).strftime("%Y-%m-%dT%H:%M:%S")
-    templates.filters["thousands"] = lambda number: f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    templates.filters["thousands"] = lambda number: Markup(f"{number:,}".replace(",", "&#8239;"))  # noqa: S704
+    templates.filters["lines"] = escape
     return templates
+
+
+def _printable(value: object) -> object:
+    """Escape the characters of a peer's text that do not print; ``|lines`` keeps its line feeds."""
+    return escape_controls(value) if type(value) is str else value
 
 
 def _utc(ms: int) -> datetime:

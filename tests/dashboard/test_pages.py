@@ -78,6 +78,14 @@ async def test_hostile_names_are_escaped() -> None:
     assert "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&#34;&amp;" in page.text
 
 
+async def test_characters_of_a_name_that_do_not_print_are_shown_as_escapes() -> None:
+    async with dashboard("127.0.0.1:1") as site:
+        page = await site.get("/groups/a%1B%5B31mb%E2%80%AEc/consumers")
+    assert "<h1>a\\x1b[31mb\\u202ec</h1>" in page.text
+    assert "\x1b" not in page.text
+    assert "\u202e" not in page.text
+
+
 async def test_every_response_has_a_strict_content_security_policy() -> None:
     async with dashboard("127.0.0.1:1") as site:
         for path in ("/", "/static/dashboard.js", "/absent"):
