@@ -20,6 +20,7 @@ from bench import (
     classic_reset,
     cluster_start,
     consuming,
+    dashboard_pages,
     echo,
     fenced_reset,
     hot_path,
@@ -406,6 +407,23 @@ def _add_cost(rows: tuple[Row, Row], wall: float, cpu: float, factor: float) -> 
     """Add a sample to both rows; ``factor`` turns seconds into the rows' unit."""
     rows[0].samples.append(wall * factor)
     rows[1].samples.append(cpu * factor)
+def bench_dashboard(rounds: int, scale: float) -> list[Row]:
+    """Measure every page of the dashboard at a large cluster."""
+    rows = {
+        name: Row(f"dashboard: {name}", "ms", 300, higher_is_better=False) for name in dashboard_pages.PAGES
+    }
+    next(iter(rows.values())).note = (
+        f"{dashboard_pages.TOPICS:,} topics of {dashboard_pages.QUEUES} queues and"
+        f" {dashboard_pages.GROUPS:,} groups at one broker, messages in ten of the topics; from the request"
+        " to the last byte; the rows below likewise"
+    )
+    _say("dashboard, filling the store")
+    with dashboard_pages.large_cluster() as cluster:
+        for number in range(rounds):
+            _say(f"dashboard, round {number + 1} of {rounds}")
+            for name, taken in _run(dashboard_pages.milliseconds(cluster.namesrv_address)).items():
+                rows[name].samples.append(taken)
+    return list(rows.values())
 
 
 _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
@@ -423,6 +441,7 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "races": bench_races,
     "simulation": bench_simulation,
     "testkit": bench_testkit,
+    "dashboard": bench_dashboard,
     "pipeline": bench_pipeline,
 }
 # Loads that take minutes, run with --full or by name.

@@ -41,7 +41,7 @@ LAW = {
     "pipeline": {"protocol", "protocol.files", "broker.store"},
     "sync": {"protocol", "protocol.files", "protocol.remoting", "client", "cluster"},
     "testing": {"protocol", "protocol.files", "protocol.remoting", "client", "cluster", "race"},
-    "dashboard": {"client"},
+    "dashboard": {"protocol", "protocol.files", "protocol.remoting", "client", "race"},
 }
 
 # Modules that would make pure code depend on the machine or the time.
@@ -67,7 +67,13 @@ FORBIDDEN = {
     "broker.store": ONLY_FILES,
 }
 # Folders whose modules are all of one kind: handlers, commands, races.
-ONE_KIND = {"broker.handlers", "client.admin.commands", "namesrv.handlers", "race.scenario"}
+ONE_KIND = {
+    "broker.handlers",
+    "client.admin.commands",
+    "dashboard.pages",
+    "namesrv.handlers",
+    "race.scenario",
+}
 MAX_FILES = 20
 # The module that runs every server process.
 ENTRY_POINT_RUNNER = "protocol.remoting.process.runner"

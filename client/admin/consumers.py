@@ -26,7 +26,7 @@ class ConsumerAdmin(AdminBase):
     """Sends requests to a group's consumers through their broker."""
 
     async def get_consumer_running_info(
-        self, group: str, client_id: str, *, stacks: bool = False
+        self, group: str, client_id: str, *, stacks: bool = False, address: str | None = None
     ) -> ConsumerRunningInfo:
         """Return the running info of one consumer: GET_CONSUMER_RUNNING_INFO (307).
 
@@ -35,6 +35,7 @@ class ConsumerAdmin(AdminBase):
 
         Args:
             stacks: include the stacks of the client's tasks and threads.
+            address: ask only the broker at this address.
 
         Raises:
             ResponseError: TOPIC_NOT_EXIST (17) if the group never connected; SYSTEM_ERROR (1) if no broker
@@ -42,11 +43,15 @@ class ConsumerAdmin(AdminBase):
         """
         header = GetConsumerRunningInfoRequestHeader(group, client_id, stacks)
         refusal = not_online(f"no broker knows client {client_id} of group {group}")
-        for _, address in await self._remote.brokers_of(retry_topic(group)):
+        if address is not None:
+            addresses = [address]
+        else:
+            addresses = [where for _, where in await self._remote.brokers_of(retry_topic(group))]
+        for where in addresses:
             command = self._remote.command(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
             try:
                 return decode_body(
-                    await self._remote.ask_broker(address, command, _TIMEOUT), ConsumerRunningInfo
+                    await self._remote.ask_broker(where, command, _TIMEOUT), ConsumerRunningInfo
                 )
             except ResponseError as error:
                 if error.code == ResponseCode.CONSUME_MSG_TIMEOUT:

@@ -47,6 +47,10 @@ class GroupAdmin(AdminBase):
             )
         return merged
 
+    async def broker_group_stats(self, address: str, group: str) -> ConsumeStats:
+        """Return the group's progress in every topic at one broker: GET_CONSUME_STATS (208)."""
+        return await broker_consume_stats(self._remote, address, group)
+
     async def topic_consume_stats(self, group: str, topic: str, *, has_offsets: bool = False) -> ConsumeStats:
         """Return stored and maximum offsets of the group in one topic, also if the group never connected.
 
@@ -123,12 +127,16 @@ class GroupAdmin(AdminBase):
 
     async def query_topic_consume_by_who(self, topic: str) -> list[str]:
         """Return the groups that consume a topic, sorted: QUERY_TOPIC_CONSUME_BY_WHO (300)."""
-        header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
         groups: set[str] = set()
         for _, address in await self._remote.brokers_of(topic):
-            command = self._remote.command(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
-            groups.update(decode_body(await self._remote.ask_broker(address, command), GroupList).group_list)
+            groups.update(await self.broker_topic_groups(address, topic))
         return sorted(groups)
+
+    async def broker_topic_groups(self, address: str, topic: str) -> list[str]:
+        """Return the groups that consume a topic at one broker: QUERY_TOPIC_CONSUME_BY_WHO (300)."""
+        header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
+        command = self._remote.command(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
+        return sorted(decode_body(await self._remote.ask_broker(address, command), GroupList).group_list)
 
     async def create_and_update_subscription_group_config(
         self, address: str, group: SubscriptionGroupConfig

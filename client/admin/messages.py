@@ -123,6 +123,21 @@ class MessageAdmin(AdminBase):
             self._remote, topic, message_id, MAX_COUNT, 0, END_OF_TIME, is_unique_key=True
         )
 
+    async def query_message_at(
+        self, broker_name: str, address: str, topic: str, key: str, *, is_unique_key: bool = False
+    ) -> list[MessageExt]:
+        """Return one broker's messages with a key, or with a producer's unique id: QUERY_MESSAGE (12).
+
+        Returns:
+            At most 64, in the order of the broker's response.
+
+        Raises:
+            ResponseError: the broker refused.
+            RemotingError: the broker did not answer.
+        """
+        header = QueryMessageRequestHeader(topic, key, MAX_COUNT, 0, END_OF_TIME, is_unique_key)
+        return await _query_at(self._remote, broker_name, address, header)
+
     async def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
         """Return the queue's offset at ``timestamp`` ms."""
         return await self._remote.api.search_offset(await self._remote.address_of(queue), queue, timestamp)
@@ -141,35 +156,45 @@ async def query_message(
 ) -> list[MessageExt]:
     """Send QUERY_MESSAGE (12) to every broker of the topic, and return the messages, the oldest first.
 
-    Brokers compare only hashes of keys. Messages with another key of the same hash are removed here, as
-    RocketMQ's clients do.
-
     Raises:
         ResponseError: TOPIC_NOT_EXIST (17); NO_MESSAGE (208) if no broker has a matching message.
     """
+    header = QueryMessageRequestHeader(
+        topic=topic,
+        key=key,
+        max_num=max_count,
+        begin_timestamp=begin,
+        end_timestamp=end,
+        unique_key_query=is_unique_key,
+    )
     found: list[MessageExt] = []
     for name, address in await remote.brokers_of(topic):
-        header = QueryMessageRequestHeader(
-            topic=topic,
-            key=key,
-            max_num=max_count,
-            begin_timestamp=begin,
-            end_timestamp=end,
-            unique_key_query=is_unique_key,
-        )
-        command = remote.command(RequestCode.QUERY_MESSAGE, header)
-        try:
-            answer = await remote.ask_broker(address, command, _QUERY_TIMEOUT)
-        except ResponseError as refusal:
-            if refusal.code != ResponseCode.QUERY_NOT_FOUND:
-                raise
-            continue
-        if isinstance(answer.body, bytes):
-            records = decode_records(answer.body, name)
-            found += [record for record in records if _has_key(record, key, is_unique_key=is_unique_key)]
+        found += await _query_at(remote, name, address, header)
     if not found:
         raise ResponseError(ResponseCode.NO_MESSAGE, "query message by key finished, but no message.")
     return sorted(found, key=lambda message: message.store_timestamp)
+
+
+async def _query_at(
+    remote: AdminRemote, name: str, address: str, header: QueryMessageRequestHeader
+) -> list[MessageExt]:
+    """Return what one broker has.
+
+    Brokers compare only hashes of keys. Messages with another key of the same hash are removed here, as
+    RocketMQ's clients do.
+    """
+    command = remote.command(RequestCode.QUERY_MESSAGE, header)
+    try:
+        answer = await remote.ask_broker(address, command, _QUERY_TIMEOUT)
+    except ResponseError as refusal:
+        if refusal.code != ResponseCode.QUERY_NOT_FOUND:
+            raise
+        return []
+    if not isinstance(answer.body, bytes):
+        return []
+    records = decode_records(answer.body, name)
+    is_unique_key = bool(header.unique_key_query)
+    return [record for record in records if _has_key(record, header.key, is_unique_key=is_unique_key)]
 
 
 def _has_key(message: MessageExt, key: str, *, is_unique_key: bool) -> bool:

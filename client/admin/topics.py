@@ -90,15 +90,18 @@ class TopicAdmin(AdminBase):
             ResponseError: TOPIC_NOT_EXIST (17).
             ClientError: no broker listed a queue.
         """
-        header = GetTopicStatsInfoRequestHeader(topic=topic)
         merged = TopicStatsTable()
         for _, address in await self._remote.brokers_of(topic):
-            command = self._remote.command(RequestCode.GET_TOPIC_STATS_INFO, header)
-            table = decode_body(await self._remote.ask_broker(address, command), TopicStatsTable)
-            merged.offset_table.update(table.offset_table)
+            merged.offset_table.update((await self.broker_topic_stats(address, topic)).offset_table)
         if not merged.offset_table:
             raise ClientError(f"no broker lists a queue of topic {topic!r}")
         return merged
+
+    async def broker_topic_stats(self, address: str, topic: str) -> TopicStatsTable:
+        """Return bounds and last store time of a topic's queues at a broker: GET_TOPIC_STATS_INFO (202)."""
+        header = GetTopicStatsInfoRequestHeader(topic=topic)
+        command = self._remote.command(RequestCode.GET_TOPIC_STATS_INFO, header)
+        return decode_body(await self._remote.ask_broker(address, command), TopicStatsTable)
 
     async def examine_topic_route_info(self, topic: str) -> TopicRouteData:
         """Return the brokers that have the topic, and their queue counts: GET_ROUTEINFO_BY_TOPIC (105).

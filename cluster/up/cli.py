@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rewindmq.cluster.local_cluster import LocalCluster
     from rewindmq.cluster.up.companion import Companion
 
+# RocketMQ's Dashboard 2.1.0 uses this port, too.
+DASHBOARD_PORT: Final = 8082
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 # Keys of broker.conf that differ between brokers, or that another option sets.
 _SET_BY: Final = {
@@ -49,6 +51,7 @@ examples:
   rewindmq up -p 0 --ready-json                 any free ports, one line of JSON says which
   rewindmq up --topic orders:4 --topic bills    two topics, there before it says ready
   rewindmq up --host 0.0.0.0 --allow-open-access --advertise rewindmq   in a container, see docs/docker.md
+  rewindmq up --dashboard                       with web pages at http://127.0.0.1:8082
   rewindmq up --flush SYNC_FLUSH --time-scale 0.05
   rewindmq up --profile v53 --set resetMode=server
 
@@ -167,6 +170,15 @@ def _add_broker_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="set a key of broker.conf at all brokers; may be repeated",
     )
+    parser.add_argument(
+        "--dashboard",
+        nargs="?",
+        type=port_number,
+        const=DASHBOARD_PORT,
+        metavar="PORT",
+        help="also run `rewindmq dashboard` at this port of 127.0.0.1; 0 takes any free port"
+        f" (default without PORT: {DASHBOARD_PORT})",
+    )
 
 
 def run(arguments: argparse.Namespace, companion: Companion | None = None) -> int:
@@ -208,6 +220,7 @@ def run(arguments: argparse.Namespace, companion: Companion | None = None) -> in
         _topics(arguments.topic),
         arguments.ready_json,
         companion,
+        arguments.dashboard,
     )
     with nullcontext() if directory is None else locked(directory), asyncio.Runner() as runner:
         # Before the coroutine exists: Ctrl-C in between would warn that it was never awaited.

@@ -50,6 +50,7 @@ COMMANDS: Final = MappingProxyType(
         "peek": Command("rewindmq.client.cli.peek_cli", "print messages of a topic, without a group"),
         "lag": Command("rewindmq.client.cli.lag_cli", "show what the groups have not consumed yet"),
         "health": Command("rewindmq.client.cli.health_cli", "check that the servers answer"),
+        "dashboard": Command("rewindmq.dashboard.cli", "serve web pages about a cluster"),
         "demo": Command("rewindmq.cluster.demo.cli", "send, consume, reset, consume again, and verify it"),
         "race": Command("rewindmq.race.cli", "lose a reset on purpose, see why, and prove a fix"),
         "pipeline": Command(

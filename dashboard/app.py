@@ -1,0 +1,120 @@
+"""make_app: the dashboard as an ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from rewindmq.dashboard.data.cluster_source import ClusterSource
+from rewindmq.dashboard.pages import load_pages
+from rewindmq.dashboard.web.links import message_href
+from rewindmq.dashboard.web.login import login_routes
+from rewindmq.dashboard.web.page import Page, Settings, Visit
+from rewindmq.dashboard.web.safety import SafetyMiddleware, parse_form, same_text
+from rewindmq.protocol.text import escape_controls
+
+_HERE: Final = Path(__file__).parent
+# The largest message body that brokers accept, 4 MiB, may triple when a form encodes it.
+MAX_FORM_BYTES: Final = 16 << 20
+
+
+async def _absent(visit: Visit) -> Response:
+    return visit.render("absent.html", 404, title="There is no such page")
+
+
+_ABSENT: Final = Page("/absent", _absent, "Absent", is_tab=False)
+
+
+def make_app(source: ClusterSource, settings: Settings) -> Starlette:
+    """Return the application with every page of ``dashboard/pages/``."""
+    templates = _templates(settings)
+    pages = load_pages()
+    routes = [
+        Route(page.path, _endpoint(page, source, settings, templates, pages), methods=list(page.methods))
+        for page in pages
+    ]
+    static = Mount("/static", StaticFiles(directory=_HERE / "static"))
+    return Starlette(
+        routes=[*routes, *login_routes(settings, templates), static],
+        middleware=[Middleware(SafetyMiddleware, settings=settings)],
+        exception_handlers={404: _endpoint(_ABSENT, source, settings, templates, pages)},
+    )
+
+
+def _templates(settings: Settings) -> Environment:
+    templates = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    field = Markup('<input type="hidden" name="csrf" value="{}">').format(settings.csrf)
+    templates.globals["csrf_field"] = lambda: field
+    templates.globals["message_href"] = message_href
+    templates.filters["path"] = lambda text: quote(str(text), safe="")
+    templates.filters["utc"] = lambda ms: _utc(ms).strftime("%Y-%m-%d %H:%M:%S UTC")
+    # What the value of an <input type="datetime-local"> looks like.
+    templates.filters["iso"] = lambda ms: _utc(ms).strftime("%Y-%m-%dT%H:%M:%S")
+    templates.filters["thousands"] = lambda number: Markup(f"{number:,}".replace(",", "&#8239;"))  # noqa: S704
+    templates.filters["lines"] = escape
+    return templates
+
+
+def _printable(value: object) -> object:
+    """Escape the characters of a peer's text that do not print; ``|lines`` keeps its line feeds."""
+    return escape_controls(value) if type(value) is str else value
+
+
+def _utc(ms: int) -> datetime:
+    """Return the time; one that no calendar has, which a peer may send, is the calendar's last second."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def _endpoint(
+    page: Page,
+    source: ClusterSource,
+    settings: Settings,
+    templates: Environment,
+    pages: tuple[Page, ...],
+) -> Callable[..., Awaitable[Response]]:
+    async def serve(request: Request, _error: Exception | None = None) -> Response:
+        form: dict[str, str] = {}
+        if request.method == "POST" and "POST" in page.methods:
+            body = await _read(request)
+            if body is None:
+                return PlainTextResponse(f"A form has at most {MAX_FORM_BYTES} bytes.\n", 413)
+            form = parse_form(body)
+            if not same_text(form.get("csrf", ""), settings.csrf):
+                return PlainTextResponse(
+                    "The form is of another start of this dashboard: load its page again.\n", 403
+                )
+        return await page.handler(Visit(request, source, settings, templates, pages, page, form))
+
+    return serve
+
+
+async def _read(request: Request) -> bytes | None:
+    """Return the request's body; None if it is too long."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_FORM_BYTES:
+            return None
+    return bytes(body)

@@ -1,0 +1,97 @@
+"""``rewindmq dashboard``: serve web pages about a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from rewindmq.protocol.remoting.process.options import ProcessOptions
+
+if TYPE_CHECKING:
+    from rewindmq.protocol.remoting.runtime import Runtime
+
+EPILOG: Final = """\
+examples:
+  rewindmq dashboard -n 127.0.0.1:9876              http://127.0.0.1:8082, on this machine only
+  rewindmq dashboard --read-only                    look, and change nothing
+  REWINDMQ_DASHBOARD_TOKEN=... rewindmq dashboard --host 0.0.0.0
+
+Exit codes: 0 stopped, 1 failed (one line on stderr says why), 2 wrong usage.
+"""
+# RocketMQ's Dashboard 2.1.0 uses this port, too.
+DEFAULT_PORT: Final = 8082
+_TOKEN_VARIABLE: Final = "REWINDMQ_DASHBOARD_TOKEN"  # noqa: S105 - a name
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options of ``dashboard``."""
+    parser.add_argument(
+        "-n", "--namesrv", metavar="ADDR", help="host:port[;host:port] (default: NAMESRV_ADDR)"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to serve at (default: 127.0.0.1)")
+    parser.add_argument(
+        "--port", type=int, default=DEFAULT_PORT, help=f"0: any free one (default: {DEFAULT_PORT})"
+    )
+    parser.add_argument(
+        "--token",
+        help="what a visitor must know; required if other machines can connect"
+        f" (default: {_TOKEN_VARIABLE}, which other users of this machine do not see)",
+    )
+    parser.add_argument(
+        "--exit-with-parent",
+        action="store_true",
+        help="stop when standard input, a pipe from the parent, is closed",
+    )
+    parser.add_argument("--read-only", action="store_true", help="refuse every change")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until SIGINT or SIGTERM, and return the exit code.
+
+    Raises:
+        ClientError: the extra is not installed, or other machines could connect without a token.
+        OSError: the port is taken.
+    """
+    from rewindmq.protocol.errors import ClientError
+    from rewindmq.protocol.remoting.process.open_access import is_loopback
+    from rewindmq.protocol.remoting.process.runner import run_work
+
+    token = arguments.token or os.environ.get(_TOKEN_VARIABLE) or None
+    if token is None and not is_loopback(arguments.host):
+        raise ClientError(
+            f"{arguments.host!r} is not a loopback address: set {_TOKEN_VARIABLE} to a secret that visitors"
+            " must enter, or serve at 127.0.0.1"
+        )
+    try:
+        import jinja2  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise ClientError(f"needs {error.name}: pip install 'rewindmq[dashboard]'") from None
+
+    async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
+        return await _serve(arguments, token, runtime, stopping)
+
+    return run_work(work, ProcessOptions(log_level="warning", exit_with_parent=arguments.exit_with_parent))
+
+
+async def _serve(
+    arguments: argparse.Namespace, token: str | None, runtime: Runtime, stopping: asyncio.Event
+) -> int:
+    from rewindmq.client.admin.admin_client import AdminClient
+    from rewindmq.dashboard.app import make_app
+    from rewindmq.dashboard.data.cluster_source import ClusterSource
+    from rewindmq.dashboard.serving import serving
+    from rewindmq.dashboard.web.page import Settings
+
+    hosts = frozenset() if token else frozenset({arguments.host, "127.0.0.1", "localhost", "::1"})
+    settings = Settings(secrets.token_urlsafe(), arguments.read_only, token, hosts)
+    async with AdminClient(arguments.namesrv, runtime=runtime) as admin:
+        app = make_app(ClusterSource(admin), settings)
+        async with serving(app, arguments.host, arguments.port) as url:
+            print(f"dashboard: {url}", flush=True)
+            await stopping.wait()
+    return 0

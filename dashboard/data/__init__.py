@@ -1,0 +1,1 @@
+"""What the pages show, read with the admin client."""

@@ -1,0 +1,196 @@
+"""ClusterSource: what the pages show, asked of all servers at the same time, each with a time limit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.dashboard.data.lag_history import LagHistory
+from rewindmq.protocol.body.stats import OffsetWrapper, TopicOffset
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import ResponseError, RewindMQError
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, reply_topic, retry_topic
+
+# A server that answers later counts as hanging.
+LIMIT_SECONDS: Final = 2.0
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """A server's answer, or in one sentence why there is none; one of the two is None.
+
+    Attributes:
+        code: the response code of a refusal; None: the server did not answer.
+    """
+
+    value: T | None
+    problem: str | None = None
+    code: int | None = None
+
+
+@dataclass(frozen=True)
+class BrokerState:
+    """A broker process and its runtime statistics (GET_BROKER_RUNTIME_INFO, 28)."""
+
+    cluster: str
+    name: str
+    broker_id: int
+    address: str
+    stats: Answer[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Queues(Generic[T]):
+    """Rows by queue, sorted, and a sentence for each broker that could not be asked."""
+
+    rows: dict[MessageQueue, T] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+class ClusterSource:
+    """Reads a cluster for the pages."""
+
+    def __init__(self, admin: AdminClient) -> None:
+        self.admin = admin
+        self.runtime = admin.runtime
+        self.lag_history = LagHistory()
+
+    async def ask(self, work: Awaitable[T]) -> Answer[T]:
+        """Await a request for at most 2 s; a failure becomes the answer's ``problem``."""
+        task = asyncio.ensure_future(work)
+        timer = self.runtime.timers.call_timeout(LIMIT_SECONDS, task.cancel)
+        try:
+            await asyncio.wait((task,))
+            if task.cancelled():
+                return Answer(None, f"no answer within {LIMIT_SECONDS:g} s")
+            return Answer(task.result())
+        except ResponseError as error:
+            return Answer(None, str(error), error.code)
+        except RewindMQError as error:
+            return Answer(None, str(error))
+        finally:
+            timer.cancel()
+            task.cancel()
+
+    async def ask_each(self, keys: Iterable[K], work: Callable[[K], Awaitable[T]]) -> dict[K, Answer[T]]:
+        """Await ``work(key)`` of every key at the same time, each for at most 2 s; the order is the keys'."""
+
+        # The request is made in here, so that a visitor who leaves early leaves none behind unawaited.
+        async def one(key: K) -> Answer[T]:
+            return await self.ask(work(key))
+
+        keys = tuple(keys)
+        return dict(zip(keys, await asyncio.gather(*map(one, keys)), strict=True))
+
+    async def brokers(self) -> Answer[list[BrokerState]]:
+        """Return every broker process with its statistics, sorted by cluster, name and id."""
+        info = await self.ask(self.admin.examine_broker_cluster_info())
+        if info.value is None:
+            return Answer(None, info.problem, info.code)
+        places = sorted(
+            (broker.cluster or "", name, int(broker_id), address)
+            for name, broker in info.value.broker_addr_table.items()
+            for broker_id, address in broker.broker_addrs.items()
+        )
+        stats = await self.ask_each((place[3] for place in places), self.admin.fetch_broker_runtime_stats)
+        return Answer([BrokerState(*place, stats[place[3]]) for place in places])
+
+    async def own_topics(self) -> Answer[frozenset[str]]:
+        """Return the topics that brokers create for themselves: one named after each cluster and broker,
+        and one for replies in each cluster."""
+        info = await self.ask(self.admin.examine_broker_cluster_info())
+        if info.value is None:
+            return Answer(None, info.problem, info.code)
+        clusters = info.value.cluster_addr_table
+        return Answer(frozenset({*clusters, *info.value.broker_addr_table, *map(reply_topic, clusters)}))
+
+    async def topic_rate(self, topic: str) -> float | None:
+        """Return the messages per second that brokers stored in the last minute; None: none counts them.
+
+        A broker counts a topic from its first message on, so a refusal is no failure.
+        """
+        masters = await self.masters(topic)
+        answers = await self.ask_each(
+            (masters.value or {}).values(),
+            lambda address: self.admin.view_broker_stats_data(address, "TOPIC_PUT_NUMS", topic),
+        )
+        rates = [answer.value.stats_minute.tps for answer in answers.values() if answer.value is not None]
+        return sum(rates) if rates else None
+
+    async def topics(self) -> Answer[list[str]]:
+        """Return the names of all topics, sorted, without groups' retry topics."""
+        names = await self.ask(self.admin.fetch_all_topic_list())
+        if names.value is None:
+            return names
+        return Answer([name for name in names.value if not name.startswith(RETRY_GROUP_TOPIC_PREFIX)])
+
+    async def groups(self) -> Answer[list[str]]:
+        """Return the names of the groups that have a retry topic, which every group gets when it connects."""
+        names = await self.ask(self.admin.fetch_all_topic_list())
+        if names.value is None:
+            return names
+        prefix = RETRY_GROUP_TOPIC_PREFIX
+        return Answer([name.removeprefix(prefix) for name in names.value if name.startswith(prefix)])
+
+    async def addresses(self) -> Answer[dict[str, str]]:
+        """Return the broker's name by the address of every broker process that the name server knows."""
+        info = await self.ask(self.admin.examine_broker_cluster_info())
+        if info.value is None:
+            return Answer(None, info.problem, info.code)
+        brokers = info.value.broker_addr_table.items()
+        return Answer({address: name for name, each in brokers for address in each.broker_addrs.values()})
+
+    async def topic_queues(self, topic: str) -> Answer[Queues[TopicOffset]]:
+        """Return the bounds of each queue of a topic."""
+
+        async def ask(address: str) -> Mapping[MessageQueue, TopicOffset]:
+            return (await self.admin.broker_topic_stats(address, topic)).offset_table
+
+        return await self._queues(topic, ask)
+
+    async def group_queues(self, group: str) -> Answer[Queues[OffsetWrapper]]:
+        """Return stored and maximum offset of each queue that a group consumes."""
+
+        async def ask(address: str) -> Mapping[MessageQueue, OffsetWrapper]:
+            return (await self.admin.broker_group_stats(address, group)).offset_table
+
+        return await self._queues(retry_topic(group), ask)
+
+    async def _queues(
+        self, topic: str, ask: Callable[[str], Awaitable[Mapping[MessageQueue, T]]]
+    ) -> Answer[Queues[T]]:
+        """Ask every broker that serves the topic for its rows."""
+        masters = await self.masters(topic)
+        if masters.value is None:
+            return Answer(None, masters.problem, masters.code)
+        answers = await self.ask_each(masters.value.values(), ask)
+        rows: dict[MessageQueue, T] = {}
+        problems: dict[str, str] = {}
+        for name, address in masters.value.items():
+            answer = answers[address]
+            if answer.value is None:
+                problems[name] = answer.problem or ""
+            else:
+                rows.update(answer.value)
+        return Answer(Queues(dict(sorted(rows.items())), problems))
+
+    async def masters(self, topic: str) -> Answer[dict[str, str]]:
+        """Return the address of each broker that serves the topic, by name: the master's, else a slave's."""
+        route = await self.ask(self.admin.examine_topic_route_info(topic))
+        if route.value is None:
+            if route.code == ResponseCode.TOPIC_NOT_EXIST:
+                return Answer(None, "the name server knows no broker with it", route.code)
+            return Answer(None, route.problem, route.code)
+        found = {}
+        for broker in sorted(route.value.broker_datas, key=lambda each: each.broker_name):
+            addresses = broker.broker_addrs
+            if addresses:
+                found[broker.broker_name] = addresses[min(addresses)]
+        return Answer(found)

@@ -1,0 +1,108 @@
+"""The consumers of a group: who is connected where, and what each has subscribed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from rewindmq.dashboard.data.cluster_source import Answer, ClusterSource
+from rewindmq.protocol.body.connection import Connection, ConsumerConnection
+from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, SubscriptionData
+from rewindmq.protocol.body.running_info import ConsumerRunningInfo
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, retry_topic
+
+# Consumers that are asked for their running info on one page.
+MAX_ASKED: Final = 50
+
+
+@dataclass
+class Consumer:
+    """A connected consumer.
+
+    Attributes:
+        brokers: names of the brokers that it has a connection to.
+        info: its own answer (GET_CONSUMER_RUNNING_INFO, 307); None: it was not asked.
+    """
+
+    connection: Connection
+    brokers: list[str] = field(default_factory=list)
+    info: Answer[ConsumerRunningInfo] | None = None
+
+    @property
+    def subscriptions(self) -> dict[str, str]:
+        """Return the expression of each topic, without the group's retry topic."""
+        known = self.info.value.subscription_set if self.info and self.info.value else ()
+        subscribed = sorted(known, key=lambda item: item.topic)
+        return {
+            item.topic: _expression(item)
+            for item in subscribed
+            if not item.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        }
+
+
+@dataclass
+class Consumers:
+    """The consumers of a group, by client id, and a sentence for each broker that could not be asked."""
+
+    consumers: dict[str, Consumer] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    group: ConsumerConnection | None = None
+
+    def differing(self) -> list[str]:
+        """Return the topics that two consumers subscribed differently, or only one of them; RocketMQ
+        expects the same of all consumers of a group, else messages are lost without an error."""
+        known = [each.subscriptions for each in self.consumers.values() if each.info and each.info.value]
+        topics = sorted({topic for each in known for topic in each})
+        return [topic for topic in topics if len({each.get(topic) for each in known}) > 1]
+
+    def owners(self) -> dict[MessageQueue, str]:
+        """Return the client id of the consumer that pulls each queue, as the consumers say."""
+        return {
+            queue: client_id
+            for client_id, each in self.consumers.items()
+            if each.info and each.info.value
+            for queue, state in each.info.value.mq_table.items()
+            if not state.droped
+        }
+
+
+async def consumers_of(source: ClusterSource, group: str, *, ask_each: bool = True) -> Answer[Consumers]:
+    """Return the consumers of a group; with ``ask_each``, each of the first 50 is asked for its state."""
+    masters = await source.masters(retry_topic(group))
+    if masters.value is None:
+        return Answer(None, masters.problem, masters.code)
+    result = Consumers()
+    admin = source.admin
+    answers = await source.ask_each(
+        masters.value.values(), lambda address: admin.examine_consumer_connection_info(group, address)
+    )
+    for name, address in masters.value.items():
+        answer = answers[address]
+        if answer.value is not None:
+            result.group = result.group or answer.value
+            for connection in answer.value.connection_set:
+                known = result.consumers.setdefault(connection.client_id, Consumer(connection))
+                known.brokers.append(name)
+        elif answer.code != ResponseCode.CONSUMER_NOT_ONLINE:
+            result.problems[name] = answer.problem or ""
+    result.consumers = dict(sorted(result.consumers.items()))
+    if ask_each:
+        asked = [*result.consumers][:MAX_ASKED]
+        # A broker that has just answered passes the request on; another might hang.
+        through = {client: masters.value[each.brokers[0]] for client, each in result.consumers.items()}
+        infos = await source.ask_each(
+            asked,
+            lambda client: admin.get_consumer_running_info(group, client, address=through[client]),
+        )
+        for client_id, info in infos.items():
+            result.consumers[client_id].info = info
+    return Answer(result)
+
+
+def _expression(item: SubscriptionData) -> str:
+    """Return the expression in a form in which equal subscriptions are equal texts."""
+    if item.expression_type != EXPRESSION_TAG:
+        return f"{item.expression_type}: {item.sub_string}"
+    return " || ".join(sorted(item.tags_set)) or item.sub_string

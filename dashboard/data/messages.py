@@ -1,0 +1,203 @@
+"""Finds messages of a topic: the newest, by id, by key, by time, by place in a queue."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+from rewindmq.dashboard.data.cluster_source import Answer, ClusterSource
+from rewindmq.protocol.body.stats import TopicOffset
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.message import format_host
+from rewindmq.protocol.message.message_id import parse_offset_message_id
+from rewindmq.protocol.message_queue import MessageQueue
+
+# The most messages that ``since`` leaves out.
+MAX_SKIP: Final = 1000
+# Messages on one page.
+PAGE_MESSAGES: Final = 20
+# One search reads at most these bytes of bodies, and one more response of a broker.
+MAX_BYTES: Final = 32 << 20
+# The most messages that brokers return to one pull.
+_PULL_MESSAGES: Final = 32
+
+
+@dataclass
+class Found:
+    """What a search found.
+
+    Attributes:
+        problems: one sentence for each broker that could not be asked.
+        is_cut: the search ended early, because it had read ``MAX_BYTES``.
+    """
+
+    messages: list[MessageExt] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
+    is_cut: bool = False
+
+
+class _Reader:
+    """Reads messages for one search, until the search has read enough bytes."""
+
+    def __init__(self, source: ClusterSource) -> None:
+        self._source = source
+        self._left = MAX_BYTES
+        self.found = Found()
+
+    async def read(self, queue: MessageQueue, begin: int, end: int) -> list[MessageExt]:
+        """Return the messages of a queue in [begin, end)."""
+        messages: list[MessageExt] = []
+        while begin < end:
+            if self._left <= 0:
+                self.found.is_cut = True
+                break
+            wanted = min(_PULL_MESSAGES, end - begin)
+            answer = await self._source.ask(self._source.admin.pull_messages(queue, begin, wanted))
+            if answer.value is None:
+                self.found.problems[queue.broker_name] = answer.problem or ""
+                break
+            messages += answer.value.messages
+            self._left -= sum(message.store_size for message in answer.value.messages)
+            if answer.value.next_begin_offset <= begin:
+                break
+            begin = answer.value.next_begin_offset
+        return messages
+
+    async def read_since(
+        self, queue: MessageQueue, bounds: TopicOffset, begin_ms: int, count: int
+    ) -> list[MessageExt]:
+        """Return the first messages of a queue that were stored at ``begin_ms`` or later."""
+        # Of several messages with the time that is searched, RocketMQ 4.x returns any.
+        work = self._source.admin.search_offset(queue, max(begin_ms - 1, 0))
+        place = await self._source.ask(work)
+        if place.value is None:
+            self.found.problems[queue.broker_name] = place.problem or ""
+            return []
+        position, late = max(place.value, bounds.min_offset), list[MessageExt]()
+        while position < bounds.max_offset and len(late) < count:
+            messages = await self.read(queue, position, min(position + count, bounds.max_offset))
+            if not messages:
+                break
+            late += (message for message in messages if message.store_timestamp >= begin_ms)
+            position = messages[-1].queue_offset + 1
+        return late
+
+
+async def newest(source: ClusterSource, topic: str, count: int = PAGE_MESSAGES) -> Answer[Found]:
+    """Return the newest messages of a topic, the newest first."""
+    queues = await source.topic_queues(topic)
+    if queues.value is None:
+        return Answer(None, queues.problem, queues.code)
+    reader = _Reader(source)
+    reader.found.problems |= queues.value.problems
+    # The newest n messages are in the n queues with the newest last message.
+    rows = sorted(queues.value.rows.items(), key=lambda row: -row[1].last_update_timestamp)[:count]
+    parts = await asyncio.gather(
+        *(
+            reader.read(queue, max(bounds.min_offset, bounds.max_offset - count), bounds.max_offset)
+            for queue, bounds in rows
+        )
+    )
+    reader.found.messages = sorted(chain.from_iterable(parts), key=_age, reverse=True)[:count]
+    return Answer(reader.found)
+
+
+async def since(
+    source: ClusterSource, topic: str, begin_ms: int, skip: int = 0, count: int = PAGE_MESSAGES
+) -> Answer[Found]:
+    """Return the first messages that were stored at ``begin_ms`` or later, the oldest first.
+
+    Args:
+        skip: leave out as many, of the same millisecond: those of the page before.
+    """
+    queues = await source.topic_queues(topic)
+    if queues.value is None:
+        return Answer(None, queues.problem, queues.code)
+    reader = _Reader(source)
+    reader.found.problems |= queues.value.problems
+    rows = queues.value.rows.items()
+    parts = await asyncio.gather(
+        *(
+            reader.read_since(queue, bounds, begin_ms, skip + count)
+            for queue, bounds in rows
+            if bounds.last_update_timestamp >= begin_ms
+        )
+    )
+    reader.found.messages = sorted(chain.from_iterable(parts), key=_age)[skip : skip + count]
+    return Answer(reader.found)
+
+
+async def by_key(source: ClusterSource, topic: str, key: str) -> Answer[Found]:
+    """Return the messages with a key, the newest first: up to 64 of each broker."""
+    return await _query(source, topic, key, is_unique_key=False)
+
+
+async def by_id(source: ClusterSource, topic: str, message_id: str) -> Answer[Found]:
+    """Return the messages with a producer's unique id, else the message with an offset id."""
+    answer = await _query(source, topic, message_id, is_unique_key=True)
+    if answer.value is None or answer.value.messages:
+        return answer
+    try:
+        host = format_host(parse_offset_message_id(message_id)[0])
+    except RewindMQError:
+        return answer
+    # The id has an address in it, and may come from anywhere: only brokers of this cluster are asked.
+    brokers = await source.addresses()
+    if brokers.value is None or host not in brokers.value:
+        return answer
+    message = await source.ask(source.admin.view_message(message_id))
+    if message.value is not None and message.value.topic == topic:
+        message.value.broker_name = brokers.value[host]
+        answer.value.messages.append(message.value)
+    elif message.value is None and message.code is None:
+        answer.value.problems[host] = message.problem or ""
+    return answer
+
+
+async def of_queue(
+    source: ClusterSource, queue: MessageQueue, offset: int, count: int = PAGE_MESSAGES
+) -> Answer[Found]:
+    """Return messages of one queue from an offset on."""
+    route = await source.masters(queue.topic)
+    if route.value is None:
+        return Answer(None, route.problem, route.code)
+    if queue.broker_name not in route.value:
+        return Answer(None, f"no broker {queue.broker_name} serves the topic")
+    reader = _Reader(source)
+    reader.found.messages = await reader.read(queue, offset, offset + count)
+    return Answer(reader.found)
+
+
+async def message_at(source: ClusterSource, queue: MessageQueue, offset: int) -> Answer[MessageExt]:
+    """Return the message at an offset of a queue."""
+    route = await source.masters(queue.topic)
+    if route.value is None:
+        return Answer(None, route.problem, route.code)
+    return await source.ask(source.admin.message_at(queue, offset))
+
+
+async def _query(source: ClusterSource, topic: str, key: str, *, is_unique_key: bool) -> Answer[Found]:
+    masters = await source.masters(topic)
+    if masters.value is None:
+        return Answer(None, masters.problem, masters.code)
+    answers = await source.ask_each(
+        masters.value.items(),
+        lambda place: source.admin.query_message_at(*place, topic, key, is_unique_key=is_unique_key),
+    )
+    found = Found()
+    for (name, _), answer in answers.items():
+        if answer.value is not None:
+            found.messages += answer.value
+        elif answer.code != ResponseCode.TOPIC_NOT_EXIST:
+            found.problems[name] = answer.problem or ""
+    found.messages.sort(key=_age, reverse=True)
+    return Answer(found)
+
+
+def _age(message: MessageExt) -> tuple[int, str, int]:
+    # Messages of one millisecond are in the order of their broker's log.
+    return message.store_timestamp, message.broker_name, message.commit_log_offset

@@ -1,0 +1,1 @@
+"""What ``/metrics`` exports: which answer of a broker feeds which metric."""

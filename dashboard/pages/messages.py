@@ -1,0 +1,160 @@
+"""Messages of a topic: the newest, by id, key, time or queue; one message with its body."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+from starlette.responses import PlainTextResponse, Response
+
+from rewindmq.dashboard.data.cluster_source import Answer
+from rewindmq.dashboard.data.messages import (
+    MAX_SKIP,
+    PAGE_MESSAGES,
+    Found,
+    by_id,
+    by_key,
+    message_at,
+    newest,
+    of_queue,
+    since,
+)
+from rewindmq.dashboard.web.bodies import excerpt, readable_body, shown_body
+from rewindmq.dashboard.web.page import Page, Visit
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.text import escape_controls
+
+# The ways to find messages; each is a value of the query ``by``.
+WAYS: Final = ("newest", "key", "id", "time", "queue")
+_INT32: Final = 2**31
+_OFFSET: Final = 2**63
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+async def show_list(visit: Visit) -> Response:
+    """Show the messages that the query asks for; without one, the newest."""
+    topic = visit.path("topic")
+    by = visit.query("by", "newest")
+    by = by if by in WAYS else "newest"
+    answer, wrong = await _find(visit, topic, by)
+    rows = (
+        [(message, excerpt(message)) for message in answer.value.messages] if answer and answer.value else []
+    )
+    queue = (
+        visit.query("broker"),
+        _number(visit.query("queue"), _INT32),
+        _number(visit.query("offset"), _OFFSET),
+    )
+    return visit.render(
+        "messages.html",
+        title=topic,
+        by=by,
+        answer=answer,
+        wrong=wrong,
+        rows=rows,
+        queue=queue,
+        page_messages=PAGE_MESSAGES,
+        later=_later(visit, answer.value) if by == "time" and answer and answer.value else None,
+        at=_milliseconds(visit.query("at")),
+    )
+
+
+async def _find(visit: Visit, topic: str, by: str) -> tuple[Answer[Found] | None, str | None]:
+    """Return what was found, or None and what is wrong with the query; both None: nothing was asked yet."""
+    source, text = visit.source, visit.query("q").strip()
+    if by == "newest":
+        return await newest(source, topic), None
+    if by == "queue":
+        queue, offset = _number(visit.query("queue"), _INT32), _number(visit.query("offset"), _OFFSET)
+        if queue is None or offset is None:
+            return None, "Queue and offset are numbers from 0 on."
+        return await of_queue(source, MessageQueue(topic, visit.query("broker"), queue), offset), None
+    if by == "time":
+        if not visit.query("at"):
+            return None, None
+        begin = _milliseconds(visit.query("at"))
+        if begin is None:
+            return None, "Enter a time such as 2026-01-31T12:00:00, in UTC, or milliseconds since 1970."
+        return await since(source, topic, begin, _number(visit.query("skip", "0"), MAX_SKIP) or 0), None
+    if not text:
+        return None, None
+    return await (by_key if by == "key" else by_id)(source, topic, text), None
+
+
+def _later(visit: Visit, found: Found) -> tuple[int, int] | None:
+    """Return time and number of messages to skip of the next page; None: this one is the last."""
+    if len(found.messages) < PAGE_MESSAGES:
+        return None
+    last = found.messages[-1].store_timestamp
+    skip = sum(message.store_timestamp == last for message in found.messages)
+    if _milliseconds(visit.query("at")) == last:
+        skip += _number(visit.query("skip", "0"), MAX_SKIP) or 0
+    # More messages in one millisecond than a search reads: go on with the next.
+    return (last, skip) if skip < MAX_SKIP else (last + 1, 0)
+
+
+async def show_one(visit: Visit) -> Response:
+    """Show one message: its body, bounded, and all of its properties."""
+    answer = await _message(visit)
+    title = f"{visit.path('broker')}/{visit.path('queue')} @ {visit.path('offset')}"
+    if answer.value is None:
+        return visit.render("message.html", title=title, answer=answer, message=None)
+    message = answer.value
+    properties = {
+        escape_controls(name): escape_controls(value) for name, value in sorted(message.properties.items())
+    }
+    return visit.render(
+        "message.html",
+        title=title,
+        answer=answer,
+        message=message,
+        body=shown_body(message),
+        properties=properties,
+    )
+
+
+async def download(visit: Visit) -> Response:
+    """Return the body as a file, so that no browser shows it as a page of this site."""
+    answer = await _message(visit)
+    if answer.value is None:
+        return PlainTextResponse(f"{answer.problem}\n", 404)
+    name = _UNSAFE.sub("_", f"{visit.path('topic')}-{visit.path('queue')}-{visit.path('offset')}")
+    headers = {"Content-Disposition": f"attachment; filename={name}.bin"}
+    return Response(readable_body(answer.value)[0], headers=headers, media_type="application/octet-stream")
+
+
+async def _message(visit: Visit) -> Answer[MessageExt]:
+    queue, offset = _number(visit.path("queue"), _INT32), _number(visit.path("offset"), _OFFSET)
+    if queue is None or offset is None:
+        return Answer(None, "Queue and offset are numbers from 0 on.")
+    return await message_at(
+        visit.source, MessageQueue(visit.path("topic"), visit.path("broker"), queue), offset
+    )
+
+
+def _number(text: str, limit: int) -> int | None:
+    """Return a number in [0, limit); None: the text is none."""
+    if not (text.isascii() and text.isdigit() and len(text) < 20) or int(text) >= limit:
+        return None
+    return int(text)
+
+
+def _milliseconds(text: str) -> int | None:
+    """Return ms since 1970 of a number or an ISO time, which is UTC if it names no zone."""
+    number = _number(text, _OFFSET)
+    if number is not None:
+        return number
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+PAGES = (
+    Page("/topics/{topic}/messages", show_list, "Messages"),
+    Page("/topics/{topic}/messages/{broker}/{queue}/{offset}", show_one, "Message"),
+    Page("/topics/{topic}/messages/{broker}/{queue}/{offset}/body", download, "Body"),
+)

@@ -1,0 +1,71 @@
+"""serving: an ASGI application at a port, by uvicorn, on the running event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
+    """Serve until the block ends; yield the address, such as ``http://127.0.0.1:8082``.
+
+    Args:
+        port: 0: any free one.
+
+    Raises:
+        OSError: the port is taken, or the host is not an address of this machine.
+    """
+    stopping = asyncio.Event()
+    family = (await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM))[0][0]
+    listener = socket.create_server((host, port), family=family)
+    config = uvicorn.Config(
+        _ended_by(app, stopping),
+        log_level="warning",
+        lifespan="off",
+        ws="none",
+        http="h11",
+        timeout_graceful_shutdown=1,
+        server_header=False,
+    )
+    # Its own serve() would take over the signals of the process, which belong to the runner.
+    server = uvicorn.Server(config)
+    try:
+        config.load()
+        server.lifespan = config.lifespan_class(config)
+        await server.startup(sockets=[listener])
+        ticking = asyncio.ensure_future(server.main_loop())
+        try:
+            name = f"[{host}]" if ":" in host else host
+            yield f"http://{name}:{listener.getsockname()[1]}"
+        finally:
+            stopping.set()
+            server.should_exit = True
+            await ticking
+            await server.shutdown(sockets=[listener])
+    finally:
+        listener.close()
+
+
+def _ended_by(app: ASGIApp, stopping: asyncio.Event) -> ASGIApp:
+    """Return the application, for which every browser goes away at the stop: live pages end by that."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        async def receive_or_stop() -> Message:
+            received = asyncio.ensure_future(receive())
+            stopped = asyncio.ensure_future(stopping.wait())
+            try:
+                await asyncio.wait((received, stopped), return_when=asyncio.FIRST_COMPLETED)
+                return received.result() if received.done() else {"type": "http.disconnect"}
+            finally:
+                received.cancel()
+                stopped.cancel()
+
+        await app(scope, receive_or_stop, send)
+
+    return serve

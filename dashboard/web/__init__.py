@@ -1,0 +1,1 @@
+"""What every page shares: registration, rendering, safety and live updates."""

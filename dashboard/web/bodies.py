@@ -1,0 +1,102 @@
+"""Bodies of messages as a page shows them: text or a hex dump, never more than some kilobytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.text import escape_controls
+
+# Bytes of a body that a page shows as text, and as a hex dump.
+TEXT_BYTES: Final = 16 << 10
+DUMP_BYTES: Final = 1 << 10
+# Characters in the row of a list.
+EXCERPT: Final = 80
+_ROW: Final = 16
+
+
+@dataclass(frozen=True)
+class ShownBody:
+    """A body on a page.
+
+    Attributes:
+        text: what to show, with every character escaped that does not print, except line feeds.
+        kind: ``text``, ``JSON``, ``binary`` or ``empty``.
+        size: bytes of the whole body.
+        shown: bytes of it that ``text`` shows.
+        problem: why the body is shown as it is stored; None: it could be read.
+    """
+
+    text: str
+    kind: str
+    size: int
+    shown: int
+    problem: str | None = None
+
+
+def shown_body(message: MessageExt) -> ShownBody:
+    """Return the body as a page shows it."""
+    body, problem = readable_body(message)
+    if not body:
+        return ShownBody("", "empty", 0, 0, problem)
+    text = None if problem else _as_text(body[:TEXT_BYTES], is_cut=len(body) > TEXT_BYTES)
+    if text is None:
+        shown = body[:DUMP_BYTES]
+        return ShownBody(_dump(shown), "binary", len(body), len(shown), problem)
+    if len(body) <= TEXT_BYTES and (pretty := _as_json(text)) is not None:
+        return ShownBody(_escape(pretty), "JSON", len(body), len(body))
+    return ShownBody(_escape(text), "text", len(body), min(len(body), TEXT_BYTES))
+
+
+def excerpt(message: MessageExt) -> str:
+    """Return the begin of the body in one line."""
+    body, problem = readable_body(message)
+    text = None if problem else _as_text(body[: EXCERPT * 4], is_cut=len(body) > EXCERPT * 4)
+    if text is None:
+        return body[:24].hex(" ") + (" …" if len(body) > 24 else "")
+    line = escape_controls(text[:EXCERPT])
+    return line + ("…" if len(text) > EXCERPT else "")
+
+
+def readable_body(message: MessageExt) -> tuple[bytes, str | None]:
+    """Return the body, inflated, and None; or as it is stored, and why it cannot be read."""
+    try:
+        return bytes(message.body), None
+    except ClientError as error:
+        return bytes(message.stored_body), str(error)
+
+
+def _as_text(body: bytes, *, is_cut: bool) -> str | None:
+    """Return UTF-8 text; None if it is none. A cut may have left a part of the last character."""
+    for end in range(len(body), max(len(body) - 4, -1) if is_cut else len(body) - 1, -1):
+        try:
+            text = body[:end].decode()
+        except UnicodeDecodeError:
+            continue
+        return None if any(character < " " and character not in "\t\r\n" for character in text) else text
+    return None
+
+
+def _as_json(text: str) -> str | None:
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _escape(text: str) -> str:
+    return "\n".join(escape_controls(line.removesuffix("\r")) for line in text.split("\n"))
+
+
+def _dump(body: bytes) -> str:
+    rows = []
+    for place in range(0, len(body), _ROW):
+        row = body[place : place + _ROW]
+        printed = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+        rows.append(f"{place:08x}  {row.hex(' '):<{3 * _ROW - 1}}  {printed}")
+    return "\n".join(rows)

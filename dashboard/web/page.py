@@ -1,0 +1,150 @@
+"""Page: a path with its handler. Visit: one request for a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote
+
+from jinja2 import Environment
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from rewindmq.dashboard.data.cluster_source import ClusterSource
+from rewindmq.dashboard.web.events import event_stream
+
+# Seconds between two looks of a live part.
+LIVE_SECONDS: Final = 2.0
+_PARAMETER: Final = re.compile(r"\{(\w+)(:\w+)?\}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a dashboard is served.
+
+    Attributes:
+        read_only: every request that is not GET or HEAD is refused with 403.
+        token: what a visitor must know; None: every visitor may enter.
+        csrf: random text that every form of this process carries.
+        hosts: names that the Host header may have, without port; empty: any.
+    """
+
+    csrf: str
+    read_only: bool = False
+    token: str | None = None
+    hosts: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A link to a page about the same topic or group."""
+
+    href: str
+    title: str
+    is_current: bool
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request for a page, with what its handler may use.
+
+    Attributes:
+        pages: every page of the dashboard.
+        page: the one that is visited.
+    """
+
+    request: Request
+    source: ClusterSource
+    settings: Settings
+    templates: Environment
+    pages: tuple[Page, ...]
+    page: Page
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    def path(self, name: str) -> str:
+        """Return a part of the address, such as the group's name."""
+        return str(self.request.path_params[name])
+
+    def query(self, name: str, default: str = "") -> str:
+        """Return a parameter of the address's query."""
+        return self.request.query_params.get(name, default)
+
+    @property
+    def navigation(self) -> list[Tab]:
+        """Return the entries of every page's navigation."""
+        first = self.page.path.split("/")[1]
+        return [
+            Tab(page.path, page.navigation, page.path.split("/")[1] == first)
+            for page in sorted(self.pages, key=lambda each: each.place)
+            if page.navigation is not None
+        ]
+
+    @property
+    def tabs(self) -> list[Tab]:
+        """Return the pages about the same topic or group: ``/groups/{group}`` and one word more."""
+        stem = "/".join(self.page.path.split("/")[:3])
+        if not stem.endswith("}"):
+            return []
+        found = [
+            Tab(self.href(page.path), page.title, page is self.page)
+            for page in self.pages
+            if page.methods == ("GET",)
+            and page.is_tab
+            and (page.path == stem or page.path.rpartition("/")[0] == stem)
+            and "{" not in page.path.removeprefix(stem)
+        ]
+        # The page that the others are parts of stands first.
+        found.sort(key=lambda tab: len(tab.href.split("/")))
+        return found if len(found) > 1 else []
+
+    def href(self, path: str) -> str:
+        """Return a page's path with this request's parameters, quoted."""
+        return _PARAMETER.sub(lambda match: quote(self.path(match[1]), safe=""), path)
+
+    def render(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Return the template's page; every value is escaped."""
+        return HTMLResponse(self.text(template, **values), status)
+
+    def text(self, template: str, **values: Any) -> str:
+        """Return the template's text; every value is escaped."""
+        return self.templates.get_template(template).render(visit=self, settings=self.settings, **values)
+
+    async def live(self, template: str, values: Callable[[], Awaitable[Mapping[str, Any]]]) -> Response:
+        """Return the page, or with the query ``live`` its live part as events.
+
+        The page's template includes its part, ``NAME_part.html`` for ``NAME.html``, in an element with
+        ``data-events``. ``values`` is asked again for every event.
+        """
+        part = template.replace(".html", "_part.html")
+        if "live" not in self.request.query_params:
+            return self.render(template, **await values())
+
+        async def render() -> str:
+            return self.text(part, **await values())
+
+        return event_stream(render, self.source.runtime.timers, LIVE_SECONDS)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A path with its handler.
+
+    Attributes:
+        path: Starlette's form, such as ``/topics/{topic}``.
+        handler: returns the response.
+        title: what the browser's tab shows, and the tab of a page about a topic or group.
+        navigation: the page's entry in the navigation; None: it has none.
+        place: entries stand in the order of their places.
+        methods: ("GET",) or ("POST",). POST pages get the checks of ``rewindmq.dashboard``'s docstring.
+        is_tab: False keeps a page about a topic or group out of the row of tabs.
+    """
+
+    path: str
+    handler: Callable[[Visit], Awaitable[Response]]
+    title: str
+    navigation: str | None = None
+    methods: tuple[str, ...] = ("GET",)
+    is_tab: bool = True
+    place: int = 9

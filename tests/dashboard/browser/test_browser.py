@@ -1,0 +1,169 @@
+"""The dashboard in a real headless Chromium, beside a cluster with consumers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import pytest
+from playwright.async_api import Page, expect
+
+from rewindmq import Message
+from tests.dashboard.browser.checks import faults_of
+from tests.dashboard.browser.conftest import Shop
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+PATHS = (
+    "/",
+    "/brokers/broker-a/0",
+    "/topics",
+    "/topics?q=nothing-has-this-name",
+    "/topics/orders",
+    "/topics/orders/groups",
+    "/topics/orders/send",
+    "/topics/orders/messages",
+    "/topics/orders/messages?by=key&q=order-7",
+    "/topics/orders/messages?by=id",
+    "/topics/orders/messages?by=time&at=1700000000000",
+    "/topics/orders/messages?by=queue&broker=broker-a&queue=0&offset=0",
+    "/topics/orders/messages/broker-a/0/0",
+    "/topics/absent",
+    "/groups",
+    "/groups/reports",
+    "/groups/shipping",
+    "/groups/shipping/consumers",
+    "/groups/mailer/dead-letters",
+    "/groups/reports/fenced",
+)
+
+
+@asynccontextmanager
+async def opened(shop: Shop, path: str, **options: Any) -> AsyncIterator[Page]:
+    """Open a page; fail if its script raised, or the browser refused something of it."""
+    context = await shop.browser.new_context(**options)
+    page = await context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
+    await page.goto(shop.url + path)
+    yield page
+    await context.close()
+    assert complaints == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])
+async def test_every_page_has_labels_contrast_and_fits_the_screen(
+    shop: Shop, scheme: Literal["light", "dark"], width: int
+) -> None:
+    grounds = set()
+    async with opened(shop, "/", color_scheme=scheme, viewport={"width": width, "height": 800}) as page:
+        for path in PATHS:
+            await page.goto(shop.url + path)
+            assert await faults_of(page) == [], path
+            grounds.add(await page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    (ground,) = grounds
+    brightness = sum(map(int, re.findall(r"\d+", ground)[:3])) / 3
+    assert brightness > 200 if scheme == "light" else brightness < 50
+
+
+async def test_the_checks_find_what_they_look_for(shop: Shop) -> None:
+    async with opened(shop, "/topics") as page:
+        await page.evaluate(
+            """document.querySelector("main").innerHTML =
+            '<input name=a><a href="/"></a><p id=x>text</p><h4 id=x>low</h4><pre id=wide>w</pre>'"""
+        )
+        await page.evaluate("document.querySelector('p').style.color = 'rgb(200, 200, 200)'")
+        await page.evaluate("document.querySelector('pre').style.width = '5000px'")
+        found = " ".join(await faults_of(page))
+    for fault in ("no label", "no name", "contrast", "not one h1", "skips a level", "two elements", "wider"):
+        assert fault in found, fault
+
+
+async def test_the_keyboard_reaches_everything(shop: Shop) -> None:
+    async with opened(shop, "/") as page:
+        await page.keyboard.press("Tab")
+        await expect(page.locator(".skip")).to_be_focused()
+        await page.keyboard.press("g")
+        await page.keyboard.press("t")
+        await page.wait_for_url("**/topics")
+        await page.keyboard.press("/")
+        await expect(page.get_by_label("Name contains")).to_be_focused()
+        await page.keyboard.type("ord")
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**q=ord*")
+        assert await page.locator(".names a").all_text_contents() == ["orders"]
+        await page.locator(".names a").focus()
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/topics/orders")
+
+
+async def test_the_lag_of_a_group_rises_on_the_open_page(shop: Shop) -> None:
+    async with opened(shop, "/groups/reports") as page:
+        await expect(page.locator("dd").first).to_have_text("40 messages")
+        async with shop.cluster.producer("more") as producer:
+            await producer.send(Message("orders", b"one more", "paid"))
+        await expect(page.locator("dd").first).to_have_text("41 messages")
+        await expect(page.locator("svg.plot polyline")).to_be_visible(timeout=30_000)
+        assert await page.locator("svg.spark").count() >= 8
+
+
+async def test_a_message_is_found_by_its_key_and_shown(shop: Shop) -> None:
+    async with opened(shop, "/topics/orders/messages") as page:
+        await page.get_by_role("link", name="By key").click()
+        await page.get_by_label("Key").fill("order-7")
+        await page.keyboard.press("Enter")
+        await page.locator("tbody a").click()
+        await expect(page.locator("pre.body")).to_contain_text('"customer": "C-0049"')
+        link = page.url
+        await page.goto(link)
+        await expect(page.locator("pre.body")).to_contain_text('"order": 7')
+        async with page.expect_download() as download:
+            await page.get_by_text("Download the body").click()
+        assert (await (await download.value).path()).read_bytes().startswith(b'{"order": 7')
+
+
+async def test_a_message_is_sent_from_the_page(shop: Shop) -> None:
+    async with opened(shop, "/topics/invoices") as page:
+        await page.get_by_role("link", name="Send").click()
+        await page.get_by_label("Body").fill("from the page")
+        await page.get_by_label("Keys").fill("typed")
+        await page.get_by_role("button", name="Send one message").click()
+        await expect(page.locator("pre.body")).to_have_text("from the page")
+
+
+async def test_subscriptions_that_differ_and_dead_letters_are_shown(shop: Shop) -> None:
+    async with opened(shop, "/groups/shipping") as page:
+        await page.get_by_role("link", name="See who subscribed what").click()
+        await expect(page.get_by_role("alert")).to_contain_text("orders")
+        assert await page.locator(".differs code").all_text_contents() == ["paid", "paid || refunded"]
+    async with opened(shop, "/groups/mailer") as page:
+        await page.get_by_role("link", name="Dead letters").click()
+        await page.locator("tbody a").click()
+        await expect(page.locator("h2 .badge")).to_have_text("binary")
+        await expect(page.locator("pre.body")).to_contain_text("00000000  00 01 02 03")
+
+
+async def test_times_are_in_the_viewers_zone(shop: Shop) -> None:
+    path = "/topics/orders/messages?by=time&at=1700000000000"
+    async with opened(shop, path, timezone_id="Asia/Tokyo", locale="en-GB") as page:
+        assert await page.get_by_label("Stored at or after").input_value() == "2023-11-15T07:13:20"
+        await expect(page.locator("footer")).to_contain_text("Asia/Tokyo")
+        shown = page.locator("time").first
+        stored = int(await shown.get_attribute("data-ms") or 0)
+        await page.get_by_label("Stored at or after").fill("2023-11-15T07:13:21")
+        await page.get_by_role("button", name="Find").click()
+        await page.wait_for_url("**at=1700000001000*")
+    assert stored > 1_700_000_000_000
+
+
+async def test_without_script_the_pages_show_utc_and_forms_work(shop: Shop) -> None:
+    async with opened(shop, "/topics", java_script_enabled=False) as page:
+        await page.get_by_label("Name contains").fill("orders")
+        await page.get_by_role("button", name="Find").click()
+        await page.locator(".names a").click()
+        await expect(page.locator("time").first).to_contain_text("UTC")
+        await page.get_by_role("link", name="Messages").click()
+        await page.locator("tbody a").first.click()
+        await expect(page.locator("pre.body")).to_be_visible()

@@ -1,0 +1,52 @@
+"""``rewindmq dashboard``: what it refuses, and how it starts and stops."""
+
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+_MISSING = """\
+import sys
+from rewindmq.__main__ import main
+sys.modules[{module!r}] = None
+sys.exit(main(["dashboard", "-n", "127.0.0.1:1", "--port", "0"]))
+"""
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("module", ["starlette", "uvicorn"])
+def test_without_the_extra_one_line_says_what_to_install(module: str) -> None:
+    done = _run("-c", _MISSING.format(module=module))
+    assert done.returncode == 1
+    assert done.stderr == f"rewindmq dashboard: needs {module}: pip install 'rewindmq[dashboard]'\n"
+
+
+def test_without_a_token_other_machines_cannot_connect() -> None:
+    done = _run("-m", "rewindmq", "dashboard", "-n", "127.0.0.1:1", "--host", "0.0.0.0")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "REWINDMQ_DASHBOARD_TOKEN" in done.stderr
+
+
+def test_the_core_imports_nothing_of_the_extra() -> None:
+    extra = {"starlette", "uvicorn", "jinja2", "prometheus_client"}
+    code = f"import sys, rewindmq; rewindmq.AdminClient; print(sorted({extra!r} & set(sys.modules)))"
+    assert _run("-c", code).stdout == "[]\n"
+
+
+def test_it_serves_until_SIGTERM() -> None:
+    command = [sys.executable, "-m", "rewindmq", "dashboard", "-n", "127.0.0.1:1", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        url = process.stdout.readline().removeprefix("dashboard: ").strip()
+        with urllib.request.urlopen(f"{url}/static/dashboard.css", timeout=30) as response:
+            assert response.status == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""

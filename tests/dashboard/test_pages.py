@@ -1,0 +1,128 @@
+"""The dashboard's pages and its safety, over real HTTP and a real cluster."""
+
+import time
+
+import pytest
+
+from rewindmq import LocalCluster, Message
+from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.paging import paging
+from tests.dashboard.site import HOSTS, dashboard
+
+
+async def test_the_pages_show_brokers_topics_queues_and_lag(cluster: LocalCluster) -> None:
+    async with cluster.producer("p") as producer:
+        await producer.send(Message("Orders", b"one"))
+    async with dashboard(cluster.namesrv_address) as site:
+        front = await site.get("/")
+        assert front.status == 200
+        assert all(f'href="/brokers/{name}/0"' in front.text for name in cluster.brokers)
+        assert 'href="/topics/Orders"' in (await site.get("/topics?q=ord")).text
+        queues = (await site.get("/topics/Orders")).text
+        assert '<td class="n">1</td><td class="n">1</td><td><time data-ms=' in queues
+        assert "the name server knows no broker with it" in (await site.get("/groups/absent")).text
+
+
+@pytest.mark.parametrize("path", ["/", "/topics", "/groups"])
+async def test_a_name_server_that_is_gone_is_named_on_the_page(path: str) -> None:
+    async with dashboard("127.0.0.1:1") as site:
+        page = await site.get(path)
+        assert page.status == 200
+        assert "The name server did not answer" in page.text
+
+
+async def test_a_broker_that_hangs_is_shown_so_and_the_others_stay(cluster: LocalCluster) -> None:
+    hanging, alive = sorted(cluster.brokers)
+    cluster.pause(hanging)
+    try:
+        async with dashboard(cluster.namesrv_address) as site:
+            started = time.monotonic()
+            page = await site.get("/")
+            assert time.monotonic() - started < 4
+    finally:
+        cluster.resume(hanging)
+    assert page.text.count("no answer within 2 s") == 1
+    assert f'<tr class="off"><td>DefaultCluster</td><td><a href="/brokers/{hanging}/0">' in page.text
+    assert f'<tr><td>DefaultCluster</td><td><a href="/brokers/{alive}/0">' in page.text
+
+
+@pytest.mark.long
+@pytest.mark.chosen
+async def test_a_name_server_that_hangs_is_named_after_2_s(cluster: LocalCluster) -> None:
+    async with dashboard(cluster.namesrv_address) as site:
+        assert "broker-a" in (await site.get("/")).text
+        cluster.pause("namesrv")
+        try:
+            for path in ("/", "/topics", "/groups", "/topics/Orders", "/groups/any"):
+                began = time.monotonic()
+                page = await site.get(path)
+                assert time.monotonic() - began < 5, path
+                assert "no answer within 2 s" in page.text, path
+        finally:
+            cluster.resume("namesrv")
+
+
+async def test_a_page_that_does_not_exist_says_so_and_leads_back() -> None:
+    async with dashboard("127.0.0.1:1") as site:
+        page = await site.get("/absent", Accept="text/html")
+        assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert "There is no such page" in page.text
+        assert 'href="/topics"' in page.text
+
+
+async def test_hostile_names_are_escaped() -> None:
+    hostile = "<script>alert('1')</script>\"&"
+    async with dashboard("127.0.0.1:1") as site:
+        page = await site.get("/topics?q=%3Cscript%3Ealert('1')%3C/script%3E%22%26")
+    assert hostile not in page.text
+    assert "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&#34;&amp;" in page.text
+
+
+async def test_characters_of_a_name_that_do_not_print_are_shown_as_escapes() -> None:
+    async with dashboard("127.0.0.1:1") as site:
+        page = await site.get("/groups/a%1B%5B31mb%E2%80%AEc/consumers")
+    assert "<h1>a\\x1b[31mb\\u202ec</h1>" in page.text
+    assert "\x1b" not in page.text
+    assert "\u202e" not in page.text
+
+
+async def test_every_response_has_a_strict_content_security_policy() -> None:
+    async with dashboard("127.0.0.1:1") as site:
+        for path in ("/", "/static/dashboard.js", "/absent"):
+            policy = (await site.get(path)).headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+
+
+async def test_a_foreign_host_name_is_refused() -> None:
+    async with dashboard("127.0.0.1:1") as site:
+        assert (await site.get("/", Host="evil.example")).status == 421
+
+
+async def test_a_change_from_another_site_or_in_read_only_mode_is_refused() -> None:
+    async with dashboard("127.0.0.1:1") as site:
+        assert (await site.post("/topics", {}, Origin="http://evil.example")).status == 403
+        assert (await site.post("/topics", {}, Sec_Fetch_Site="cross-site")).status == 403
+    async with dashboard("127.0.0.1:1", Settings("x", read_only=True, hosts=HOSTS)) as site:
+        assert "read-only" in (await site.post("/topics", {})).text
+
+
+async def test_with_a_token_only_who_knows_it_sees_a_page_and_no_page_contains_it() -> None:
+    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+        assert (await site.get("/")).status == 401
+        assert (await site.get("/", Accept="text/html")).headers["location"] == "/login"
+        assert (await site.post("/login", {"token": "wrong"})).status == 403
+        cookie = (await site.post("/login", {"token": "top-secret"})).headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "top-secret" not in cookie
+        page = await site.get("/", Cookie=cookie.partition(";")[0])
+        assert page.status == 200
+        assert "top-secret" not in page.text
+        assert (await site.get("/", Authorization="Bearer top-secret")).status == 200
+
+
+def test_a_page_number_that_does_not_exist_is_the_nearest() -> None:
+    names = [f"t{number:03}" for number in range(120)]
+    assert (paging(names, "", "99").page, len(paging(names, "", "99").names)) == (3, 20)
+    assert paging(names, "", "-1").page == 1
+    assert paging(names, "T11", "1").total == 10

@@ -1,0 +1,99 @@
+"""Parts of the dashboard's pages: a lag's past, plots, subscriptions that differ, secrets, live parts."""
+
+import asyncio
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from rewindmq.dashboard.data.cluster_source import Answer
+from rewindmq.dashboard.data.consumers import Consumer, Consumers
+from rewindmq.dashboard.data.lag_history import MAX_GROUPS, MAX_SAMPLES, LagHistory
+from rewindmq.dashboard.pages.clusters import without_secrets
+from rewindmq.dashboard.web.plot import line_plot, spark_line
+from rewindmq.protocol.body.connection import Connection
+from rewindmq.protocol.body.running_info import ConsumerRunningInfo
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.subscription import build_subscription_data
+from tests.dashboard.site import dashboard
+
+QUEUE = MessageQueue("t", "b", 0)
+
+
+def test_the_past_of_a_lag_is_bounded_and_keeps_its_begin() -> None:
+    history = LagHistory()
+    for number in range(10 * MAX_SAMPLES):
+        past = history.add("g", number * 2000, {QUEUE: number})
+    assert len(past.times) <= MAX_SAMPLES
+    assert (past.times[0], past.totals[0]) == (0, 0)
+    assert past.totals[-1] == past.of_queue(QUEUE)[-1] == 10 * MAX_SAMPLES - 1
+    assert past.times == sorted(past.times)
+    for number in range(MAX_GROUPS):
+        history.add(f"other-{number}", 0, {QUEUE: 0})
+    assert len(history.add("g", 10**9, {QUEUE: 5}).times) == 1
+
+
+def test_two_viewers_at_the_same_moment_are_one_sample() -> None:
+    history = LagHistory()
+    history.add("g", 0, {QUEUE: 1})
+    assert history.add("g", 100, {QUEUE: 1}).times == [0]
+
+
+@pytest.mark.parametrize("values", [[0, 0], [5, 0], [0, 10**15], [-3, 7]])
+def test_a_plot_stays_in_its_box(values: list[int]) -> None:
+    plot = line_plot([0, 1000], values)
+    assert plot is not None
+    for point in plot.points.split():
+        x, y = map(float, point.split(","))
+        assert 0 <= x <= plot.width
+        assert 0 <= y <= plot.height
+
+
+def test_a_plot_needs_two_looks_and_a_small_one_has_few_points() -> None:
+    assert line_plot([1], [1]) is None
+    plot = spark_line([*range(1000)], [*range(1000)])
+    assert plot is not None
+    assert len(plot.points.split()) <= 33
+
+
+def _consumer(client: str, expression: str) -> Consumer:
+    subscribed = [build_subscription_data("t", expression), build_subscription_data("%RETRY%g", "*")]
+    info = ConsumerRunningInfo(subscription_set=subscribed)
+    return Consumer(Connection(client, "127.0.0.1:1"), info=Answer(info))
+
+
+def test_subscriptions_differ_if_their_tags_do_not_if_only_their_order_does() -> None:
+    same = Consumers({"a": _consumer("a", "x || y"), "b": _consumer("b", "y||x")})
+    assert same.differing() == []
+    differing = Consumers({"a": _consumer("a", "x"), "b": _consumer("b", "x || y")})
+    assert differing.differing() == ["t"]
+    silent = Consumer(Connection("c", "127.0.0.1:1"), info=Answer(None, "no answer within 2 s"))
+    assert Consumers({"a": _consumer("a", "x"), "c": silent}).differing() == []
+
+
+def test_no_secret_of_a_configuration_is_shown() -> None:
+    config = {
+        "brokerName": "a",
+        "innerClientAuthenticationCredentials": '{"secretKey":"s3cret"}',
+        "initAuthenticationUser": '{"password":"s3cret"}',
+        "tlsServerKeyPassword": "s3cret",
+        "secretKey": "",
+    }
+    shown = without_secrets(config)
+    assert "s3cret" not in str(shown)
+    assert shown["brokerName"] == "a"
+    assert shown["secretKey"] == ""
+
+
+async def test_a_live_part_is_sent_at_once_and_ends_with_the_server() -> None:
+    async with dashboard("127.0.0.1:1") as site:
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(site.url).port)
+        writer.write(b"GET /?live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        async with asyncio.timeout(30):
+            assert b"text/event-stream" in await reader.readuntil(b"\r\n\r\n")
+            assert b"The name server did not answer" in await reader.readuntil(b"\n\n")
+        stopping = time.monotonic()
+    assert time.monotonic() - stopping < 1
+    await asyncio.wait_for(reader.read(), 30)
+    writer.close()
+    await writer.wait_closed()

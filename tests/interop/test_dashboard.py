@@ -1,0 +1,115 @@
+"""The dashboard's pages at a RocketMQ name server and broker."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+
+from rewindmq import AdminClient, ConsumeConcurrentlyStatus, Message, MessageExt, Producer, PushConsumer
+from rewindmq.protocol.body.registration import TopicConfig
+from tests.dashboard.site import Site, dashboard
+from tools.interop.servers import BROKER, RocketMQServer
+from tools.interop.versions import SERVER_4, SERVER_5
+
+TOPIC, GROUP, COUNT = "shown", "shown-readers", 6
+SECONDS: Final = 120.0
+_PLACE: Final = re.compile(r'href="(/topics/[^"/]+/messages/[^"]+)"')
+
+
+@pytest.mark.chosen
+@pytest.mark.unlisted
+@pytest.mark.parametrize("release", [SERVER_4, SERVER_5])
+async def test_every_page_works_at_rocketmq_and_greys_out_what_it_does_not_serve(release: str) -> None:
+    server = await asyncio.to_thread(RocketMQServer, release)
+    try:
+        await _look(server, release)
+    except BaseException as error:
+        server.note_logs(error)
+        raise
+    finally:
+        await asyncio.to_thread(server.close)
+
+
+async def _look(server: RocketMQServer, release: str) -> None:
+    namesrv = server.namesrv_address
+    async with AdminClient(namesrv) as admin:
+        config = TopicConfig(topic_name=TOPIC, read_queue_nums=2, write_queue_nums=2)
+        await admin.create_and_update_topic_config(server.broker_address, config)
+        async with asyncio.timeout(SECONDS):
+            while TOPIC not in await admin.fetch_all_topic_list():  # noqa: ASYNC110 - in another process
+                await asyncio.sleep(0.1)
+    read = asyncio.Event()
+    seen: set[str] = set()
+
+    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        seen.update(message.msg_id for message in messages)
+        if len(seen) >= COUNT:
+            read.set()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    consumer = PushConsumer(GROUP, namesrv, consume_from="first")
+    consumer.subscribe(TOPIC, "even || odd")
+    consumer.register_message_listener(listen)
+    async with Producer("shown-producer", namesrv) as producer, consumer:
+        sent = [
+            await producer.send(
+                Message(TOPIC, b'{"n": %d}' % number, "odd" if number % 2 else "even", f"key-{number}")
+            )
+            for number in range(COUNT)
+        ]
+        await asyncio.wait_for(read.wait(), SECONDS)
+        async with dashboard(namesrv) as site:
+            await _cluster_pages(site, release)
+            await _topic_pages(site, sent[3].msg_id, sent[3].offset_msg_id)
+            await _group_pages(site, consumer)
+
+
+async def _cluster_pages(site: Site, release: str) -> None:
+    async with asyncio.timeout(SECONDS):
+        # A JVM that has just started may take longer for its first answer than a page waits.
+        while "no answer" in (front := await site.get("/")).text:
+            pass
+    assert f'href="/brokers/{BROKER}/0"' in front.text
+    assert f"<td>V{release[:3].replace('.', '_')}_" in front.text, front.text
+    assert "not measured" in front.text
+    broker = await site.get(f"/brokers/{BROKER}/0")
+    assert "This broker does not say how much of its limits is used" in broker.text
+    assert "brokerClusterName" in broker.text
+
+
+async def _topic_pages(site: Site, message_id: str, offset_id: str) -> None:
+    assert f'href="/topics/{TOPIC}"' in (await site.get("/topics")).text
+    assert f"<td>{BROKER}</td>" in (await site.get(f"/topics/{TOPIC}")).text
+    path = f"/topics/{TOPIC}/messages"
+    async with asyncio.timeout(SECONDS):
+        # RocketMQ builds its index of keys a moment after the send.
+        while not (places := _PLACE.findall((await site.get(f"{path}?by=key&q=key-3")).text)):
+            pass
+    assert len(places) == 1
+    for query in (f"by=id&q={message_id}", f"by=id&q={offset_id}"):
+        assert _PLACE.findall((await site.get(f"{path}?{query}")).text) == places, query
+    for query in ("by=newest", "by=time&at=0"):
+        assert len(_PLACE.findall((await site.get(f"{path}?{query}")).text)) == COUNT, query
+    assert "&#34;n&#34;: 3" in (await site.get(places[0])).text
+
+
+async def _group_pages(site: Site, consumer: PushConsumer) -> None:
+    assert f'href="/groups/{GROUP}"' in (await site.get("/groups")).text
+    async with asyncio.timeout(SECONDS):
+        while "<dd>0 <small>messages" not in (await site.get(f"/groups/{GROUP}")).text:
+            await consumer.persist_offsets()
+            await asyncio.sleep(0.1)
+    consumers = (await site.get(f"/groups/{GROUP}/consumers")).text
+    assert f"<div>{TOPIC} <code>even || odd</code></div>" in consumers
+    (client,) = re.findall(rf'href="(/groups/{GROUP}/consumers/[^"]+)"', consumers)
+    assert "#Consumer Subscription#" in (await site.get(client)).text
+    assert f'href="/groups/{GROUP}"' in (await site.get(f"/topics/{TOPIC}/groups")).text
+    assert "The group has no dead letters" in (await site.get(f"/groups/{GROUP}/dead-letters")).text
+    fenced = (await site.get(f"/groups/{GROUP}/fenced")).text
+    assert f"{BROKER}: RocketMQ&#39;s brokers do not serve this" in fenced.replace(
+        "RocketMQ's", "RocketMQ&#39;s"
+    )
