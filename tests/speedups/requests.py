@@ -111,7 +111,7 @@ def delete_topic(topic: str) -> bytes:
 def batch(code: int = RequestCode.SEND_BATCH_MESSAGE, kind: SerializeType = SerializeType.JSON) -> bytes:
     """Three messages; SEND_MESSAGE_V2 (310) with such a body says so in its header."""
     body = encode_batch([Message("T", bytes(10), "TagA") for _ in range(3)])
-    return send(code=code, kind=kind, body=body, properties="WAIT\x01true", batch=True)
+    return send(code=code, kind=kind, body=body, properties="A\x01b\x02WAIT\x01true", batch=True)
 
 
 _NAMES: Final = ("UNIQ_KEY", "WAIT", "TAGS", "KEYS", "DELAY", "TRAN_MSG", "TIMER_DELAY_SEC", "a", "AWAIT", "")
