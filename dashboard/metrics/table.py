@@ -1,6 +1,6 @@
 """The table of every metric of ``/metrics``: name, kind, labels and meaning.
 
-docs/metrics.md shows it; ``./scripts/metrics-doc`` writes it there.
+docs/metrics.md shows it; ``./scripts/generate_metrics_doc`` writes it there.
 """
 
 from __future__ import annotations

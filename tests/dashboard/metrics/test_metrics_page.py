@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
@@ -34,7 +36,9 @@ async def scraped(site: Site) -> Exposed:
     return exposed(text_format(answer.text))
 
 
-async def test_offsets_lag_consumers_and_fenced_resets_are_those_of_the_cluster(cluster: LocalCluster) -> None:
+async def test_offsets_lag_consumers_and_fenced_resets_are_those_of_the_cluster(
+    cluster: LocalCluster,
+) -> None:
     namesrv = cluster.namesrv_address
     read = asyncio.Event()
     seen: set[str] = set()
@@ -123,7 +127,9 @@ async def test_without_a_name_server_one_metric_says_so() -> None:
 
 async def test_scrapes_at_the_same_time_and_soon_after_ask_the_brokers_once(cluster: LocalCluster) -> None:
     async with dashboard(cluster.namesrv_address) as site:
-        texts = {(await answer).text for answer in [asyncio.ensure_future(site.get("/metrics")) for _ in "abc"]}
+        texts = {
+            (await answer).text for answer in [asyncio.ensure_future(site.get("/metrics")) for _ in "abc"]
+        }
         texts.add((await site.get("/metrics")).text)
     # The duration of the scrape differs from one to the next.
     assert len(texts) == 1
@@ -139,9 +145,6 @@ async def test_with_a_token_a_scrape_sends_it_as_bearer() -> None:
 
 
 def test_hostile_labels_are_escaped_and_no_number_that_is_none_is_exposed() -> None:
-    from prometheus_client import CollectorRegistry
-    from prometheus_client.exposition import choose_encoder
-
     hostile = 'a"b\\c\nrewindmq_namesrv_up 7 \u2028\x00 é'
     samples = Samples()
     samples.add("rocketmq_producer_tps", ("c", "b", hostile), 1.5)
@@ -152,5 +155,7 @@ def test_hostile_labels_are_escaped_and_no_number_that_is_none_is_exposed() -> N
         encode, _ = choose_encoder(accept)
         found = exposed(parse(encode(registry).decode()))
         assert found == {
-            "rocketmq_producer_tps": {frozenset({"cluster": "c", "broker": "b", "topic": hostile}.items()): 1.5}
+            "rocketmq_producer_tps": {
+                frozenset({"cluster": "c", "broker": "b", "topic": hostile}.items()): 1.5
+            }
         }
