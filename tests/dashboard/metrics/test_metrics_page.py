@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
@@ -99,6 +100,9 @@ async def test_both_formats_say_the_same_and_only_what_the_table_lists(cluster: 
     assert kinds == {name: METRICS[name].kind for name in found}
 
 
+# 2 s pass until the broker counts as silent.
+@pytest.mark.long
+@pytest.mark.chosen
 async def test_a_broker_that_hangs_is_down_and_the_others_stay(cluster: LocalCluster) -> None:
     hanging, alive = sorted(cluster.brokers)
     cluster.pause(hanging)
