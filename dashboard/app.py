@@ -30,6 +30,13 @@ _HERE: Final = Path(__file__).parent
 MAX_FORM_BYTES: Final = 16 << 20
 
 
+async def _absent(visit: Visit) -> Response:
+    return visit.render("absent.html", 404, title="There is no such page")
+
+
+_ABSENT: Final = Page("/absent", _absent, "Absent", is_tab=False)
+
+
 def make_app(source: ClusterSource, settings: Settings) -> Starlette:
     """Return the application with every page of ``dashboard/pages/``."""
     templates = _templates(settings)
@@ -42,6 +49,7 @@ def make_app(source: ClusterSource, settings: Settings) -> Starlette:
     return Starlette(
         routes=[*routes, *login_routes(settings, templates), static],
         middleware=[Middleware(SafetyMiddleware, settings=settings)],
+        exception_handlers={404: _endpoint(_ABSENT, source, settings, templates, pages)},
     )
 
 
@@ -79,10 +87,10 @@ def _endpoint(
     settings: Settings,
     templates: Environment,
     pages: tuple[Page, ...],
-) -> Callable[[Request], Awaitable[Response]]:
-    async def serve(request: Request) -> Response:
+) -> Callable[..., Awaitable[Response]]:
+    async def serve(request: Request, _error: Exception | None = None) -> Response:
         form: dict[str, str] = {}
-        if request.method == "POST":
+        if request.method == "POST" and "POST" in page.methods:
             body = await _read(request)
             if body is None:
                 return PlainTextResponse(f"A form has at most {MAX_FORM_BYTES} bytes.\n", 413)

@@ -37,8 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--token",
-        help=f"what a visitor must know; required if other machines can connect"
+        help="what a visitor must know; required if other machines can connect"
         f" (default: {_TOKEN_VARIABLE}, which other users of this machine do not see)",
+    )
+    parser.add_argument(
+        "--exit-with-parent",
+        action="store_true",
+        help="stop when standard input, a pipe from the parent, is closed",
     )
     parser.add_argument("--read-only", action="store_true", help="refuse every change")
 
@@ -71,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
         return await _serve(arguments, token, runtime, stopping)
 
-    return run_work(work, ProcessOptions(log_level="warning"))
+    return run_work(work, ProcessOptions(log_level="warning", exit_with_parent=arguments.exit_with_parent))
 
 
 async def _serve(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rewindmq.cluster.local_cluster import LocalCluster
     from rewindmq.cluster.up.companion import Companion
 
+# RocketMQ's Dashboard 2.1.0 uses this port, too.
+DASHBOARD_PORT: Final = 8082
 MAX_QUEUES: Final = 65_535
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 # Keys of broker.conf that differ between brokers, or that another option sets.
@@ -49,6 +51,7 @@ examples:
   rewindmq up -p 0 --ready-json                 any free ports, one line of JSON says which
   rewindmq up --topic orders:4 --topic bills    two topics, there before it says ready
   rewindmq up --host 0.0.0.0 --allow-open-access --advertise rewindmq   in a container, see docs/docker.md
+  rewindmq up --dashboard                       with web pages at http://127.0.0.1:8082
   rewindmq up --flush SYNC_FLUSH --time-scale 0.05
   rewindmq up --profile v53 --set resetMode=server
 
@@ -150,6 +153,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lowest level that the processes log (default: info)",
     )
     parser.add_argument(
+        "--dashboard",
+        nargs="?",
+        type=port_number,
+        const=DASHBOARD_PORT,
+        metavar="PORT",
+        help="also run `rewindmq dashboard` at this port of 127.0.0.1; 0 takes any free port"
+        f" (default without PORT: {DASHBOARD_PORT})",
+    )
+    parser.add_argument(
         "--ready-json", action="store_true", help="print one line of JSON instead of the table"
     )
 
@@ -193,6 +205,7 @@ def run(arguments: argparse.Namespace, companion: Companion | None = None) -> in
         _topics(arguments.topic),
         arguments.ready_json,
         companion,
+        arguments.dashboard,
     )
     with nullcontext() if directory is None else locked(directory), asyncio.Runner() as runner:
         # Before the coroutine exists: Ctrl-C in between would warn that it was never awaited.

@@ -21,7 +21,10 @@ def table(rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def ready_table(
-    processes: Iterable[ServerProcess], namesrv_address: str, entrances: Entrances | None = None
+    processes: Iterable[ServerProcess],
+    namesrv_address: str,
+    entrances: Entrances | None = None,
+    dashboard: str | None = None,
 ) -> str:
     """Return the text for people."""
     rows = [("process", "address", "pid", "log")]
@@ -34,11 +37,15 @@ def ready_table(
             f"control port {entrances.control}, its token is in {entrances.token_file}",
             f"rules see the clients whose name server is {entrances.wire}",
         ]
+    if dashboard is not None:
+        lines.append(f"dashboard {dashboard}")
     lines.append("ready; Ctrl-C stops all processes")
     return "\n".join(lines)
 
 
-def ready_json(cluster: LocalCluster, entrances: Entrances | None = None) -> str:
+def ready_json(
+    cluster: LocalCluster, entrances: Entrances | None = None, dashboard: str | None = None
+) -> str:
     """Return the line for programs."""
     ready: dict[str, object] = {
         "ready": "cluster",
@@ -52,4 +59,6 @@ def ready_json(cluster: LocalCluster, entrances: Entrances | None = None) -> str
     }
     if entrances is not None:
         ready["entrances"] = asdict(entrances)
+    if dashboard is not None:
+        ready["dashboard"] = dashboard
     return json.dumps(ready, separators=(",", ":"))

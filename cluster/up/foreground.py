@@ -16,6 +16,7 @@ from rewindmq.cluster.server_process import ServerProcess
 from rewindmq.cluster.signals import stop_signals
 from rewindmq.cluster.up.companion import Companion
 from rewindmq.cluster.up.control import control_socket
+from rewindmq.cluster.up.dashboard_process import dashboard_process
 from rewindmq.cluster.up.display import ready_json, ready_table
 from rewindmq.cluster.up.entrances import Entrances
 from rewindmq.cluster.up.members import Members
@@ -41,6 +42,7 @@ class Foreground:
         create_topics: called with the running cluster, before it is reported ready; None: no topics.
         as_json: print one line of JSON instead of a table.
         companion: runs beside the cluster; None: nothing does.
+        dashboard_port: of the dashboard's process; None: there is none.
     """
 
     options: Mapping[str, Any]
@@ -51,6 +53,7 @@ class Foreground:
     create_topics: Callable[[LocalCluster], Coroutine[Any, Any, None]] | None = field(default=None)
     as_json: bool = False
     companion: Companion | None = None
+    dashboard_port: int | None = None
 
     async def run(self) -> int:
         """Run until SIGINT, SIGTERM or SIGHUP; return the exit code: 130 after SIGINT, else 0.
@@ -87,10 +90,11 @@ class Foreground:
                 await self.create_topics(cluster)
             async with (
                 self._beside(cluster, members) as entrances,
+                self._dashboard(cluster) as dashboard,
                 control_socket(cluster.directory, members, entrances),
             ):
-                text = ready_table(members.processes, cluster.namesrv_address, entrances)
-                print(ready_json(cluster, entrances) if self.as_json else text, flush=True)
+                text = ready_table(members.processes, cluster.namesrv_address, entrances, dashboard)
+                print(ready_json(cluster, entrances, dashboard) if self.as_json else text, flush=True)
                 timers = system_runtime().timers
                 while True:
                     await timers.sleep(_WATCH_SECONDS)
@@ -103,6 +107,17 @@ class Foreground:
             return
         async with self.companion(cluster, members) as entrances:
             yield entrances
+
+    @contextlib.asynccontextmanager
+    async def _dashboard(self, cluster: LocalCluster) -> AsyncIterator[str | None]:
+        if self.dashboard_port is None:
+            yield None
+            return
+        log = cluster.directory / "logs" / "dashboard.log"
+        timers = system_runtime().timers
+        namesrv = cluster.namesrv_address
+        async with dashboard_process(namesrv, self.dashboard_port, log, timers) as url:
+            yield url
 
     def _remembered(self) -> dict[str, int]:
         if self.directory is None or self.new_ports:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from rewindmq.dashboard.data.cluster_source import Answer, ClusterSource
@@ -47,22 +48,43 @@ class _Reader:
         self._left = MAX_BYTES
         self.found = Found()
 
-    async def read(self, queue: MessageQueue, begin: int, end: int) -> None:
-        """Read the messages of a queue in [begin, end)."""
+    async def read(self, queue: MessageQueue, begin: int, end: int) -> list[MessageExt]:
+        """Return the messages of a queue in [begin, end)."""
+        messages: list[MessageExt] = []
         while begin < end:
             if self._left <= 0:
                 self.found.is_cut = True
-                return
+                break
             wanted = min(_PULL_MESSAGES, end - begin)
             answer = await self._source.ask(self._source.admin.pull_messages(queue, begin, wanted))
             if answer.value is None:
                 self.found.problems[queue.broker_name] = answer.problem or ""
-                return
-            self.found.messages += answer.value.messages
+                break
+            messages += answer.value.messages
             self._left -= sum(message.store_size for message in answer.value.messages)
             if answer.value.next_begin_offset <= begin:
-                return
+                break
             begin = answer.value.next_begin_offset
+        return messages
+
+    async def read_since(
+        self, queue: MessageQueue, bounds: TopicOffset, begin_ms: int, count: int
+    ) -> list[MessageExt]:
+        """Return the first messages of a queue that were stored at ``begin_ms`` or later."""
+        # Of several messages with the time that is searched, RocketMQ 4.x returns any.
+        work = self._source.admin.search_offset(queue, max(begin_ms - 1, 0))
+        place = await self._source.ask(work)
+        if place.value is None:
+            self.found.problems[queue.broker_name] = place.problem or ""
+            return []
+        position, late = max(place.value, bounds.min_offset), list[MessageExt]()
+        while position < bounds.max_offset and len(late) < count:
+            messages = await self.read(queue, position, min(position + count, bounds.max_offset))
+            if not messages:
+                break
+            late += (message for message in messages if message.store_timestamp >= begin_ms)
+            position = messages[-1].queue_offset + 1
+        return late
 
 
 async def newest(source: ClusterSource, topic: str, count: int = PAGE_MESSAGES) -> Answer[Found]:
@@ -74,13 +96,13 @@ async def newest(source: ClusterSource, topic: str, count: int = PAGE_MESSAGES) 
     reader.found.problems |= queues.value.problems
     # The newest n messages are in the n queues with the newest last message.
     rows = sorted(queues.value.rows.items(), key=lambda row: -row[1].last_update_timestamp)[:count]
-    await asyncio.gather(
+    parts = await asyncio.gather(
         *(
             reader.read(queue, max(bounds.min_offset, bounds.max_offset - count), bounds.max_offset)
             for queue, bounds in rows
         )
     )
-    reader.found.messages = sorted(reader.found.messages, key=_age, reverse=True)[:count]
+    reader.found.messages = sorted(chain.from_iterable(parts), key=_age, reverse=True)[:count]
     return Answer(reader.found)
 
 
@@ -97,22 +119,15 @@ async def since(
         return Answer(None, queues.problem, queues.code)
     reader = _Reader(source)
     reader.found.problems |= queues.value.problems
-
-    async def read(queue: MessageQueue, bounds: TopicOffset) -> None:
-        place = await source.ask(source.admin.search_offset(queue, begin_ms))
-        if place.value is None:
-            reader.found.problems[queue.broker_name] = place.problem or ""
-            return
-        begin = max(place.value, bounds.min_offset)
-        await reader.read(queue, begin, min(begin + skip + count, bounds.max_offset))
-
     rows = queues.value.rows.items()
-    await asyncio.gather(
-        *(read(queue, bounds) for queue, bounds in rows if bounds.last_update_timestamp >= begin_ms)
+    parts = await asyncio.gather(
+        *(
+            reader.read_since(queue, bounds, begin_ms, skip + count)
+            for queue, bounds in rows
+            if bounds.last_update_timestamp >= begin_ms
+        )
     )
-    # RocketMQ's search by time may return the offset before the time.
-    late = [message for message in reader.found.messages if message.store_timestamp >= begin_ms]
-    reader.found.messages = sorted(late, key=_age)[skip : skip + count]
+    reader.found.messages = sorted(chain.from_iterable(parts), key=_age)[skip : skip + count]
     return Answer(reader.found)
 
 
@@ -153,7 +168,7 @@ async def of_queue(
     if queue.broker_name not in route.value:
         return Answer(None, f"no broker {queue.broker_name} serves the topic")
     reader = _Reader(source)
-    await reader.read(queue, offset, offset + count)
+    reader.found.messages = await reader.read(queue, offset, offset + count)
     return Answer(reader.found)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.options import positive_int
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.explore.search.strategy import Strategy
 
 if TYPE_CHECKING:
     from rewindmq.race.explore.search.pool import Setting
@@ -30,6 +31,7 @@ examples:
   rewindmq race explore large --mode fenced --schedules 5000 --seed 7
   rewindmq race explore one-reset --save lost.schedule
   rewindmq race explore crash-broker --mode fenced --fault flush
+  rewindmq race explore --fault table --schedules 1000
 
 exit codes: 0 the result is as expected (classic and server modes break a law, fenced mode does not, a --fault
 is found), or docs/race/explore.md names no expected result; 1 another result or an error; 2 wrong usage;
@@ -62,6 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=1, metavar="S", help="seed of the random schedules (default: 1)"
     )
     parser.add_argument(
+        "--strategy",
+        choices=[str(strategy) for strategy in Strategy],
+        default=str(Strategy.PCT),
+        help="how random schedules pick steps: by random priorities that change at a few random moments"
+        " (probabilistic concurrency testing), or every possible step alike (default: pct)",
+    )
+    parser.add_argument(
         "--late", type=_count, metavar="K", help="how many messages may be late in one schedule"
     )
     parser.add_argument(
@@ -72,7 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of processes (default: one per core)",
     )
     parser.add_argument(
-        "--fault", metavar="NAME", help="put a deliberate fault into the fencing; 'list' prints the faults"
+        "--fault",
+        metavar="NAME",
+        help="put a deliberate fault into the fencing; 'list' prints the faults, 'table' how many random"
+        " schedules find each of them",
     )
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the shortest failing schedule")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write that schedule's run as HTML")
@@ -88,6 +100,12 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if arguments.fault == "list":
         return _list_faults(arguments)
+    if arguments.fault == "table":
+        from rewindmq.race.commands.fault_table import print_fault_table
+
+        return print_fault_table(
+            arguments.schedules or DEFAULT_SCHEDULES, arguments.seed, is_json=arguments.json
+        )
     if arguments.model is None:
         return _list_models(arguments)
     from rewindmq.cluster.signals import stopped_like_ctrl_c
@@ -105,7 +123,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.exhaustive:
             findings = search.run_all()
         else:
-            findings = search.run_some(arguments.schedules or DEFAULT_SCHEDULES, arguments.seed)
+            findings = search.run_some(
+                arguments.schedules or DEFAULT_SCHEDULES, arguments.seed, Strategy(arguments.strategy)
+            )
         progress.end()
         shortest = _shorten(arguments, setting, findings)
     wanted = expected(setting, arguments.fault)

@@ -7,7 +7,7 @@ import pytest
 from rewindmq import LocalCluster
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster() -> Iterator[LocalCluster]:
     with LocalCluster(brokers=2) as running:
         yield running

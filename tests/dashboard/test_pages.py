@@ -46,6 +46,30 @@ async def test_a_broker_that_hangs_is_shown_so_and_the_others_stay(cluster: Loca
     assert f'<tr><td>DefaultCluster</td><td><a href="/brokers/{alive}/0">' in page.text
 
 
+@pytest.mark.long
+@pytest.mark.chosen
+async def test_a_name_server_that_hangs_is_named_after_2_s(cluster: LocalCluster) -> None:
+    async with dashboard(cluster.namesrv_address) as site:
+        assert "broker-a" in (await site.get("/")).text
+        cluster.pause("namesrv")
+        try:
+            for path in ("/", "/topics", "/groups", "/topics/Orders", "/groups/any"):
+                began = time.monotonic()
+                page = await site.get(path)
+                assert time.monotonic() - began < 5, path
+                assert "no answer within 2 s" in page.text, path
+        finally:
+            cluster.resume("namesrv")
+
+
+async def test_a_page_that_does_not_exist_says_so_and_leads_back() -> None:
+    async with dashboard("127.0.0.1:1") as site:
+        page = await site.get("/absent", Accept="text/html")
+        assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert "There is no such page" in page.text
+        assert 'href="/topics"' in page.text
+
+
 async def test_hostile_names_are_escaped() -> None:
     hostile = "<script>alert('1')</script>\"&"
     async with dashboard("127.0.0.1:1") as site:

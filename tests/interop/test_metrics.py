@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 
 from rewindmq import AdminClient, ConsumeConcurrentlyStatus, Message, MessageExt, Producer, PushConsumer
 from rewindmq.dashboard.metrics.table import METRICS, OWN
 from rewindmq.protocol.body.registration import TopicConfig
-from tests.dashboard.metrics.exposition import OPEN_METRICS, Exposed, exposed, total
+from tests.dashboard.metrics.exposition import OPEN_METRICS, Exposed, exposed, open_metrics, total
 from tests.dashboard.site import dashboard
 from tools.interop.servers import BROKER, RocketMQServer
 from tools.interop.versions import SERVER_4

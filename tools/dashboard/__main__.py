@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import sys
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from playwright.async_api import Browser
 
+from rewindmq import Message
+from rewindmq.cluster.async_cluster import AsyncLocalCluster
+from rewindmq.protocol.remoting.runtime import system_runtime
 from tools.dashboard.chromium import NoChromiumError, chromium
 from tools.dashboard.shop import served_shop
 
@@ -17,26 +21,27 @@ PICTURES: Final = Path(__file__).parents[2] / "docs" / "images" / "dashboard"
 
 
 class Picture(NamedTuple):
-    """One picture: its file's name, the page's path, how the viewer looks at it, and what appears last."""
+    """One picture: its file's name, the page's path, how the viewer looks at it, and if it has a plot."""
 
     name: str
     path: str
     scheme: Literal["light", "dark"] = "light"
     width: int = 1200
     height: int = 760
-    until: str = "main"
+    has_plot: bool = False
 
 
-_PLOT: Final = "svg.plot"
+_SIX_LOOKS: Final = "document.querySelector('svg.plot polyline')?.points.length >= 6"
+# Seconds between two orders.
+_PAUSES: Final = (0.1, 0.1, 0.1, 1.5, 0.4, 0.1, 2.0, 0.8)
 SHOWN: Final = (
     Picture("clusters", "/", height=420),
     Picture("topic", "/topics/orders", height=640),
     Picture("messages", "/topics/orders/messages", "dark", height=640),
     Picture("message", "/topics/orders/messages/broker-a/2/1"),
-    Picture("group", "/groups/reports", until=_PLOT),
-    Picture("group-dark", "/groups/reports", "dark", until=_PLOT),
+    Picture("group", "/groups/reports", has_plot=True),
     Picture("consumers", "/groups/shipping/consumers", height=480),
-    Picture("narrow", "/groups/reports", width=390, until=_PLOT),
+    Picture("narrow", "/groups/reports", width=390, has_plot=True),
 )
 
 
@@ -55,9 +60,24 @@ def main() -> int:
 
 
 async def _take(folder: Path) -> None:
-    async with chromium() as browser, served_shop() as (_, url):
+    async with chromium() as browser, served_shop() as (cluster, url):
+        trading = asyncio.create_task(_trade(cluster))
         for picture in SHOWN:
             await _take_one(browser, url, picture, folder)
+        trading.cancel()
+        await asyncio.wait((trading,))
+        if not trading.cancelled():
+            trading.result()
+
+
+async def _trade(cluster: AsyncLocalCluster) -> None:
+    """Send orders without end, so that the lag of the group without consumers changes."""
+    timers = system_runtime().timers
+    async with cluster.producer("shop") as producer:
+        for number in itertools.count():
+            order = Message("orders", b'{"order": %d}' % (1000 + number), "paid", f"order-{1000 + number}")
+            await producer.send(order)
+            await timers.sleep(_PAUSES[number % len(_PAUSES)])
 
 
 async def _take_one(browser: Browser, url: str, picture: Picture, folder: Path) -> None:
@@ -66,9 +86,12 @@ async def _take_one(browser: Browser, url: str, picture: Picture, folder: Path) 
         color_scheme=picture.scheme,
         locale="en-GB",
         timezone_id="UTC",
+        # The page's policy refuses the function that waits for the plot.
+        bypass_csp=True,
     )
     await page.goto(url + picture.path)
-    await page.locator(picture.until).wait_for()
+    if picture.has_plot:
+        await page.wait_for_function(_SIX_LOOKS)
     await page.screenshot(path=folder / f"{picture.name}.png")
     await page.close()
 

@@ -174,6 +174,10 @@ class Driver:
                 # The caller may have given up.
                 waiting.exception()
 
+    def note_log(self, error: BaseException) -> None:
+        """Attach the end of the driver's standard error to an error."""
+        error.add_note(f"the standard error of the client's process ends:\n{self._log_tail()}")
+
     def _log_tail(self) -> str:
         return self._log.read_text(errors="replace")[-3000:]
 

@@ -7,6 +7,7 @@ import itertools
 import os
 import re
 import subprocess
+import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,30 +93,33 @@ def run_process(version: str, directory: Path, arguments: Sequence[str]) -> Prin
     return Printed.of(done.stdout, done.stderr, done.returncode)
 
 
-def first_lines(version: str, directory: Path, arguments: Sequence[str], count: int) -> list[str]:
+def first_lines(version: str, directory: Path, arguments: Sequence[str], count: int) -> Printed:
     """Run a command that never ends, and kill it after its first lines; fewer if it ends before.
 
     Args:
         count: the number of lines.
     """
     home = make_home(directory, signs=False)
-    process = subprocess.Popen(
-        [*_java(version, home), _MAIN, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=directory,
-        env=os.environ | {"ROCKETMQ_HOME": str(home), "JAVA_TOOL_OPTIONS": ""},
-    )
-    late = threading.Timer(_COMMAND_SECONDS, process.kill)
-    late.start()
-    with process:
-        try:
-            assert process.stdout is not None
-            return [line.rstrip("\n") for line in itertools.islice(process.stdout, count)]
-        finally:
-            late.cancel()
-            process.kill()
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [*_java(version, home), _MAIN, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            cwd=directory,
+            env=os.environ | {"ROCKETMQ_HOME": str(home), "JAVA_TOOL_OPTIONS": ""},
+        )
+        late = threading.Timer(_COMMAND_SECONDS, process.kill)
+        late.start()
+        with process:
+            try:
+                assert process.stdout is not None
+                output = "".join(itertools.islice(process.stdout, count))
+            finally:
+                late.cancel()
+                process.kill()
+        errors.seek(0)
+        return Printed.of(output, errors.read())
 
 
 def make_home(directory: Path, *, signs: bool) -> Path:

@@ -213,6 +213,7 @@ class _Playing:
                 result.outcome = outcome
             except Exception as error:
                 server.note_logs(error)
+                driver.note_log(error)
                 result.error = error
             finally:
                 begun()

@@ -72,7 +72,22 @@ class Follower(Chooser):
         return 0
 
 
-class RandomChooser(Chooser):
+class UniformChooser(Chooser):
+    """Takes each possible step with the same probability.
+
+    Args:
+        seed: seed of the random numbers.
+    """
+
+    def __init__(self, seed: str) -> None:
+        super().__init__()
+        self._random = random.Random(seed)
+
+    def pick(self, steps: list[Step]) -> int:
+        return self._random.randrange(len(steps))
+
+
+class PctChooser(Chooser):
     """Probabilistic concurrency testing (Burckhardt et al. 2010), extended by late messages.
 
     Each source of steps (a lane, the timers of a host) has a random priority; the highest one takes the next

@@ -26,9 +26,10 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.model.model import Model
 from rewindmq.race.explore.model.simulated_cluster import SimulatedCluster
-from rewindmq.race.explore.search.choosers import Chooser, Follower, RandomChooser
+from rewindmq.race.explore.search.choosers import Chooser, Follower, PctChooser, UniformChooser
 from rewindmq.race.explore.search.explorer import Branch, Explorer
 from rewindmq.race.explore.search.run import Outcome, play_schedule
+from rewindmq.race.explore.search.strategy import Strategy
 
 BATCH: Final = 32
 # Batches sent to a worker ahead of time, so that it never waits for the search.
@@ -62,7 +63,8 @@ class Job:
         branch: a path of an exhaustive search.
         names: the names of the steps to take, see ``Follower``.
         is_strict: see ``Follower``.
-        seed, changes, length: a random schedule, see ``RandomChooser``.
+        seed, strategy: a random schedule.
+        changes, length: only for ``Strategy.PCT``, see ``PctChooser``.
         with_account: True to return the run's steps and history.
     """
 
@@ -70,6 +72,7 @@ class Job:
     names: tuple[str, ...] | None = None
     is_strict: bool = False
     seed: str = ""
+    strategy: Strategy = Strategy.PCT
     changes: int = 0
     length: int = 0
     with_account: bool = False
@@ -80,7 +83,9 @@ class Job:
             return Explorer(self.branch, budget)
         if self.names is not None:
             return Follower(self.names, is_strict=self.is_strict)
-        return RandomChooser(self.seed, changes=self.changes, length=self.length)
+        if self.strategy is Strategy.UNIFORM:
+            return UniformChooser(self.seed)
+        return PctChooser(self.seed, changes=self.changes, length=self.length)
 
 
 class _Worker:

@@ -12,6 +12,7 @@ from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.search.explorer import Branch
 from rewindmq.race.explore.search.pool import BATCH, Job, Pool, Setting
 from rewindmq.race.explore.search.run import Outcome
+from rewindmq.race.explore.search.strategy import Strategy
 from rewindmq.race.explore.search.tree import Tree
 
 # One schedule in REPEAT_EVERY is run twice, and at least MIN_REPEATED.
@@ -117,7 +118,7 @@ class Search:
         self.findings.is_complete = not waiting
         return self.findings
 
-    def run_some(self, count: int, seed: int) -> Findings:
+    def run_some(self, count: int, seed: int, strategy: Strategy = Strategy.PCT) -> Findings:
         """Run ``count`` random schedules; see ``run_all``."""
 
         def more() -> Sequence[Job]:
@@ -125,7 +126,7 @@ class Search:
             if self._is_enough():
                 return ()
             numbers = range(first, min(first + BATCH, count))
-            return [self._new_job(seed=f"{seed} {n}", changes=_CHANGES, length=_LENGTH) for n in numbers]
+            return [self._new_job(seed=f"{seed} {n}", strategy=strategy) for n in numbers]
 
         for _ in self._outcomes(more):
             pass
@@ -135,12 +136,19 @@ class Search:
         return self._stop_at_first and self.findings.first is not None
 
     def _new_job(
-        self, *, branch: Branch | None = None, seed: str = "", changes: int = 0, length: int = 0
+        self, *, branch: Branch | None = None, seed: str = "", strategy: Strategy = Strategy.PCT
     ) -> Job:
         number = self._started
         self._started += 1
         is_sample = number < MIN_REPEATED or number % REPEAT_EVERY == 0
-        return Job(branch=branch, seed=seed, changes=changes, length=length, with_account=is_sample)
+        return Job(
+            branch=branch,
+            seed=seed,
+            strategy=strategy,
+            changes=_CHANGES,
+            length=_LENGTH,
+            with_account=is_sample,
+        )
 
     def _outcomes(self, more: Callable[[], Sequence[Job]]) -> Iterator[Outcome]:
         began = time.monotonic()

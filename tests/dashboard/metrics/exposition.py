@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 Exposed: TypeAlias = dict[str, dict[frozenset[tuple[str, str]], float]]
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
@@ -28,3 +29,8 @@ def total(found: Exposed, name: str, **labels: str) -> float:
     rows = [value for row, value in found.get(name, {}).items() if row >= labels.items()]
     assert rows, f"{name} has no sample with {labels}"
     return sum(rows)
+
+
+def open_metrics(text: str) -> list[Family]:
+    """The metrics of an exposition in OpenMetrics's format, which the parser checks."""
+    return list(text_string_to_metric_families(text))  # type: ignore[no-untyped-call]

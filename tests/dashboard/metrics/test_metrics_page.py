@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
 from rewindmq import (
@@ -23,7 +22,7 @@ from rewindmq import (
 from rewindmq.dashboard.metrics.samples import Samples
 from rewindmq.dashboard.metrics.table import METRICS
 from rewindmq.dashboard.web.page import Settings
-from tests.dashboard.metrics.exposition import OPEN_METRICS, Exposed, exposed, total
+from tests.dashboard.metrics.exposition import OPEN_METRICS, Exposed, exposed, open_metrics, total
 from tests.dashboard.site import Site, dashboard
 
 TOPIC, GROUP = "Measured", "measured-readers"
@@ -90,7 +89,7 @@ async def test_both_formats_say_the_same_and_only_what_the_table_lists(cluster: 
         openly = await site.get("/metrics", Accept=f"{OPEN_METRICS},text/plain;version=0.0.4;q=0.5")
     assert plain.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert openly.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
-    families = list(open_metrics(openly.text))
+    families = open_metrics(openly.text)
     found = exposed(families)
     assert exposed(text_format(plain.text)) == found
     for name, rows in found.items():

@@ -37,13 +37,16 @@ if TYPE_CHECKING:
 
 TIMEOUT = 60.0
 START = 1_700_000_000_000
+# The delayed message (level 2) must not be due: a broker would deliver it a second after its start.
+LEVELS = "1s 9999d"
 CONFIG = StoreConfig(
     mapped_file_size_commit_log=32_768,
     mapped_file_size_consume_queue=400,
     max_hash_slot_num=50,
     max_index_num=200,
+    message_delay_level=LEVELS,
 )
-OPTIONS = IndexOptions(max_hash_slot_num=50, max_index_num=200)
+OPTIONS = IndexOptions(max_hash_slot_num=50, max_index_num=200, message_delay_level=LEVELS)
 END_OF_TIME = (1 << 63) - 1
 PARTS = ("consumequeue", "index", "timeindex")
 
@@ -90,6 +93,7 @@ def _broker(root: Path, profile: str) -> Iterator[str]:
     conf.write_text(
         f"storePathRootDir={root}\nmappedFileSizeCommitLog=32768\nmappedFileSizeConsumeQueue=400\n"
         "maxHashSlotNum=50\nmaxIndexNum=200\nbrokerName=broker-a\n"
+        f"messageDelayLevel={LEVELS}\n"
     )
     command = [sys.executable, "-m", "rewindmq", "broker", "-c", str(conf), "-p", "0", "--profile", profile]
     environment = {**os.environ, "NAMESRV_ADDR": ""}

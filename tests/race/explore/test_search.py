@@ -12,6 +12,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.models import MODELS
 from rewindmq.race.explore.search.pool import Job, Pool
 from rewindmq.race.explore.search.search import MIN_REPEATED, Search
+from rewindmq.race.explore.search.strategy import Strategy
 from tests.race.explore.explore_settings import CHOSEN, setting_of
 
 SMALL = [name for name in MODELS if name != "large"]
@@ -63,9 +64,13 @@ def test_classic_resets_are_lost_in_random_schedules() -> None:
 @pytest.mark.long
 @pytest.mark.computing
 @pytest.mark.chosen
-def test_the_seed_determines_the_schedules() -> None:
+@pytest.mark.parametrize("strategy", Strategy)
+def test_the_seed_determines_the_schedules(strategy: Strategy) -> None:
     def run(seed: int) -> list[tuple[str, ...]]:
-        jobs = [Job(seed=f"{seed} {n}", changes=3, length=30, with_account=True) for n in range(4)]
+        jobs = [
+            Job(seed=f"{seed} {n}", strategy=strategy, changes=3, length=30, with_account=True)
+            for n in range(4)
+        ]
         with Pool(setting_of("one-reset", ResetMode.FENCED, late=1), 1) as pool:
             return [outcome.names for outcome in pool.run(jobs)]
 
