@@ -67,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     try:
         import jinja2  # noqa: F401
+        import prometheus_client  # noqa: F401
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:

@@ -65,6 +65,14 @@ class AdminClient(SyncClient):
     max_offset = blocking(AsyncAdminClient.max_offset)
     min_offset = blocking(AsyncAdminClient.min_offset)
     view_broker_stats_data = blocking(AsyncAdminClient.view_broker_stats_data)
+    broker_topic_stats = blocking(AsyncAdminClient.broker_topic_stats)
+    broker_topic_groups = blocking(AsyncAdminClient.broker_topic_groups)
+    broker_group_stats = blocking(AsyncAdminClient.broker_group_stats)
+    broker_topics = blocking(AsyncAdminClient.broker_topics)
+    broker_consume_stats = blocking(AsyncAdminClient.broker_consume_stats)
+    broker_producers = blocking(AsyncAdminClient.broker_producers)
+    broker_consumer_offsets = blocking(AsyncAdminClient.broker_consumer_offsets)
+    broker_consume_time_span = blocking(AsyncAdminClient.broker_consume_time_span)
 
     @property
     def namesrv_addresses(self) -> tuple[str, ...]:

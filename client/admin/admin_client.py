@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from rewindmq.client.admin.broker_tables import BrokerTableAdmin
 from rewindmq.client.admin.brokers import BrokerAdmin
 from rewindmq.client.admin.clone import CloneAdmin
 from rewindmq.client.admin.consumers import ConsumerAdmin
@@ -29,6 +30,7 @@ from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 class AdminClient(
     TopicAdmin,
     BrokerAdmin,
+    BrokerTableAdmin,
     GroupAdmin,
     ConsumerAdmin,
     CloneAdmin,

@@ -1,1 +1,1 @@
-"""What ``/metrics`` exports: which answer of a broker feeds which metric."""
+"""``/metrics``: what the brokers are asked for it, and which answer feeds which metric."""

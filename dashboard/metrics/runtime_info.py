@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
-_PREFIX: Final = "rocketmq_brokeruntime_"
+PREFIX: Final = "rocketmq_brokeruntime_"
 _CAPACITY: Final = re.compile(r"Total : ([0-9.]+) ([KMGTPE]?)i?B, Free : ([0-9.]+) ([KMGTPE]?)i?B\.")
 _UNITS: Final = ("", "K", "M", "G", "T", "P", "E")
 _INTERVAL: Final = re.compile(r"\[([^\]:]+)\]:([0-9]+)")
@@ -157,5 +157,5 @@ def runtime_metrics(table: Mapping[str, str]) -> dict[str, float]:
             pairs = list(key.read(text))
         except ValueError:
             continue
-        values |= {_PREFIX + suffix: value for suffix, value in pairs if math.isfinite(value)}
+        values |= {PREFIX + suffix: value for suffix, value in pairs if math.isfinite(value)}
     return values

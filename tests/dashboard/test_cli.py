@@ -19,7 +19,7 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("module", ["starlette", "uvicorn"])
+@pytest.mark.parametrize("module", ["starlette", "uvicorn", "prometheus_client"])
 def test_without_the_extra_one_line_says_what_to_install(module: str) -> None:
     done = _run("-c", _MISSING.format(module=module))
     assert done.returncode == 1

@@ -1,0 +1,60 @@
+"""Questions: what one scrape asks one broker, bounded in number, in time and at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, TypeVar
+
+from rewindmq.dashboard.data.cluster_source import ClusterSource
+
+# Questions of one scrape to one broker.
+MAX_QUESTIONS: Final = 2_000
+# Questions to one broker at the same time.
+AT_ONCE: Final = 16
+# Seconds after which a scrape asks nothing new; Prometheus waits 10 s by default, and an answer may take 2 s.
+SCRAPE_SECONDS: Final = 7.0
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+class Questions:
+    """Asks one broker; after the first question without an answer in time, it asks nothing more.
+
+    Attributes:
+        unanswered: questions that the broker did not answer, or that were not asked because of a limit.
+        is_silent: the broker left a question without an answer; refusals are answers.
+    """
+
+    def __init__(self, source: ClusterSource, until: float) -> None:
+        """Ask until the monotonic clock shows ``until``, in seconds."""
+        self._source = source
+        self._until = until
+        self._left = MAX_QUESTIONS
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self.unanswered = 0
+        self.is_silent = False
+
+    async def ask(self, work: Callable[[], Awaitable[T]]) -> T | None:
+        """Return the answer; None: the broker refused or did not answer, or may not be asked any more."""
+        async with self._slots:
+            if self.is_silent or not self._left or self._source.runtime.clock.monotonic() > self._until:
+                self.unanswered += 1
+                return None
+            self._left -= 1
+            answer = await self._source.ask(work())
+        if answer.problem is not None and answer.code is None:
+            self.unanswered += 1
+            self.is_silent = True
+        return answer.value
+
+    async def ask_each(self, keys: Iterable[K], work: Callable[[K], Awaitable[T]]) -> dict[K, T]:
+        """Return ``work(key)`` of every key that was answered."""
+
+        async def one(key: K) -> T | None:
+            return await self.ask(lambda: work(key))
+
+        keys = tuple(keys)
+        answers = await asyncio.gather(*map(one, keys))
+        return {key: answer for key, answer in zip(keys, answers, strict=True) if answer is not None}
