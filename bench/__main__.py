@@ -407,6 +407,8 @@ def _add_cost(rows: tuple[Row, Row], wall: float, cpu: float, factor: float) -> 
     """Add a sample to both rows; ``factor`` turns seconds into the rows' unit."""
     rows[0].samples.append(wall * factor)
     rows[1].samples.append(cpu * factor)
+
+
 def bench_dashboard(rounds: int, scale: float) -> list[Row]:
     """Measure every page of the dashboard at a large cluster."""
     rows = {
