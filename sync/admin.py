@@ -58,6 +58,7 @@ class AdminClient(SyncClient):
     query_message_trace = blocking(AsyncAdminClient.query_message_trace)
     view_message = blocking(AsyncAdminClient.view_message)
     message_at = blocking(AsyncAdminClient.message_at)
+    query_message_at = blocking(AsyncAdminClient.query_message_at)
     pull_messages = blocking(AsyncAdminClient.pull_messages)
     query_message = blocking(AsyncAdminClient.query_message)
     query_message_by_unique_key = blocking(AsyncAdminClient.query_message_by_unique_key)
