@@ -76,6 +76,9 @@ brokers, the lag of all groups, the offsets of topics.
   scrape. Its `rocketmq_group_consume_tps` and `rocketmq_group_consume_total_offset` are missing: it has no
   figures for them.
 - 5.x's histograms of message sizes and request times are missing: no request to a broker returns them.
+  Its `rocketmq_messages_out_total`, `rocketmq_throughput_…` and its counts of connections are missing, too.
+- RewindMQ's brokers refuse GET_BROKER_CONSUME_STATS (317) if the groups have more than 70,000 queues
+  together. The samples of that broker's groups are then missing, and so are the sums over all brokers.
 
 Every broker's `GET_BROKER_RUNTIME_INFO (28)` is read, of slaves nothing else.
 """
