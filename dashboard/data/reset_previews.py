@@ -73,5 +73,9 @@ async def preview_of(source: ClusterSource, group: str, topic: str, target: int)
     found = answer.value
     is_unknown = of_group.code == ResponseCode.TOPIC_NOT_EXIST
     if is_unknown and not found.consumers and all(row.stored is None for row in found.queues):
-        return Previewed(None, f"No broker knows group {group}: it is gone, or its name is another one.")
+        return Previewed(
+            None,
+            f"Group {group} is gone, or has another name: it has no consumer, no offset in topic {topic}"
+            " and no retry topic.",
+        )
     return Previewed(found)

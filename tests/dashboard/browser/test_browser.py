@@ -36,6 +36,10 @@ PATHS = (
     "/groups/shipping/consumers",
     "/groups/mailer/dead-letters",
     "/groups/reports/fenced",
+    "/groups/reports/reset",
+    "/groups/reports/reset?topic=orders&to=earliest",
+    "/groups/reports/reset?topic=orders&to=ago&ago=2h",
+    "/groups/reports/reset?topic=absent&to=latest",
 )
 
 
