@@ -26,7 +26,7 @@ PREVIEW_SECONDS: Final = 20.0
 
 @dataclass(frozen=True)
 class Previewed:
-    """A preview, or in one sentence why there is none; one of the two is None."""
+    """A preview, or in one sentence why there is none; both are None if none was asked for."""
 
     preview: Preview | None
     problem: str | None = None
