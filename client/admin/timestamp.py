@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,6 +12,8 @@ from rewindmq.protocol.reset_time import parse_reset_time
 
 # In INVOKE_BROKER_TO_RESET_OFFSET (222), this timestamp means the end of every queue.
 MAX_OFFSET_TIMESTAMP: Final = -1
+_UNIT_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION: Final = re.compile(r"([0-9]{1,9})([smhd])")
 
 
 def parse_reset_timestamp(text: str, profile: Profile, now_ms: int) -> int:
@@ -37,6 +40,18 @@ def parse_reset_timestamp(text: str, profile: Profile, now_ms: int) -> int:
     raise ClientError(
         f"{text!r} is not a time: give milliseconds, yyyy-MM-dd#HH:mm:ss:SSS, now, or -1 for the queues' end"
     )
+
+
+def parse_duration(text: str) -> int:
+    """Parse ``90s``, ``15m``, ``2h`` or ``7d`` to milliseconds.
+
+    Raises:
+        ClientError: the text has none of these forms.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise ClientError(f"must be a number and s, m, h or d, as in 2h, not {text[:30]!r}")
+    return int(match[1]) * _UNIT_MS[match[2]]
 
 
 def format_seconds(timestamp: int) -> str:

@@ -62,14 +62,14 @@ class ClusterSource:
         self.runtime = admin.runtime
         self.lag_history = LagHistory()
 
-    async def ask(self, work: Awaitable[T]) -> Answer[T]:
-        """Await a request for at most 2 s; a failure becomes the answer's ``problem``."""
+    async def ask(self, work: Awaitable[T], seconds: float = LIMIT_SECONDS) -> Answer[T]:
+        """Await a request for at most ``seconds``; a failure becomes the answer's ``problem``."""
         task = asyncio.ensure_future(work)
-        timer = self.runtime.timers.call_timeout(LIMIT_SECONDS, task.cancel)
+        timer = self.runtime.timers.call_timeout(seconds, task.cancel)
         try:
             await asyncio.wait((task,))
             if task.cancelled():
-                return Answer(None, f"no answer within {LIMIT_SECONDS:g} s")
+                return Answer(None, f"no answer within {seconds:g} s")
             return Answer(task.result())
         except ResponseError as error:
             return Answer(None, str(error), error.code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import Final
 
 from starlette.responses import PlainTextResponse, Response
@@ -21,6 +20,7 @@ from rewindmq.dashboard.data.messages import (
     since,
 )
 from rewindmq.dashboard.web.bodies import excerpt, readable_body, shown_body
+from rewindmq.dashboard.web.numbers import milliseconds, number_below
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
@@ -44,8 +44,8 @@ async def show_list(visit: Visit) -> Response:
     )
     queue = (
         visit.query("broker"),
-        _number(visit.query("queue"), _INT32),
-        _number(visit.query("offset"), _OFFSET),
+        number_below(visit.query("queue"), _INT32),
+        number_below(visit.query("offset"), _OFFSET),
     )
     return visit.render(
         "messages.html",
@@ -57,7 +57,7 @@ async def show_list(visit: Visit) -> Response:
         queue=queue,
         page_messages=PAGE_MESSAGES,
         later=_later(visit, answer.value) if by == "time" and answer and answer.value else None,
-        at=_milliseconds(visit.query("at")),
+        at=milliseconds(visit.query("at")),
     )
 
 
@@ -67,17 +67,20 @@ async def _find(visit: Visit, topic: str, by: str) -> tuple[Answer[Found] | None
     if by == "newest":
         return await newest(source, topic), None
     if by == "queue":
-        queue, offset = _number(visit.query("queue"), _INT32), _number(visit.query("offset"), _OFFSET)
+        queue, offset = (
+            number_below(visit.query("queue"), _INT32),
+            number_below(visit.query("offset"), _OFFSET),
+        )
         if queue is None or offset is None:
             return None, "Queue and offset are numbers from 0 on."
         return await of_queue(source, MessageQueue(topic, visit.query("broker"), queue), offset), None
     if by == "time":
         if not visit.query("at"):
             return None, None
-        begin = _milliseconds(visit.query("at"))
+        begin = milliseconds(visit.query("at"))
         if begin is None:
             return None, "Enter a time such as 2026-01-31T12:00:00, in UTC, or milliseconds since 1970."
-        return await since(source, topic, begin, _number(visit.query("skip", "0"), MAX_SKIP) or 0), None
+        return await since(source, topic, begin, number_below(visit.query("skip", "0"), MAX_SKIP) or 0), None
     if not text:
         return None, None
     return await (by_key if by == "key" else by_id)(source, topic, text), None
@@ -89,8 +92,8 @@ def _later(visit: Visit, found: Found) -> tuple[int, int] | None:
         return None
     last = found.messages[-1].store_timestamp
     skip = sum(message.store_timestamp == last for message in found.messages)
-    if _milliseconds(visit.query("at")) == last:
-        skip += _number(visit.query("skip", "0"), MAX_SKIP) or 0
+    if milliseconds(visit.query("at")) == last:
+        skip += number_below(visit.query("skip", "0"), MAX_SKIP) or 0
     # More messages in one millisecond than a search reads: go on with the next.
     return (last, skip) if skip < MAX_SKIP else (last + 1, 0)
 
@@ -126,31 +129,12 @@ async def download(visit: Visit) -> Response:
 
 
 async def _message(visit: Visit) -> Answer[MessageExt]:
-    queue, offset = _number(visit.path("queue"), _INT32), _number(visit.path("offset"), _OFFSET)
+    queue, offset = number_below(visit.path("queue"), _INT32), number_below(visit.path("offset"), _OFFSET)
     if queue is None or offset is None:
         return Answer(None, "Queue and offset are numbers from 0 on.")
     return await message_at(
         visit.source, MessageQueue(visit.path("topic"), visit.path("broker"), queue), offset
     )
-
-
-def _number(text: str, limit: int) -> int | None:
-    """Return a number in [0, limit); None: the text is none."""
-    if not (text.isascii() and text.isdigit() and len(text) < 20) or int(text) >= limit:
-        return None
-    return int(text)
-
-
-def _milliseconds(text: str) -> int | None:
-    """Return ms since 1970 of a number or an ISO time, which is UTC if it names no zone."""
-    number = _number(text, _OFFSET)
-    if number is not None:
-        return number
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 PAGES = (

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.read_file import read_limited
-from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
+from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_duration
 from rewindmq.client.admin.watched_reset.target import (
     MAX_BYTES,
     Target,
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 # No message is older than 1970.
 _EARLIEST: Final = 0
-_UNIT_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION: Final = re.compile(r"([0-9]{1,9})([smhd])")
 _OFFSET: Final = re.compile(r"(.+):([0-9]{1,10})=([0-9]{1,19})")
 
 
@@ -91,10 +89,10 @@ async def read_target(admin: AdminClient, arguments: argparse.Namespace, topic: 
 
 def _duration(text: str) -> int:
     """Parse a duration to ms."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise argparse.ArgumentTypeError(f"must be a number and s, m, h or d, as in 2h, not {text[:30]!r}")
-    return int(match[1]) * _UNIT_MS[match[2]]
+    try:
+        return parse_duration(text)
+    except ClientError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _offset_of_queue(text: str) -> tuple[str, int, int]:

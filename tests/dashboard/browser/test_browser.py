@@ -36,6 +36,10 @@ PATHS = (
     "/groups/shipping/consumers",
     "/groups/mailer/dead-letters",
     "/groups/reports/fenced",
+    "/groups/reports/reset",
+    "/groups/reports/reset?topic=orders&to=earliest",
+    "/groups/reports/reset?topic=orders&to=ago&ago=2h",
+    "/groups/reports/reset?topic=absent&to=latest",
 )
 
 
@@ -167,3 +171,20 @@ async def test_without_script_the_pages_show_utc_and_forms_work(shop: Shop) -> N
         await page.get_by_role("link", name="Messages").click()
         await page.locator("tbody a").first.click()
         await expect(page.locator("pre.body")).to_be_visible()
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+async def test_a_reset_is_previewed_from_a_form_and_its_address_leads_to_it_again(
+    shop: Shop, has_script: bool
+) -> None:
+    async with opened(shop, "/groups/reports", java_script_enabled=has_script) as page:
+        await page.get_by_role("link", name="Reset").click()
+        await expect(page.get_by_label("Topic")).to_have_value("orders")
+        await page.get_by_label("Go to").select_option("ago")
+        await page.get_by_label("Before now").fill("2h")
+        await page.get_by_role("button", name="Preview").click()
+        await expect(page.locator("dd").first).to_have_text("20 messages")
+        await page.get_by_role("link", name="Link to this very time").click()
+        await expect(page.get_by_label("Go to")).to_have_value("time")
+        await page.goto(page.url)
+        await expect(page.locator("dd").first).to_have_text("20 messages")

@@ -1,0 +1,81 @@
+"""Previews of a reset for a page: where the group goes, and what the reset would do to each queue."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_duration
+from rewindmq.client.admin.watched_reset.make_preview import make_preview
+from rewindmq.client.admin.watched_reset.preview import Preview
+from rewindmq.dashboard.data.cluster_source import ClusterSource
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.names import retry_topic
+
+AIMS: Final = {
+    "earliest": "the oldest messages",
+    "latest": "the end of every queue",
+    "time": "a time",
+    "ago": "a time before now",
+}
+# Protocol seconds. A preview asks for some messages of each queue, one after the other: about 5 ms a queue.
+PREVIEW_SECONDS: Final = 20.0
+
+
+@dataclass(frozen=True)
+class Previewed:
+    """A preview, or in one sentence why there is none; both are None if none was asked for."""
+
+    preview: Preview | None
+    problem: str | None = None
+
+
+def target_of(to: str, at: int | None, ago: str, now_ms: int) -> int:
+    """Return the time that a form names, in ms since 1970; -1 is the end of every queue.
+
+    Args:
+        to: a key of ``AIMS``.
+        at: the time, for ``time``.
+        ago: such as ``2h``, for ``ago``.
+
+    Raises:
+        ClientError: the form names no target; the text says what to do.
+    """
+    if to == "earliest":
+        return 0
+    if to == "latest":
+        return MAX_OFFSET_TIMESTAMP
+    if to == "time":
+        if at is None or at < 0:
+            raise ClientError("Enter the time to go to, in 1970 or later")
+        return at
+    if to == "ago":
+        try:
+            return max(0, now_ms - parse_duration(ago))
+        except ClientError as error:
+            raise ClientError(f"The time before now {error}") from None
+    raise ClientError(f"Choose where the group goes: {', '.join(AIMS)}")
+
+
+async def preview_of(source: ClusterSource, group: str, topic: str, target: int) -> Previewed:
+    """Ask what a reset would do now. A broker that hangs is named after 2 s; nothing is changed."""
+    queues, of_group = await asyncio.gather(source.topic_queues(topic), source.masters(retry_topic(group)))
+    if queues.value is None:
+        return Previewed(None, f"Topic {topic}: {queues.problem}.")
+    if queues.value.problems:
+        silent = "; ".join(f"{name}: {problem}" for name, problem in sorted(queues.value.problems.items()))
+        return Previewed(None, f"There is no preview without every broker of the topic. {silent}.")
+    answer = await source.ask(make_preview(source.admin, topic, group, target), PREVIEW_SECONDS)
+    if answer.value is None:
+        return Previewed(None, f"The preview failed: {answer.problem}.")
+    found = answer.value
+    is_unknown = of_group.code == ResponseCode.TOPIC_NOT_EXIST
+    if is_unknown and not found.consumers and all(row.stored is None for row in found.queues):
+        return Previewed(
+            None,
+            f"Group {group} is gone, or has another name: it has no consumer, no offset in topic {topic}"
+            " and no retry topic.",
+        )
+    return Previewed(found)

@@ -1,0 +1,103 @@
+"""The reset page previews a reset of a group, over real HTTP and a real cluster."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from rewindmq import LocalCluster, Message, MessageQueue, TopicConfig
+from rewindmq.dashboard.data.reset_previews import target_of
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.names import retry_topic
+from tests.dashboard.site import dashboard
+
+
+async def create_topic(cluster: LocalCluster, topic: str = "Rewound") -> None:
+    """Create the topic on every broker; brokers take it as it is if they have it."""
+    async with cluster.admin() as admin:
+        for broker in cluster.brokers.values():
+            await admin.create_and_update_topic_config(
+                broker.address, TopicConfig(topic_name=topic, read_queue_nums=1, write_queue_nums=1)
+            )
+
+
+async def test_the_page_previews_what_a_reset_would_do_to_each_queue(cluster: LocalCluster) -> None:
+    await create_topic(cluster)
+    async with cluster.producer("p") as producer, cluster.admin() as admin:
+        sent = [await producer.send(Message("Rewound", b"one")) for _ in range(4)]
+        ends: dict[MessageQueue, int] = {}
+        for result in sent:
+            queue = MessageQueue(*result.message_queue)
+            ends[queue] = max(ends.get(queue, 0), result.queue_offset + 1)
+        await admin.write_offsets("rewinder", ends)
+        async with dashboard(cluster.namesrv_address) as site:
+            asked = await site.get("/groups/rewinder/reset")
+            assert "A preview changes nothing" in asked.text
+            page = (await site.get("/groups/rewinder/reset?topic=Rewound&to=earliest")).text
+            assert "<dt>To come again</dt><dd>4 <small>" in page
+            assert "<dt>To be skipped</dt><dd>0 <small>" in page
+            queue, end = next(iter(ends.items()))
+            row = f"<tr><td>{queue.broker_name}/{queue.queue_id}</td>" + "".join(
+                f'<td class="n">{number}</td>' for number in (0, end, end, 0)
+            )
+            assert row in page
+            assert "no consumer is connected" in page
+            ago = (await site.get("/groups/rewinder/reset?topic=Rewound&to=ago&ago=1h")).text
+            assert "<dt>To come again</dt><dd>4 <small>" in ago
+            assert "?topic=Rewound&amp;to=time&amp;at=" in ago
+            end_page = (await site.get("/groups/rewinder/reset?topic=Rewound&to=latest&at=&ago=")).text
+            assert "<dt>To come again</dt><dd>0 <small>" in end_page
+        assert {queue: await admin.stored_offset("rewinder", queue) for queue in ends} == ends
+
+
+async def test_the_page_says_why_brokers_would_refuse_a_reset(cluster: LocalCluster) -> None:
+    await create_topic(cluster)
+    await create_topic(cluster, retry_topic("newcomer"))
+    async with dashboard(cluster.namesrv_address) as site:
+        page = await site.get("/groups/newcomer/reset?topic=Rewound&to=earliest")
+    assert "<b>Obstacle:</b> group newcomer has no stored offset in the topic" in page.text
+    assert "<dt>To come again</dt><dd>0 <small>" in page.text
+
+
+async def test_a_preview_that_cannot_be_made_says_why_in_one_sentence(cluster: LocalCluster) -> None:
+    await create_topic(cluster)
+    async with dashboard(cluster.namesrv_address) as site:
+        for query, sentence in (
+            ("topic=Gone&to=earliest", "Topic Gone: the name server knows no broker with it."),
+            ("topic=Rewound&to=earliest", "Group absent is gone, or has another name"),
+            ("topic=Rewound", "Choose both, a topic and where the group goes."),
+            ("topic=Rewound&to=elsewhere", "Choose where the group goes: earliest, latest, time, ago."),
+            ("topic=Rewound&to=time&at=soon", "Enter the time to go to"),
+            ("topic=Rewound&to=ago&ago=%3Cb%3E", "must be a number and s, m, h or d"),
+        ):
+            page = await site.get(f"/groups/absent/reset?{query}")
+            assert page.status == 200
+            assert sentence in page.text
+            assert "<table>" not in page.text
+            assert "<b>" not in page.text
+
+
+@pytest.mark.long
+@pytest.mark.chosen
+async def test_a_preview_names_a_broker_that_hangs_after_2_s(cluster: LocalCluster) -> None:
+    await create_topic(cluster)
+    await create_topic(cluster, retry_topic("rewinder"))
+    hanging = max(cluster.brokers)
+    cluster.pause(hanging)
+    try:
+        async with dashboard(cluster.namesrv_address) as site:
+            began = time.monotonic()
+            page = await site.get("/groups/rewinder/reset?topic=Rewound&to=earliest")
+            assert time.monotonic() - began < 4
+    finally:
+        cluster.resume(hanging)
+    assert f"{hanging}: no answer within 2 s." in page.text
+
+
+def test_a_target_is_a_time_that_exists() -> None:
+    assert target_of("ago", None, "2h", 10_000_000) == 2_800_000
+    assert target_of("ago", None, "999999999d", 10_000_000) == 0
+    assert target_of("time", 5, "", 0) == 5
+    with pytest.raises(ClientError, match="1970"):
+        target_of("time", -1, "", 0)
