@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -46,11 +46,22 @@ def make_app(source: ClusterSource, settings: Settings) -> Starlette:
         for page in pages
     ]
     static = Mount("/static", StaticFiles(directory=_HERE / "static"))
-    return Starlette(
+    app = Starlette(
         routes=[*routes, *login_routes(settings, templates), static],
         middleware=[Middleware(SafetyMiddleware, settings=settings)],
-        exception_handlers={404: _endpoint(_ABSENT, source, settings, templates, pages)},
+        exception_handlers={
+            404: _endpoint(_ABSENT, source, settings, templates, pages),
+            ClientDisconnect: _respond_to_nobody,
+        },
     )
+    # A redirect would lead to whatever host the visitor's Host header names.
+    app.router.redirect_slashes = False
+    return app
+
+
+async def _respond_to_nobody(request: Request, error: Exception) -> Response:
+    """Return what no client reads: it closed its connection in the middle of its form."""
+    return Response(status_code=400)
 
 
 def _templates(settings: Settings) -> Environment:

@@ -8,7 +8,7 @@ import os
 import secrets
 from typing import TYPE_CHECKING, Final
 
-from rewindmq.protocol.remoting.process.options import ProcessOptions
+from rewindmq.protocol.remoting.process.options import ProcessOptions, port_number
 
 if TYPE_CHECKING:
     from rewindmq.protocol.remoting.runtime import Runtime
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to serve at (default: 127.0.0.1)")
     parser.add_argument(
-        "--port", type=int, default=DEFAULT_PORT, help=f"0: any free one (default: {DEFAULT_PORT})"
+        "--port", type=port_number, default=DEFAULT_PORT, help=f"0: any free one (default: {DEFAULT_PORT})"
     )
     parser.add_argument(
         "--token",
@@ -60,6 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
     from rewindmq.protocol.remoting.process.runner import run_work
 
     token = arguments.token or os.environ.get(_TOKEN_VARIABLE) or None
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise ClientError(
+            "the token must be printable ASCII: other characters do not fit into an HTTP header"
+        )
     if token is None and not is_loopback(arguments.host):
         raise ClientError(
             f"{arguments.host!r} is not a loopback address: set {_TOKEN_VARIABLE} to a secret that visitors"

@@ -20,8 +20,10 @@ from rewindmq.protocol.message_queue import MessageQueue
 MAX_SKIP: Final = 1000
 # Messages on one page.
 PAGE_MESSAGES: Final = 20
-# One search reads at most these bytes of bodies, and one more response of a broker.
+# One search reads at most these bytes of bodies, and one more response to each question at a time.
 MAX_BYTES: Final = 32 << 20
+# The most questions that a search asks at a time.
+MAX_QUESTIONS: Final = 8
 # The most messages that brokers return to one pull.
 _PULL_MESSAGES: Final = 32
 
@@ -46,22 +48,24 @@ class _Reader:
     def __init__(self, source: ClusterSource) -> None:
         self._source = source
         self._left = MAX_BYTES
+        self._slots = asyncio.Semaphore(MAX_QUESTIONS)
         self.found = Found()
 
     async def read(self, queue: MessageQueue, begin: int, end: int) -> list[MessageExt]:
         """Return the messages of a queue in [begin, end)."""
         messages: list[MessageExt] = []
         while begin < end:
-            if self._left <= 0:
-                self.found.is_cut = True
-                break
-            wanted = min(_PULL_MESSAGES, end - begin)
-            answer = await self._source.ask(self._source.admin.pull_messages(queue, begin, wanted))
-            if answer.value is None:
-                self.found.problems[queue.broker_name] = answer.problem or ""
-                break
+            async with self._slots:
+                if self._left <= 0:
+                    self.found.is_cut = True
+                    break
+                wanted = min(_PULL_MESSAGES, end - begin)
+                answer = await self._source.ask(self._source.admin.pull_messages(queue, begin, wanted))
+                if answer.value is None:
+                    self.found.problems[queue.broker_name] = answer.problem or ""
+                    break
+                self._left -= sum(message.store_size for message in answer.value.messages)
             messages += answer.value.messages
-            self._left -= sum(message.store_size for message in answer.value.messages)
             if answer.value.next_begin_offset <= begin:
                 break
             begin = answer.value.next_begin_offset
@@ -72,8 +76,9 @@ class _Reader:
     ) -> list[MessageExt]:
         """Return the first messages of a queue that were stored at ``begin_ms`` or later."""
         # Of several messages with the time that is searched, RocketMQ 4.x returns any.
-        work = self._source.admin.search_offset(queue, max(begin_ms - 1, 0))
-        place = await self._source.ask(work)
+        async with self._slots:
+            work = self._source.admin.search_offset(queue, max(begin_ms - 1, 0))
+            place = await self._source.ask(work)
         if place.value is None:
             self.found.problems[queue.broker_name] = place.problem or ""
             return []

@@ -83,10 +83,38 @@ def _as_text(body: bytes, *, is_cut: bool) -> str | None:
 def _as_json(text: str) -> str | None:
     if not text.lstrip().startswith(("{", "[")):
         return None
+    parts: list[str] = []
+    length = 0
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+        value = json.loads(
+            text, parse_float=_same_float, parse_constant=_refuse, object_pairs_hook=_without_repeats
+        )
+        # Part by part, because indenting deep nesting makes a megabyte of a kilobyte.
+        for part in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(value):
+            parts.append(part)
+            length += len(part)
+            if length > 4 * TEXT_BYTES:
+                return None
     except (ValueError, RecursionError):
         return None
+    return "".join(parts)
+
+
+def _same_float(text: str) -> float:
+    """Return the number, if it would be written so again; otherwise the page would show another body."""
+    if repr(number := float(text)) != text:
+        raise ValueError(text)
+    return number
+
+
+def _refuse(text: str) -> object:
+    raise ValueError(text)
+
+
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(table := dict(pairs)) != len(pairs):
+        raise ValueError("a key is there twice")
+    return table
 
 
 def _escape(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,6 +29,7 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _NO_STORE: Final = "no-store"
+_MAX_FIELDS: Final = 1000
 
 
 class SafetyMiddleware:
@@ -93,8 +95,16 @@ def same_text(left: str, right: str) -> bool:
 
 
 def parse_form(body: bytes) -> dict[str, str]:
-    """Return the fields of an ``application/x-www-form-urlencoded`` body; of two with one name, the last."""
-    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000))
+    """Return the fields of an ``application/x-www-form-urlencoded`` body; of two with one name, the last.
+
+    Raises:
+        HTTPException: the form has too many fields.
+    """
+    text = body.decode("utf-8", "replace")
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
+    except ValueError:
+        raise HTTPException(400, f"A form has at most {_MAX_FIELDS} fields.\n") from None
 
 
 def _is_same_origin(headers: Headers) -> bool:
@@ -102,7 +112,10 @@ def _is_same_origin(headers: Headers) -> bool:
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == headers.get("host", "")
+    try:
+        return origin is None or urlsplit(origin).netloc == headers.get("host", "")
+    except ValueError:
+        return False
 
 
 def _host_name(host: str) -> str:

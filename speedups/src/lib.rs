@@ -89,6 +89,7 @@ struct SendKernel {
     run: u64,
     properties: Vec<u8>,
     stored_properties: Vec<u8>,
+    is_broken: bool,
 }
 
 #[pymethods]
@@ -132,6 +133,7 @@ impl SendKernel {
             run: 0,
             properties: Vec::new(),
             stored_properties: Vec::new(),
+            is_broken: false,
         })
     }
 
@@ -154,6 +156,9 @@ impl SendKernel {
         born_host: &[u8],
         awaited: &Bound<'py, PyDict>,
     ) -> PyResult<Option<RunResult<'py>>> {
+        if self.is_broken {
+            return Ok(None);
+        }
         let start = Start {
             offset,
             room_end,
@@ -164,7 +169,8 @@ impl SendKernel {
             self.encode_run(py, data, position, &start, awaited)
         }));
         encoded.unwrap_or_else(|_| {
-            // A defect: Python handles these frames.
+            // A defect: Python handles this frame, and every later one.
+            self.is_broken = true;
             self.clear();
             Ok(None)
         })

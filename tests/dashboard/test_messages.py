@@ -8,7 +8,9 @@ import time
 import pytest
 
 from rewindmq import LocalCluster, Message, SendResult, TopicConfig
-from rewindmq.dashboard.data.messages import PAGE_MESSAGES
+from rewindmq.dashboard.data import messages as searches
+from rewindmq.dashboard.data.cluster_source import ClusterSource
+from rewindmq.dashboard.data.messages import MAX_QUESTIONS, PAGE_MESSAGES, since
 from rewindmq.dashboard.web.bodies import DUMP_BYTES, TEXT_BYTES
 from rewindmq.protocol.message.message_id import offset_message_id
 from tests.dashboard.site import Answered, Site, dashboard
@@ -140,3 +142,35 @@ async def test_a_broker_that_hangs_leaves_the_messages_of_the_others(cluster: Lo
                 assert f"{alive}/" in page.text or f"<td>{alive}</td>" in page.text, path
     finally:
         cluster.resume(hanging)
+
+
+async def test_a_search_reads_at_most_one_response_more_for_each_question_at_a_time(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = 4 * MAX_QUESTIONS
+    async with cluster.admin() as admin:
+        config = TopicConfig(topic_name="Wide", read_queue_nums=queues, write_queue_nums=queues)
+        await admin.create_and_update_topic_config(next(iter(cluster.brokers.values())).address, config)
+        async with cluster.producer("p") as producer:
+            for queue in await producer.fetch_publish_message_queues("Wide"):
+                await producer.send(Message("Wide", b"x"), queue=queue)
+        monkeypatch.setattr(searches, "MAX_BYTES", 1)
+        found = (await since(ClusterSource(admin), "Wide", 0, count=queues)).value
+    assert found is not None
+    assert found.is_cut
+    assert len(found.messages) <= MAX_QUESTIONS
+
+
+@pytest.mark.parametrize(
+    "body",
+    ['{"a":1,"a":2}', '{"n":1.00000000000000000001}', '{"n":1e400}', '{"n":NaN}', "[" * 900 + "]" * 900],
+)
+async def test_json_that_indenting_would_change_or_blow_up_is_shown_as_it_is(
+    cluster: LocalCluster, body: str
+) -> None:
+    (sent,) = await _send(cluster, Message("AsItIs", body.encode()))
+    async with dashboard(cluster.namesrv_address) as site:
+        (place,) = _places(await site.get(f"/topics/AsItIs/messages?by=id&q={sent.msg_id}"))
+        page = await site.get(place)
+    assert html.escape(body) in page.text.replace("&#34;", "&quot;")
+    assert len(page.text) < 8 * TEXT_BYTES

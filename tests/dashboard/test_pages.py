@@ -1,6 +1,8 @@
 """The dashboard's pages and its safety, over real HTTP and a real cluster."""
 
+import asyncio
 import time
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -126,3 +128,31 @@ def test_a_page_number_that_does_not_exist_is_the_nearest() -> None:
     assert (paging(names, "", "99").page, len(paging(names, "", "99").names)) == (3, 20)
     assert paging(names, "", "-1").page == 1
     assert paging(names, "T11", "1").total == 10
+
+
+async def test_a_form_with_too_many_fields_and_an_origin_that_is_none_are_refused() -> None:
+    fields = {f"f{number}": "" for number in range(1001)}
+    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+        assert (await site.post("/login", fields)).status == 400
+        assert (await site.post("/login", {}, Origin="http://[")).status == 403
+
+
+async def test_no_page_leads_to_another_host() -> None:
+    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+        asked = {"Host": "evil.example", "Authorization": "Bearer top-secret"}
+        assert "location" not in (await site.get("/topics/", **asked)).headers
+
+
+async def test_a_visitor_who_leaves_in_the_middle_of_a_form_leaves_no_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(site.url).port)
+        writer.write(b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nabc")
+        await writer.drain()
+        writer.write_eof()
+        assert b" 5" not in await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+        assert (await site.get("/login")).status == 200
+    assert "Traceback" not in caplog.text
