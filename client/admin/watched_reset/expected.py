@@ -47,7 +47,7 @@ def read_expected(data: bytes) -> Expected:
         raise ClientError(f"a preview has at most {MAX_BYTES} bytes: save --preview --json again")
     try:
         return msgspec.json.decode(data, type=Expected)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ClientError(
             f"this is no preview ({error}): save the output of --preview --json again"
         ) from None

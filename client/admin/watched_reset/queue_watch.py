@@ -24,6 +24,8 @@ _SETTLED: Final = 30.0
 _RATES: Final = (55.0, 60.0)
 _RATES_AFTER_WAIT: Final = (70.0, 80.0)
 _WAIT: Final = (3.0, 9.0)
+# What consumers show of a rewind or skip.
+_OF_CONSUMERS: Final = (Sign.REDELIVERY, Sign.COUNTED, Sign.HELD)
 # Consumers report times in ms; RewindMQ's compute them from another clock.
 _SAME_MS: Final = 50
 
@@ -99,6 +101,7 @@ class QueueWatch:
         seen = sample.queues[self.queue]
         if seen.stored is None:
             self.clues.broker_was_away = True
+            self._forget_work()
             return False
         self.stored = seen.stored
         self.consumer = next((position.client_id for position in seen.live), None)
@@ -108,10 +111,18 @@ class QueueWatch:
             if self.is_rewind
             else self._skip_signs(seconds, seen)
         )
+        if self.clues.is_broadcasting:
+            # Such consumers keep their own offsets, so what they consume says nothing of the reset.
+            signs = [sign for sign in signs if sign not in _OF_CONSUMERS]
         changed = False
         for sign in signs:
             changed = self._apply(sign, seconds) or changed
         return changed
+
+    def _forget_work(self) -> None:
+        """Begin again to prove: what happened while the broker did not answer is unknown."""
+        self._held_since = self._jumped_since = self._last = None
+        self._is_finished = False
 
     def end(self, seconds: float) -> bool:
         """Give up; return True if the state has changed."""

@@ -122,8 +122,22 @@ def test_the_preview_of_another_reset_is_refused(play: RunScenario, tmp_path: Pa
     play(scenario)
 
 
+_HEAD = b'{"group":"g","topic":"t","timestamp":0,"force":true,"obstacles":[],"queues":[],"x":'
+
+
 @pytest.mark.parametrize(
-    "data", [b"", b"[]", b"{}", b"\xff\xfe", b'{"group": 1}', b"preview: group[g]", b"[" * 5000]
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"\xff\xfe",
+        b'{"group": 1}',
+        b"preview: group[g]",
+        b"[" * 5000,
+        _HEAD + b"[" * 200_000,
+    ],
+    ids=len,
 )
 def test_a_file_that_is_no_preview_is_refused_with_what_to_do(data: bytes) -> None:
     with pytest.raises(ClientError, match="save the output of --preview --json again"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,25 @@ def test_a_broker_that_does_not_answer_proves_nothing() -> None:
         watch.add(float(second), sample(None))
     watch.end(130.0)
     assert (watch.state, watch.reason) == (State.UNKNOWN, "the broker did not answer at times")
+
+
+def test_a_redelivery_is_not_proven_by_a_time_in_which_the_broker_did_not_answer() -> None:
+    watch = new_watch()
+    watch.add(11.0, sample(0, position(0, 0)))
+    watch.add(12.0, sample(10, position(10, 10)))
+    for second in range(13, 52):
+        watch.add(float(second), sample(None))
+    assert after(watch, 52.0, sample(OLD, position(OLD))) is State.REDELIVERING
+    watch.end(130.0)
+    assert watch.state is State.UNKNOWN
+
+
+def test_a_broadcasting_consumer_proves_nothing_because_it_keeps_its_own_offsets() -> None:
+    watch = new_watch()
+    seen = replace(sample(0, position(50, 50)), is_broadcasting=True)
+    for second in range(60):
+        watch.add(float(second), seen)
+    assert watch.state is not State.PROVEN
 
 
 def test_every_state_that_is_not_final_ends_as_unknown_when_the_time_is_over() -> None:
