@@ -65,8 +65,8 @@ def _exporter() -> Iterator[Metric]:
         ("producer_tps", TOPIC, "messages stored per second, over the last minute", _TPS),
         ("producer_message_size", TOPIC, "bytes stored per second, over the last minute", _TPS),
         ("producer_offset", TOPIC, "sum of the maximum offsets of the topic's queues", _TOPIC),
-        ("topic_retry_offset", TOPIC, "the same of a group's retry topic", _TOPIC),
-        ("topic_dlq_offset", PLACE, "the same of a group's dead letters", _TOPIC),
+        ("topic_retry_offset", TOPIC, "sum of the maximum offsets of a group's retry topic", _TOPIC),
+        ("topic_dlq_offset", PLACE, "sum of the maximum offsets of a group's dead letters", _TOPIC),
         ("producer_count", PLACE, "connected producers of a group", "GET_ALL_PRODUCER_INFO (328)"),
         ("consumer_tps", PROGRESS, "messages pulled per second, over the last minute", _PROGRESS),
         ("consumer_message_size", PROGRESS, "bytes pulled per second, over the last minute", _TPS),
@@ -79,8 +79,8 @@ def _exporter() -> Iterator[Metric]:
             _SPAN,
         ),
         ("group_diff", DIFF, "messages not yet consumed at all brokers together", _PROGRESS),
-        ("group_retrydiff", DIFF, "the same of the group's retry topic", _PROGRESS),
-        ("group_dlqdiff", DIFF, "the same of a topic of dead letters", _PROGRESS),
+        ("group_retrydiff", DIFF, "messages of its retry topic not yet consumed at all brokers", _PROGRESS),
+        ("group_dlqdiff", DIFF, "messages of a dead-letter topic not yet consumed", _PROGRESS),
         ("group_count", COUNT, "connected consumers of a group", _MEMBERS),
     )
     for name, labels, meaning, request in rows:

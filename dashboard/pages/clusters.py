@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -24,7 +25,7 @@ async def show(visit: Visit) -> Response:
 
     async def values() -> Mapping[str, Any]:
         brokers = await visit.source.brokers()
-        rows = [_row(broker) for broker in brokers.value or ()]
+        rows = [broker_row(broker) for broker in brokers.value or ()]
         masters = [row for row in rows if row["broker"].broker_id == 0]
         totals = {
             "brokers": sum(row["broker"].stats.value is not None for row in rows),
@@ -71,7 +72,8 @@ def without_secrets(config: Mapping[str, str]) -> dict[str, str]:
     return {key: _HIDDEN if value and _SECRET.search(key) else value for key, value in sorted(config.items())}
 
 
-def _row(broker: BrokerState) -> dict[str, Any]:
+def broker_row(broker: BrokerState) -> dict[str, Any]:
+    """Return the cells of a broker process; None where its statistics have no number."""
     stats = broker.stats.value or {}
     disk = _number(stats.get("commitLogDiskRatio", ""))
     return {
@@ -88,9 +90,11 @@ def _row(broker: BrokerState) -> dict[str, Any]:
 def _number(text: str) -> float | None:
     """Return the first number; of rates this is the one of the last 10 s, before those of 60 and 600 s."""
     try:
-        return float(text.split()[0])
+        number = float(text.split()[0])
     except (IndexError, ValueError):
         return None
+    # A broker may send any text; int and round raise errors for these.
+    return number if math.isfinite(number) else None
 
 
 def _today(stats: Mapping[str, str]) -> int | None:
@@ -104,7 +108,7 @@ def _today(stats: Mapping[str, str]) -> int | None:
 def _share(text: str) -> tuple[int, int] | None:
     """Return both numbers of ``used/limit``."""
     used, slash, limit = text.partition("/")
-    if slash and used.isdigit() and limit.isdigit() and int(limit):
+    if slash and used.isdecimal() and limit.isdecimal() and int(limit):
         return int(used), int(limit)
     return None
 

@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rewindmq.dashboard.data.cluster_source import Answer
+from rewindmq.dashboard.data.cluster_source import Answer, BrokerState
 from rewindmq.dashboard.data.consumers import Consumer, Consumers
 from rewindmq.dashboard.data.lag_history import MAX_GROUPS, MAX_SAMPLES, LagHistory
-from rewindmq.dashboard.pages.clusters import without_secrets
+from rewindmq.dashboard.pages.clusters import broker_row, without_secrets
 from rewindmq.dashboard.web.plot import line_plot, spark_line
 from rewindmq.protocol.body.connection import Connection
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
@@ -97,3 +97,19 @@ async def test_a_live_part_is_sent_at_once_and_ends_with_the_server() -> None:
     await asyncio.wait_for(reader.read(), 30)
     writer.close()
     await writer.wait_closed()
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999", "", "x", "\u00b2/3"])
+def test_what_no_broker_should_say_of_itself_leaves_its_row_empty(text: str) -> None:
+    stats = dict.fromkeys(
+        (
+            "putTps",
+            "getTransferedTps",
+            "msgPutTotalTodayNow",
+            "msgPutTotalTodayMorning",
+            "commitLogDiskRatio",
+        ),
+        text,
+    )
+    row = broker_row(BrokerState("c", "b", 0, "127.0.0.1:1", Answer(stats)))
+    assert (row["put"], row["got"], row["today"], row["disk"]) == (None, None, None, None)
