@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from rewindmq.dashboard.data.cluster_source import Answer, ClusterSource
+from rewindmq.dashboard.data.answer import Answer, Outcome
+from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.protocol.body.stats import TopicOffset
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RewindMQError
@@ -107,7 +108,7 @@ class _Reader:
             answer = await self._source.ask(work())
             if answer.value is None:
                 self.found.problems.setdefault(name, answer.problem or "")
-                if answer.code is None:
+                if answer.outcome is Outcome.SILENT:
                     self._silent.add(name)
         return answer.value
 
@@ -116,7 +117,7 @@ async def newest(source: ClusterSource, topic: str, count: int = PAGE_MESSAGES) 
     """Return the newest messages of a topic, the newest first."""
     queues = await source.topic_queues(topic)
     if queues.value is None:
-        return Answer(None, queues.problem, queues.code)
+        return queues.failed()
     # The newest n messages are in the n queues with the newest last message.
     rows = sorted(queues.value.rows.items(), key=lambda row: -row[1].last_update_timestamp)[:count]
     reader = _Reader(source, (queue.broker_name for queue, _ in rows))
@@ -141,7 +142,7 @@ async def since(
     """
     queues = await source.topic_queues(topic)
     if queues.value is None:
-        return Answer(None, queues.problem, queues.code)
+        return queues.failed()
     rows = queues.value.rows.items()
     reader = _Reader(source, (queue.broker_name for queue, _ in rows))
     reader.found.problems |= queues.value.problems
@@ -178,7 +179,7 @@ async def by_id(source: ClusterSource, topic: str, message_id: str) -> Answer[Fo
     if message.value is not None and message.value.topic == topic:
         message.value.broker_name = brokers.value[host]
         answer.value.messages.append(message.value)
-    elif message.value is None and message.code is None:
+    elif message.value is None and message.outcome is not Outcome.REFUSED:
         answer.value.problems[host] = message.problem or ""
     return answer
 
@@ -189,9 +190,9 @@ async def of_queue(
     """Return messages of one queue from an offset on."""
     route = await source.masters(queue.topic)
     if route.value is None:
-        return Answer(None, route.problem, route.code)
+        return route.failed()
     if queue.broker_name not in route.value:
-        return Answer(None, f"no broker {queue.broker_name} serves the topic")
+        return _absent(queue)
     reader = _Reader(source, (queue.broker_name,))
     reader.found.messages = await reader.read(queue, offset, offset + count)
     return Answer(reader.found)
@@ -201,14 +202,21 @@ async def message_at(source: ClusterSource, queue: MessageQueue, offset: int) ->
     """Return the message at an offset of a queue."""
     route = await source.masters(queue.topic)
     if route.value is None:
-        return Answer(None, route.problem, route.code)
-    return await source.ask(source.admin.message_at(queue, offset))
+        return route.failed()
+    if queue.broker_name not in route.value:
+        return _absent(queue)
+    return await source.ask(source.admin.message_at(queue, offset), server=f"Broker {queue.broker_name}")
+
+
+def _absent(queue: MessageQueue) -> Answer[Any]:
+    problem = f"broker {queue.broker_name} does not serve topic {queue.topic}"
+    return Answer(None, problem, ResponseCode.TOPIC_NOT_EXIST)
 
 
 async def _query(source: ClusterSource, topic: str, key: str, *, is_unique_key: bool) -> Answer[Found]:
     masters = await source.masters(topic)
     if masters.value is None:
-        return Answer(None, masters.problem, masters.code)
+        return masters.failed()
     answers = await source.ask_each(
         masters.value.items(),
         lambda place: source.admin.query_message_at(*place, topic, key, is_unique_key=is_unique_key),

@@ -42,6 +42,7 @@ async def show_lag(visit: Visit) -> Response:
         shown = sorted(rows, key=lambda queue: (-lags[queue], queue))[:_ROWS]
         return {
             "title": group,
+            "status": answer.status,
             "answer": answer,
             "consumers": consumers,
             "differing": consumers.value.differing() if consumers.value else [],

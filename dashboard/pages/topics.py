@@ -46,6 +46,7 @@ async def show_queues(visit: Visit) -> Response:
         page = _page(visit.query("page", "1"), len(rows))
         return {
             "title": topic,
+            "status": answer.status,
             "answer": answer,
             "rows": rows[(page - 1) * _ROWS : page * _ROWS],
             "page": page,
@@ -78,6 +79,7 @@ async def show_groups(visit: Visit) -> Response:
             groups.update(answer.value)
     return visit.render(
         "topic_groups.html",
+        masters.status,
         title=topic,
         answer=masters,
         problem_table=problems,

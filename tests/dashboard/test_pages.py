@@ -22,7 +22,33 @@ async def test_the_pages_show_brokers_topics_queues_and_lag(cluster: LocalCluste
         assert 'href="/topics/Orders"' in (await site.get("/topics?q=ord")).text
         queues = (await site.get("/topics/Orders")).text
         assert '<td class="n">1</td><td class="n">1</td><td><time data-ms=' in queues
-        assert "the name server knows no broker with it" in (await site.get("/groups/absent")).text
+
+
+async def test_what_is_not_there_has_the_status_404_and_says_what_to_do(cluster: LocalCluster) -> None:
+    async with cluster.producer("p") as producer:
+        _, broker, queue = (await producer.send(Message("Orders", b"one"))).message_queue
+    list_of_topics = 'Check the name in the <a href="/topics">list of topics</a>'
+    list_of_groups = 'Check the name in the <a href="/groups">list of groups</a>'
+    async with dashboard(cluster.namesrv_address) as site:
+        for path, advice in {
+            "/topics/absent": list_of_topics,
+            "/topics/absent/groups": list_of_topics,
+            "/topics/absent/messages": list_of_topics,
+            "/topics/absent/send": list_of_topics,
+            "/groups/absent": list_of_groups,
+            "/groups/absent/consumers": list_of_groups,
+            "/groups/absent/fenced": list_of_groups,
+            "/groups/absent/consumers/nobody@1/2": 'See <a href="/groups/absent/consumers">who is</a>',
+            f"/topics/Orders/messages/{broker}/{queue}/99999": '<a href="/topics/Orders/messages">newest',
+            "/topics/Orders/messages/absent/0/0": "broker absent does not serve topic Orders",
+            "/brokers/absent/0": "knows no broker absent",
+        }.items():
+            page = await site.get(path)
+            assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8"), path
+            assert advice in page.text, path
+        download = await site.get(f"/topics/Orders/messages/{broker}/{queue}/99999/body")
+        assert download.status == 404
+        assert (await site.get("/topics/Orders")).status == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/topics", "/groups"])

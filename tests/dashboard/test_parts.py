@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rewindmq.dashboard.data.cluster_source import Answer, BrokerState
+from rewindmq.dashboard.data.answer import Answer
+from rewindmq.dashboard.data.cluster_source import BrokerState
 from rewindmq.dashboard.data.consumers import Consumer, Consumers
 from rewindmq.dashboard.data.lag_history import MAX_GROUPS, MAX_SAMPLES, LagHistory
 from rewindmq.dashboard.pages.clusters import broker_row, without_secrets

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rewindmq import AdminClient, MessageQueue
-from rewindmq.dashboard.data.cluster_source import LIMIT_SECONDS, Answer, ClusterSource
+from rewindmq.dashboard.data.answer import LIMIT_SECONDS, Answer
+from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.data.messages import MAX_QUESTIONS, PAGE_MESSAGES, Found, since
 from rewindmq.protocol.body.stats import TopicOffset, TopicStatsTable
 from rewindmq.protocol.code import RequestCode, ResponseCode
