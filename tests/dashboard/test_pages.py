@@ -1,8 +1,10 @@
 """The dashboard's pages and its safety, over real HTTP and a real cluster."""
 
 import asyncio
+import html
+import re
 import time
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -139,7 +141,7 @@ async def test_a_change_from_another_site_or_in_read_only_mode_is_refused() -> N
 async def test_with_a_token_only_who_knows_it_sees_a_page_and_no_page_contains_it() -> None:
     async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
         assert (await site.get("/")).status == 401
-        assert (await site.get("/", Accept="text/html")).headers["location"] == "/login"
+        assert (await site.get("/", Accept="text/html")).headers["location"] == "/login?next=%2F"
         assert (await site.post("/login", {"token": "wrong"})).status == 403
         cookie = (await site.post("/login", {"token": "top-secret"})).headers["set-cookie"]
         assert "HttpOnly" in cookie
@@ -148,6 +150,65 @@ async def test_with_a_token_only_who_knows_it_sees_a_page_and_no_page_contains_i
         assert page.status == 200
         assert "top-secret" not in page.text
         assert (await site.get("/", Authorization="Bearer top-secret")).status == 200
+
+
+async def test_after_the_login_a_visitor_comes_to_the_page_that_was_asked_for() -> None:
+    asked = "/topics/a%2Fb/messages?by=key&q=x%20y"
+    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+        login = (await site.get(asked, Accept="text/html")).headers["location"]
+        form = await site.get(login)
+        (path,) = re.findall(r'name="next" value="([^"]*)"', form.text)
+        assert html.unescape(path) == asked
+        wrong = await site.post("/login", {"token": "wrong", "next": asked})
+        assert f'name="next" value="{html.escape(asked)}"' in wrong.text
+        right = await site.post("/login", {"token": "top-secret", "next": asked})
+        assert (right.status, right.headers["location"]) == (303, asked)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//evil.example",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "/\t/evil.example",
+        "/\n/evil.example",
+        "/topics\\x",
+        "https://evil.example",
+        "javascript:alert(1)",
+        "evil.example",
+        "",
+        "/login?next=/",
+        "/\x7f",
+        "/\u202e",
+    ],
+)
+async def test_the_login_leads_to_own_pages_only(path: str) -> None:
+    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+        form = await site.get(f"/login?{urlencode({'next': path})}")
+        assert 'name="next" value="/"' in form.text
+        sent = await site.post("/login", {"token": "top-secret", "next": path})
+        assert (sent.status, sent.headers["location"]) == (303, "/")
+
+
+async def test_two_dashboards_of_one_host_do_not_log_each_other_out() -> None:
+    settings = Settings("x", token="top-secret")
+    async with dashboard("127.0.0.1:1", settings) as one, dashboard("127.0.0.1:1", settings) as other:
+        # As a browser keeps them: one value for each name, sent to every port of the host.
+        kept = {}
+        for site in (one, other):
+            sent = (await site.post("/login", {"token": "top-secret"})).headers["set-cookie"]
+            name, _, value = sent.partition(";")[0].partition("=")
+            kept[name] = value
+        cookie = "; ".join(f"{name}={value}" for name, value in kept.items())
+        assert len(kept) == 2
+        assert [(await site.get("/", Cookie=cookie)).status for site in (one, other)] == [200, 200]
+
+
+async def test_a_client_id_with_a_slash_has_a_page() -> None:
+    async with dashboard("127.0.0.1:1") as site:
+        page = await site.get("/groups/g/consumers/10.0.0.1%40a%2Fb%2F1")
+    assert (page.status, page.text.count("<h1>10.0.0.1@a/b/1</h1>")) == (200, 1)
 
 
 def test_a_page_number_that_does_not_exist_is_the_nearest() -> None:
