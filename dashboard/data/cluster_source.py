@@ -45,7 +45,7 @@ class ClusterSource:
     def __init__(self, admin: AdminClient) -> None:
         self.admin = admin
         self.runtime = admin.runtime
-        self.lag_history = LagHistory()
+        self.lag_history = LagHistory(self.runtime.clock)
 
     async def ask(
         self, work: Awaitable[T], seconds: float = LIMIT_SECONDS, server: str = THE_BROKER
