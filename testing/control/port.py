@@ -22,7 +22,7 @@ from rewindmq.testing.control.member_control import MemberControl
 from rewindmq.testing.control.server_paths import ServerPaths
 from rewindmq.testing.control.snapshot_folder import SnapshotFolder
 from rewindmq.testing.control.snapshot_paths import SnapshotPaths
-from rewindmq.testing.control.token_file import read_or_make_token
+from rewindmq.testing.control.token_file import check_token_file, read_or_make_token
 from rewindmq.testing.wire.wire import APPLICATION, Wire
 
 _DEFAULT_NAME: Final = "control.token"
@@ -45,6 +45,16 @@ class ControlPort:
     wire_port: int
     token_file: Path | None = None
     snapshot_dir: Path | None = None
+
+    def check(self) -> None:
+        """Check the named token file, before any server starts.
+
+        Raises:
+            ClusterError: it exists, and cannot be used.
+            OSError: it exists, and cannot be read.
+        """
+        if self.token_file is not None:
+            check_token_file(self.token_file)
 
     @contextlib.asynccontextmanager
     async def beside(self, cluster: LocalCluster, members: Members) -> AsyncIterator[Entrances]:
