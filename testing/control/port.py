@@ -15,7 +15,7 @@ from rewindmq.cluster.up.members import Members
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.testing.clusters.servers import Servers
 from rewindmq.testing.control.api import Api
-from rewindmq.testing.control.fault_paths import FaultPaths
+from rewindmq.testing.control.fault_paths import FaultPaths, is_wait
 from rewindmq.testing.control.faults import Faults
 from rewindmq.testing.control.http_server import HttpServer
 from rewindmq.testing.control.member_control import MemberControl
@@ -82,7 +82,8 @@ class ControlPort:
             entrances = {"wire": wire_address, "snapshot_dir": str(snapshot_dir)}
             paths = ServerPaths(cluster, control, entrances, faults.waiter.default_timeout)
             api = Api(faults, control, paths.handlers, FaultPaths(faults).handlers, snapshots.handlers)
-            url = await ending.enter_async_context(HttpServer(token, api.answer).listening(self.port))
+            server = HttpServer(token, api.answer, only_waits=is_wait)
+            url = await ending.enter_async_context(server.listening(self.port))
             yield Entrances(url, str(token_file), wire_address)
 
     async def _open_wire(self, wire: Wire) -> str:
