@@ -30,9 +30,13 @@ def cluster() -> Iterator[LocalCluster]:
         yield cluster
 
 
+@pytest.fixture
+def members(cluster: LocalCluster) -> Members:
+    return Members(AsyncLocalCluster(cluster))
+
+
 @pytest_asyncio.fixture
-async def port(cluster: LocalCluster) -> AsyncIterator[HttpClient]:
-    members = Members(AsyncLocalCluster(cluster))
+async def port(cluster: LocalCluster, members: Members) -> AsyncIterator[HttpClient]:
     async with ControlPort(0, 0).beside(cluster, members) as entrances:
         token = (cluster.directory / "control.token").read_text().strip()
         yield HttpClient(entrances.control, token)
@@ -225,3 +229,24 @@ async def test_a_rule_that_is_kept_is_stopped_and_its_wait_ends(port: HttpClient
     assert (await waiting).status == 504
     assert "actions: met, release, drop_held, stop" in await refused(port, 404, f"{path}/end")
     assert (await done(port, "/v1/settle"))["complaints"] == []
+
+
+async def test_a_rule_that_comes_while_a_test_ends_belongs_to_the_next_test(
+    port: HttpClient, members: Members
+) -> None:
+    """Else it would catch what the clients of the ending test send while the servers are put back."""
+    await done(port, "/v1/rules", on="PULL_MESSAGE", do="drop", optional=True)
+    async with members.exclusively():
+        ending = asyncio.create_task(done(port, "/v1/settle"))
+        while (await port.get("/v1/rules")).value["rules"]:
+            pass
+        bodies = ("rules", {"on": "PULL_MESSAGE", "do": "drop"}), ("links", {"do": "partition"})
+        adding = [
+            asyncio.create_task(done(port, f"/v1/{path}", server="namesrv", **body)) for path, body in bodies
+        ]
+        for path, _ in bodies:
+            assert (await port.get(f"/v1/{path}")).value == {path: []}
+        assert not any(task.done() for task in (ending, *adding))
+    assert await ending == NOTHING_TO_UNDO
+    assert all([(await task)["in_force"] for task in adding])
+    assert len((await done(port, "/v1/settle"))["complaints"]) == 1
