@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from mmap import mmap
 from typing import Any, Protocol
 
 # A consume queue's part of a run: the queue, its encoded entries, their number, the bytes of their records,
@@ -47,8 +48,55 @@ class NativeSendKernel(Protocol):
         """Forget what ``resolve`` has returned."""
 
 
+# The group, the topic and the further arguments of ``PullMessageRequestHeader``, up to the expression's type.
+PullFields = tuple[str, str, int, int, int, int, int, int, int, str | None, str | None]
+# The position behind a frame, its serialization type, its opaque and its fields.
+PullRequest = tuple[int, int, int, PullFields]
+
+
+class NativePullKernel(Protocol):
+    """Reads PULL_MESSAGE (11) and writes the response, without changing anything outside itself."""
+
+    def parse(self, data: bytes, position: int, /) -> PullRequest | None:
+        """Read the frame at ``position``; None if it is incomplete, no pull, or in an unusual form.
+
+        A pull with an ext field that RocketMQ's clients do not write, such as an epoch, is unusual, too.
+        """
+
+    def encode(
+        self,
+        serialize_type: int,
+        opaque: int,
+        offsets: tuple[int, int, int],
+        tag_codes: frozenset[int] | None,
+        entries: tuple[mmap, int, int],
+        segment: tuple[mmap, int, int],
+        limits: tuple[int, int, int, int, int],
+        /,
+    ) -> tuple[bytes, int, int] | None:
+        """Return the frame of the response, the number of its messages and their bytes.
+
+        Args:
+            tag_codes: of the wanted messages; None: all.
+            offsets, entries, segment, limits: see ``PlainRead`` in ``broker/store/model.py``.
+
+        Returns:
+            None if no message is found, one lies in another segment, or the response is over 1 MiB.
+        """
+
+
 class SpeedupsModule(Protocol):
     """The extension module."""
+
+    def PullKernel(  # noqa: N802 - a class
+        self, *, json: Sequence[bytes], rocketmq: Sequence[bytes], msgpack: Sequence[bytes]
+    ) -> NativePullKernel:
+        """Return the kernel of one broker.
+
+        Args:
+            json, rocketmq, msgpack: the pieces of ``split_header``; the values are the next, the minimum
+                and the maximum offset.
+        """
 
     def SendKernel(  # noqa: N802 - a class
         self,

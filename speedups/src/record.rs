@@ -1,7 +1,7 @@
 //! Writes records of the commit log and entries of consume queues (docs/spec/store.md 3 and 4).
 #![forbid(unsafe_code)]
 
-use crate::request::SendRequest;
+use crate::send_request::SendRequest;
 
 const MAGIC_V1: u32 = 0xDAA3_20A7;
 const CRC_MASK: u32 = 0x7FFF_FFFF;

@@ -1,4 +1,4 @@
-"""Frames for the twins: plain sends, sends that divert, other requests and hostile headers."""
+"""Frames for the twins: plain sends and pulls, others that divert, other requests and hostile headers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.frame import PREFIX_BYTES, encode_frame
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader, DeleteTopicRequestHeader
+from rewindmq.protocol.header.offset import UpdateConsumerOffsetRequestHeader
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.header.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from rewindmq.protocol.message import Message
@@ -82,21 +83,38 @@ def heartbeat() -> bytes:
     return frame(RemotingCommand(RequestCode.HEART_BEAT, body=body))
 
 
-def pull(queue_id: int, offset: int, topic: str = "T") -> bytes:
-    """A pull of a push consumer, which waits up to 20 s."""
+def pull(
+    queue_id: int = 0,
+    offset: int = 0,
+    topic: str = "T",
+    *,
+    kind: SerializeType = SerializeType.JSON,
+    opaque: int | None = None,
+    flag: int = 0,
+    body: bytes | None = None,
+    **fields: Any,
+) -> bytes:
+    """A pull of a push consumer, which waits up to 20 s, unless fields say otherwise."""
+    defaults: dict[str, Any] = {
+        "consumer_group": "G",
+        "max_msg_nums": 32,
+        "sys_flag": PullSysFlag.SUSPEND,
+        "commit_offset": 0,
+        "suspend_timeout_millis": 20_000,
+        "sub_version": 0,
+        "expression_type": "TAG",
+    }
     header = PullMessageRequestHeader(
-        consumer_group="G",
-        topic=topic,
-        queue_id=queue_id,
-        queue_offset=offset,
-        max_msg_nums=32,
-        sys_flag=PullSysFlag.SUSPEND,
-        commit_offset=0,
-        suspend_timeout_millis=20_000,
-        sub_version=0,
-        expression_type="TAG",
+        topic=topic, queue_id=queue_id, queue_offset=offset, **{**defaults, **fields}
     )
-    return frame(RemotingCommand(RequestCode.PULL_MESSAGE, header, opaque=100 + offset))
+    number = 100 + offset if opaque is None else opaque
+    return frame(RemotingCommand(RequestCode.PULL_MESSAGE, header, body, opaque=number, flag=flag), kind)
+
+
+def commit(offset: int, queue_id: int = 0, topic: str = "T", group: str = "G") -> bytes:
+    """UPDATE_CONSUMER_OFFSET (15), which may be a queue's first commit."""
+    header = UpdateConsumerOffsetRequestHeader(group, topic, queue_id, offset)
+    return frame(RemotingCommand(RequestCode.UPDATE_CONSUMER_OFFSET, header, opaque=50))
 
 
 def create_topic(topic: str, queues: int = 4, perm: int = 6) -> bytes:
@@ -155,8 +173,30 @@ _plain_sends = st.builds(
     opaque=st.integers(-(2**31), 2**31 - 1),
     sys_flag=st.sampled_from((0, 1, 16)),
 )
+_pulls = st.builds(
+    pull,
+    st.sampled_from((0, 0, 1, 2, 3, 4, -1, 2**31 - 1)),
+    st.sampled_from((0, 0, 0, 1, 2, 3, 5, 20, -1, 2**63 - 1)),
+    st.sampled_from(("T", "T", "T", "U", "New", "%RETRY%G", "SCHEDULE_TOPIC_XXXX", "")),
+    kind=st.sampled_from(KINDS),
+    opaque=st.sampled_from((None, *_INTS)),
+    flag=st.sampled_from((0,) * 8 + (1, 2)),
+    body=st.sampled_from((None, None, None, None, b"x")),
+    consumer_group=st.sampled_from(("G", "G", "G", "H", "", "null")),
+    max_msg_nums=st.sampled_from((32, 32, 1, 2, 0, -1, 2**31 - 1)),
+    sys_flag=st.sampled_from((0, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, -1)),
+    commit_offset=st.sampled_from((0, 1, 3, -1, 2**63 - 1)),
+    suspend_timeout_millis=st.sampled_from((20_000, 0, -1)),
+    sub_version=st.sampled_from((0, 0, 0, -1, 2**63 - 1)),
+    subscription=st.sampled_from((None, "*", "", "TagA", "TagB", "TagA || TagB", "null", "a > 1")),
+    expression_type=st.sampled_from(("TAG", "TAG", "TAG", None, "SQL92", "null")),
+    max_msg_bytes=st.sampled_from((None, None, 0, 2**31 - 1)),
+    request_source=st.sampled_from((None, None, None, 1)),
+    epoch=st.sampled_from((None,) * 8 + (0, 1)),
+)
 _others = st.one_of(
     st.builds(pull, st.integers(0, 3), st.integers(0, 20), st.sampled_from(("T", "U"))),
+    st.builds(commit, st.integers(0, 5), st.integers(0, 3)),
     st.builds(create_topic, st.sampled_from(("T", "U")), st.integers(1, 4), st.sampled_from((2, 4, 6))),
     st.builds(delete_topic, st.sampled_from(("T", "U"))),
     st.builds(batch),
@@ -167,8 +207,8 @@ _others = st.one_of(
 
 @st.composite
 def _damaged(draw: st.DrawFn) -> bytes:
-    """A send with some bytes of its header changed, taken out or put in; its lengths are right."""
-    data = draw(st.one_of(_plain_sends, _sends))
+    """A request with some bytes of its header changed, taken out or put in; its lengths are right."""
+    data = draw(st.one_of(_plain_sends, _sends, _pulls))
     header_length = int.from_bytes(data[5:8], "big")
     header = bytearray(data[PREFIX_BYTES : PREFIX_BYTES + header_length])
     body = data[PREFIX_BYTES + header_length :]
@@ -249,5 +289,6 @@ def _rewritten(draw: st.DrawFn) -> bytes:
 
 
 frames = st.one_of(
-    _plain_sends, _plain_sends, _plain_sends, _sends, _sends, _others, _damaged(), _rewritten()
+    *(_plain_sends, _plain_sends, _plain_sends, _sends, _sends),
+    *(_pulls, _pulls, _others, _damaged(), _rewritten()),
 )
