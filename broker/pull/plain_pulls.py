@@ -61,7 +61,7 @@ class PlainPulls:
         self._admit = validator.admit
         self._find_group = groups.get
         self._offsets = offsets
-        self._reset_offsets = reset_offsets
+        self._find_mark = reset_offsets.find
         self._commit_again = committer.commit_again
         self._count_found = stats.count_found
 
@@ -81,7 +81,7 @@ class PlainPulls:
     ) -> bytes | None:
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
         # ``admit`` would create an unknown group.
-        if self._reset_offsets or self._find_group(group) is None:
+        if self._find_group(group) is None or self._find_mark(group, topic, queue_id) is not None:
             return None
         offsets = self._offsets
         commits = header.sys_flag & _COMMIT_OFFSET and header.commit_offset >= 0

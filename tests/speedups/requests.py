@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -13,10 +14,12 @@ from rewindmq.protocol.frame import PREFIX_BYTES, encode_frame
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader, DeleteTopicRequestHeader
 from rewindmq.protocol.header.offset import UpdateConsumerOffsetRequestHeader
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
 from rewindmq.protocol.header.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from rewindmq.protocol.message import Message
 from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.message.sysflag import PullSysFlag
+from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.subscription import build_subscription_data
 from rewindmq.protocol.version import LanguageCode
 
@@ -75,10 +78,13 @@ def json_send(fields: str, *, more: str = "", opaque: str = "7") -> bytes:
     return raw_json(text.encode())
 
 
-def heartbeat() -> bytes:
-    subscriptions = [build_subscription_data(topic, "TagA") for topic in ("T", "U")]
+def heartbeat(group: str = "G", topics: Sequence[str] = ("T", "U"), version: int = 0) -> bytes:
+    """A consumer's heartbeat; the group subscribes to TagA of the topics."""
+    subscriptions = [build_subscription_data(topic, "TagA") for topic in topics]
+    for subscription in subscriptions:
+        subscription.sub_version = version
     body = HeartbeatData(
-        client_id="c1", consumer_data_set=[ConsumerData("G", subscription_data_set=subscriptions)]
+        client_id="c1", consumer_data_set=[ConsumerData(group, subscription_data_set=subscriptions)]
     )
     return frame(RemotingCommand(RequestCode.HEART_BEAT, body=body))
 
@@ -115,6 +121,12 @@ def commit(offset: int, queue_id: int = 0, topic: str = "T", group: str = "G") -
     """UPDATE_CONSUMER_OFFSET (15), which may be a queue's first commit."""
     header = UpdateConsumerOffsetRequestHeader(group, topic, queue_id, offset)
     return frame(RemotingCommand(RequestCode.UPDATE_CONSUMER_OFFSET, header, opaque=50))
+
+
+def reset(mode: ResetMode) -> bytes:
+    """Reset the group's offsets in T to the beginning."""
+    header = ResetOffsetRequestHeader("T", "G", 0, is_force=True, reset_mode=mode)
+    return frame(RemotingCommand(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, opaque=60))
 
 
 def create_topic(topic: str, queues: int = 4, perm: int = 6) -> bytes:

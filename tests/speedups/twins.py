@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from rewindmq.broker.broker import Broker
@@ -187,6 +188,7 @@ def play_twice(
     flush: FlushDiskType = FlushDiskType.ASYNC_FLUSH,
     probe: Probe | None = None,
     segment_bytes: int = SEGMENT_BYTES,
+    store_limits: Mapping[str, int] = MappingProxyType({}),
     **switches: Any,
 ) -> tuple[Outcome, Outcome, Encoded]:
     """Play the steps in pure Python and with the kernel.
@@ -195,14 +197,15 @@ def play_twice(
         hosts: the peers of the connections.
         probe: of both brokers.
         segment_bytes: of their logs.
+        store_limits: further arguments of their ``StoreConfig``.
         switches: keys of ``BrokerConfig``.
 
     Returns:
         What came of it in pure Python, what with the kernels, and what these have encoded.
     """
     counting = _CountingSpeedups(speedups)
-    pure = _play(None, steps, profile, hosts, flush, probe, segment_bytes, switches)
-    native = _play(counting, steps, profile, hosts, flush, probe, segment_bytes, switches)
+    pure = _play(None, steps, profile, hosts, flush, probe, segment_bytes, store_limits, switches)
+    native = _play(counting, steps, profile, hosts, flush, probe, segment_bytes, store_limits, switches)
     return (
         pure,
         native,
@@ -221,6 +224,7 @@ def _play(
     flush: FlushDiskType,
     probe: Probe | None,
     segment_bytes: int,
+    store_limits: Mapping[str, int],
     switches: dict[str, Any],
 ) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="rewindmq-twin-") as directory:
@@ -228,6 +232,7 @@ def _play(
             mapped_file_size_commit_log=segment_bytes,
             mapped_file_size_consume_queue=ENTRIES_PER_FILE * 20,
             flush_disk_type=flush,
+            **dict[str, Any](store_limits),
         )
         config = BrokerConfig(
             store_path_root_dir=directory, listen_port=10_911, profile=profile, store=store, **switches
