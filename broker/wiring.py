@@ -331,7 +331,7 @@ def wire(
         pulls = plain_pulls(
             runtime, config, store, pull_validator, groups, offsets, reset_offsets, committer, stats
         )
-    kernels = tuple(kernel for kernel in (sends, pulls) if kernel is not None)
+    kernels = tuple(kernel for kernel in (*sends, pulls) if kernel is not None)
     background_flush = BackgroundFlush(runtime.workers, store)
     return Services(context, background_flush, sync_flush, sync_replica, background, kernels)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from mmap import mmap
 from typing import Any, Protocol
 
-# A consume queue's part of a run: the queue, its encoded entries, their number, the bytes of their records,
-# and the log position behind the last of these.
-QueueRun = tuple[Any, bytes, int, int, int]
+# A consume queue's part of a run: the queue, its encoded entries, the numbers of requests and of messages,
+# the bytes of the records, and the log position behind the last of these.
+QueueRun = tuple[Any, bytes, tuple[int, int], int, int]
 # The position behind the last frame, the frames of the responses, the records, and each queue's part.
 EncodedRun = tuple[int, bytes, bytes, Sequence[QueueRun]]
 # Of a topic and a queue id: the queue, its key among the awaited queues, the topic as in records, and flags
@@ -17,7 +17,9 @@ ResolveQueue = Callable[[str, int], tuple[Any, tuple[str, int], bytes, int] | No
 
 
 class NativeSendKernel(Protocol):
-    """Encodes the records and responses of SEND_MESSAGE_V2 (310), without changing anything outside itself.
+    """Encodes the records and responses of SEND_MESSAGE_V2 (310) and SEND_BATCH_MESSAGE (320).
+
+    It changes nothing outside itself.
 
     It encodes only requests that are certain to be stored where they were sent, and whose headers are in
     ASCII and in the form that clients write.
@@ -25,6 +27,7 @@ class NativeSendKernel(Protocol):
 
     def encode(
         self,
+        code: int,
         data: bytes,
         position: int,
         offset: int,
@@ -37,6 +40,7 @@ class NativeSendKernel(Protocol):
         """Encode the leading plain sends of ``data`` from ``position`` on, at most 256; None without any.
 
         Args:
+            code: the request code of the sends.
             offset: log position of the first record.
             room_end: log position up to which records may be written.
             timestamp: their store time, ms.

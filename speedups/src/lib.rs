@@ -3,6 +3,7 @@
 //!
 //! They change nothing themselves. Python decides what they may encode, writes the store and counts.
 
+mod batch;
 mod frame;
 mod mapping;
 mod properties;

@@ -1,12 +1,14 @@
-//! Reads SEND_MESSAGE_V2 (310) as clients write it; every other frame is left to Python.
+//! Reads SEND_MESSAGE_V2 (310) and SEND_BATCH_MESSAGE (320) as clients write them; every other frame is left to
+//! Python.
 #![forbid(unsafe_code)]
 
 use crate::frame::{Fields, Frame, HeaderType};
 use crate::text::{integer, Reader};
 
-const CODE: i32 = 310;
-// Python compresses nothing and splits nothing, but it takes its time with a larger body.
-const MAX_BODY_BYTES: usize = 131_072;
+pub const SEND: i32 = 310;
+pub const SEND_BATCH: i32 = 320;
+// With a larger message, the rest of a send takes little of the time.
+const MAX_MESSAGE_BYTES: usize = 131_072;
 // The letters a to h, as bits of `SendFields::seen`.
 const REQUIRED: u32 = 0xFF;
 const MSGPACK_FALSE: u8 = 0xC2;
@@ -14,6 +16,7 @@ const MSGPACK_TRUE: u8 = 0xC3;
 
 /// A request of which every field has its usual form. The properties are in a buffer of the caller.
 pub struct SendRequest<'a> {
+    pub is_batch: bool,
     pub header_type: HeaderType,
     pub opaque: i32,
     pub topic: &'a [u8],
@@ -25,18 +28,24 @@ pub struct SendRequest<'a> {
     pub body: &'a [u8],
 }
 
-/// Reads the first frame of `data`; returns it with its length in bytes.
+/// Reads the first frame of `data`, a request with this code; returns it with its length in bytes.
 ///
 /// `properties` becomes the properties text. None if the frame is incomplete, another request or not plain.
-pub fn read_send<'a>(data: &'a [u8], properties: &mut Vec<u8>) -> Option<(SendRequest<'a>, usize)> {
+pub fn read_send<'a>(
+    data: &'a [u8],
+    code: i32,
+    properties: &mut Vec<u8>,
+) -> Option<(SendRequest<'a>, usize)> {
     let frame = Frame::read(data)?;
-    if frame.code != CODE || frame.body.len() > MAX_BODY_BYTES {
+    let is_batch = code == SEND_BATCH;
+    if frame.code != code || (!is_batch && frame.body.len() > MAX_MESSAGE_BYTES) {
         return None;
     }
     properties.clear();
     let mut fields = SendFields {
         properties,
         seen: 0,
+        says_batch: false,
         topic: None,
         queue_id: None,
         sys_flag: None,
@@ -48,7 +57,12 @@ pub fn read_send<'a>(data: &'a [u8], properties: &mut Vec<u8>) -> Option<(SendRe
     if fields.seen & REQUIRED != REQUIRED {
         return None;
     }
+    // SEND_BATCH_MESSAGE (320) is a batch whatever its header says.
+    if fields.says_batch && !is_batch {
+        return None;
+    }
     let request = SendRequest {
+        is_batch,
         header_type: frame.header_type,
         opaque,
         topic: fields.topic?,
@@ -66,6 +80,7 @@ pub fn read_send<'a>(data: &'a [u8], properties: &mut Vec<u8>) -> Option<(SendRe
 struct SendFields<'a, 'p> {
     properties: &'p mut Vec<u8>,
     seen: u32,
+    says_batch: bool,
     topic: Option<&'a [u8]>,
     queue_id: Option<i32>,
     sys_flag: Option<i32>,
@@ -94,7 +109,7 @@ impl<'a> Fields<'a> for SendFields<'a, '_> {
             b'i' => self.properties.extend_from_slice(text),
             b'k' if text == b"true" || text == b"false" => {}
             // Whether the body is a batch.
-            b'm' if text == b"false" => {}
+            b'm' if text == b"true" || text == b"false" => self.says_batch = text == b"true",
             b'a' | b'c' | b'n' => {}
             _ => return None,
         }
@@ -115,7 +130,13 @@ impl<'a> Fields<'a> for SendFields<'a, '_> {
                 MSGPACK_FALSE | MSGPACK_TRUE => Some(()),
                 _ => None,
             },
-            b'm' => reader.expect(&[MSGPACK_FALSE]),
+            b'm' => match reader.byte()? {
+                flag @ (MSGPACK_FALSE | MSGPACK_TRUE) => {
+                    self.says_batch = flag == MSGPACK_TRUE;
+                    Some(())
+                }
+                _ => None,
+            },
             _ => self.set_number(letter, reader.msgpack_integer()?),
         }
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -16,8 +17,6 @@ from rewindmq.protocol.header.offset import UpdateConsumerOffsetRequestHeader
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
 from rewindmq.protocol.header.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
-from rewindmq.protocol.message import Message
-from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.subscription import build_subscription_data
@@ -138,10 +137,30 @@ def delete_topic(topic: str) -> bytes:
     return frame(RemotingCommand(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic)))
 
 
-def batch(code: int = RequestCode.SEND_BATCH_MESSAGE, kind: SerializeType = SerializeType.JSON) -> bytes:
-    """Three messages; SEND_MESSAGE_V2 (310) with such a body says so in its header."""
-    body = encode_batch([Message("T", bytes(10), "TagA") for _ in range(3)])
-    return send(code=code, kind=kind, body=body, properties="A\x01b\x02WAIT\x01true", batch=True)
+# Of a message in a batch, as Java's client writes them.
+OWN: Final = "UNIQ_KEY\x01FD0000000000000000000000000000023A\x02WAIT\x01true\x02TAGS\x01TagA"
+
+
+def batch(
+    code: int = RequestCode.SEND_BATCH_MESSAGE,
+    kind: SerializeType = SerializeType.JSON,
+    texts: Sequence[str] = (OWN,) * 3,
+    body: bytes | None = None,
+    **fields: Any,
+) -> bytes:
+    """A batch with a message for each properties text; SEND_MESSAGE_V2 (310) says so in its header."""
+    if body is None:
+        body = b"".join(inner(bytes((number % 256,)) * 10, text) for number, text in enumerate(texts))
+    defaults: dict[str, Any] = {"properties": "A\x01b\x02WAIT\x01true", "batch": True}
+    return send(code=code, kind=kind, body=body, **{**defaults, **fields})
+
+
+def inner(body: bytes, text: str, flag: int = 0, size_error: int = 0) -> bytes:
+    """A message of a batch; ``size_error`` is added to its size."""
+    properties = text.encode()
+    size = 22 + len(body) + len(properties) + size_error
+    head = struct.pack(">iiiii", size, 0, 0, flag, len(body))
+    return head + body + struct.pack(">h", len(properties)) + properties
 
 
 _NAMES: Final = ("UNIQ_KEY", "WAIT", "TAGS", "KEYS", "DELAY", "TRAN_MSG", "TIMER_DELAY_SEC", "a", "AWAIT", "")
@@ -206,6 +225,44 @@ _pulls = st.builds(
     request_source=st.sampled_from((None, None, None, 1)),
     epoch=st.sampled_from((None,) * 8 + (0, 1)),
 )
+_own_texts = st.one_of(st.just(OWN), st.just(OWN), _texts.map(lambda text: text or ""))
+_batches = st.builds(
+    batch,
+    st.sampled_from((RequestCode.SEND_BATCH_MESSAGE,) * 6 + (RequestCode.SEND_MESSAGE_V2,)),
+    st.sampled_from(KINDS),
+    st.lists(_own_texts, max_size=6),
+    properties=st.one_of(st.sampled_from(("WAIT\x01true", "WAIT\x01true", PLAIN)), _texts),
+    topic=st.sampled_from(("T", "T", "T", "U", "New", "%RETRY%G", "SCHEDULE_TOPIC_XXXX")),
+    queue_id=st.sampled_from((0, 0, 1, 2, 3, 4, -1)),
+    batch=st.sampled_from((True, True, True, False)),
+    opaque=st.sampled_from(_INTS),
+    flag=st.sampled_from((0, 0, 0, 0, 1, 2)),
+    sys_flag=st.sampled_from((0, 0, 0, 1, 4, 8, 16, 64, 128, -1)),
+    reconsume_times=st.sampled_from((None, *_INTS)),
+)
+
+
+@st.composite
+def _damaged_batches(draw: st.DrawFn) -> bytes:
+    """A batch whose messages have wrong lengths, or other flags and bodies."""
+    messages = draw(
+        st.lists(
+            st.builds(
+                inner,
+                st.binary(max_size=200),
+                _own_texts.filter(lambda text: len(text) < 1_000),
+                st.sampled_from(_INTS),
+                st.sampled_from((0, 0, 0, 0, 1, -1, 2**30)),
+            ),
+            max_size=4,
+        )
+    )
+    body = bytearray(b"".join(messages))
+    for _ in range(draw(st.integers(0, 2)) if body else 0):
+        body[draw(st.integers(0, len(body) - 1))] = draw(st.sampled_from((0, 1, 2, 0x7F, 0x80, 0xFF)))
+    return batch(body=bytes(body)[: draw(st.sampled_from((None, None, -1)))])
+
+
 _others = st.one_of(
     st.builds(pull, st.integers(0, 3), st.integers(0, 20), st.sampled_from(("T", "U"))),
     st.builds(commit, st.integers(0, 5), st.integers(0, 3)),
@@ -220,7 +277,7 @@ _others = st.one_of(
 @st.composite
 def _damaged(draw: st.DrawFn) -> bytes:
     """A request with some bytes of its header changed, taken out or put in; its lengths are right."""
-    data = draw(st.one_of(_plain_sends, _sends, _pulls))
+    data = draw(st.one_of(_plain_sends, _sends, _pulls, _batches))
     header_length = int.from_bytes(data[5:8], "big")
     header = bytearray(data[PREFIX_BYTES : PREFIX_BYTES + header_length])
     body = data[PREFIX_BYTES + header_length :]
@@ -302,5 +359,5 @@ def _rewritten(draw: st.DrawFn) -> bytes:
 
 frames = st.one_of(
     *(_plain_sends, _plain_sends, _plain_sends, _sends, _sends),
-    *(_pulls, _pulls, _others, _damaged(), _rewritten()),
+    *(_pulls, _pulls, _batches, _batches, _damaged_batches(), _others, _damaged(), _rewritten()),
 )

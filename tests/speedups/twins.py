@@ -145,7 +145,7 @@ class _CountingKernel:
     def encode(self, *args: Any) -> Any:
         encoded = self._kernel.encode(*args)
         if encoded is not None:
-            self.frames += sum(count for _, _, count, _, _ in encoded[3])
+            self.frames += sum(requests for _, _, (requests, _), _, _ in encoded[3])
         return encoded
 
 
@@ -228,12 +228,12 @@ def _play(
     switches: dict[str, Any],
 ) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="rewindmq-twin-") as directory:
-        store = StoreConfig(
-            mapped_file_size_commit_log=segment_bytes,
-            mapped_file_size_consume_queue=ENTRIES_PER_FILE * 20,
-            flush_disk_type=flush,
-            **dict[str, Any](store_limits),
-        )
+        files: dict[str, Any] = {
+            "mapped_file_size_commit_log": segment_bytes,
+            "mapped_file_size_consume_queue": ENTRIES_PER_FILE * 20,
+            "flush_disk_type": flush,
+        }
+        store = StoreConfig(**{**files, **store_limits})
         config = BrokerConfig(
             store_path_root_dir=directory, listen_port=10_911, profile=profile, store=store, **switches
         )
