@@ -160,11 +160,13 @@ class MessageAppender:
             records, [(queue, entries, end) for queue, entries, _, _, end in queues], timestamp
         )
         stats = self._stats
-        for queue, _, count, size, _ in queues:
+        for queue, _, (requests, count), size, _ in queues:
             stats.put_total += count
             stats.put_bytes += size
+            stats.batch_extra += count - requests
             item = self._topic_puts[queue.topic]
-            item.times += count
+            item.times += requests
+            item.extra += count - requests
             item.size += size
 
     def put_special(self, message: StoredMessage) -> PutResult:

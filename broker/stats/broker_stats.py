@@ -68,6 +68,12 @@ class BrokerStats:
         samples = int(_WINDOWS_SECONDS[-1] / SAMPLE_SECONDS) + 1
         self._samples = deque([_Sample(now, 0, 0, 0, 0)], maxlen=samples)
 
+    def count_found(self, topic: str, group: str, queue_id: int, count: int, size: int) -> None:
+        """Count a pull that returned ``count`` messages, ``size`` bytes together."""
+        self.get_total += count
+        self.found_total += 1
+        self.items.count_get(topic, group, queue_id, count, size)
+
     def on_slow_request(self, code: int, ms: float) -> None:
         """Record a put or pull that took more than a millisecond; called directly after the request.
 
