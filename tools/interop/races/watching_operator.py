@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.commands.reset_watch import watch_reset
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
-from rewindmq.client.admin.watched_reset.watch import PATIENCE
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.race.stage.operator import Operator
+
+# Seconds. A loss is named within 80 s of the reset, or not at all (docs/watched_reset.md).
+PATIENCE: Final = 90.0
 
 
 @dataclass(frozen=True, slots=True)
