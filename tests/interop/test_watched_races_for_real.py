@@ -16,6 +16,7 @@ from tests.interop.asked import asked_for
 from tools.interop.races.cell import Cell, losses_text
 from tools.interop.races.cluster import ClusterKind
 from tools.interop.races.play import CellResult, play
+from tools.interop.races.watched import WatchedStage
 from tools.interop.versions import SERVER_4
 
 _AT: Final = ClusterKind(True, SERVER_4, ResetMode.CLASSIC)
@@ -33,7 +34,7 @@ def results(
 ) -> dict[Cell, CellResult]:
     """The results of all requested cells, which run at the same time because they mostly wait."""
     cells, directory = asked_for(request, Cell), tmp_path_factory.mktemp("watched")
-    return {one.cell: one for one in play(cells, directory, is_watched=True)}
+    return {one.cell: one for one in play(cells, directory, stage_type=WatchedStage)}
 
 
 def found_of(result: CellResult) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from tools.interop.races.cell import KILLS_BROKER, KILLS_CONSUMERS, Cell
 from tools.interop.races.cluster import ClusterKind, RaceCluster
 from tools.interop.races.race_driver import RaceDriver, race_driver_jars
 from tools.interop.races.stage import JavaStage
-from tools.interop.races.watched import WatchedStage
 from tools.interop.races.watching_operator import WatchedReset
 from tools.interop.toolchains import server_jars
 from tools.interop.turns import take_turn
@@ -50,13 +49,13 @@ def play(
     directory: Path,
     report: Callable[[CellResult], None] = lambda result: None,
     *,
-    is_watched: bool = False,
+    stage_type: type[JavaStage] = JavaStage,
 ) -> list[CellResult]:
     """Build what the cells need, run as many cells at a time as the machine can, and remove everything.
 
     Args:
         report: called with each result as soon as its cell has ended.
-        is_watched: the administrator watches each reset, as with ``resetOffsetByTime --watch``.
+        stage_type: of every cell, such as ``WatchedStage``.
     """
     for cell in cells:
         race_driver_jars(cell.client)
@@ -65,7 +64,6 @@ def play(
     if any(cell.cluster.is_real for cell in cells):
         # Otherwise the first of several threads that start a JVM would take the turn.
         take_turn()
-    stage_type = WatchedStage if is_watched else JavaStage
     return asyncio.run(_play_all(cells, directory, report, stage_type))
 
 
