@@ -12,16 +12,11 @@ from rewindmq.broker.stats.put_times import PutTimes
 from rewindmq.protocol.code import RequestCode
 
 _WINDOWS_SECONDS: Final = (10.0, 60.0, 600.0)
-# Requests that store a message.
-_PUTS: Final = frozenset(
-    (
-        RequestCode.SEND_MESSAGE,
-        RequestCode.SEND_MESSAGE_V2,
-        RequestCode.SEND_BATCH_MESSAGE,
-        RequestCode.CONSUMER_SEND_MSG_BACK,
-        RequestCode.END_TRANSACTION,
-    )
+_SENDS: Final = frozenset(
+    (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
 )
+# Requests that store a message.
+_PUTS: Final = _SENDS | {RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.END_TRANSACTION}
 
 
 class _Sample(NamedTuple):
@@ -78,6 +73,8 @@ class BrokerStats:
         """
         if code in _PUTS:
             self.put_times.add_slow(int(ms))
+            if code in _SENDS and self.items.put_latencies is not None:
+                self.items.put_latencies.add(int(ms))
         elif code == RequestCode.PULL_MESSAGE:
             self.get_time_max = max(self.get_time_max, int(ms))
             self.items.add_latency(int(ms))
