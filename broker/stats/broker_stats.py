@@ -39,7 +39,7 @@ class BrokerStats:
         get_total: messages returned by pulls since the start.
         get_time_max: the longest pull in milliseconds (``getMessageEntireTimeMax``).
         found_total, missed_total: reads by pulls that found messages, and reads that found none.
-        put_at_midnight, get_at_midnight: the totals at the beginnings of yesterday and today, local time.
+        put_at_midnight, get_at_midnight: ``today`` at the beginnings of yesterday and today, local time.
         items: the statistics of topics and groups.
         put_times: how long puts take.
     """
@@ -86,9 +86,19 @@ class BrokerStats:
         day = datetime.fromtimestamp(now_ms / 1_000).astimezone().date()
         if day != self._day:
             self._day = day
-            self.put_at_midnight = (self.put_at_midnight[1], self.put_total)
-            self.get_at_midnight = (self.get_at_midnight[1], self.get_total)
+            puts, gets = self.today()
+            self.put_at_midnight = (self.put_at_midnight[1], puts)
+            self.get_at_midnight = (self.get_at_midnight[1], gets)
         yield from self.items.sample(now, self.put_total - self.own_puts, self.get_total)
+
+    def today(self) -> tuple[int, int]:
+        """Return the messages stored and pulled since the start (``msgPutTotalTodayNow``).
+
+        Under v53 those of system topics are not included (5.3.3 ``BrokerStats``).
+        """
+        if self.items.has_added:
+            return self.items.ordinary(self.put_total - self.own_puts, self.get_total)
+        return self.put_total, self.get_total
 
     def find(self, name: str, key: str) -> StatsData | None:
         """Return one statistic, or None if there is none of that name and key."""

@@ -47,13 +47,14 @@ class BrokerStatsManager:
     Attributes:
         topic_puts: by ``topic``: sends to the topic, and their messages and bytes.
         last_latency: the item of the last pull; None if that pull found nothing.
+        has_added: the broker shows the statistics that 5.x added.
         put_latencies: by queue, how long sends take; None unless ``has_added``.
 
     Args:
         cluster: the key of the statistics of the whole broker.
         deletes: ``autoDeleteUnusedStats``: the items of a deleted topic or group go, too.
         idle_minutes: ``maxStatsIdleTimeInMinutes``.
-        has_added: ``find`` knows the statistics that 5.x added.
+        has_added: see the attribute.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class BrokerStatsManager:
     ) -> None:
         self._cluster = cluster
         self._deletes = deletes
+        self.has_added = has_added
         self._idle_limit = _idle_limit(idle_minutes)
         self._samples = 0
         self.topic_puts = StatsItemSet("TOPIC_PUT_NUMS", is_system_topic)
@@ -240,12 +242,12 @@ class BrokerStatsManager:
 
     def _set_broker(self, puts: int, gets: int) -> None:
         """Set the counts of the whole broker. As in RocketMQ, they count no requests: avgpt stays 0.0."""
-        system_puts = self.topic_puts.watched_value - self._delayed_back
+        ordinary_puts, ordinary_gets = self.ordinary(puts, gets)
         for items, count in (
             (self._broker_puts, puts),
             (self._broker_gets, gets),
-            (self._ordinary_puts, puts - system_puts),
-            (self._ordinary_gets, gets - self._group_gets.watched_value),
+            (self._ordinary_puts, ordinary_puts),
+            (self._ordinary_gets, ordinary_gets),
         ):
             if count:
                 items[self._cluster].extra = count
@@ -270,6 +272,11 @@ class BrokerStatsManager:
             item.hour.snapshot(of_size=of_size),
             item.day.snapshot(of_size=of_size),
         )
+
+    def ordinary(self, puts: int, gets: int) -> tuple[int, int]:
+        """Return ``puts`` and ``gets``, see ``sample``, without those of system topics."""
+        system_puts = self.topic_puts.watched_value - self._delayed_back
+        return puts - system_puts, gets - self._group_gets.watched_value
 
     def group_get_tps(self, topic: str, group: str) -> float:
         """Return the messages that a group pulled per second over the last minute."""

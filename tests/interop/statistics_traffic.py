@@ -153,6 +153,8 @@ async def _transactions(peer: Peer) -> None:
             PRODUCER, half.queue_offset, position, verdict, half.msg_id, transaction_id=half.transaction_id
         )
         (await peer.ask(RequestCode.END_TRANSACTION, header)).require_success()
+        # 5.x writes the op records of 3 s together, so wait for each.
+        await _stored(peer, OP, 0, half.queue_offset + 1)
 
 
 async def _stored(peer: Peer, topic: str, queue_id: int, count: int) -> None:

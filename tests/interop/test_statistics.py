@@ -24,6 +24,8 @@ from tools.interop.versions import SERVER_4, SERVER_5
 
 # v53 imitates this release.
 SERVER_53: Final = "5.3.3"
+# 5.x pops no messages without its timers.
+TIMERS: Final[dict[str, object]] = {"timerWheelEnable": "true", "mappedFileSizeTimerLog": 1 << 20}
 Pair = tuple[Figures, Figures]
 Record = Callable[[str, object], None]
 
@@ -46,10 +48,11 @@ class _Compared:
     @classmethod
     def both(cls) -> Iterator[Pair]:
         """The figures of a RewindMQ and of a RocketMQ broker."""
+        real = {**CONFIG, **ORDERED_COMMITS, **(TIMERS if cls.profile is Profile.V53 else {})}
         with ExitStack() as exits, ThreadPoolExecutor() as threads:
             starting = (
                 threads.submit(RewindMQServer, cls.profile, config=CONFIG),
-                threads.submit(RocketMQServer, cls.release, config={**CONFIG, **ORDERED_COMMITS}),
+                threads.submit(RocketMQServer, cls.release, config=real),
             )
             servers: list[Server] = [exits.enter_context(server.result()) for server in starting]
             try:
