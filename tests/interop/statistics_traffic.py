@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.stats import BrokerStatsData
@@ -73,7 +73,9 @@ async def figures(address: str, asked: Iterable[Statistic], popped: Iterable[Sta
         async with asyncio.timeout(_SECONDS):
             await _traffic(peer)
             statistics = await _settled(peer, asked, "first")
-            table = decode_body((await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).require_success(), KVTable)
+            table = decode_body(
+                (await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).require_success(), KVTable
+            )
             if popped:
                 await _pop(peer, runtime)
             after = await _settled(peer, popped, "second") if popped else {}
@@ -130,7 +132,12 @@ async def _refused(peer: Peer) -> None:
 
 
 async def _pull(peer: Peer) -> None:
-    for group, topic, queue_id in ((GROUP, TOPIC, 0), (GROUP, TOPIC, 1), (SECOND, TOPIC, 2), (GROUP, SYSTEM, 0)):
+    for group, topic, queue_id in (
+        (GROUP, TOPIC, 0),
+        (GROUP, TOPIC, 1),
+        (SECOND, TOPIC, 2),
+        (GROUP, SYSTEM, 0),
+    ):
         await _stored(peer, topic, queue_id, 1)
         answer = await peer.pull(0, topic, queue_id=queue_id, group=group)
         header = answer.require_success().decode_header(PullMessageResponseHeader)
@@ -167,9 +174,7 @@ async def _stored(peer: Peer, topic: str, queue_id: int, count: int) -> None:
         await asyncio.sleep(_ASK_SECONDS)
 
 
-async def _settled(
-    peer: Peer, asked: list[Statistic], label: str
-) -> dict[Statistic, BrokerStatsData | None]:
+async def _settled(peer: Peer, asked: list[Statistic], label: str) -> dict[Statistic, BrokerStatsData | None]:
     """Return the figures once every statistic was sampled after the traffic.
 
     A broker samples all statistics every 10 s, one after the other.
@@ -198,7 +203,7 @@ async def _pop(peer: Peer, runtime: Runtime) -> None:
     """Pop a message and acknowledge it, where the broker serves that."""
     await _sent(peer, 0, b"popped", OTHER)
     await _stored(peer, OTHER, 0, 1)
-    queue: dict[str, str | int] = {"consumerGroup": GROUP, "topic": OTHER, "queueId": 0}
+    queue: dict[str, Any] = {"consumerGroup": GROUP, "topic": OTHER, "queueId": 0}
     answer = await peer.ask(
         RequestCode.POP_MESSAGE,
         **queue,

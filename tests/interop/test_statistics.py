@@ -1,13 +1,13 @@
 """VIEW_BROKER_STATS_DATA (315) and GET_BROKER_RUNTIME_INFO (28), key by key as a RocketMQ broker's.
 
-Both brokers get the same traffic: sends of every kind, pulls, messages sent back, a dead letter, transactions,
-and a pop. docs/statistics.md has the meaning of each key, docs/compatibility.md the results.
+Both brokers get the same traffic: sends of every kind, pulls, messages sent back, a dead letter,
+transactions, and a pop. docs/statistics.md has the meaning of each key, docs/compatibility.md the results.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import ClassVar, Final
@@ -16,7 +16,7 @@ import pytest
 
 from rewindmq.protocol.body.stats import BrokerStatsData
 from rewindmq.protocol.profile import Profile
-from tests.interop.statistics_differences import COUNTED, EXPLAINED, KEYS, POPPED, TIMES, statistics
+from tests.interop.statistics_differences import COUNTED, EXPLAINED, KEYS, POPPED, SIZES, TIMES, statistics
 from tests.interop.statistics_traffic import CONFIG, Figures, Statistic, figures
 from tools.interop.results import EXPLAINED as EXPLAINED_RESULT
 from tools.interop.servers import ORDERED_COMMITS, RewindMQServer, RocketMQServer, Server
@@ -30,7 +30,7 @@ Pair = tuple[Figures, Figures]
 Record = Callable[[str, object], None]
 
 
-async def _both(servers: list[Server], *, pops: bool) -> Pair:
+async def _both(servers: Iterable[Server], *, pops: bool) -> Pair:
     popped = statistics(POPPED) if pops else []
     rewindmq, rocketmq = await asyncio.gather(
         *(figures(server.broker_address, statistics(KEYS), popped) for server in servers)
@@ -50,11 +50,12 @@ class _Compared:
         """The figures of a RewindMQ and of a RocketMQ broker."""
         real = {**CONFIG, **ORDERED_COMMITS, **(TIMERS if cls.profile is Profile.V53 else {})}
         with ExitStack() as exits, ThreadPoolExecutor() as threads:
-            starting = (
-                threads.submit(RewindMQServer, cls.profile, config=CONFIG),
-                threads.submit(RocketMQServer, cls.release, config=real),
+            rewindmq = threads.submit(RewindMQServer, cls.profile, config=CONFIG)
+            rocketmq = threads.submit(RocketMQServer, cls.release, config=real)
+            servers: tuple[Server, Server] = (
+                exits.enter_context(rewindmq.result()),
+                exits.enter_context(rocketmq.result()),
             )
-            servers: list[Server] = [exits.enter_context(server.result()) for server in starting]
             try:
                 yield asyncio.run(_both(servers, pops=cls.profile is Profile.V53))
             except BaseException as error:
@@ -102,6 +103,21 @@ class Test497(_Compared):
 @pytest.mark.chosen
 class Test533(_Compared):
     profile, release = Profile.V53, SERVER_53
+
+    def test_sizes_differ_by_one_byte_for_each_message(self, both: Pair) -> None:
+        """So the explanation of the sizes hides no other difference."""
+        sums = [
+            {statistic: data.stats_minute.sum for statistic, data in figures.statistics.items() if data}
+            for figures in both
+        ]
+        rewindmq, rocketmq = sums
+        more = {key: rocketmq[key] - rewindmq.get(key, 0) for key in rocketmq if key[0] in SIZES}
+        assert more == {key: rocketmq[key[0].replace("SIZE", "NUMS"), key[1]] for key in more}
+        of_28 = [figures.runtime for figures in both]
+        size, count = (
+            [int(table[f"putMessage{name}Total"]) for table in of_28] for name in ("Size", "Times")
+        )
+        assert size[1] - size[0] == count[0] == count[1]
 
 
 class Test550(_Compared):
