@@ -127,7 +127,7 @@ async def _sent(
 
 async def _refused(peer: Peer) -> None:
     for options in ({"queue_id": 99}, {"properties": {"large": "x" * 40_000}}):
-        answer = await peer.send(TOPIC, **options)  # type: ignore[arg-type]
+        answer = await peer.send(TOPIC, **options)
         assert answer.code, f"the send with {[*options]} was not refused"
 
 
