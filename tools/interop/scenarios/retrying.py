@@ -119,7 +119,8 @@ def as_confirmed(deliveries: Sequence[int], letters: Sequence[int]) -> tuple[lis
     """
     assert [*deliveries] == [*range(len(deliveries))], deliveries
     sent = {times + 1 for times in deliveries[_MOST:]}
-    assert len({*letters}) == len(letters) and {*letters} <= sent, (deliveries, letters)
+    assert len({*letters}) == len(letters), letters
+    assert {*letters} <= sent, (deliveries, letters)
     return [*deliveries[: _MOST + 1]], _MOST + 1
 
 
