@@ -99,7 +99,7 @@ async def test_a_reset_that_holds_is_shown_as_proven(shop: Shop, tmp_path: Path)
     async with story(tmp_path) as told, person(shop.browser) as page:
         told.gate.set()
         await reset_from_the_page(page, told, "fenced")
-        await expect(page.locator("tbody .badge")).to_have_text("redelivering")
+        await expect(page.locator("#verdict")).to_have_text("running")
         assert await faults_of(page) == []
         await expect(page.locator("#verdict")).to_have_text("proven")
         cells = await page.locator("tbody td").all_text_contents()

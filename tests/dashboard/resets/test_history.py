@@ -38,6 +38,10 @@ def new_record(number: int, status: Status = Status.PROVEN) -> ResetRecord:
     return record
 
 
+def endings(folder: Path) -> list[str]:
+    return sorted(path.suffix for path in folder.iterdir())
+
+
 async def test_a_record_survives_a_restart(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "history"
     async with open_folder(folder, WORKERS) as kept:
@@ -112,7 +116,7 @@ async def test_a_write_that_fails_leaves_the_record_as_it_was(
         found = await kept.read(new_record(1).id)
         assert found is not None
         assert found.status is Status.INTERRUPTED
-    assert [path.name for path in tmp_path.glob("*.tmp")] == []
+    assert endings(tmp_path) == [".json", ".lock"]
 
 
 async def test_only_one_dashboard_uses_a_folder(tmp_path: Path) -> None:
@@ -145,7 +149,7 @@ async def test_the_newest_files_are_listed(tmp_path: Path, monkeypatch: pytest.M
         assert [each.id for each in kept.listed().summaries] == [new_record(3).id, new_record(2).id]
     async with open_folder(tmp_path, WORKERS) as kept:
         assert [each.id for each in kept.listed().summaries] == [new_record(3).id, new_record(2).id]
-    assert len(list(tmp_path.glob("*.json"))) == 4
+    assert endings(tmp_path) == [*[".json"] * 4, ".lock"]
 
 
 def test_a_folder_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
