@@ -83,13 +83,15 @@ class _Errors:
 
 @contextlib.asynccontextmanager
 async def dashboard_process(
-    namesrv: str, port: int, log: Path, timers: Timers
+    namesrv: str, port: int, log: Path, timers: Timers, *, history: Path, time_scale: float
 ) -> AsyncIterator[DashboardProcess]:
     """Run the dashboard during an ``async with`` statement.
 
     Args:
         port: 0 takes any free one.
         log: the file of its standard error.
+        history: the folder of its watched resets.
+        time_scale: the cluster's.
 
     Raises:
         ClusterError: it did not start: its extra is not installed, or the port is taken.
@@ -99,7 +101,8 @@ async def dashboard_process(
         errors = _Errors(log)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "rewindmq", "dashboard", "--exit-with-parent"),
-            *("-n", namesrv, "--port", str(port)),
+            *("-n", namesrv, "--port", str(port), "--history", str(history)),
+            *("--time-scale", str(time_scale)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=file,
