@@ -6,12 +6,10 @@ from starlette.responses import RedirectResponse, Response
 
 from rewindmq.client.produce.producer import Producer
 from rewindmq.client.produce.send_result import SendResult
+from rewindmq.dashboard.data.dead_letters import PRODUCER_GROUP
 from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.message import Message
-
-# The name under which brokers list the dashboard as a producer.
-PRODUCER_GROUP = "REWINDMQ_DASHBOARD"
 
 
 async def show(visit: Visit) -> Response:
