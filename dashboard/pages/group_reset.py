@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from rewindmq.dashboard.data.reset_previews import AIMS, Previewed, preview_of, target_of
+from rewindmq.dashboard.data.reset_previews import AIMS, Previewed, preview_as_group, preview_of, target_of
 from rewindmq.dashboard.web.numbers import milliseconds
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.errors import ClientError
@@ -32,6 +32,7 @@ async def show(visit: Visit) -> Response:
         to=to if to in AIMS else "earliest",
         at=milliseconds(visit.query("at")),
         ago=visit.query("ago"),
+        as_group=visit.query("as").strip(),
         aims=AIMS,
         preview=found.preview,
         problem=found.problem,
@@ -45,6 +46,8 @@ async def _preview(visit: Visit, group: str, topic: str, to: str) -> Previewed:
         return Previewed(None)
     if not topic or not to:
         return Previewed(None, "Choose both, a topic and where the group goes.")
+    if to == "group":
+        return await preview_as_group(visit.source, group, topic, visit.query("as").strip())
     now_ms = visit.source.runtime.clock.now_ms()
     try:
         target = target_of(to, milliseconds(visit.query("at")), visit.query("ago"), now_ms)

@@ -12,6 +12,7 @@ import pytest
 from rewindmq import (
     AdminClient,
     ConsumeConcurrentlyStatus,
+    ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
     Message,
     MessageExt,
@@ -19,7 +20,7 @@ from rewindmq import (
     PushConsumer,
 )
 from rewindmq.protocol.body.registration import TopicConfig
-from rewindmq.protocol.names import retry_topic
+from rewindmq.protocol.names import dlq_topic, retry_topic
 from tests.dashboard.site import Site, dashboard
 from tools.interop.servers import BROKER, RocketMQServer
 from tools.interop.versions import SERVER_4, SERVER_5
@@ -124,7 +125,7 @@ async def _group_pages(site: Site, consumer: PushConsumer) -> None:
 
 
 async def _dead_letters(server: RocketMQServer, site: Site, release: str, *, is_orderly: bool) -> None:
-    """A dead letter that is sent again comes to the group again; 5.x refuses it while a listener is orderly."""
+    """A dead letter that is sent again comes to the group again; but 5.x refuses it for orderly listeners."""
     group = f"given-up-{'in-order' if is_orderly else 'at-once'}"
     topic = f"of-{group}"
     for name in (topic, retry_topic(group)):
@@ -134,31 +135,32 @@ async def _dead_letters(server: RocketMQServer, site: Site, release: str, *, is_
     async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         for message in messages:
             got.put_nowait(message)
-        return (
-            ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-            if accepts
-            else ConsumeConcurrentlyStatus.RECONSUME_LATER
-        )
+        status = ConsumeConcurrentlyStatus
+        return status.CONSUME_SUCCESS if accepts else status.RECONSUME_LATER
 
-    async def listen_in_order(messages: Sequence[MessageExt]) -> ConsumeOrderlyStatus:
+    async def listen_in_order(
+        messages: Sequence[MessageExt], context: ConsumeOrderlyContext
+    ) -> ConsumeOrderlyStatus:
         await listen(messages)
-        return (
-            ConsumeOrderlyStatus.SUCCESS if accepts else ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
-        )
+        status = ConsumeOrderlyStatus
+        return status.SUCCESS if accepts else status.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
     consumer = PushConsumer(group, server.namesrv_address, consume_from="first", max_reconsume_times=0)
     consumer.subscribe(topic)
-    consumer.register_message_listener(listen_in_order if is_orderly else listen)
+    if is_orderly:
+        consumer.register_orderly_listener(listen_in_order)
+    else:
+        consumer.register_message_listener(listen)
     path = f"/groups/{group}/dead-letters"
     async with Producer("p", server.namesrv_address) as producer, consumer, asyncio.timeout(SECONDS):
         sent = await producer.send(Message(topic, b"poison", "t", "key"))
         assert (await got.get()).msg_id == sent.msg_id
         while not (places := _LETTER.findall((await site.get(path)).text)):
-            await asyncio.sleep(0.1)
+            pass
         accepts = True
         page = await site.post(path, {"letter-1": places[0], "csrf": site.settings.csrf})
         if is_orderly and release == SERVER_5:
-            assert "the broker put the copy among the dead letters" in page.text, page.text
+            assert f"the broker put the copy into {dlq_topic(group)}, as RocketMQ 5.x" in page.text, page.text
             return
         assert "<b>1 of 1</b> sent again" in page.text, page.text
         # An orderly listener may have got the message several times before the client gave it up.
