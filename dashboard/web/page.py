@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from rewindmq.dashboard.data.cluster_source import ClusterSource
+from rewindmq.dashboard.resets.desk import ResetDesk
 from rewindmq.dashboard.web.events import event_stream
 
 # Seconds between two looks of a live part.
@@ -57,6 +58,7 @@ class Visit:
 
     request: Request
     source: ClusterSource
+    resets: ResetDesk
     settings: Settings
     templates: Environment
     pages: tuple[Page, ...]

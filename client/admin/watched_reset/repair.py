@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.carry_out import CarriedOut, carry_out
@@ -44,7 +44,7 @@ async def repair(
     """
     if first.result is None:
         again = await carry_out(admin, topic, group, dict(lost))
-        return _modes(again, lost)
+        return modes_of(again, lost)
     used: dict[str, str] = {}
     for broker in sorted({queue.broker_name for queue in lost}):
         here = {queue: offset for queue, offset in lost.items() if queue.broker_name == broker}
@@ -58,11 +58,12 @@ async def repair(
             result = await admin.reset_to_offsets(
                 topic, group, here, mode=mode if mode in _BY_QUEUE else ResetMode.SERVER
             )
-        used |= _modes(CarriedOut(result), here)
+        used |= modes_of(CarriedOut(result), here)
     return used
 
 
-def _modes(again: CarriedOut, lost: Mapping[MessageQueue, int]) -> dict[str, str]:
-    if again.result is None:
-        return {queue.broker_name: "write" for queue in lost}
-    return {broker: str(mode or ResetMode.CLASSIC) for broker, mode in again.result.modes.items()}
+def modes_of(outcome: CarriedOut, queues: Iterable[MessageQueue]) -> dict[str, str]:
+    """Return broker name to the mode that it used for a reset of the queues, "write" for a direct write."""
+    if outcome.result is None:
+        return {queue.broker_name: "write" for queue in queues}
+    return {broker: str(mode or ResetMode.CLASSIC) for broker, mode in outcome.result.modes.items()}
