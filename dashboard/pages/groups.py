@@ -12,6 +12,7 @@ from rewindmq.dashboard.data.consumers import Consumers, consumers_of
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.dashboard.web.paging import paging
 from rewindmq.dashboard.web.plot import line_plot, spark_line
+from rewindmq.protocol.names import retry_topic
 
 # Queues in one table; the largest lags stand first, so the rest are those with nothing to see.
 _ROWS: Final = 200
@@ -49,6 +50,7 @@ async def show_lag(visit: Visit) -> Response:
             "lags": lags,
             "total": sum(lags.values()),
             "largest": max(lags.values(), default=0),
+            "behind": sorted({queue.topic for queue, lag in lags.items() if lag > 0} - {retry_topic(group)}),
             "last": max((row.last_timestamp for row in rows.values()), default=0),
             "plot": line_plot(samples.times, samples.totals) if samples else None,
             "rows": [

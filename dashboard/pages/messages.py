@@ -25,6 +25,7 @@ from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import DLQ_GROUP_TOPIC_PREFIX
 from rewindmq.protocol.text import escape_controls
 
 # The ways to find messages; each is a value of the query ``by``.
@@ -105,8 +106,10 @@ async def show_one(visit: Visit) -> Response:
     answer = await _message(visit)
     title = f"{visit.path('broker')}/{visit.path('queue')} @ {visit.path('offset')}"
     if answer.value is None:
-        return visit.render("message.html", answer.status, title=title, answer=answer, message=None)
-    message = answer.value
+        return visit.render(
+            "message.html", answer.status, title=title, answer=answer, message=None, gave_up=None
+        )
+    message, topic = answer.value, visit.path("topic")
     properties = {
         escape_controls(name): escape_controls(value) for name, value in sorted(message.properties.items())
     }
@@ -117,6 +120,9 @@ async def show_one(visit: Visit) -> Response:
         message=message,
         body=shown_body(message),
         properties=properties,
+        gave_up=topic.removeprefix(DLQ_GROUP_TOPIC_PREFIX)
+        if topic.startswith(DLQ_GROUP_TOPIC_PREFIX)
+        else None,
     )
 
 

@@ -11,13 +11,12 @@ from starlette.responses import RedirectResponse, Response
 from rewindmq.client.produce.producer import Producer
 from rewindmq.client.produce.send_result import SendResult
 from rewindmq.dashboard.data.answer import LIMIT_SECONDS, Answer, Outcome
+from rewindmq.dashboard.data.dead_letters import PRODUCER_GROUP
 from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.errors import ClientError, ConnectError, NotConnectedError, TooManyRequestsError
 from rewindmq.protocol.message import Message
 
-# The name under which brokers list the dashboard as a producer.
-PRODUCER_GROUP = "REWINDMQ_DASHBOARD"
 # What a broker gets to answer a heartbeat of the producer, and the name server a question about the route.
 _API_MS: Final = 1000
 _PREPARE_SECONDS: Final = 3.0
