@@ -21,7 +21,9 @@ async def test_the_end_of_the_dashboard_is_reported_once_with_its_status_and_las
 ) -> None:
     log = tmp_path / "dashboard.log"
     log.write_text("a line of yesterday\n")
-    async with dashboard_process(NOBODY, 0, log, system_runtime().timers) as dashboard:
+    async with dashboard_process(
+        NOBODY, 0, log, system_runtime().timers, history=tmp_path, time_scale=1.0
+    ) as dashboard:
         dashboard.report_ended()
         assert capfd.readouterr().err == ""
         with log.open("a") as file:
@@ -43,6 +45,8 @@ async def test_a_dashboard_that_does_not_start_is_not_explained_with_a_line_of_a
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ClusterError, match=r"did not start: .*in use") as raised:
-            async with dashboard_process(NOBODY, port, log, system_runtime().timers):
+            async with dashboard_process(
+                NOBODY, port, log, system_runtime().timers, history=tmp_path, time_scale=1.0
+            ):
                 raise AssertionError("it started")
     assert "yesterday" not in str(raised.value)
