@@ -95,7 +95,12 @@ class Servers:
         if host is None:
             self._client_hosts += 1
             host = f"10.0.3.{self._client_hosts}"
-        runtime = replace(self._make_runtime(host), probe=probe or self.probe, failpoint=failpoint)
+        runtime = replace(
+            self._make_runtime(host),
+            probe=probe or self.probe,
+            failpoint=failpoint,
+            speedups=kernel_of_this_run(),
+        )
         return runtime if self.network is None else replace(runtime, network=self.network(runtime.network))
 
     @property

@@ -1,0 +1,54 @@
+"""The tests of the broker pass with the native kernel, too; and what reads a peer's bytes is fuzzed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.kernel import FOLDER, NAME, VARIABLE
+from tests.support.repository import ROOT
+
+# CI's long group has them: they start pytest and Cargo.
+pytestmark = [pytest.mark.long, pytest.mark.computing, pytest.mark.chosen]
+
+# Folders of tests whose brokers send, store, pull, commit or reset. Scenarios that listen to points have no
+# kernel (docs/speedups.md), and those of other folders do.
+_FOLDERS = tuple(
+    f"tests/broker/{name}"
+    for name in ("clients", "delay", "handlers", "offsets", "pull", "reset", "send", "stats", "transaction")
+)
+_SECONDS = 600
+
+
+@pytest.mark.parametrize("folder", _FOLDERS)
+def test_a_broker_s_tests_pass_with_the_kernel(folder: str, library: Path, tmp_path: Path) -> None:
+    """Brokers of a stage get the kernel, and so do processes."""
+    site = tmp_path / "site"
+    site.mkdir()
+    shutil.copy(library, site / f"{NAME}.abi3.so")
+    environment = {**os.environ, VARIABLE: "1", "REWINDMQ_PURE": "0", "PYTHONPATH": str(site)}
+    command = [sys.executable, "-m", "pytest", folder, "-q", "-p", "no:cacheprovider", "-n", "0"]
+    ended = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
+    assert ended.returncode == 0, ended.stdout[-8_000:] + ended.stderr[-2_000:]
+    assert " passed" in ended.stdout
+
+
+@pytest.mark.usefixtures("library")
+def test_no_bytes_of_a_peer_make_the_kernel_panic(tmp_path: Path) -> None:
+    """With checks of overflows and debug assertions, for five seconds after Cargo has built it."""
+    if shutil.which("cargo") is None:
+        pytest.skip("the kernel was not fuzzed: that needs Rust's cargo")
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(tmp_path), "REWINDMQ_FUZZ_SECONDS": "5"}
+    command = ["cargo", "test", "--locked", "--offline", "--quiet", "--test", "fuzz", "--", "--nocapture"]
+    ended = subprocess.run(
+        command, cwd=FOLDER, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
+    assert ended.returncode == 0, ended.stdout[-4_000:] + ended.stderr[-4_000:]
+    assert "plain" in ended.stdout
