@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Final
 from rewindmq.client.admin.watched_reset.carry_out import carry_out
 from rewindmq.client.admin.watched_reset.make_preview import queues_of
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
-from rewindmq.client.admin.watched_reset.repair import BrokerRepair, repair
+from rewindmq.client.admin.watched_reset.repair import BrokerRepair, modes_of, repair
 from rewindmq.client.admin.watched_reset.sample import Sample, silent_brokers, take_sample
 from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.client.admin.watched_reset.target import Target
-from rewindmq.client.admin.watched_reset.watch import PATIENCE, Change, ResetWatch, follow
+from rewindmq.client.admin.watched_reset.watch import (
+    PATIENCE,
+    Change,
+    Observer,
+    ResetWatch,
+    follow,
+    ignore_sample,
+)
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
@@ -29,9 +36,19 @@ MAX_TIMES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """The brokers have accepted the reset of ``count`` queues."""
+    """The brokers have accepted the reset.
 
-    count: int
+    Attributes:
+        at: monotonic protocol seconds at which the reset was sent.
+        before: the sample right before the reset.
+        queues: the queues that are watched; their states change during the watch.
+        modes: broker name to the mode that it used, "write" if the client wrote the offsets.
+    """
+
+    at: float
+    before: Sample
+    queues: tuple[QueueWatch, ...]
+    modes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +93,14 @@ async def run_watched(
     mode: ResetMode | None = None,
     patience: float = PATIENCE,
     times: int = 0,
+    observe: Observer = ignore_sample,
 ) -> AsyncGenerator[Began | Change | Repair | Verdict]:
     """Carry a reset out, watch it, and reset lost queues again; the last item is the verdict.
 
     Args:
         patience: seconds after each reset until a queue is unknown.
         times: repairs, 0 to ``MAX_TIMES``.
+        observe: called after each sample, before the changes that it shows.
 
     Raises:
         ClientError: a broker does not tell the stored offsets, so nothing was reset; or see ``carry_out``.
@@ -93,10 +112,11 @@ async def run_watched(
     first = await carry_out(admin, topic, group, target, force=force, mode=mode)
     watch = ResetWatch(before, first.offsets, began)
     queues = {item.queue: item for item in watch.queues}
-    yield Began(len(queues))
+    yield Began(began, before, tuple(watch.queues), modes_of(first, first.offsets))
     repairs = 0
     while True:
-        async with contextlib.aclosing(follow(admin, topic, group, watch, patience=patience)) as changes:
+        following = follow(admin, topic, group, watch, patience=patience, observe=observe)
+        async with contextlib.aclosing(following) as changes:
             async for change in changes:
                 yield change
         lost = {queue: item for queue, item in queues.items() if item.state is State.LOST}
