@@ -13,7 +13,7 @@ from typing import Final
 from rewindmq.broker.store.model import SearchMode
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
-from rewindmq.protocol.names import FAQ_URL, FAQ_URL_5
+from rewindmq.protocol.names import FAQ_URL, FAQ_URL_5, SYSTEM_TOPICS, SYSTEM_TOPICS_53
 from rewindmq.protocol.profile import Profile
 
 
@@ -57,6 +57,7 @@ class BrokerProfile:
         knows_timers: the release has timer messages, which this broker refuses.
         delivery_pause: seconds until the next try to store a delayed message (B.12).
         filters_texts: SQL92 knows CONTAINS, STARTSWITH and ENDSWITH.
+        system_topics: names that applications must not use for topics: 5.3.3 has CHECKPOINT_TOPIC, too.
         faq_url: the link in remarks about missing topics and groups (docs/spec/nameserver.md A.4).
         half_topic: half messages wait in RMQ_SYS_TRANS_HALF_TOPIC, and the broker checks their transactions.
             4.2.0 stores them under their real topic, but in no queue, and never checks them (B.14).
@@ -110,6 +111,7 @@ class BrokerProfile:
     knows_timers: bool = False
     delivery_pause: float = 0.1
     filters_texts: bool = False
+    system_topics: frozenset[str] = SYSTEM_TOPICS
     faq_url: str = FAQ_URL
     half_topic: bool = True
     transaction_check_interval: int = 60_000
@@ -164,6 +166,7 @@ PROFILES: Final = MappingProxyType(
             slave_sends_back=True,
             slave_wakes_pulls=True,
             exhausted_queue_ends=True,
+            system_topics=SYSTEM_TOPICS_53,
             faq_url=FAQ_URL_5,
             transaction_check_interval=30_000,
             half_names_transaction=True,

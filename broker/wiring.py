@@ -160,6 +160,7 @@ def wire(
             ),
             idle_minutes=config.max_stats_idle_time_in_minutes,
             has_added=profile.adds_stats,
+            system_topics=profile.system_topics,
         ),
     )
     if runtime.stalls is not None:

@@ -34,6 +34,9 @@ NOT_SENDABLE_TOPICS: Final = frozenset(
     )
 )
 SYSTEM_TOPICS: Final = NOT_SENDABLE_TOPICS | {DEFAULT_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC}
+# Since 5.2.0, for the RocksDB store.
+CHECKPOINT_TOPIC: Final = "CHECKPOINT_TOPIC"
+SYSTEM_TOPICS_53: Final = SYSTEM_TOPICS | {CHECKPOINT_TOPIC}
 SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
 
 RETRY_GROUP_TOPIC_PREFIX: Final = "%RETRY%"
@@ -72,8 +75,9 @@ def reply_topic(cluster: str) -> str:
     return f"{cluster}_REPLY_TOPIC"
 
 
-def is_system_topic(topic: str) -> bool:
-    return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
+def is_system_topic(topic: str, system_topics: frozenset[str] = SYSTEM_TOPICS) -> bool:
+    """Return True if the name is reserved, in a release with these system topics."""
+    return topic in system_topics or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
 
 def topic_fault(topic: str) -> str | None:
@@ -124,13 +128,13 @@ def check_group(group: str) -> None:
         raise RequestError(ResponseCode.SYSTEM_ERROR, fault)
 
 
-def check_not_system_topic(topic: str) -> None:
-    """Refuse to create or delete a reserved topic.
+def check_not_system_topic(topic: str, system_topics: frozenset[str] = SYSTEM_TOPICS) -> None:
+    """Refuse to create or delete a reserved topic of a release with these system topics.
 
     Raises:
         RequestError: SYSTEM_ERROR (1), the topic is reserved.
     """
-    if is_system_topic(topic):
+    if is_system_topic(topic, system_topics):
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"The topic[{topic}] is conflict with system topic.")
 
 

@@ -29,7 +29,7 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     before = context.table_flush.versions
     name = request.decode_header(DeleteTopicRequestHeader).topic
     check_topic(name)
-    check_not_system_topic(name)
+    check_not_system_topic(name, context.profile.system_topics)
     if context.topics.is_built_in(name):
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
     context.topics.delete(name)

@@ -13,12 +13,11 @@ from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.topic_list import TopicList
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.names import SYSTEM_TOPICS
 from rewindmq.protocol.remoting.connection import Connection
 
 CODE: Final = RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    topics = SYSTEM_TOPICS | context.topics.built_in
+    topics = context.profile.system_topics | context.topics.built_in
     return RemotingCommand(ResponseCode.SUCCESS, body=TopicList(sorted(topics)))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 from typing import Final, NamedTuple
 
 from rewindmq.broker.stats.item import StatsItem, StatsSnapshot
 from rewindmq.broker.stats.item_set import StatsItemSet
 from rewindmq.broker.stats.put_latencies import PutLatencies
-from rewindmq.protocol.names import SCHEDULE_TOPIC, is_system_topic
+from rewindmq.protocol.names import SCHEDULE_TOPIC, SYSTEM_TOPICS, is_system_topic
 
 SAMPLE_SECONDS: Final = 10.0
 # A window of an hour has a sample every ten minutes, one of a day every hour.
@@ -55,20 +56,31 @@ class BrokerStatsManager:
         deletes: ``autoDeleteUnusedStats``: the items of a deleted topic or group go, too.
         idle_minutes: ``maxStatsIdleTimeInMinutes``.
         has_added: see the attribute.
+        system_topics: see ``BrokerProfile``.
     """
 
     def __init__(
-        self, cluster: str, *, deletes: bool, idle_minutes: int = -1, has_added: bool = False
+        self,
+        cluster: str,
+        *,
+        deletes: bool,
+        idle_minutes: int = -1,
+        has_added: bool = False,
+        system_topics: frozenset[str] = SYSTEM_TOPICS,
     ) -> None:
         self._cluster = cluster
         self._deletes = deletes
         self.has_added = has_added
         self._idle_limit = _idle_limit(idle_minutes)
         self._samples = 0
-        self.topic_puts = StatsItemSet("TOPIC_PUT_NUMS", is_system_topic)
+        self.topic_puts = StatsItemSet(
+            "TOPIC_PUT_NUMS", partial(is_system_topic, system_topics=system_topics)
+        )
         self._queue_puts = StatsItemSet("QUEUE_PUT_NUMS")
         self._queue_gets = StatsItemSet("QUEUE_GET_NUMS")
-        self._group_gets = StatsItemSet("GROUP_GET_NUMS", _is_of_system_topic)
+        self._group_gets = StatsItemSet(
+            "GROUP_GET_NUMS", partial(_is_of_system_topic, system_topics=system_topics)
+        )
         self._get_latencies = StatsItemSet("GROUP_GET_LATENCY")
         self._send_backs = StatsItemSet("SNDBCK_PUT_NUMS")
         self._dead_letters = StatsItemSet("SNDBCK2DLQ_TIMES")
@@ -304,10 +316,10 @@ class BrokerStatsManager:
         self._pulled.clear()
 
 
-def _is_of_system_topic(key: str) -> bool:
+def _is_of_system_topic(key: str, system_topics: frozenset[str]) -> bool:
     """Whether ``topic@group`` is about pulls from a system topic; delayed messages are not pulled."""
     topic, _, group = key.partition("@")
-    return is_system_topic(topic) and (topic, group) != (SCHEDULE_TOPIC, _SCHEDULE_GROUP)
+    return is_system_topic(topic, system_topics) and (topic, group) != (SCHEDULE_TOPIC, _SCHEDULE_GROUP)
 
 
 def _idle_limit(minutes: int) -> float | None:

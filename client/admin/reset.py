@@ -176,8 +176,9 @@ class ResetAdmin(AdminBase):
             try:
                 target = await self._write_time(group, queue, timestamp, None if force else consumer_offset)
             except RewindMQError as error:
-                if rows:
-                    names = ", ".join(f"{row.queue.broker_name}:{row.queue.queue_id}" for row in rows)
+                written = [row.queue for row in rows if row.rollback_offset == row.timestamp_offset]
+                if written:
+                    names = ", ".join(f"{queue.broker_name}:{queue.queue_id}" for queue in written)
                     error.add_note(f"already reset: {names}")
                 raise
             stored = target if force else min(target, consumer_offset)

@@ -85,7 +85,7 @@ class Faults(WireControl):
         return _numbered(self._rules, text, "rule")
 
     def remove_rule(self, text: str) -> dict[str, Any]:
-        """End a rule and forget it; what it holds is passed on, and nobody asks whether it was met."""
+        """End a rule and forget it; what it holds is passed on. The test does not fail if nothing met it."""
         self.rule(text)
         rule = self._rules.pop(int(text))
         return self._forget(rule)

@@ -32,7 +32,7 @@ class MemberControl:
         return self._servers.require_local("the control port")
 
     @property
-    def pretences(self) -> dict[str, Any]:
+    def simulated_faults(self) -> dict[str, Any]:
         """Which disks act as if they were full, and how far the clocks are ahead, in the cluster's time."""
         scale = self._servers.client_options["time_scale"]
         return {
@@ -86,7 +86,7 @@ class MemberControl:
     async def settle(self) -> dict[str, Any]:
         """Undo what a test did to the servers, as the kit does at a test's end; return what was undone."""
         undone = {"restored": [each.name for each in self.list() if each.state is not State.RUNNING]}
-        undone |= self.pretences
+        undone |= self.simulated_faults
         async with self._members.replacing():
             was_started = await self._servers.restore()
         if was_started or undone["restored"]:

@@ -66,7 +66,7 @@ class ServerPaths:
             **self._entrances,
             "profile": options["profile"],
             "time_scale": options["time_scale"],
-            **self._control.pretences,
+            **self._control.simulated_faults,
         }
 
     async def _list_members(self, values: tuple[str, ...], body: bytes) -> object:
@@ -83,11 +83,11 @@ class ServerPaths:
 
     async def _fill_disk(self, values: tuple[str, ...], body: bytes) -> object:
         await self._control.fill_disk(decode(body, DiskBody))
-        return self._control.pretences
+        return self._control.simulated_faults
 
     async def _travel(self, values: tuple[str, ...], body: bytes) -> object:
         await self._control.travel(decode(body, TravelBody).seconds)
-        return self._control.pretences
+        return self._control.simulated_faults
 
     async def _create_topic(self, values: tuple[str, ...], body: bytes) -> object:
         topic = decode(body, TopicBody)

@@ -35,7 +35,7 @@ class SnapshotFolder:
         """Return the names of the files, sorted; other programs may delete files meanwhile."""
         try:
             return sorted(path.name for path in self._folder.iterdir() if _is_usable(path))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def to_write(self, name: str) -> Path:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import stat
 from pathlib import Path
 from typing import Final
 
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.protocol.files.private import open_private
+from rewindmq.protocol.files.regular import NotRegularFileError, open_regular
 
 _TOKEN_BYTES: Final = 32
 _MAX_BYTES: Final = 4_096
@@ -50,14 +50,10 @@ def _read(path: Path) -> str:
 
 
 def _read_start(path: Path) -> bytes:
-    # A pipe opens at once, too, and is refused: without O_NONBLOCK, open() would wait for its writer.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            raise ClusterError(f"{path} is no regular file: name another --control-token-file")
-        if mode & 0o077:
-            raise ClusterError(f"other users may read or write the token in {path}: chmod 600 {path}")
-        return os.read(descriptor, _MAX_BYTES)
-    finally:
-        os.close(descriptor)
+        with open_regular(path) as file:
+            if os.fstat(file.fileno()).st_mode & 0o077:
+                raise ClusterError(f"other users may read or write the token in {path}: chmod 600 {path}")
+            return file.read(_MAX_BYTES)
+    except (NotRegularFileError, IsADirectoryError):
+        raise ClusterError(f"{path} is no regular file: name another --control-token-file") from None

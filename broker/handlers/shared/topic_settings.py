@@ -50,7 +50,7 @@ def changed_attributes(
 def _check(context: BrokerContext, topic: TopicConfig) -> None:
     name = topic.topic_name
     check_topic(name)
-    check_not_system_topic(name)
+    check_not_system_topic(name, context.profile.system_topics)
     if context.topics.is_built_in(name):
         raise _illegal(f"The topic[{name}] is conflict with system topic.")
     for key, value, limit in (

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
 
 
+_WATCHED: Final = "--watch and --until-held reset every queue of the topic"
 # The start of the first line. Keys: is the profile v53, and did the brokers reset the group?
 _OPENINGS: Final = {
     (False, True): "rollback consumer offset by specified group",
@@ -80,14 +81,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--times",
         type=_times,
-        default=TIMES,
         metavar="N",
         help=f"with --until-held: how often at most (default: {TIMES})",
     )
     parser.add_argument(
         "--wait",
         type=_seconds,
-        default=PATIENCE,
         metavar="SECONDS",
         help=f"how long to watch before a queue is unknown (default: {PATIENCE:.0f})",
     )
@@ -178,12 +177,18 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
             target,
             force=arguments.force,
             mode=arguments.mode,
-            patience=arguments.wait,
-            times=arguments.times if arguments.until_held else 0,
+            patience=PATIENCE if arguments.wait is None else arguments.wait,
+            times=_repairs(arguments),
         )
     ) as output:
         async for printed in output:
             yield printed
+
+
+def _repairs(arguments: argparse.Namespace) -> int:
+    if not arguments.until_held:
+        return 0
+    return TIMES if arguments.times is None else int(arguments.times)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -192,6 +197,19 @@ def _check(arguments: argparse.Namespace) -> None:
     Raises:
         ClientError: with what to leave out or add.
     """
+    _check_queue(arguments)
+    if arguments.times is not None and not arguments.until_held:
+        raise ClientError("--times goes with --until-held: add it, or leave out --times")
+    if arguments.wait is not None and not (arguments.watch or arguments.until_held):
+        raise ClientError("--wait goes with --watch and --until-held: add one of them, or leave out --wait")
+    if arguments.cplus and (arguments.to_offset or arguments.as_group or arguments.from_file):
+        raise ClientError("-c resets the whole topic to a time: leave it out")
+    if (arguments.watch or arguments.until_held) and arguments.cplus:
+        raise ClientError(f"{_WATCHED}: leave out -b, -q, -o and -c")
+
+
+def _check_queue(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not go with the reset of one queue."""
     if (arguments.queue is None) != (arguments.broker is None):
         raise ClientError("-b and -q go together: each broker numbers its own queues")
     if arguments.queue is None and arguments.offset is not None:
@@ -200,10 +218,10 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ClientError("-o moves the queue in either direction: use -f false only with -s")
     if arguments.expect is not None and (arguments.queue is not None or arguments.preview):
         raise ClientError("--expect guards the reset of a whole topic: leave out -b, -q, -o and --preview")
-    if (arguments.watch or arguments.until_held) and (arguments.queue is not None or arguments.cplus):
-        raise ClientError(
-            "--watch and --until-held reset every queue of the topic: leave out -b, -q, -o and -c"
-        )
+    if (arguments.watch or arguments.until_held) and arguments.queue is not None:
+        raise ClientError(f"{_WATCHED}: leave out -b, -q, -o and -c")
+    if arguments.cplus and arguments.queue is not None:
+        raise ClientError("-c resets every queue of the topic: leave out -b, -q and -o, or -c")
     if arguments.preview and arguments.queue is not None:
         raise ClientError("--preview shows every queue of the topic: leave out -b, -q and -o")
     if arguments.queue is not None and arguments.timestamp is None:

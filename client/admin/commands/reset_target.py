@@ -50,7 +50,9 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         "while consumers run",
     )
     options.add_argument(
-        "--as-group", metavar="GROUP", help="where another group is in each queue; see --to-offset"
+        "--as-group",
+        metavar="GROUP",
+        help="the stored offset of another group in each queue of the topic; see --to-offset",
     )
     options.add_argument(
         "--from-file",

@@ -77,7 +77,7 @@ async def make_preview(
         force,
         tuple(queues),
         tuple(clients),
-        retry_lag,
+        retry_lag or 0,
         tuple(_obstacles(group, queues, connection, has_offsets=not isinstance(target, int))),
         tuple(_notes(group, queues, clients, retry_lag)),
     )
@@ -145,11 +145,14 @@ async def _read_messages(admin: AdminClient, row: QueuePreview) -> QueuePreview:
     return replace(row, average_bytes=sum(sizes) / len(sizes) if sizes else None, target_time=target_time)
 
 
-async def _retry_lag(admin: AdminClient, group: str) -> int:
+async def _retry_lag(admin: AdminClient, group: str) -> int | None:
+    """Return how many messages the group has to retry; None if it has no retry topic."""
     try:
         stats = await admin.examine_consume_stats(group)
     except ResponseError as error:
-        if error.code in (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.TOPIC_NOT_EXIST):
+        if error.code == ResponseCode.TOPIC_NOT_EXIST:
+            return None
+        if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return 0
         raise
     return sum(
@@ -181,8 +184,14 @@ def _obstacles(
     return found
 
 
-def _notes(group: str, queues: list[QueuePreview], clients: list[str], retry_lag: int) -> list[str]:
+def _notes(group: str, queues: list[QueuePreview], clients: list[str], retry_lag: int | None) -> list[str]:
     notes = [_NOT_MOVED]
+    # A group gets its retry topic with its first consumer.
+    if retry_lag is None and all(row.stored is None for row in queues):
+        notes.append(
+            f"no consumer of group {group} has ever connected, and it has no stored offset in the topic:"
+            " check the group's name"
+        )
     if retry_lag:
         notes.append(f"{retry_lag} messages wait in {retry_topic(group)}: the reset does not move them")
     if not clients:

@@ -1,4 +1,4 @@
-"""Follows a reset in one queue, from sample to sample. Pure: it asks nobody and reads no clock."""
+"""Follows a reset in one queue, from sample to sample. Pure: it sends no request and reads no clock."""
 
 from __future__ import annotations
 

@@ -26,6 +26,8 @@ from rewindmq.protocol.body.topic_list import TopicList
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.header.admin import (
+    CreateTopicRequestHeader,
+    DeleteTopicRequestHeader,
     GetConsumeStatsInBrokerHeader,
     GetConsumeStatsRequestHeader,
     GetProducerConnectionListRequestHeader,
@@ -83,6 +85,26 @@ def test_GET_SYSTEM_TOPIC_LIST_FROM_BROKER_names_system_topics_not_created_yet(s
         assert "T" not in body.topic_list
 
     simulate(scenario)
+
+
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
+def test_CHECKPOINT_TOPIC_is_a_system_topic_of_5x_only(simulate: RunScenario, profile: Profile) -> None:
+    """5.3.3 ``TopicValidator``: listed, neither created nor deleted on request, and yet open to sends."""
+
+    async def scenario(stage: SimStage) -> None:
+        is_reserved = profile is Profile.V53
+        peer, topic = stage.peer(), "CHECKPOINT_TOPIC"
+        names = await ask(peer, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None, TopicList)
+        assert (topic in names.topic_list) == is_reserved
+        refusal = f"The topic[{topic}] is conflict with system topic." if is_reserved else None
+        header = CreateTopicRequestHeader(topic, "TBW102", 4, 4, 6, "SINGLE_TAG")
+        created = await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        assert (created.code != 0, created.remark) == (is_reserved, refusal)
+        deleted = await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic))
+        assert (deleted.code != 0, deleted.remark) == (is_reserved, refusal)
+        (await peer.send(topic)).require_success()
+
+    simulate(scenario, profile=profile)
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])

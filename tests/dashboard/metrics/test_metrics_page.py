@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 
@@ -19,6 +20,7 @@ from rewindmq import (
     MessageExt,
     PushConsumer,
 )
+from rewindmq.cluster.up.topics import create_topics
 from rewindmq.dashboard.metrics.samples import Samples
 from rewindmq.dashboard.metrics.table import METRICS
 from rewindmq.dashboard.web.page import Settings
@@ -80,6 +82,25 @@ async def test_offsets_lag_consumers_and_fenced_resets_are_those_of_the_cluster(
     assert total(found, "rocketmq_group_count", group=GROUP) == 0
     assert total(found, "rewindmq_fenced_resets_total", **OF_GROUP) > 0
     assert total(found, "rewindmq_fenced_commits_total") == 0
+
+
+async def test_the_connected_producers_of_a_group_are_counted_at_each_broker(cluster: LocalCluster) -> None:
+    name = "rocketmq_producer_count"
+    # A producer sends heartbeats to the brokers of its topics.
+    await create_topics(cluster, [("Counted", 1)])
+    async with contextlib.AsyncExitStack() as producers:
+        for group in ("counted", "counted", "other"):
+            producer = await producers.enter_async_context(cluster.producer(group))
+            await producer.send(Message("Counted", b"body"))
+            await producer.instance.send_heartbeats()
+        async with dashboard(cluster.namesrv_address) as site:
+            found = await scraped(site)
+    for broker in cluster.brokers:
+        assert total(found, name, broker=broker, group="counted") == 2
+        assert total(found, name, broker=broker, group="other") == 1
+    async with dashboard(cluster.namesrv_address) as site:
+        found = await scraped(site)
+    assert not any(("group", "counted") in labels for labels in found.get(name, {}))
 
 
 async def test_both_formats_say_the_same_and_only_what_the_table_lists(cluster: LocalCluster) -> None:

@@ -77,6 +77,14 @@ def test_the_preview_says_why_a_group_cannot_be_moved(play: RunScenario) -> None
         preview = await make_preview(admin, TOPIC, "nobody", 0)
         assert {row.stored for row in preview.queues} == {None}
         assert "no stored offset in the topic" in preview.obstacles[0]
+        (note,) = [note for note in preview.notes if "nobody" in note]
+        assert note == (
+            "no consumer of group nobody has ever connected, and it has no stored offset in the topic:"
+            " check the group's name"
+        )
+        async with new_consumer(stage):
+            known = await make_preview(admin, TOPIC, GROUP, 0)
+        assert not any("ever connected" in note for note in known.notes)
 
     play(scenario)
 

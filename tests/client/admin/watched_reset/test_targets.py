@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,50 @@ def test_a_file_of_another_form_is_refused_in_one_sentence(text: str, complaint:
     with pytest.raises(ClientError, match=complaint) as refused:
         read_offsets(text.encode(errors="surrogatepass"), TOPIC)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("option", ["--from-file", "-s 0 --expect"])
+def test_what_is_no_file_is_refused_in_one_sentence_and_without_waiting(
+    play: RunScenario, tmp_path: Path, option: str
+) -> None:
+    """A pipe without a writer would hold the command for ever."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    async def scenario(stage: SimStage) -> None:
+        words = f"{LINE} {option}".split()
+        for path, reason in (
+            ("", "the option names no file"),
+            (str(pipe), "it is no regular file: save its content to one"),
+            (str(tmp_path), "Is a directory"),
+            (str(tmp_path / "none"), "No such file or directory"),
+        ):
+            with pytest.raises(ClientError) as refused:
+                await stage.printed([*words, path])
+            assert str(refused.value).endswith(f"{path}: {reason}" if path else reason)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("-s 0 --times 2", "--times goes with --until-held: add it, or leave out --times"),
+        ("-s 0 --watch --times 2", "--times goes with --until-held: add it, or leave out --times"),
+        ("-s 0 --wait 5", "--wait goes with --watch and --until-held: add one of them, or leave out --wait"),
+        ("-s 0 --preview --wait 5", "--wait goes with --watch and --until-held: add one of them, or leave"),
+        ("-s 0 -b 127.0.0.1:1 -q 0 -c", "-c resets every queue of the topic: leave out -b, -q and -o, or -c"),
+        ("--to-offset broker-a:0=0 -c --preview", "-c resets the whole topic to a time: leave it out"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(play: RunScenario, options: str, sentence: str) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await offline_at(stage, 4)
+        with pytest.raises(ClientError, match=sentence):
+            await stage.run(f"{LINE} {options}")
+        assert await stored(stage) == [4, 4]
+
+    play(scenario)
 
 
 def test_a_file_that_is_too_large_is_refused() -> None:
