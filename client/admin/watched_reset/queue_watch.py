@@ -75,6 +75,8 @@ class QueueWatch:
     # The fastest redelivery between two samples, in messages per second.
     _fastest: float = 0.0
     _holders: set[str] = field(default_factory=set)
+    # Those that had the queue when it may have been redelivered already.
+    _workers: set[str] = field(default_factory=set)
     _consumed_through: bool = False
     _may_have_consumed: bool = False
     _worked_in_wait: bool = False
@@ -152,6 +154,8 @@ class QueueWatch:
         for position in seen.live:
             clues.has_new_client = position.client_id not in self.clients_before
             self._holders.add(position.client_id)
+            if seconds >= _WAIT[0]:
+                self._workers.add(position.client_id)
         self._worked_in_wait = self._worked_in_wait or bool(seen.live and _WAIT[0] <= seconds <= _WAIT[1])
 
     def _rewind_signs(
@@ -173,7 +177,8 @@ class QueueWatch:
             signs.append(Sign.COUNTED)
             self._held_since = seconds
             self._is_finished = True
-        if self._jumped_since is not None and (seconds - self._jumped_since >= _REPAIR or not working):
+        is_through = sample.is_complete and not working
+        if self._jumped_since is not None and (seconds - self._jumped_since >= _REPAIR or is_through):
             signs.append(Sign.JUMPED)
         if self._is_held(seconds):
             signs.append(Sign.HELD)
@@ -241,8 +246,6 @@ class QueueWatch:
             self._untouched_since = seconds
         if seconds < _SETTLED or seconds - self._untouched_since < _SETTLED / 2:
             return False
-        if not seen.live and not sample.clients:
-            return True
         if not seen.live and not self.clues.had_consumer:
             return True
         if seen.live and all(self._is_same(position) for position in seen.live):
@@ -262,6 +265,10 @@ class QueueWatch:
         """True if the consumers consumed too little for this queue's redelivery."""
         first, last = _RATES if self._worked_in_wait else _RATES_AFTER_WAIT
         if self._may_have_consumed or not first <= seconds <= last:
+            return False
+        if not self._workers <= sample.consumed.keys():
+            # A consumer that has left no longer tells how much it consumed.
+            self._may_have_consumed = True
             return False
         left = self.old - self._progress
         consumed = sum(count for client_id, count in sample.consumed.items() if client_id in self._holders)

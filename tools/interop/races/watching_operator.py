@@ -13,8 +13,8 @@ from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.race.stage.operator import Operator
 
-# Seconds (docs/watched_reset.md). A loss is named within 80 s of the reset, or not at all. A redelivery that is
-# counted is proven within 120 s.
+# Seconds (docs/watched_reset.md). A loss is named within 80 s of the reset, or not at all. A redelivery that
+# is counted is proven within 120 s.
 PATIENCE: Final = 90.0
 PATIENCE_TO_COUNT: Final = 130.0
 
