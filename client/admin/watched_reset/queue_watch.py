@@ -79,6 +79,7 @@ class QueueWatch:
     _workers: set[str] = field(default_factory=set)
     _consumed_through: bool = False
     _may_have_consumed: bool = False
+    _has_lost_worker: bool = False
     _worked_in_wait: bool = False
 
     def __post_init__(self) -> None:
@@ -268,7 +269,7 @@ class QueueWatch:
             return False
         if not self._workers <= sample.consumed.keys():
             # A consumer that has left no longer tells how much it consumed.
-            self._may_have_consumed = True
+            self._may_have_consumed = self._has_lost_worker = True
             return False
         left = self.old - self._progress
         consumed = sum(count for client_id, count in sample.consumed.items() if client_id in self._holders)
@@ -306,6 +307,8 @@ class QueueWatch:
             return "no consumer has the queue: the stored offset takes effect when one takes it"
         if self._held_since is not None:
             return "the redelivery has begun, but was not watched for long enough"
+        if self._has_lost_worker:
+            return "a consumer that had the queue has left: it may have consumed the redelivery"
         if self._may_have_consumed:
             return "the consumers consumed so much that a redelivery between two samples cannot be excluded"
         return f"consumer {self.consumer} has not begun the redelivery"

@@ -5,18 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.commands.reset_watch import watch_reset
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.race.stage.operator import Operator
-
-# Seconds (docs/watched_reset.md). A loss is named within 80 s of the reset, or not at all. A redelivery that
-# is counted is proven within 120 s.
-PATIENCE: Final = 90.0
-PATIENCE_TO_COUNT: Final = 130.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +30,13 @@ class WatchedReset:
 
 
 class WatchingOperator(Operator):
-    """Previews each reset, carries it out, and watches it to its verdict."""
+    """Previews each reset, carries it out, and watches it to its verdict.
 
+    Attributes:
+        patience: seconds after which a queue is unknown. A loss is named within 80 s of the reset.
+    """
+
+    patience = 90.0
     _watcher: asyncio.Task[list[Printed]] | None = None
 
     async def close(self) -> None:
@@ -79,7 +79,7 @@ class WatchingOperator(Operator):
             timestamp,
             force=True,
             mode=None,
-            patience=PATIENCE,
+            patience=self.patience,
             times=0,
         ):
             # The first item says that the brokers have accepted the reset.
@@ -87,3 +87,9 @@ class WatchingOperator(Operator):
                 accepted.set_result(None)
             printed.append(item)
         return printed
+
+
+class CountingOperator(WatchingOperator):
+    """Watches until a redelivery that is counted is proven: 120 s at most."""
+
+    patience = 130.0

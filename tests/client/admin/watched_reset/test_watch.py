@@ -97,6 +97,18 @@ def test_a_redelivery_too_fast_to_see_is_not_lost_when_all_consumers_leave() -> 
     assert watch.state is State.UNKNOWN
 
 
+def test_a_consumer_that_takes_over_from_one_that_left_does_not_tell_what_that_one_consumed() -> None:
+    watch = new_watch()
+    watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
+    watch.add(11.0, sample(OLD, replace(position(OLD), last_consume=99_000), consumed=150.0))
+    heir = replace(sample(OLD, position(OLD, client="B")), clients=frozenset({"B"}), consumed={"B": 0.0})
+    for second in range(12, 120):
+        watch.add(float(second), heir)
+    watch.end(120.0)
+    assert watch.state is State.UNKNOWN
+    assert "has left" in watch.reason
+
+
 def test_a_jump_is_not_taken_for_lasting_because_the_consumer_does_not_answer_once() -> None:
     watch = new_watch()
     watch.add(11.0, sample(0, position(0, 0)))
