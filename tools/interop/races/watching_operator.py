@@ -41,9 +41,7 @@ class WatchingOperator(Operator):
 
     async def close(self) -> None:
         """Stop watching, and disconnect."""
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
+        await self._stop_watching()
         await super().close()
 
     async def watched(self) -> WatchedReset | None:
@@ -60,6 +58,7 @@ class WatchingOperator(Operator):
 
     async def _ask(self, timestamp: int) -> Mapping[MessageQueue, int]:
         """Begin to watch; return the targets of the preview when the brokers have accepted the reset."""
+        await self._stop_watching()
         preview = await make_preview(self._admin, self.topic, self._group, timestamp)
         accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._watcher = asyncio.create_task(self._watch(timestamp, accepted))
@@ -69,6 +68,11 @@ class WatchingOperator(Operator):
             # The command ended without a reset: this raises its error.
             await self._watcher
         return {row.queue: row.target for row in preview.queues}
+
+    async def _stop_watching(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
 
     async def _watch(self, timestamp: int, accepted: asyncio.Future[None]) -> list[Printed]:
         printed = []
