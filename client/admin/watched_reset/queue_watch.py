@@ -24,6 +24,10 @@ _SETTLED: Final = 30.0
 _RATES: Final = (55.0, 60.0)
 _RATES_AFTER_WAIT: Final = (70.0, 80.0)
 _WAIT: Final = (3.0, 9.0)
+# Two rates overlap if one is at most so much later: they cover a minute, and are up to 10 s old.
+_OVERLAP: Final = 50.0
+# The last moment at which rates are looked at.
+_LATEST: Final = 80.0
 # What consumers show of a rewind or skip.
 _OF_CONSUMERS: Final = (Sign.REDELIVERY, Sign.COUNTED, Sign.HELD)
 # Consumers report times in ms; RewindMQ's compute them from another clock.
@@ -74,6 +78,8 @@ class QueueWatch:
     _last: _Work | None = None
     # The fastest redelivery between two samples, in messages per second.
     _fastest: float = 0.0
+    # Time and consumed messages of the last sample before the rates cover enough.
+    _early: tuple[float, float] | None = None
     _holders: set[str] = field(default_factory=set)
     # Those that had the queue when it may have been redelivered already.
     _workers: set[str] = field(default_factory=set)
@@ -264,17 +270,35 @@ class QueueWatch:
 
     def _rates_exclude(self, seconds: float, sample: Sample) -> bool:
         """True if the consumers consumed too little for this queue's redelivery."""
-        first, last = _RATES if self._worked_in_wait else _RATES_AFTER_WAIT
-        if self._may_have_consumed or not first <= seconds <= last:
+        if self._may_have_consumed:
             return False
-        if not self._workers <= sample.consumed.keys():
-            # A consumer that has left no longer tells how much it consumed.
-            self._may_have_consumed = self._has_lost_worker = True
+        consumed = self._consumed_since_reset(seconds, sample)
+        if consumed is None:
             return False
-        left = self.old - self._progress
-        consumed = sum(count for client_id, count in sample.consumed.items() if client_id in self._holders)
-        self._may_have_consumed = consumed >= left
+        # A consumer that has left no longer tells how much it consumed.
+        self._has_lost_worker = not self._workers <= sample.consumed.keys()
+        self._may_have_consumed = self._has_lost_worker or consumed >= self.old - self._progress
         return not self._may_have_consumed
+
+    def _consumed_since_reset(self, seconds: float, sample: Sample) -> float | None:
+        """Return an upper bound of the messages consumed since the redelivery can have begun.
+
+        None: the rates of this sample do not cover that time, or cover the time before the reset, too.
+        """
+        consumed = sum(count for client_id, count in sample.consumed.items() if client_id in self._holders)
+        if not self._worked_in_wait:
+            first, last = _RATES_AFTER_WAIT
+            return consumed if first <= seconds <= last else None
+        first, last = _RATES
+        if seconds < first:
+            self._early = seconds, consumed
+            return None
+        if seconds <= last:
+            return consumed
+        # No sample came in time. The last one before, and this one, cover it together if they overlap.
+        if self._early is None or seconds > min(_LATEST, self._early[0] + _OVERLAP):
+            return None
+        return self._early[1] + consumed
 
     def _skip_signs(self, seconds: float, seen: QueueSample) -> list[Sign]:
         stored = self.stored if self.stored is not None else self.old

@@ -109,6 +109,23 @@ def test_a_consumer_that_takes_over_from_one_that_left_does_not_tell_what_that_o
     assert "has left" in watch.reason
 
 
+@pytest.mark.parametrize(
+    ("consumed", "late", "state"),
+    [(40.0, 63.0, State.LOST), (60.0, 63.0, State.UNKNOWN), (0.0, 81.0, State.UNKNOWN)],
+)
+def test_two_samples_show_a_loss_if_the_machine_stood_still_between_them(
+    consumed: float, late: float, state: State
+) -> None:
+    """Their minutes overlap, so both together show all that was consumed since the reset."""
+    watch = new_watch()
+    working = replace(position(OLD), last_consume=99_000)
+    for second in range(3, 46):
+        watch.add(float(second), sample(OLD, working, consumed=consumed))
+    watch.add(late, sample(OLD, working, consumed=consumed))
+    watch.end(90.0)
+    assert watch.state is state
+
+
 def test_a_jump_is_not_taken_for_lasting_because_the_consumer_does_not_answer_once() -> None:
     watch = new_watch()
     watch.add(11.0, sample(0, position(0, 0)))
