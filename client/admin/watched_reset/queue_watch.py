@@ -24,6 +24,10 @@ _SETTLED: Final = 30.0
 _RATES: Final = (55.0, 60.0)
 _RATES_AFTER_WAIT: Final = (70.0, 80.0)
 _WAIT: Final = (3.0, 9.0)
+# Two rates overlap if one is at most so much later: they cover a minute, and are up to 10 s old.
+_OVERLAP: Final = 50.0
+# The last moment at which rates are looked at.
+_LATEST: Final = 80.0
 # What consumers show of a rewind or skip.
 _OF_CONSUMERS: Final = (Sign.REDELIVERY, Sign.COUNTED, Sign.HELD)
 # Consumers report times in ms; RewindMQ's compute them from another clock.
@@ -74,9 +78,14 @@ class QueueWatch:
     _last: _Work | None = None
     # The fastest redelivery between two samples, in messages per second.
     _fastest: float = 0.0
+    # Time and consumed messages of the last sample before the rates cover enough.
+    _early: tuple[float, float] | None = None
     _holders: set[str] = field(default_factory=set)
+    # Those that had the queue when it may have been redelivered already.
+    _workers: set[str] = field(default_factory=set)
     _consumed_through: bool = False
     _may_have_consumed: bool = False
+    _has_lost_worker: bool = False
     _worked_in_wait: bool = False
 
     def __post_init__(self) -> None:
@@ -152,6 +161,8 @@ class QueueWatch:
         for position in seen.live:
             clues.has_new_client = position.client_id not in self.clients_before
             self._holders.add(position.client_id)
+            if seconds >= _WAIT[0]:
+                self._workers.add(position.client_id)
         self._worked_in_wait = self._worked_in_wait or bool(seen.live and _WAIT[0] <= seconds <= _WAIT[1])
 
     def _rewind_signs(
@@ -173,7 +184,8 @@ class QueueWatch:
             signs.append(Sign.COUNTED)
             self._held_since = seconds
             self._is_finished = True
-        if self._jumped_since is not None and (seconds - self._jumped_since >= _REPAIR or not working):
+        is_through = sample.is_complete and not working
+        if self._jumped_since is not None and (seconds - self._jumped_since >= _REPAIR or is_through):
             signs.append(Sign.JUMPED)
         if self._is_held(seconds):
             signs.append(Sign.HELD)
@@ -241,8 +253,6 @@ class QueueWatch:
             self._untouched_since = seconds
         if seconds < _SETTLED or seconds - self._untouched_since < _SETTLED / 2:
             return False
-        if not seen.live and not sample.clients:
-            return True
         if not seen.live and not self.clues.had_consumer:
             return True
         if seen.live and all(self._is_same(position) for position in seen.live):
@@ -260,13 +270,35 @@ class QueueWatch:
 
     def _rates_exclude(self, seconds: float, sample: Sample) -> bool:
         """True if the consumers consumed too little for this queue's redelivery."""
-        first, last = _RATES if self._worked_in_wait else _RATES_AFTER_WAIT
-        if self._may_have_consumed or not first <= seconds <= last:
+        if self._may_have_consumed:
             return False
-        left = self.old - self._progress
-        consumed = sum(count for client_id, count in sample.consumed.items() if client_id in self._holders)
-        self._may_have_consumed = consumed >= left
+        consumed = self._consumed_since_reset(seconds, sample)
+        if consumed is None:
+            return False
+        # A consumer that has left no longer tells how much it consumed.
+        self._has_lost_worker = not self._workers <= sample.consumed.keys()
+        self._may_have_consumed = self._has_lost_worker or consumed >= self.old - self._progress
         return not self._may_have_consumed
+
+    def _consumed_since_reset(self, seconds: float, sample: Sample) -> float | None:
+        """Return an upper bound of the messages consumed since the redelivery can have begun.
+
+        None: the rates of this sample do not cover that time, or cover the time before the reset, too.
+        """
+        consumed = sum(count for client_id, count in sample.consumed.items() if client_id in self._holders)
+        if not self._worked_in_wait:
+            first, last = _RATES_AFTER_WAIT
+            return consumed if first <= seconds <= last else None
+        first, last = _RATES
+        if seconds < first:
+            self._early = seconds, consumed
+            return None
+        if seconds <= last:
+            return consumed
+        # No sample came in time. The last one before, and this one, cover it together if they overlap.
+        if self._early is None or seconds > min(_LATEST, self._early[0] + _OVERLAP):
+            return None
+        return self._early[1] + consumed
 
     def _skip_signs(self, seconds: float, seen: QueueSample) -> list[Sign]:
         stored = self.stored if self.stored is not None else self.old
@@ -299,6 +331,8 @@ class QueueWatch:
             return "no consumer has the queue: the stored offset takes effect when one takes it"
         if self._held_since is not None:
             return "the redelivery has begun, but was not watched for long enough"
+        if self._has_lost_worker:
+            return "a consumer that had the queue has left: it may have consumed the redelivery"
         if self._may_have_consumed:
             return "the consumers consumed so much that a redelivery between two samples cannot be excluded"
         return f"consumer {self.consumer} has not begun the redelivery"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rewindmq.client.admin.watched_reset.make_preview import consumers_of
 from rewindmq.client.admin.watched_reset.positions import (
     Position,
     consumer_positions,
@@ -48,7 +49,7 @@ class Sample:
     Attributes:
         at: protocol seconds of the admin client's monotonic clock.
         clients: client ids of the connected consumers.
-        is_complete: True if every connected consumer has answered.
+        is_complete: True if a broker told the connected consumers, and each of them has answered.
         consumed: client id to an upper bound of the messages of the topic consumed in the last minute.
         is_broadcasting, is_pulling: the consumers' message model and type.
         succeeded: client id to its rate of consumed messages of the topic, per second over about a minute,
@@ -88,10 +89,11 @@ async def take_sample(admin: AdminClient, topic: str, group: str, queues: Sequen
             queue: QueueSample(entry.consumer_offset, entry.broker_offset)
             for queue, entry in stats.offset_table.items()
         }
+    connection, is_told = None, True
     try:
-        connection = await admin.examine_consumer_connection_info(group)
+        connection = await consumers_of(admin, group)
     except RewindMQError:
-        connection = None
+        is_told = False
     clients = [] if connection is None else [client.client_id for client in connection.connection_set]
     reports = await consumer_positions(admin, group, clients)
     table = {}
@@ -107,7 +109,7 @@ async def take_sample(admin: AdminClient, topic: str, group: str, queues: Sequen
         admin.runtime.clock.monotonic(),
         table,
         frozenset(clients),
-        all(report.info is not None for report in reports),
+        is_told and all(report.info is not None for report in reports),
         {client_id: _most(status) for client_id, status in rates.items()},
         connection is not None and connection.message_model is MessageModel.BROADCASTING,
         connection is not None and connection.consume_type is ConsumeType.CONSUME_ACTIVELY,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rewindmq import PushConsumer
@@ -41,13 +42,19 @@ def new_consumer(
 
 
 async def start_mute_broker(
-    stage: SimStage, name: str, reset: Handler = lambda connection, request: None, *, queues: int = 0
+    stage: SimStage,
+    name: str,
+    reset: Handler = lambda connection, request: None,
+    *,
+    topics: Sequence[str] = (TOPIC,),
+    queues: int = 0,
 ) -> None:
     """Register a broker that refuses every request except INVOKE_BROKER_TO_RESET_OFFSET (222).
 
     Args:
         reset: handles INVOKE_BROKER_TO_RESET_OFFSET (222); by default it never answers.
-        queues: of the topic at the broker. Without queues, consumers do not use the broker.
+        topics: that it registers, beside one of its own name.
+        queues: of each topic at the broker. Without queues, consumers do not use the broker.
     """
     runtime = stage.new_runtime(MUTE_HOST)
     server = RemotingServer(runtime, {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: reset})
@@ -58,7 +65,7 @@ async def start_mute_broker(
     # v53 refuses a first registration with only one topic.
     table = {
         topic: TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
-        for topic in (TOPIC, name)
+        for topic in (*topics, name)
     }
     version = DataVersion(timestamp=1, counter=1)
     body = RegisterBrokerBody(topic_config_serialize_wrapper=TopicConfigSerializeWrapper(table, version))

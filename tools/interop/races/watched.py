@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewindmq.race.stage.stage import BROKER
 from tools.interop.races.stage import JavaStage
-from tools.interop.races.watching_operator import WatchingOperator
+from tools.interop.races.watching_operator import CountingOperator, WatchingOperator
 
 
 class WatchedStage(JavaStage):
@@ -40,4 +40,5 @@ class WatchedStage(JavaStage):
 class IdleWatchedStage(WatchedStage):
     """A ``WatchedStage`` whose group has consumed nothing for more than a minute before the reset."""
 
+    operator_type = CountingOperator
     idle = 90.0

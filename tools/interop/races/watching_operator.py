@@ -5,18 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.commands.reset_watch import watch_reset
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.race.stage.operator import Operator
-
-# Seconds (docs/watched_reset.md). A loss is named within 80 s of the reset, or not at all. A redelivery that
-# is counted is proven within 120 s.
-PATIENCE: Final = 90.0
-PATIENCE_TO_COUNT: Final = 130.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +30,18 @@ class WatchedReset:
 
 
 class WatchingOperator(Operator):
-    """Previews each reset, carries it out, and watches it to its verdict."""
+    """Previews each reset, carries it out, and watches it to its verdict.
 
+    Attributes:
+        patience: seconds after which a queue is unknown. A loss is named within 80 s of the reset.
+    """
+
+    patience = 90.0
     _watcher: asyncio.Task[list[Printed]] | None = None
 
     async def close(self) -> None:
         """Stop watching, and disconnect."""
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
+        await self._stop_watching()
         await super().close()
 
     async def watched(self) -> WatchedReset | None:
@@ -60,6 +58,7 @@ class WatchingOperator(Operator):
 
     async def _ask(self, timestamp: int) -> Mapping[MessageQueue, int]:
         """Begin to watch; return the targets of the preview when the brokers have accepted the reset."""
+        await self._stop_watching()
         preview = await make_preview(self._admin, self.topic, self._group, timestamp)
         accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._watcher = asyncio.create_task(self._watch(timestamp, accepted))
@@ -70,6 +69,11 @@ class WatchingOperator(Operator):
             await self._watcher
         return {row.queue: row.target for row in preview.queues}
 
+    async def _stop_watching(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+
     async def _watch(self, timestamp: int, accepted: asyncio.Future[None]) -> list[Printed]:
         printed = []
         async for item in watch_reset(
@@ -79,7 +83,7 @@ class WatchingOperator(Operator):
             timestamp,
             force=True,
             mode=None,
-            patience=PATIENCE,
+            patience=self.patience,
             times=0,
         ):
             # The first item says that the brokers have accepted the reset.
@@ -87,3 +91,9 @@ class WatchingOperator(Operator):
                 accepted.set_result(None)
             printed.append(item)
         return printed
+
+
+class CountingOperator(WatchingOperator):
+    """Watches until a redelivery that is counted is proven: 120 s at most."""
+
+    patience = 130.0

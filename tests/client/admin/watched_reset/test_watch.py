@@ -12,9 +12,10 @@ import pytest
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
 from rewindmq.client.admin.watched_reset.positions import Position
 from rewindmq.client.admin.watched_reset.queue_watch import HOLD, QueueWatch
-from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
+from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
 from rewindmq.client.admin.watched_reset.states import FINAL, TRANSITIONS, Sign, State, transitions_table
-from tests.client.admin.support import GROUP, TOPIC, new_consumer
+from rewindmq.protocol.names import retry_topic
+from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -82,6 +83,56 @@ def test_a_redelivery_too_fast_to_see_is_never_called_proven_or_lost() -> None:
     watch.end(120.0)
     assert watch.state is State.UNKNOWN
     assert "cannot be excluded" in watch.reason
+
+
+def test_a_redelivery_too_fast_to_see_is_not_lost_when_all_consumers_leave() -> None:
+    watch = new_watch()
+    watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
+    fresh = Position("A", OLD, None, dropped=False, last_consume=99_000)
+    for second in range(11, 60):
+        watch.add(float(second), sample(OLD, fresh, consumed=150.0))
+    for second in range(60, 120):
+        watch.add(float(second), replace(sample(OLD), clients=frozenset(), consumed={}))
+    watch.end(120.0)
+    assert watch.state is State.UNKNOWN
+
+
+def test_a_consumer_that_takes_over_from_one_that_left_does_not_tell_what_that_one_consumed() -> None:
+    watch = new_watch()
+    watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
+    watch.add(11.0, sample(OLD, replace(position(OLD), last_consume=99_000), consumed=150.0))
+    heir = replace(sample(OLD, position(OLD, client="B")), clients=frozenset({"B"}), consumed={"B": 0.0})
+    for second in range(12, 120):
+        watch.add(float(second), heir)
+    watch.end(120.0)
+    assert watch.state is State.UNKNOWN
+    assert "has left" in watch.reason
+
+
+@pytest.mark.parametrize(
+    ("consumed", "late", "state"),
+    [(40.0, 63.0, State.LOST), (60.0, 63.0, State.UNKNOWN), (0.0, 81.0, State.UNKNOWN)],
+)
+def test_two_samples_show_a_loss_if_the_machine_stood_still_between_them(
+    consumed: float, late: float, state: State
+) -> None:
+    """Their minutes overlap, so both together show all that was consumed since the reset."""
+    watch = new_watch()
+    working = replace(position(OLD), last_consume=99_000)
+    for second in range(3, 46):
+        watch.add(float(second), sample(OLD, working, consumed=consumed))
+    watch.add(late, sample(OLD, working, consumed=consumed))
+    watch.end(90.0)
+    assert watch.state is state
+
+
+def test_a_jump_is_not_taken_for_lasting_because_the_consumer_does_not_answer_once() -> None:
+    watch = new_watch()
+    watch.add(11.0, sample(0, position(0, 0)))
+    watch.add(12.0, sample(OLD, position(OLD, 3)))
+    assert after(watch, 12.5, replace(sample(OLD), is_complete=False)) is State.REDELIVERING
+    watch.add(13.0, sample(5, position(5, 5)))
+    assert after(watch, 19.0, sample(6, position(6, 6))) is State.REDELIVERING
 
 
 def test_an_offset_in_memory_alone_is_no_redelivery() -> None:
@@ -189,5 +240,23 @@ def test_a_group_without_consumers_is_stored_and_then_unknown(play: RunScenario)
         assert change.data["change"]["state"] == "unknown"
         assert "takes effect when one takes it" in change.data["change"]["reason"]
         assert last.exit_code == 4
+
+    play(scenario)
+
+
+def test_a_broker_that_does_not_tell_the_consumers_is_not_taken_for_one_without_consumers(
+    play: RunScenario,
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(4, TOPIC)
+        stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 0, 4)
+        admin = await stage.admin()
+        alone = await take_sample(admin, TOPIC, GROUP, [QUEUE])
+        assert (alone.clients, alone.is_complete) == (frozenset(), True)
+        # It refuses GET_CONSUMER_CONNECTION_LIST (203), and is asked first.
+        await start_mute_broker(stage, "a-mute", topics=(retry_topic(GROUP), "Other"))
+        seen = await take_sample(admin, TOPIC, GROUP, [QUEUE])
+        assert (seen.queues[QUEUE].stored, seen.clients, seen.is_complete) == (4, frozenset(), False)
 
     play(scenario)
