@@ -18,10 +18,7 @@ pytestmark = [pytest.mark.long, pytest.mark.computing, pytest.mark.chosen]
 
 # Folders of tests whose brokers send, store, pull, commit or reset. Scenarios that listen to points have no
 # kernel (docs/speedups.md), and those of other folders do.
-_FOLDERS = tuple(
-    f"tests/broker/{name}"
-    for name in ("clients", "delay", "handlers", "offsets", "pull", "reset", "send", "stats", "transaction")
-)
+_FOLDERS = tuple(f"tests/broker/{name}" for name in ("delay", "offsets", "pull", "reset", "send", "stats"))
 _SECONDS = 600
 
 
