@@ -189,7 +189,9 @@ class Connection(FrameStream):
             taken = kernel.take(self.remote_address, data, position)
             if taken is not None:
                 position, responses = taken
-                self._send(responses)
+                # Oneway requests have none.
+                if responses:
+                    self._send(responses)
                 if self._stalls is not None:
                     self._stalls.passed(began, kernel.code, self.remote_address)
                 return position
