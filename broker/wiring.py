@@ -269,6 +269,7 @@ def wire(
             hooks,
             stores_wait=profile.stores_wait,
             unique_ids=_unique_ids(runtime, store.store_host) if profile.adds_unique_key else None,
+            latencies=stats.items.put_latencies,
         ),
         reply_sender=ReplySender(
             config,
@@ -282,7 +283,12 @@ def wire(
             region_properties(config, profile),
         ),
         batch_sender=BatchSender(
-            added, send_validator, appender, answers, names_batch=profile.adds_unique_key
+            added,
+            send_validator,
+            appender,
+            answers,
+            names_batch=profile.adds_unique_key,
+            latencies=stats.items.put_latencies,
         ),
         puller=puller,
         registration=registration,

@@ -19,6 +19,8 @@ from starlette.staticfiles import StaticFiles
 
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.pages import load_pages
+from rewindmq.dashboard.resets.desk import ResetDesk
+from rewindmq.dashboard.resets.history import MemoryHistory, ResetHistory
 from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.login import login_routes
 from rewindmq.dashboard.web.page import Page, Settings, Visit
@@ -37,22 +39,29 @@ async def _absent(visit: Visit) -> Response:
 _ABSENT: Final = Page("/absent", _absent, "Absent", is_tab=False)
 
 
-def make_app(source: ClusterSource, settings: Settings) -> Starlette:
-    """Return the application with every page of ``dashboard/pages/``."""
+def make_app(source: ClusterSource, settings: Settings, history: ResetHistory | None = None) -> Starlette:
+    """Return the application with every page of ``dashboard/pages/``.
+
+    Args:
+        history: of the watched resets; None: it ends with the application.
+    """
     templates = _templates(settings)
     pages = load_pages()
-    routes = [
-        Route(page.path, _endpoint(page, source, settings, templates, pages), methods=list(page.methods))
-        for page in pages
-    ]
+    resets = ResetDesk(source, history or MemoryHistory())
+
+    def endpoint(page: Page) -> Callable[..., Awaitable[Response]]:
+        return _endpoint(page, source, resets, settings, templates, pages)
+
+    routes = [Route(page.path, endpoint(page), methods=list(page.methods)) for page in pages]
     static = Mount("/static", StaticFiles(directory=_HERE / "static"))
     app = Starlette(
         routes=[*routes, *login_routes(settings, templates), static],
         middleware=[Middleware(SafetyMiddleware, settings=settings)],
         exception_handlers={
-            404: _endpoint(_ABSENT, source, settings, templates, pages),
+            404: endpoint(_ABSENT),
             ClientDisconnect: _respond_to_nobody,
         },
+        lifespan=lambda _app: resets.working(),
     )
     # A redirect would lead to whatever host the visitor's Host header names.
     app.router.redirect_slashes = False
@@ -101,6 +110,7 @@ def _utc(ms: int) -> datetime:
 def _endpoint(
     page: Page,
     source: ClusterSource,
+    resets: ResetDesk,
     settings: Settings,
     templates: Environment,
     pages: tuple[Page, ...],
@@ -116,7 +126,7 @@ def _endpoint(
                 return PlainTextResponse(
                     "The form is of another start of this dashboard: load its page again.\n", 403
                 )
-        return await page.handler(Visit(request, source, settings, templates, pages, page, form))
+        return await page.handler(Visit(request, source, resets, settings, templates, pages, page, form))
 
     return serve
 

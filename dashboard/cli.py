@@ -6,9 +6,11 @@ import argparse
 import asyncio
 import os
 import secrets
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rewindmq.protocol.remoting.process.options import ProcessOptions, port_number
+from rewindmq.protocol.remoting.process.options import ProcessOptions, port_number, positive_factor
 
 if TYPE_CHECKING:
     from rewindmq.protocol.remoting.runtime import Runtime
@@ -45,6 +47,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="stop when standard input, a pipe from the parent, is closed",
     )
+    parser.add_argument(
+        "--time-scale",
+        type=positive_factor,
+        default=1.0,
+        metavar="X",
+        help="the cluster's: proofs of resets wait for its commits and rebalances (default: 1)",
+    )
+    parser.add_argument(
+        "--history",
+        type=Path,
+        metavar="DIR",
+        help="folder in which each reset of the pages leaves a record (default: in memory)",
+    )
     parser.add_argument("--read-only", action="store_true", help="refuse every change")
 
 
@@ -52,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM, and return the exit code.
 
     Raises:
-        ClientError: the extra is not installed, or other machines could connect without a token.
+        ClientError: the extra is not installed, other machines could connect without a token, or the folder
+            of the history cannot be used.
         OSError: the port is taken.
     """
     from rewindmq.protocol.errors import ClientError
@@ -80,7 +96,12 @@ def run(arguments: argparse.Namespace) -> int:
     async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
         return await _serve(arguments, token, runtime, stopping)
 
-    return run_work(work, ProcessOptions(log_level="warning", exit_with_parent=arguments.exit_with_parent))
+    options = ProcessOptions(
+        time_scale=arguments.time_scale,
+        log_level="warning",
+        exit_with_parent=arguments.exit_with_parent,
+    )
+    return run_work(work, options)
 
 
 async def _serve(
@@ -89,14 +110,19 @@ async def _serve(
     from rewindmq.client.admin.admin_client import AdminClient
     from rewindmq.dashboard.app import make_app
     from rewindmq.dashboard.data.cluster_source import ClusterSource
+    from rewindmq.dashboard.resets.history import open_folder
     from rewindmq.dashboard.serving import serving
     from rewindmq.dashboard.web.page import Settings
 
     hosts = frozenset() if token else frozenset({arguments.host, "127.0.0.1", "localhost", "::1"})
     settings = Settings(secrets.token_urlsafe(), arguments.read_only, token, hosts)
-    async with AdminClient(arguments.namesrv, runtime=runtime) as admin:
-        app = make_app(ClusterSource(admin), settings)
-        async with serving(app, arguments.host, arguments.port) as url:
-            print(f"dashboard: {url}", flush=True)
-            await stopping.wait()
+    async with AsyncExitStack() as stack:
+        admin = await stack.enter_async_context(AdminClient(arguments.namesrv, runtime=runtime))
+        history = None
+        if arguments.history is not None:
+            history = await stack.enter_async_context(open_folder(arguments.history, runtime.workers))
+        app = make_app(ClusterSource(admin), settings, history)
+        url = await stack.enter_async_context(serving(app, arguments.host, arguments.port))
+        print(f"dashboard: {url}", flush=True)
+        await stopping.wait()
     return 0

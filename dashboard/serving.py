@@ -27,7 +27,7 @@ async def serving(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
     config = uvicorn.Config(
         _ended_by(app, stopping),
         log_level="warning",
-        lifespan="off",
+        lifespan="on",
         ws="none",
         http="h11",
         timeout_graceful_shutdown=1,
@@ -56,6 +56,11 @@ def _ended_by(app: ASGIApp, stopping: asyncio.Event) -> ASGIApp:
     """Return the application, for which every browser goes away at the stop: live pages end by that."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            # The application's own start and stop.
+            await app(scope, receive, send)
+            return
+
         async def receive_or_stop() -> Message:
             received = asyncio.ensure_future(receive())
             stopped = asyncio.ensure_future(stopping.wait())

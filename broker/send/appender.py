@@ -159,7 +159,7 @@ class MessageAppender:
         self._store.put_run(
             records, [(queue, entries, end) for queue, entries, _, _, end in queues], timestamp
         )
-        stats = self._stats
+        stats, latencies = self._stats, self._stats.items.put_latencies
         for queue, _, (requests, count), size, _ in queues:
             stats.put_total += count
             stats.put_bytes += size
@@ -168,6 +168,8 @@ class MessageAppender:
             item.times += requests
             item.extra += count - requests
             item.size += size
+            if latencies is not None:
+                latencies.count_run(queue.topic, queue.queue_id, requests)
 
     def put_special(self, message: StoredMessage) -> PutResult:
         """Store a message that a ``PutMessageHook`` may have delayed; see ``put``."""

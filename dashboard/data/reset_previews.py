@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_duration
+from rewindmq.client.admin.watched_reset.expected import Expected, expected_of, read_expected
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.preview import Preview
+from rewindmq.client.admin.watched_reset.target import Target, offsets_of_group
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ClientError
@@ -19,9 +25,15 @@ AIMS: Final = {
     "latest": "the end of every queue",
     "time": "a time",
     "ago": "a time before now",
+    "group": "where another group is",
 }
-# Protocol seconds. A preview asks for some messages of each queue, one after the other: about 5 ms a queue.
+# Protocol seconds. A preview asks for some messages of each queue; 1,000 queues take about a second.
 PREVIEW_SECONDS: Final = 20.0
+# Queues of a reset that a page carries out. Its table shows as many, so who confirms has seen all of them.
+MAX_QUEUES: Final = 1_000
+# What the page saw of them, as its form sends it back.
+MAX_EXPECTED_BYTES: Final = 2 * 1024 * 1024
+_MAX_TIME: Final = 2**63
 
 
 @dataclass(frozen=True)
@@ -59,7 +71,42 @@ def target_of(to: str, at: int | None, ago: str, now_ms: int) -> int:
     raise ClientError(f"Choose where the group goes: {', '.join(AIMS)}")
 
 
-async def preview_of(source: ClusterSource, group: str, topic: str, target: int) -> Previewed:
+def pack_expected(preview: Preview) -> str:
+    """Return what a form sends back of the preview that it confirms, as JSON in base64."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(expected_of(preview))).decode()
+
+
+def unpack_expected(text: str, group: str) -> Expected:
+    """Return what ``pack_expected`` packed.
+
+    Raises:
+        ClientError: the text is too long, or no preview of the group that a page could have shown.
+    """
+    if len(text) > MAX_EXPECTED_BYTES:
+        raise ClientError(f"What the form says of its preview has more than {MAX_EXPECTED_BYTES:,} bytes")
+    try:
+        expected = read_expected(base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True))
+    except (binascii.Error, UnicodeEncodeError, ClientError):
+        raise ClientError("The form does not say what its preview showed: preview the reset again") from None
+    time = expected.timestamp
+    if time is None or not MAX_OFFSET_TIMESTAMP <= time < _MAX_TIME or not expected.force:
+        raise ClientError("The form is of another kind of reset: preview the reset again")
+    if expected.group != group:
+        raise ClientError(f"The form is of group {expected.group}, not {group}: preview the reset again")
+    return expected
+
+
+async def preview_as_group(source: ClusterSource, group: str, topic: str, other: str) -> Previewed:
+    """Ask what a reset to another group's stored offsets would do now; nothing is changed."""
+    if not other:
+        return Previewed(None, "Enter the group whose offsets this group is to take.")
+    offsets = await source.ask(offsets_of_group(source.admin, topic, other), PREVIEW_SECONDS)
+    if offsets.value is None:
+        return Previewed(None, f"The offsets of group {other} cannot be taken: {offsets.problem}.")
+    return await preview_of(source, group, topic, offsets.value)
+
+
+async def preview_of(source: ClusterSource, group: str, topic: str, target: Target) -> Previewed:
     """Ask what a reset would do now. A broker that hangs is named after 2 s; nothing is changed."""
     queues, of_group = await asyncio.gather(source.topic_queues(topic), source.masters(retry_topic(group)))
     if queues.value is None:

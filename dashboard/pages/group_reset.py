@@ -1,41 +1,106 @@
-"""The reset of a group: choose where it goes, and see what would happen to each queue."""
+"""The reset of a group: choose where it goes, see what would happen to each queue, and confirm it."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Final
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
-from rewindmq.dashboard.data.reset_previews import AIMS, Previewed, preview_of, target_of
-from rewindmq.dashboard.web.numbers import milliseconds
+from rewindmq.client.admin.watched_reset.run import MAX_TIMES
+from rewindmq.dashboard.data.reset_previews import (
+    AIMS,
+    MAX_QUEUES,
+    Previewed,
+    pack_expected,
+    preview_as_group,
+    preview_of,
+    target_of,
+    unpack_expected,
+)
+from rewindmq.dashboard.resets.desk import Confirmed, Refused
+from rewindmq.dashboard.web.numbers import milliseconds, number_below
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX
+from rewindmq.protocol.reset_mode import ResetMode
 
-# Queues in the table.
-_ROWS: Final = 1000
+# The mode that a form may ask for, and what it says of it.
+MODES: Final = {
+    "": "as the brokers are configured",
+    ResetMode.SERVER.value: "server: brokers store the targets at once (RewindMQ)",
+    ResetMode.FENCED.value: "fenced: brokers refuse late commits, too (RewindMQ)",
+}
 
 
 async def show(visit: Visit) -> Response:
     """Show the form and, once it names topic and target, the preview."""
+    return await _page(visit)
+
+
+async def confirm(visit: Visit) -> Response:
+    """Reset the group if the form names it and nothing has moved since its preview; lead to the proof."""
+    group = visit.path("group")
+    # Browsers drop the ends of a text only in some fields.
+    if visit.form.get("name", "").strip() != group:
+        return await _page(visit, Refused(f"You typed another name than {group}."), 422)
+    try:
+        confirmed = _confirmed(visit, group)
+    except ClientError as error:
+        return await _page(visit, Refused(f"{error}."), 400)
+    outcome = await visit.resets.confirm(confirmed)
+    if isinstance(outcome, Refused):
+        return await _page(visit, outcome, 409)
+    return RedirectResponse(f"/resets/{outcome.id}", 303)
+
+
+def _confirmed(visit: Visit, group: str) -> Confirmed:
+    """Return what the form asks for.
+
+    Raises:
+        ClientError: a field is wrong; the text says what to do.
+    """
+    expected = unpack_expected(visit.form.get("expected", ""), group)
+    mode = visit.form.get("mode", "")
+    if mode not in MODES:
+        raise ClientError(f"Choose one of the modes {', '.join(filter(None, MODES))}, or none")
+    repairs = number_below(visit.form.get("repairs", "").strip() or "0", MAX_TIMES + 1)
+    if repairs is None:
+        raise ClientError(f"Lost queues can be reset again 0 to {MAX_TIMES} times")
+    assert expected.timestamp is not None
+    return Confirmed(expected, expected.timestamp, ResetMode(mode) if mode else None, repairs)
+
+
+async def _page(visit: Visit, refused: Refused | None = None, status: int = 200) -> Response:
     group, topic, to = visit.path("group"), visit.query("topic").strip(), visit.query("to")
     # At the same time, so that a broker that hangs holds the page up once.
     found, queues = await asyncio.gather(_preview(visit, group, topic, to), visit.source.group_queues(group))
     rows = queues.value.rows if queues.value else {}
     topics = sorted({queue.topic for queue in rows if not queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)})
+    preview = found.preview
+    # The form carries a time; a reset to offsets is the command's.
+    may_confirm = preview is not None and preview.timestamp is not None and len(preview.queues) <= MAX_QUEUES
     return visit.render(
         "reset.html",
+        status,
         title=group,
         topics=topics,
         topic=topic or (topics[0] if len(topics) == 1 else ""),
         to=to if to in AIMS else "earliest",
         at=milliseconds(visit.query("at")),
         ago=visit.query("ago"),
+        namesrv=";".join(visit.source.admin.namesrv_addresses),
+        as_group=visit.query("as").strip(),
         aims=AIMS,
-        preview=found.preview,
+        preview=preview,
         problem=found.problem,
-        rows=found.preview.queues[:_ROWS] if found.preview else (),
+        rows=preview.queues[:MAX_QUEUES] if preview else (),
+        refused=refused,
+        expected=pack_expected(preview) if preview and may_confirm else None,
+        running=visit.resets.running_id(group, preview.topic) if preview else None,
+        modes=MODES,
+        max_repairs=MAX_TIMES,
+        form=visit.form,
     )
 
 
@@ -45,6 +110,8 @@ async def _preview(visit: Visit, group: str, topic: str, to: str) -> Previewed:
         return Previewed(None)
     if not topic or not to:
         return Previewed(None, "Choose both, a topic and where the group goes.")
+    if to == "group":
+        return await preview_as_group(visit.source, group, topic, visit.query("as").strip())
     now_ms = visit.source.runtime.clock.now_ms()
     try:
         target = target_of(to, milliseconds(visit.query("at")), visit.query("ago"), now_ms)
@@ -53,4 +120,7 @@ async def _preview(visit: Visit, group: str, topic: str, to: str) -> Previewed:
     return await preview_of(visit.source, group, topic, target)
 
 
-PAGES = (Page("/groups/{group}/reset", show, "Reset"),)
+PAGES = (
+    Page("/groups/{group}/reset", show, "Reset"),
+    Page("/groups/{group}/reset", confirm, "Reset", methods=("POST",)),
+)

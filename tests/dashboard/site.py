@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import http.client
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from rewindmq import AdminClient
 from rewindmq.dashboard.app import make_app
 from rewindmq.dashboard.data.cluster_source import ClusterSource
+from rewindmq.dashboard.resets.history import open_folder
 from rewindmq.dashboard.serving import serving
 from rewindmq.dashboard.web.page import Settings
 
@@ -50,11 +52,24 @@ class Site:
 
 
 @asynccontextmanager
-async def dashboard(namesrv: str, settings: Settings | None = None) -> AsyncIterator[Site]:
-    """Serve every page; the block's value asks for them."""
+async def dashboard(
+    namesrv: str,
+    settings: Settings | None = None,
+    *,
+    history: Path | None = None,
+    time_scale: float | None = None,
+) -> AsyncIterator[Site]:
+    """Serve every page; the block's value asks for them.
+
+    Args:
+        history: the folder of the watched resets; None: they are in memory.
+        time_scale: that of the cluster.
+    """
     settings = settings or Settings("form-token", hosts=HOSTS)
-    async with (
-        AdminClient(namesrv) as admin,
-        serving(make_app(ClusterSource(admin), settings), "127.0.0.1", 0) as url,
-    ):
-        yield Site(url, settings)
+    async with AsyncExitStack() as stack:
+        admin = await stack.enter_async_context(AdminClient(namesrv, time_scale=time_scale))
+        kept = None
+        if history is not None:
+            kept = await stack.enter_async_context(open_folder(history, admin.runtime.workers))
+        app = make_app(ClusterSource(admin), settings, kept)
+        yield Site(await stack.enter_async_context(serving(app, "127.0.0.1", 0)), settings)

@@ -46,7 +46,7 @@ async def watch_reset(
         async for item in items:
             if isinstance(item, Began):
                 text = f"reset group[{group}], topic[{topic}], {aim_text(timestamp)}"
-                yield Printed([f"{text}, queues accepted: {item.count}"], None)
+                yield Printed([f"{text}, queues accepted: {len(item.queues)}"], None)
             elif isinstance(item, Change):
                 yield Printed([_change(item)], {"change": _data(item.watch)})
             elif isinstance(item, Repair):

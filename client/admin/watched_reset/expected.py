@@ -37,6 +37,29 @@ class Expected(msgspec.Struct, frozen=True):
     queues: list[ExpectedQueue]
 
 
+def expected_of(preview: Preview) -> Expected:
+    """Return the part of a preview that ``moved_since`` compares."""
+    return Expected(
+        preview.group,
+        preview.topic,
+        preview.timestamp,
+        preview.force,
+        list(preview.obstacles),
+        [
+            ExpectedQueue(
+                row.queue.broker_name,
+                row.queue.queue_id,
+                row.stored,
+                row.target,
+                row.redelivered,
+                row.skipped,
+                row.consumer,
+            )
+            for row in preview.queues
+        ],
+    )
+
+
 def read_expected(data: bytes) -> Expected:
     """Decode what ``resetOffsetByTime --preview --json`` printed.
 

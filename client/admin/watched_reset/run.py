@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.carry_out import carry_out
 from rewindmq.client.admin.watched_reset.make_preview import queues_of
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
-from rewindmq.client.admin.watched_reset.repair import repair
-from rewindmq.client.admin.watched_reset.sample import Sample, take_sample
+from rewindmq.client.admin.watched_reset.repair import BrokerRepair, modes_of, repair
+from rewindmq.client.admin.watched_reset.sample import Sample, silent_brokers, take_sample
 from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.client.admin.watched_reset.target import Target
-from rewindmq.client.admin.watched_reset.watch import PATIENCE, Change, ResetWatch, follow
-from rewindmq.protocol.errors import ClientError, RewindMQError
+from rewindmq.client.admin.watched_reset.watch import (
+    PATIENCE,
+    Change,
+    Observer,
+    ResetWatch,
+    follow,
+    ignore_sample,
+)
+from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
 
@@ -29,14 +36,27 @@ MAX_TIMES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """The brokers have accepted the reset of ``count`` queues."""
+    """The brokers have accepted the reset.
 
-    count: int
+    Attributes:
+        at: monotonic protocol seconds at which the reset was sent.
+        before: the sample right before the reset.
+        queues: the queues that are watched; their states change during the watch.
+        modes: broker name to the mode that it used, "write" if the client wrote the offsets.
+    """
+
+    at: float
+    before: Sample
+    queues: tuple[QueueWatch, ...]
+    modes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
     """The ``number``-th repair, of these lost queues.
+
+    A repair that succeeds at some brokers and fails at others has one item for the queues that were reset
+    again, and one for the queues of each failure.
 
     Attributes:
         modes: broker name to the mode of the repair; empty if it failed.
@@ -73,12 +93,14 @@ async def run_watched(
     mode: ResetMode | None = None,
     patience: float = PATIENCE,
     times: int = 0,
+    observe: Observer = ignore_sample,
 ) -> AsyncGenerator[Began | Change | Repair | Verdict]:
     """Carry a reset out, watch it, and reset lost queues again; the last item is the verdict.
 
     Args:
         patience: seconds after each reset until a queue is unknown.
         times: repairs, 0 to ``MAX_TIMES``.
+        observe: called after each sample, before the changes that it shows.
 
     Raises:
         ClientError: a broker does not tell the stored offsets, so nothing was reset; or see ``carry_out``.
@@ -90,27 +112,31 @@ async def run_watched(
     first = await carry_out(admin, topic, group, target, force=force, mode=mode)
     watch = ResetWatch(before, first.offsets, began)
     queues = {item.queue: item for item in watch.queues}
-    yield Began(len(queues))
+    yield Began(began, before, tuple(watch.queues), modes_of(first, first.offsets))
     repairs = 0
     while True:
-        async with contextlib.aclosing(follow(admin, topic, group, watch, patience=patience)) as changes:
+        following = follow(admin, topic, group, watch, patience=patience, observe=observe)
+        async with contextlib.aclosing(following) as changes:
             async for change in changes:
                 yield change
-        lost = {item.queue: item for item in watch.lost}
+        lost = {queue: item for queue, item in queues.items() if item.state is State.LOST}
         if not lost or repairs >= times:
             break
-        targets = {queue: item.target for queue, item in lost.items()}
-        try:
-            before = await _first_sample(admin, topic, group, list(lost))
-            began = admin.runtime.clock.monotonic()
-            modes = await repair(admin, topic, group, target, first, targets, force=force)
-        except RewindMQError as error:
-            yield Repair(repairs + 1, tuple(lost), {}, str(error))
+        before = await take_sample(admin, topic, group, list(lost))
+        silent = silent_brokers(before)
+        began = admin.runtime.clock.monotonic()
+        targets = {queue: item.target for queue, item in lost.items() if queue.broker_name not in silent}
+        outcomes = await repair(admin, topic, group, target, first, targets, force=force)
+        for item in _repairs(repairs + 1, [*outcomes, *_unsampled(lost, silent)]):
+            yield item
+        targets = {
+            queue: targets[queue] for each in outcomes if each.failure is None for queue in each.queues
+        }
+        if not targets:
             break
         repairs += 1
-        yield Repair(repairs, tuple(lost), modes)
         # Messages up to the old offset of the first reset must come again.
-        olds = {queue: item.old for queue, item in lost.items() if item.is_rewind}
+        olds = {queue: lost[queue].old for queue in targets if lost[queue].is_rewind}
         watch = ResetWatch(before, targets, began, olds)
         queues.update({item.queue: item for item in watch.queues})
     yield Verdict(common_state(item.state for item in queues.values()), tuple(queues.values()), repairs)
@@ -126,9 +152,30 @@ def common_state(states: Iterable[State]) -> State:
 
 async def _first_sample(admin: AdminClient, topic: str, group: str, queues: Sequence[MessageQueue]) -> Sample:
     sample = await take_sample(admin, topic, group, queues)
-    silent = sorted({queue.broker_name for queue in queues if sample.queues[queue].stored is None})
-    if silent:
+    if silent := silent_brokers(sample):
         raise ClientError(
             f"{', '.join(silent)} did not tell the group's stored offsets, so nothing was reset: try again"
         )
     return sample
+
+
+def _unsampled(lost: Iterable[MessageQueue], silent: Iterable[str]) -> list[BrokerRepair]:
+    """Return the failures of brokers without whose stored offsets a reset cannot be watched."""
+    text = "{} did not tell the group's stored offsets, so it was not reset again"
+    return [
+        BrokerRepair(
+            broker, tuple(queue for queue in lost if queue.broker_name == broker), failure=text.format(broker)
+        )
+        for broker in silent
+    ]
+
+
+def _repairs(number: int, outcomes: Sequence[BrokerRepair]) -> Iterator[Repair]:
+    """Yield what was reset again as one item, and each failure."""
+    done = [each for each in outcomes if each.failure is None]
+    if done:
+        queues = tuple(queue for each in done for queue in each.queues)
+        yield Repair(number, queues, {each.broker: each.mode for each in done})
+    for each in outcomes:
+        if each.failure is not None:
+            yield Repair(number, each.queues, {}, each.failure)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 # Seconds.
 INTERVAL: Final = 0.5
 PATIENCE: Final = 120.0
+
+
+# Called with each sample.
+Observer = Callable[[Sample], None]
+
+
+def ignore_sample(_sample: Sample) -> None:
+    """Observe nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +72,6 @@ class ResetWatch:
     def is_over(self) -> bool:
         return all(watch.is_over for watch in self.queues)
 
-    @property
-    def lost(self) -> list[QueueWatch]:
-        return [watch for watch in self.queues if watch.state is State.LOST]
-
     def add(self, sample: Sample) -> list[Change]:
         """Take in a sample; return the changes of states."""
         seconds = sample.at - self._began
@@ -92,17 +96,22 @@ async def follow(
     *,
     interval: float = INTERVAL,
     patience: float = PATIENCE,
+    observe: Observer = ignore_sample,
 ) -> AsyncGenerator[Change]:
     """Take a sample every ``interval`` seconds until each queue's state is final; yield each change.
 
     Args:
         patience: seconds after which open queues become ``UNKNOWN``.
+        observe: called after each sample, before the changes that it shows.
     """
     queues = [item.queue for item in watch.queues]
     clock = admin.runtime.clock
     until = clock.monotonic() + patience
     while True:
-        for change in watch.add(await take_sample(admin, topic, group, queues)):
+        sample = await take_sample(admin, topic, group, queues)
+        changes = watch.add(sample)
+        observe(sample)
+        for change in changes:
             yield change
         if watch.is_over or clock.monotonic() >= until:
             break

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rewindmq import MessageQueue
-from rewindmq.client.admin.watched_reset.expected import read_expected
+from rewindmq.client.admin.watched_reset.expected import expected_of, moved_since, read_expected
+from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.protocol.errors import ClientError
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
 from tests.support.fixtures import RunScenario
@@ -142,3 +143,14 @@ _HEAD = b'{"group":"g","topic":"t","timestamp":0,"force":true,"obstacles":[],"qu
 def test_a_file_that_is_no_preview_is_refused_with_what_to_do(data: bytes) -> None:
     with pytest.raises(ClientError, match="save the output of --preview --json again"):
         read_expected(data)
+
+
+def test_what_a_program_expects_is_what_the_command_saves(play: RunScenario, tmp_path: Path) -> None:
+    async def scenario(stage: SimStage) -> None:
+        path = tmp_path / "preview"
+        await previewed(stage, path)
+        preview = await make_preview(await stage.admin(), TOPIC, GROUP, 0)
+        assert expected_of(preview) == read_expected(path.read_bytes())
+        assert moved_since(expected_of(preview), preview) == []
+
+    play(scenario)
