@@ -165,7 +165,7 @@ class Connection(FrameStream):
             self._unfinished.update(decoder.buffered, is_new=is_new)
 
     def _other_commands(self, kernels: Sequence[FrameKernel], data: bytes) -> Iterator[list[RemotingCommand]]:
-        """Let the kernels answer the frames that it can, in their turn; yield the commands of the others."""
+        """Let the kernels answer the frames that they can, in their turn; yield the commands of the others."""
         decoder = self._decoder
         position, end = 0, len(data)
         while position < end and self._may_answer():
@@ -189,7 +189,9 @@ class Connection(FrameStream):
             taken = kernel.take(self.remote_address, data, position)
             if taken is not None:
                 position, responses = taken
-                self._send(responses)
+                # Oneway requests have none.
+                if responses:
+                    self._send(responses)
                 if self._stalls is not None:
                     self._stalls.passed(began, kernel.code, self.remote_address)
                 return position

@@ -144,5 +144,6 @@ class FrameKernel(Protocol):
         """Handle the leading frames of ``data`` from ``position`` on, as many as it can.
 
         Returns:
-            The position behind them, and the frames of the responses; None if it handled none.
+            The position behind them, and the frames of the responses, which may be empty; None if it handled
+            none.
         """

@@ -8,6 +8,7 @@ const LENGTH_BYTES: usize = 4;
 // Below the limits of the decoder in Python, which decides about larger frames.
 const MAX_HEADER_BYTES: usize = 65_536;
 const MAX_BODY_BYTES: usize = 1 << 20;
+const FLAG_ONEWAY: i32 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum HeaderType {
@@ -25,6 +26,12 @@ pub struct Frame<'a> {
     pub length: usize,
     /// The header behind the request code.
     rest: Reader<'a>,
+}
+
+/// What a header says beside its ext fields.
+pub struct Envelope {
+    pub opaque: i32,
+    pub is_oneway: bool,
 }
 
 /// The ext fields of one kind of request. Every method returns None where a field is not plain.
@@ -87,8 +94,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Reads the rest of the header; returns the opaque.
-    pub fn read_fields(&self, fields: &mut impl Fields<'a>) -> Option<i32> {
+    /// Reads the rest of the header, of a request.
+    pub fn read_fields(&self, fields: &mut impl Fields<'a>) -> Option<Envelope> {
         match self.header_type {
             HeaderType::Json => read_json(self.rest.clone(), fields),
             HeaderType::RocketMq => read_rocketmq(self.rest.clone(), fields),
@@ -97,8 +104,9 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn read_json<'a>(mut reader: Reader<'a>, fields: &mut impl Fields<'a>) -> Option<i32> {
+fn read_json<'a>(mut reader: Reader<'a>, fields: &mut impl Fields<'a>) -> Option<Envelope> {
     let mut opaque = None;
+    let mut flag = 0;
     let mut seen: u32 = 0;
     loop {
         match reader.byte()? {
@@ -113,8 +121,10 @@ fn read_json<'a>(mut reader: Reader<'a>, fields: &mut impl Fields<'a>) -> Option
                 read_json_fields(&mut reader, fields)?;
                 1
             }
-            // A response, or a oneway request.
-            b"flag" if reader.json_int32()? == 0 => 2,
+            b"flag" => {
+                flag = reader.json_int32()?;
+                2
+            }
             b"language" => {
                 reader.json_text()?;
                 4
@@ -142,7 +152,13 @@ fn read_json<'a>(mut reader: Reader<'a>, fields: &mut impl Fields<'a>) -> Option
         }
         seen |= bit;
     }
-    opaque
+    envelope(opaque?, flag)
+}
+
+/// None for a response, and for a flag that RocketMQ does not know.
+fn envelope(opaque: i32, flag: i32) -> Option<Envelope> {
+    let is_oneway = flag == FLAG_ONEWAY;
+    (flag == 0 || is_oneway).then_some(Envelope { opaque, is_oneway })
 }
 
 fn read_json_fields<'a>(reader: &mut Reader<'a>, fields: &mut impl Fields<'a>) -> Option<()> {
@@ -159,14 +175,14 @@ fn read_json_fields<'a>(reader: &mut Reader<'a>, fields: &mut impl Fields<'a>) -
     }
 }
 
-fn read_rocketmq<'a>(mut reader: Reader<'a>, fields: &mut impl Fields<'a>) -> Option<i32> {
+fn read_rocketmq<'a>(mut reader: Reader<'a>, fields: &mut impl Fields<'a>) -> Option<Envelope> {
     let _language = reader.byte()?;
     let _version = reader.int16()?;
     let opaque = reader.int32()?;
     let flag = reader.int32()?;
     let remark_length = reader.int32()?;
     let ext_length = usize::try_from(reader.int32()?).ok()?;
-    if flag != 0 || remark_length != 0 {
+    if remark_length != 0 {
         return None;
     }
     let mut reader = Reader::new(reader.take(ext_length).filter(|_| reader.is_at_end())?);
@@ -181,12 +197,12 @@ fn read_rocketmq<'a>(mut reader: Reader<'a>, fields: &mut impl Fields<'a>) -> Op
         }
         fields.set_text(field, text)?;
     }
-    Some(opaque)
+    envelope(opaque, flag)
 }
 
 const MSGPACK_NIL: u8 = 0xC0;
 
-fn read_msgpack<'a>(mut reader: Reader<'a>, fields: &mut impl Fields<'a>) -> Option<i32> {
+fn read_msgpack<'a>(mut reader: Reader<'a>, fields: &mut impl Fields<'a>) -> Option<Envelope> {
     let _language = i32::try_from(reader.msgpack_integer()?)
         .ok()
         .filter(|&number| number >= 0)?;
@@ -194,8 +210,9 @@ fn read_msgpack<'a>(mut reader: Reader<'a>, fields: &mut impl Fields<'a>) -> Opt
         .ok()
         .filter(|&number| number >= 0)?;
     let opaque = i32::try_from(reader.msgpack_integer()?).ok()?;
-    // Neither a response nor oneway; no remark.
-    reader.expect(&[0, MSGPACK_NIL])?;
+    let flag = i32::from(reader.byte()?);
+    // No remark.
+    reader.expect(&[MSGPACK_NIL])?;
     let byte @ 0x80..=0x8F = reader.byte()? else {
         return None;
     };
@@ -203,5 +220,5 @@ fn read_msgpack<'a>(mut reader: Reader<'a>, fields: &mut impl Fields<'a>) -> Opt
         let field = fields.note(reader.msgpack_text()?)?;
         fields.read_msgpack(field, &mut reader)?;
     }
-    reader.is_at_end().then_some(opaque)
+    envelope(opaque, flag).filter(|_| reader.is_at_end())
 }

@@ -58,14 +58,14 @@ pub fn read_pull(data: &[u8]) -> Option<(PullRequest<'_>, usize)> {
         return None;
     }
     let mut fields = PullFields::default();
-    let opaque = frame.read_fields(&mut fields)?;
-    if fields.seen & REQUIRED != REQUIRED {
+    let envelope = frame.read_fields(&mut fields)?;
+    if envelope.is_oneway || fields.seen & REQUIRED != REQUIRED {
         return None;
     }
     let int32 = |number: u8| i32::try_from(fields.numbers[usize::from(number)]).ok();
     let request = PullRequest {
         header_type: frame.header_type,
-        opaque,
+        opaque: envelope.opaque,
         consumer_group: fields.texts[0]?,
         topic: fields.texts[1]?,
         queue_id: int32(2)?,

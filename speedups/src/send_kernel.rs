@@ -454,7 +454,7 @@ impl SendKernel {
         write!(self.ids, "{physical_offset:016X}").ok()
     }
 
-    /// Adds the response to a request, whose ids are those of the last records.
+    /// Adds the response to a request, unless it is oneway; its ids are those of the last records.
     fn append_response(
         &self,
         request: &SendRequest,
@@ -462,6 +462,9 @@ impl SendKernel {
         transaction_id: Option<&[u8]>,
         run: &mut Run,
     ) -> Option<()> {
+        if request.is_oneway {
+            return Some(());
+        }
         let values = [
             Value::Text(&self.ids),
             Value::Number(request.queue_id.into()),

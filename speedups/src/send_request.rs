@@ -19,6 +19,7 @@ pub struct SendRequest<'a> {
     pub is_batch: bool,
     pub header_type: HeaderType,
     pub opaque: i32,
+    pub is_oneway: bool,
     pub topic: &'a [u8],
     pub queue_id: i32,
     pub sys_flag: i32,
@@ -53,7 +54,7 @@ pub fn read_send<'a>(
         flag: None,
         reconsume_times: None,
     };
-    let opaque = frame.read_fields(&mut fields)?;
+    let envelope = frame.read_fields(&mut fields)?;
     if fields.seen & REQUIRED != REQUIRED {
         return None;
     }
@@ -64,7 +65,8 @@ pub fn read_send<'a>(
     let request = SendRequest {
         is_batch,
         header_type: frame.header_type,
-        opaque,
+        opaque: envelope.opaque,
+        is_oneway: envelope.is_oneway,
         topic: fields.topic?,
         queue_id: fields.queue_id?,
         sys_flag: fields.sys_flag?,

@@ -11,6 +11,9 @@ import pytest
 
 import rewindmq
 from rewindmq.protocol.remoting.process.speedups import VERSION, describe_speedups, load_speedups
+from tests.support.fixtures import RunScenario
+from tests.support.kernel import VARIABLE
+from tests.support.stage import SimStage
 
 _NAME = "rewindmq_speedups"
 
@@ -62,3 +65,20 @@ def test_both_distributions_have_one_version() -> None:
     assert rewindmq.__version__ == VERSION
     manifest = Path(__file__).parents[2] / "speedups/Cargo.toml"
     assert f'\nversion = "{rewindmq.__version__}"\n' in manifest.read_text()
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_the_brokers_of_a_stage_have_the_kernels_if_the_run_asks_for_them(
+    simulate: RunScenario, library: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
+) -> None:
+    if is_asked:
+        monkeypatch.setenv(VARIABLE, "1")
+    else:
+        monkeypatch.delenv(VARIABLE, raising=False)
+    codes = []
+
+    async def scenario(stage: SimStage) -> None:
+        codes.extend(kernel.code for kernel in stage.broker._server.frame_kernels)
+
+    simulate(scenario)
+    assert codes == [310, 320, 11] * is_asked

@@ -106,9 +106,14 @@ def test_a_oneway_send_has_no_response_and_a_response_is_no_send(
 ) -> None:
     read = b"".join(send(opaque=n, flag=n, kind=kind) for n in range(4))
     outcome, encoded = played(speedups, Step(read))
-    assert encoded == 1
+    assert encoded == 2
     assert [answer.opaque for answer in answers(outcome)[-2:]] == [7, 0]
     assert outcome.queues["T/0"] == (3, 0)
+    # A read without any response writes nothing.
+    outcome, encoded = played(speedups, Step(send(flag=2, kind=kind) * 3))
+    assert encoded == 3
+    assert [answer.opaque for answer in answers(outcome)[-1:]] == [7]
+    assert outcome.queues["T/0"] == (4, 0)
 
 
 TEXTS = (

@@ -21,6 +21,7 @@ from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.points import Failpoint, Probe
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Network, Runtime
+from tests.support.kernel import kernel_of_this_run
 
 T = TypeVar("T")
 

@@ -111,17 +111,12 @@ class MessageReader:
             The position; the most messages of hot and of cold records; their most bytes.
         """
         config = self._config
-        hot_count = config.max_transfer_count_on_message_in_memory
-        cold_count = config.max_transfer_count_on_message_in_disk
-        hot_bytes = config.max_transfer_bytes_on_message_in_memory
-        cold_bytes = config.max_transfer_bytes_on_message_in_disk
-        # Called for every pull: ``min`` would take longer than the rest of this method.
         return (
             self._log.max_offset - self._cold_distance,
-            min(max_count, hot_count),
-            min(max_count, cold_count),
-            min(MAX_RESPONSE_BODY_BYTES, hot_bytes),
-            min(MAX_RESPONSE_BODY_BYTES, cold_bytes),
+            min(config.max_transfer_count_on_message_in_memory, max_count),
+            min(config.max_transfer_count_on_message_in_disk, max_count),
+            min(config.max_transfer_bytes_on_message_in_memory, MAX_RESPONSE_BODY_BYTES),
+            min(config.max_transfer_bytes_on_message_in_disk, MAX_RESPONSE_BODY_BYTES),
         )
 
     def _collect(
