@@ -81,17 +81,23 @@ async def _take_proofs(browser: Browser, folder: Path) -> None:
             page = await _new_page(browser, Picture("proof", "", height=1250))
             story.gate.set()
             await confirm_reset(page, story, "fenced")
-            await expect(page.locator("#verdict")).to_have_text("proven", timeout=_PROOF_MS)
-            await page.screenshot(path=folder / "proof.png")
-            await page.close()
+            await _take_proof(page, "proven", folder / "proof.png")
+        async with served_story(Path(history)) as story:
             page = await _new_page(browser, Picture("proof-lost", "", "dark", height=1300))
             await lose_reset(page, story)
-            await expect(page.locator("#verdict")).to_have_text("lost", timeout=_PROOF_MS)
-            await page.screenshot(path=folder / "proof-lost.png")
-            await page.set_viewport_size({"width": 1200, "height": 420})
+            await _take_proof(page, "lost", folder / "proof-lost.png")
+            page = await _new_page(browser, Picture("resets", "", height=420))
             await page.goto(f"{story.url}/resets")
             await page.screenshot(path=folder / "resets.png")
             await page.close()
+
+
+async def _take_proof(page: Page, verdict: str, path: Path) -> None:
+    await expect(page.locator("#verdict")).to_have_text(verdict, timeout=_PROOF_MS)
+    # The drawing is wider than its box; its end shows the verdict.
+    await page.locator("figure.lanes .scroll").evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+    await page.screenshot(path=path)
+    await page.close()
 
 
 async def _trade(cluster: AsyncLocalCluster) -> None:
