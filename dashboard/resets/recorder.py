@@ -77,7 +77,7 @@ class Recorder:
             self._record.queues.append(row)
         self._room = max(_LEAST_SEEN, min(MAX_SEEN, MAX_ALL_SEEN // max(1, len(self._queues))))
         self.observe(began.before)
-        self._note(0.0, "reset", f"the brokers accepted the reset of {len(self._queues)} queues")
+        self._note(0.0, "reset", f"the brokers accepted the reset; queues: {len(self._queues)}")
 
     def _change(self, watch: QueueWatch, at: float) -> None:
         row = self._queues[watch.queue]

@@ -69,7 +69,7 @@ async def _reset(server: RocketMQServer) -> None:
             while await admin.stored_offset(GROUP, queue) != COUNT:  # noqa: ASYNC110 - in another process
                 await asyncio.sleep(0.1)
             proof = await _confirm(site)
-            await _until(site, proof, "the brokers accepted the reset of 1 queues")
+            await _until(site, proof, "the brokers accepted the reset; queues: 1")
             # The broker answers the consumer's suspended pull at once. An answer after the wait is race R1.
             await producer.send(Message(TOPIC, b"new"))
             page = await _until(site, proof, '<span class="badge proven">proven</span>')
