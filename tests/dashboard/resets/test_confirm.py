@@ -221,9 +221,7 @@ async def test_a_reset_that_a_broker_refuses_is_recorded_with_the_brokers_words(
         assert answered.status == 303, answered
         path = answered.headers["location"]
         async with asyncio.timeout(30):
-            while _VERDICT.findall((proof := await site.get(answered.headers["location"])).text) == [
-                "running"
-            ]:
+            while "running" in _VERDICT.findall((proof := await site.get(path)).text):
                 pass
         assert _VERDICT.findall(proof.text) == ["failed"]
         assert "the reset was refused" in proof.text
