@@ -13,6 +13,7 @@ from rewindmq.dashboard.data.reset_previews import (
     MAX_QUEUES,
     Previewed,
     pack_expected,
+    preview_as_group,
     preview_of,
     target_of,
     unpack_expected,
@@ -77,7 +78,8 @@ async def _page(visit: Visit, refused: Refused | None = None, status: int = 200)
     rows = queues.value.rows if queues.value else {}
     topics = sorted({queue.topic for queue in rows if not queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)})
     preview = found.preview
-    may_confirm = preview is not None and len(preview.queues) <= MAX_QUEUES
+    # The form carries a time; a reset to offsets is the command's.
+    may_confirm = preview is not None and preview.timestamp is not None and len(preview.queues) <= MAX_QUEUES
     return visit.render(
         "reset.html",
         status,
@@ -87,6 +89,8 @@ async def _page(visit: Visit, refused: Refused | None = None, status: int = 200)
         to=to if to in AIMS else "earliest",
         at=milliseconds(visit.query("at")),
         ago=visit.query("ago"),
+        namesrv=";".join(visit.source.admin.namesrv_addresses),
+        as_group=visit.query("as").strip(),
         aims=AIMS,
         preview=preview,
         problem=found.problem,
@@ -106,6 +110,8 @@ async def _preview(visit: Visit, group: str, topic: str, to: str) -> Previewed:
         return Previewed(None)
     if not topic or not to:
         return Previewed(None, "Choose both, a topic and where the group goes.")
+    if to == "group":
+        return await preview_as_group(visit.source, group, topic, visit.query("as").strip())
     now_ms = visit.source.runtime.clock.now_ms()
     try:
         target = target_of(to, milliseconds(visit.query("at")), visit.query("ago"), now_ms)

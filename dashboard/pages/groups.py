@@ -12,6 +12,7 @@ from rewindmq.dashboard.data.consumers import Consumers, consumers_of
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.dashboard.web.paging import paging
 from rewindmq.dashboard.web.plot import line_plot, spark_line
+from rewindmq.protocol.names import retry_topic
 
 # Queues in one table; the largest lags stand first, so the rest are those with nothing to see.
 _ROWS: Final = 200
@@ -34,28 +35,30 @@ async def show_lag(visit: Visit) -> Response:
         )
         rows = answer.value.rows if answer.value else {}
         lags = {queue: row.broker_offset - row.consumer_offset for queue, row in rows.items()}
-        # A broker that did not answer would look like a lag that went away.
+        # Without the part of a broker that did not answer, the sum would look like a lag that went away.
         is_whole = answer.value is not None and not answer.value.problems
-        now_ms = visit.source.runtime.clock.now_ms()
-        past = visit.source.lag_history.add(group, now_ms, lags) if lags and is_whole else None
+        history = visit.source.lag_history
+        samples = history.add(group, lags) if lags and is_whole else history.find(group)
         owners = (consumers.value or Consumers()).owners()
         shown = sorted(rows, key=lambda queue: (-lags[queue], queue))[:_ROWS]
         return {
             "title": group,
+            "status": answer.status,
             "answer": answer,
             "consumers": consumers,
             "differing": consumers.value.differing() if consumers.value else [],
             "lags": lags,
             "total": sum(lags.values()),
             "largest": max(lags.values(), default=0),
+            "behind": sorted({queue.topic for queue, lag in lags.items() if lag > 0} - {retry_topic(group)}),
             "last": max((row.last_timestamp for row in rows.values()), default=0),
-            "plot": line_plot(past.times, past.totals) if past else None,
+            "plot": line_plot(samples.times, samples.totals) if samples else None,
             "rows": [
                 (
                     queue,
                     rows[queue],
                     owners.get(queue),
-                    spark_line(past.times, past.of_queue(queue)) if past else None,
+                    spark_line(samples.times, samples.of_queue(queue)) if samples else None,
                 )
                 for queue in shown
             ],

@@ -55,6 +55,16 @@ for (const each of document.querySelectorAll("[data-events]")) {
   follow();
 }
 
+// A button with data-tick ticks every box of its form, or none if all are ticked.
+for (const each of document.querySelectorAll("[data-tick]")) {
+  each.hidden = false;
+  each.addEventListener("click", () => {
+    const boxes = [...each.form.querySelectorAll("input[type=checkbox]")];
+    const isOn = boxes.some((box) => !box.checked);
+    for (const box of boxes) box.checked = isOn;
+  });
+}
+
 // "/" searches; "g" and a letter goes to a page.
 let before = "";
 const places = { c: "/", t: "/topics", g: "/groups", r: "/resets" };

@@ -9,14 +9,25 @@ from typing import Final
 
 import pytest
 
-from rewindmq import AdminClient, ConsumeConcurrentlyStatus, Message, MessageExt, Producer, PushConsumer
+from rewindmq import (
+    AdminClient,
+    ConsumeConcurrentlyStatus,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+)
 from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.names import dlq_topic, retry_topic
 from tests.dashboard.site import Site, dashboard
 from tools.interop.servers import BROKER, RocketMQServer
 from tools.interop.versions import SERVER_4, SERVER_5
 
 TOPIC, GROUP, COUNT = "shown", "shown-readers", 6
 SECONDS: Final = 120.0
+_LETTER: Final = re.compile(r'name="letter-\d+" value="([^"]+)"')
 _PLACE: Final = re.compile(r'href="(/topics/[^"/]+/messages/[^"]+)"')
 
 
@@ -36,12 +47,7 @@ async def test_every_page_works_at_rocketmq_and_greys_out_what_it_does_not_serve
 
 async def _look(server: RocketMQServer, release: str) -> None:
     namesrv = server.namesrv_address
-    async with AdminClient(namesrv) as admin:
-        config = TopicConfig(topic_name=TOPIC, read_queue_nums=2, write_queue_nums=2)
-        await admin.create_and_update_topic_config(server.broker_address, config)
-        async with asyncio.timeout(SECONDS):
-            while TOPIC not in await admin.fetch_all_topic_list():  # noqa: ASYNC110 - in another process
-                await asyncio.sleep(0.1)
+    await _create_topic(server, TOPIC)
     read = asyncio.Event()
     seen: set[str] = set()
 
@@ -66,6 +72,8 @@ async def _look(server: RocketMQServer, release: str) -> None:
             await _cluster_pages(site, release)
             await _topic_pages(site, sent[3].msg_id, sent[3].offset_msg_id)
             await _group_pages(site, consumer)
+            for is_orderly in (False, True):
+                await _dead_letters(server, site, release, is_orderly=is_orderly)
 
 
 async def _cluster_pages(site: Site, release: str) -> None:
@@ -114,3 +122,57 @@ async def _group_pages(site: Site, consumer: PushConsumer) -> None:
     assert f"{BROKER}: RocketMQ&#39;s brokers do not serve this" in fenced.replace(
         "RocketMQ's", "RocketMQ&#39;s"
     )
+
+
+async def _dead_letters(server: RocketMQServer, site: Site, release: str, *, is_orderly: bool) -> None:
+    """A dead letter that is sent again comes to the group again; but 5.x refuses it for orderly listeners."""
+    group = f"given-up-{'in-order' if is_orderly else 'at-once'}"
+    topic = f"of-{group}"
+    for name in (topic, retry_topic(group)):
+        await _create_topic(server, name)
+    accepts, got = False, asyncio.Queue[MessageExt]()
+
+    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        for message in messages:
+            got.put_nowait(message)
+        status = ConsumeConcurrentlyStatus
+        return status.CONSUME_SUCCESS if accepts else status.RECONSUME_LATER
+
+    async def listen_in_order(
+        messages: Sequence[MessageExt], context: ConsumeOrderlyContext
+    ) -> ConsumeOrderlyStatus:
+        await listen(messages)
+        status = ConsumeOrderlyStatus
+        return status.SUCCESS if accepts else status.SUSPEND_CURRENT_QUEUE_A_MOMENT
+
+    consumer = PushConsumer(group, server.namesrv_address, consume_from="first", max_reconsume_times=0)
+    consumer.subscribe(topic)
+    if is_orderly:
+        consumer.register_orderly_listener(listen_in_order)
+    else:
+        consumer.register_message_listener(listen)
+    path = f"/groups/{group}/dead-letters"
+    async with Producer("p", server.namesrv_address) as producer, consumer, asyncio.timeout(SECONDS):
+        sent = await producer.send(Message(topic, b"poison", "t", "key"))
+        assert (await got.get()).msg_id == sent.msg_id
+        while not (places := _LETTER.findall((await site.get(path)).text)):
+            pass
+        accepts = True
+        page = await site.post(path, {"letter-1": places[0], "csrf": site.settings.csrf})
+        if is_orderly and release == SERVER_5:
+            assert f"the broker put the copy into {dlq_topic(group)}, as RocketMQ 5.x" in page.text, page.text
+            return
+        assert "<b>1 of 1</b> sent again" in page.text, page.text
+        # An orderly listener may have got the message several times before the client gave it up.
+        while (again := await got.get()).reconsume_times or not again.properties.get("RETRY_TOPIC"):
+            pass
+        assert (again.msg_id, again.topic, again.body) == (sent.msg_id, topic, b"poison")
+
+
+async def _create_topic(server: RocketMQServer, topic: str) -> None:
+    async with AdminClient(server.namesrv_address) as admin:
+        config = TopicConfig(topic_name=topic, read_queue_nums=2, write_queue_nums=2)
+        await admin.create_and_update_topic_config(server.broker_address, config)
+        async with asyncio.timeout(SECONDS):
+            while topic not in await admin.fetch_all_topic_list():  # noqa: ASYNC110 - in another process
+                await asyncio.sleep(0.1)

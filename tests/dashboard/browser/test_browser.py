@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import ConsoleMessage, Page, Response, expect
 
 from rewindmq import Message
 from tests.dashboard.browser.checks import faults_of
@@ -35,11 +35,16 @@ PATHS = (
     "/groups/shipping",
     "/groups/shipping/consumers",
     "/groups/mailer/dead-letters",
+    "/groups/mailer/dead-letters?letter=broker-a/0/999",
     "/groups/reports/fenced",
+    "/groups/reports/compare",
+    "/groups/reports/compare?with=billing",
+    "/groups/reports/compare?with=reports",
     "/groups/reports/reset",
     "/groups/reports/reset?topic=orders&to=earliest",
     "/groups/reports/reset?topic=orders&to=ago&ago=2h",
     "/groups/reports/reset?topic=absent&to=latest",
+    "/groups/reports/reset?topic=orders&to=group&as=billing",
 )
 
 
@@ -50,11 +55,22 @@ async def opened(shop: Shop, path: str, **options: Any) -> AsyncIterator[Page]:
     page = await context.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
+    page.on("console", lambda line: complaints.append(line.text) if _is_fault(line) else None)
+    page.on("response", lambda answer: complaints.append(answer.url) if _is_missing(answer) else None)
     await page.goto(shop.url + path)
     yield page
     await context.close()
     assert complaints == []
+
+
+def _is_fault(line: ConsoleMessage) -> bool:
+    # Chromium logs every 404; a page about a topic that is not there has that status.
+    return line.type == "error" and "status of 404" not in line.text
+
+
+def _is_missing(answer: Response) -> bool:
+    """Return True if a part of a page is not there."""
+    return answer.status >= 400 and answer.request.resource_type != "document"
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])
@@ -144,9 +160,49 @@ async def test_subscriptions_that_differ_and_dead_letters_are_shown(shop: Shop) 
         assert await page.locator(".differs code").all_text_contents() == ["paid", "paid || refunded"]
     async with opened(shop, "/groups/mailer") as page:
         await page.get_by_role("link", name="Dead letters").click()
-        await page.locator("tbody a").click()
+        await page.locator("tbody a").first.click()
         await expect(page.locator("h2 .badge")).to_have_text("binary")
         await expect(page.locator("pre.body")).to_contain_text("00000000  00 01 02 03")
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+async def test_a_dead_letter_is_sent_to_its_group_again(shop: Shop, has_script: bool) -> None:
+    async with opened(shop, "/groups/mailer/dead-letters", java_script_enabled=has_script) as page:
+        if has_script:
+            await page.get_by_role("button", name="Choose all").click()
+            assert await page.get_by_role("checkbox").first.is_checked()
+            await page.get_by_role("button", name="Choose all").click()
+        assert not await page.get_by_role("checkbox").first.is_checked()
+        await page.get_by_role("checkbox").first.focus()
+        await page.keyboard.press("Space")
+        await page.get_by_role("button", name="Send the chosen ones again").click()
+        await expect(page.get_by_role("status")).to_contain_text("1 of 1 sent again")
+        assert await faults_of(page) == []
+        await page.locator("tbody a").last.click()
+        await expect(page.locator("pre.body")).to_contain_text("00000000  00 01 02 03")
+        await expect(page.get_by_role("row", name="RETRY_TOPIC")).to_contain_text("payments")
+
+
+async def test_two_groups_are_compared_and_one_may_go_to_where_the_other_is(shop: Shop) -> None:
+    async with opened(shop, "/groups/billing") as page:
+        await page.get_by_role("link", name="Compare").click()
+        await page.wait_for_url("**/groups/billing/compare")
+        await page.keyboard.press("/")
+        await page.keyboard.type("reports")
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/groups/billing/compare?with=reports*")
+        await expect(page.locator("dd").first).to_contain_text("of 8")
+        await page.get_by_role("link", name="billing to where reports is").click()
+        await expect(page.locator("dd").first).to_have_text("40 messages")
+        await expect(page.get_by_label("Other group")).to_have_value("reports")
+
+
+async def test_a_group_is_led_from_its_lag_to_a_look_at_skipping_it(shop: Shop) -> None:
+    async with opened(shop, "/groups/reports") as page:
+        await page.locator("main").get_by_role("link", name="orders", exact=True).last.click()
+        await page.wait_for_url("**/groups/reports/reset?topic=orders&to=latest")
+        await expect(page.locator("dd").nth(1)).to_contain_text("messages")
+        assert int((await page.locator("dd").nth(1).text_content() or "").split()[0]) >= 40
 
 
 async def test_times_are_in_the_viewers_zone(shop: Shop) -> None:

@@ -1,0 +1,48 @@
+"""Two groups side by side: where each stands in every queue, and how one gets to where the other is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.responses import Response
+
+from rewindmq.dashboard.data.comparison import Comparison, Pair, compare, lag_of
+from rewindmq.dashboard.web.page import Page, Visit
+
+# Queues in the table: those with the largest differences.
+_ROWS: Final = 200
+# Groups and topics that a page names for a choice.
+_NAMES: Final = 200
+
+
+async def show(visit: Visit) -> Response:
+    """Show the form and, once it names another group, the comparison."""
+    group, other, topic = visit.path("group"), visit.query("with").strip(), visit.query("topic").strip()
+    names, found = await asyncio.gather(visit.source.groups(), _compared(visit, group, other, topic))
+    pairs = found.pairs if found else ()
+    return visit.render(
+        "compare.html",
+        title=group,
+        other=other,
+        topic=topic,
+        names=[name for name in names.value or () if name != group][:_NAMES],
+        found=found,
+        is_same=group == other,
+        rows=sorted(pairs, key=_largest_first)[:_ROWS],
+        topics=[*found.topics.items()][:_NAMES] if found else [],
+        lag_of=lag_of,
+    )
+
+
+async def _compared(visit: Visit, group: str, other: str, topic: str) -> Comparison | None:
+    if not other or other == group:
+        return None
+    return await compare(visit.source, group, other, topic)
+
+
+def _largest_first(pair: Pair) -> tuple[bool, int]:
+    return pair.ahead is not None, -abs(pair.ahead or 0)
+
+
+PAGES = (Page("/groups/{group}/compare", show, "Compare"),)
