@@ -86,6 +86,25 @@ async def test_a_confirmed_reset_moves_the_group_and_leads_to_its_proof(
         assert f'<a href="{proof}">' in (await site.get("/resets")).text
 
 
+async def test_a_group_goes_where_another_group_is(cluster: LocalCluster, tmp_path: Path) -> None:
+    await store_offset(cluster)
+    queue = await store_offset(cluster, "follower")
+    async with cluster.admin() as admin:
+        await admin.write_offsets(GROUP, {queue: 1})
+    page = "/groups/follower/reset?topic=Confirmed&to=group&as=" + GROUP
+    async with dashboard(cluster.namesrv_address, history=tmp_path) as site:
+        fields = await preview(site, page)
+        answered = await confirm(site, fields, page)
+        assert answered.status == 303, answered
+        path = answered.headers["location"]
+        async with asyncio.timeout(30):
+            while "accepted the reset" not in (proof := await site.get(path)).text:
+                pass
+        assert '<dd class="small">an offset by queue</dd>' in proof.text
+        assert await offset_of(cluster, queue, "follower") == 1
+        assert "an offset by queue" in (await site.get("/resets")).text
+
+
 async def test_a_wrong_name_resets_nothing(cluster: LocalCluster) -> None:
     queue = await store_offset(cluster)
     async with dashboard(cluster.namesrv_address) as site:
