@@ -14,10 +14,11 @@ from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_duration
 from rewindmq.client.admin.watched_reset.expected import Expected, expected_of, read_expected
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.preview import Preview
-from rewindmq.client.admin.watched_reset.target import Target, offsets_of_group
+from rewindmq.client.admin.watched_reset.target import Target, offsets_of_group, unique_offsets
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 
 AIMS: Final = {
@@ -33,7 +34,8 @@ PREVIEW_SECONDS: Final = 20.0
 MAX_QUEUES: Final = 1_000
 # What the page saw of them, as its form sends it back.
 MAX_EXPECTED_BYTES: Final = 2 * 1024 * 1024
-_MAX_TIME: Final = 2**63
+# Times, offsets and ids of queues are below it.
+_END: Final = 2**63
 
 
 @dataclass(frozen=True)
@@ -88,12 +90,28 @@ def unpack_expected(text: str, group: str) -> Expected:
         expected = read_expected(base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True))
     except (binascii.Error, UnicodeEncodeError, ClientError):
         raise ClientError("The form does not say what its preview showed: preview the reset again") from None
-    time = expected.timestamp
-    if time is None or not MAX_OFFSET_TIMESTAMP <= time < _MAX_TIME or not expected.force:
-        raise ClientError("The form is of another kind of reset: preview the reset again")
     if expected.group != group:
         raise ClientError(f"The form is of group {expected.group}, not {group}: preview the reset again")
+    numbers = [expected.timestamp or 0]
+    for queue in expected.queues:
+        numbers += (queue.queue_id, queue.target_offset)
+    if not expected.force or not all(MAX_OFFSET_TIMESTAMP <= number < _END for number in numbers):
+        raise ClientError("The form is of another kind of reset: preview the reset again")
     return expected
+
+
+def target_of_expected(expected: Expected) -> Target:
+    """Return the time, or for a reset to another group's offsets the offset of each queue.
+
+    Raises:
+        ClientError: a queue is named twice.
+    """
+    if expected.timestamp is not None:
+        return expected.timestamp
+    return unique_offsets(
+        (MessageQueue(expected.topic, queue.broker_name, queue.queue_id), queue.target_offset)
+        for queue in expected.queues
+    )
 
 
 async def preview_as_group(source: ClusterSource, group: str, topic: str, other: str) -> Previewed:

@@ -16,6 +16,7 @@ from rewindmq.dashboard.data.reset_previews import (
     preview_as_group,
     preview_of,
     target_of,
+    target_of_expected,
     unpack_expected,
 )
 from rewindmq.dashboard.resets.desk import Confirmed, Refused
@@ -67,8 +68,7 @@ def _confirmed(visit: Visit, group: str) -> Confirmed:
     repairs = number_below(visit.form.get("repairs", "").strip() or "0", MAX_TIMES + 1)
     if repairs is None:
         raise ClientError(f"Lost queues can be reset again 0 to {MAX_TIMES} times")
-    assert expected.timestamp is not None
-    return Confirmed(expected, expected.timestamp, ResetMode(mode) if mode else None, repairs)
+    return Confirmed(expected, target_of_expected(expected), ResetMode(mode) if mode else None, repairs)
 
 
 async def _page(visit: Visit, refused: Refused | None = None, status: int = 200) -> Response:
@@ -78,8 +78,7 @@ async def _page(visit: Visit, refused: Refused | None = None, status: int = 200)
     rows = queues.value.rows if queues.value else {}
     topics = sorted({queue.topic for queue in rows if not queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)})
     preview = found.preview
-    # The form carries a time; a reset to offsets is the command's.
-    may_confirm = preview is not None and preview.timestamp is not None and len(preview.queues) <= MAX_QUEUES
+    may_confirm = preview is not None and len(preview.queues) <= MAX_QUEUES
     return visit.render(
         "reset.html",
         status,
@@ -89,7 +88,6 @@ async def _page(visit: Visit, refused: Refused | None = None, status: int = 200)
         to=to if to in AIMS else "earliest",
         at=milliseconds(visit.query("at")),
         ago=visit.query("ago"),
-        namesrv=";".join(visit.source.admin.namesrv_addresses),
         as_group=visit.query("as").strip(),
         aims=AIMS,
         preview=preview,

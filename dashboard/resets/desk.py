@@ -12,6 +12,7 @@ from typing import Final
 
 from rewindmq.client.admin.watched_reset.expected import Expected, moved_since
 from rewindmq.client.admin.watched_reset.run import run_watched
+from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.data.reset_previews import MAX_QUEUES, preview_of
 from rewindmq.dashboard.resets.history import ResetHistory
@@ -38,13 +39,13 @@ class Confirmed:
 
     Attributes:
         expected: what the preview showed.
-        target: ms since 1970; -1 is the end of every queue.
+        target: what the preview was of.
         mode: None leaves it to the brokers.
         repairs: how often lost queues may be reset again, 0 to 100.
     """
 
     expected: Expected
-    target: int
+    target: Target
     mode: ResetMode | None = None
     repairs: int = 0
 
@@ -134,7 +135,7 @@ class ResetDesk:
             id=f"{time}-{self._runtime.random.getrandbits(32):08x}",
             group=confirmed.expected.group,
             topic=confirmed.expected.topic,
-            timestamp=confirmed.target,
+            timestamp=confirmed.expected.timestamp,
             began_ms=now_ms,
             mode="" if confirmed.mode is None else str(confirmed.mode),
             max_repairs=confirmed.repairs,

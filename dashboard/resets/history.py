@@ -113,15 +113,17 @@ class FolderHistory:
     async def save(self, record: ResetRecord) -> None:
         content = msgspec.json.encode(record)
         await self._workers.run(_write, self._folder, f"{record.id}.json", content)
-        # The list shows a running record as it is at that moment.
+        # A record that is watched changes, and the list shows it as it is then.
         self._summaries[record.id] = summary_of(record) if record.is_over else record
         if len(self._summaries) > MAX_LISTED:
             del self._summaries[min(self._summaries.values(), key=_age).id]
 
     async def read(self, record_id: str) -> ResetRecord | None:
         # Only a name that was found in the folder becomes a path.
-        if record_id not in self._summaries:
-            return None
+        found = self._summaries.get(record_id)
+        if found is None or isinstance(found, ResetRecord):
+            # A whole record is still watched, or its last write failed.
+            return found
         try:
             path = self._folder / f"{record_id}.json"
             record: ResetRecord = await self._workers.run(_read, path, ResetRecord)

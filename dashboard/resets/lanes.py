@@ -92,7 +92,6 @@ class _Builder:
                 self._name(position.client_id)
         scene.lanes = [_DASHBOARD, queue.broker_name, *self.names.values()]
         scene.broker_name, scene.queue_id, scene.target = queue.broker_name, queue.queue_id, queue.target
-        scene.start = min(queue.seen[0].at, 0.0)
         scene.end = max(queue.seen[-1].at, *(event.at for event in self.record.events), 0.0)
         for event in self.record.events:
             self._draw_event(event)

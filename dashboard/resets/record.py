@@ -107,7 +107,8 @@ class Summary(msgspec.Struct, rename="camel"):
     """What the list of resets shows of one.
 
     Attributes:
-        timestamp: ms since 1970 that the group went to; -1 is the end of every queue.
+        timestamp: ms since 1970 that the group went to; -1 is the end of every queue; None: an offset for
+            each queue.
         began_ms, ended_ms: ms since 1970; ``ended_ms`` is None while the reset is watched.
         counts: state to number of queues.
         problem: why the reset failed, or was not watched to its end.
@@ -117,7 +118,7 @@ class Summary(msgspec.Struct, rename="camel"):
     id: str
     group: str
     topic: str
-    timestamp: int
+    timestamp: int | None
     began_ms: int
     status: Status = Status.RUNNING
     ended_ms: int | None = None

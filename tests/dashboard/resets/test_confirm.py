@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from rewindmq import LocalCluster, Message, MessageQueue, TopicConfig
 from rewindmq.dashboard.resets import desk
 from rewindmq.dashboard.web.page import Settings
+from tests.dashboard.resets.test_history import fail_full
 from tests.dashboard.site import HOSTS, Answered, Site, dashboard
 
 GROUP: Final = "confirmer"
@@ -82,6 +84,25 @@ async def test_a_confirmed_reset_moves_the_group_and_leads_to_its_proof(
         assert _VERDICT.findall(page.text) == ["interrupted"]
         assert "the dashboard was stopped during the watch" in page.text
         assert f'<a href="{proof}">' in (await site.get("/resets")).text
+
+
+async def test_a_group_goes_where_another_group_is(cluster: LocalCluster, tmp_path: Path) -> None:
+    await store_offset(cluster)
+    queue = await store_offset(cluster, "follower")
+    async with cluster.admin() as admin:
+        await admin.write_offsets(GROUP, {queue: 1})
+    page = "/groups/follower/reset?topic=Confirmed&to=group&as=" + GROUP
+    async with dashboard(cluster.namesrv_address, history=tmp_path) as site:
+        fields = await preview(site, page)
+        answered = await confirm(site, fields, page)
+        assert answered.status == 303, answered
+        path = answered.headers["location"]
+        async with asyncio.timeout(30):
+            while "accepted the reset" not in (proof := await site.get(path)).text:
+                pass
+        assert '<dd class="small">an offset by queue</dd>' in proof.text
+        assert await offset_of(cluster, queue, "follower") == 1
+        assert "an offset by queue" in (await site.get("/resets")).text
 
 
 async def test_a_wrong_name_resets_nothing(cluster: LocalCluster) -> None:
@@ -207,6 +228,42 @@ async def test_read_only_mode_other_sites_and_forms_without_the_token_reset_noth
         assert _EXPECTED.search(page.text) is None
         assert (await confirm(site, fields)).status == 403
     assert await offset_of(cluster, queue) == 3
+
+
+async def test_a_reset_that_a_broker_refuses_is_recorded_with_the_brokers_words(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    queue = await store_offset(cluster, "unsubscribed")
+    page = PAGE.replace(GROUP, "unsubscribed")
+    async with dashboard(cluster.namesrv_address, history=tmp_path) as site:
+        answered = await confirm(site, await preview(site, page) | {"mode": "server"}, page)
+        assert answered.status == 303, answered
+        path = answered.headers["location"]
+        async with asyncio.timeout(30):
+            while "running" in _VERDICT.findall((proof := await site.get(path)).text):
+                pass
+        assert _VERDICT.findall(proof.text) == ["failed"]
+        assert "the reset was refused" in proof.text
+        assert "Group unsubscribed does not exist" in proof.text
+        # The group is free for the next reset.
+        assert _EXPECTED.search((await site.get(page)).text) is not None
+    assert await offset_of(cluster, queue, "unsubscribed") == 3
+
+
+async def test_a_reset_does_not_begin_if_its_record_cannot_be_written(
+    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = await store_offset(cluster, "unwritten")
+    page = PAGE.replace(GROUP, "unwritten")
+    async with dashboard(cluster.namesrv_address, history=tmp_path) as site:
+        fields = await preview(site, page)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", fail_full)
+            answered = await confirm(site, fields, page)
+        assert answered.status == 409
+        assert "The history cannot be written: No space left on device." in refusal(answered)
+        assert await offset_of(cluster, queue, "unwritten") == 3
+        assert (await confirm(site, fields, page)).status == 303
 
 
 async def test_an_address_without_a_reset_says_so(cluster: LocalCluster) -> None:

@@ -38,6 +38,10 @@ def new_record(number: int, status: Status = Status.PROVEN) -> ResetRecord:
     return record
 
 
+def fail_full(_descriptor: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def endings(folder: Path) -> list[str]:
     return sorted(path.suffix for path in folder.iterdir())
 
@@ -107,12 +111,11 @@ async def test_a_write_that_fails_leaves_the_record_as_it_was(
     async with open_folder(tmp_path, WORKERS) as kept:
         await kept.save(new_record(1, Status.RUNNING))
 
-        def fail(_descriptor: int) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        monkeypatch.setattr(os, "fsync", fail)
-        with pytest.raises(OSError, match="No space"):
-            await kept.save(new_record(1))
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", fail_full)
+            with pytest.raises(OSError, match="No space"):
+                await kept.save(new_record(1))
+    async with open_folder(tmp_path, WORKERS) as kept:
         found = await kept.read(new_record(1).id)
         assert found is not None
         assert found.status is Status.INTERRUPTED
