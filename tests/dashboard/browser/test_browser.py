@@ -47,7 +47,6 @@ PATHS = (
     "/races",
     "/races/R1",
     "/races/R1?case=v49/classic&seed=1",
-    "/races/R99",
     "/groups/reports/reset?topic=orders&to=group&as=billing",
 )
 
