@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rewindmq.protocol.remoting.process.options import ProcessOptions, port_number
+from rewindmq.protocol.remoting.process.options import ProcessOptions, port_number, positive_factor
 
 if TYPE_CHECKING:
     from rewindmq.protocol.remoting.runtime import Runtime
@@ -46,6 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--exit-with-parent",
         action="store_true",
         help="stop when standard input, a pipe from the parent, is closed",
+    )
+    parser.add_argument(
+        "--time-scale",
+        type=positive_factor,
+        default=1.0,
+        metavar="X",
+        help="the cluster's: proofs of resets wait for its commits and rebalances (default: 1)",
     )
     parser.add_argument(
         "--history",
@@ -89,7 +96,12 @@ def run(arguments: argparse.Namespace) -> int:
     async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
         return await _serve(arguments, token, runtime, stopping)
 
-    return run_work(work, ProcessOptions(log_level="warning", exit_with_parent=arguments.exit_with_parent))
+    options = ProcessOptions(
+        time_scale=arguments.time_scale,
+        log_level="warning",
+        exit_with_parent=arguments.exit_with_parent,
+    )
+    return run_work(work, options)
 
 
 async def _serve(

@@ -352,6 +352,55 @@ _NAMESRV: Final = (
     Limit("their values", "namesrv.kv_config:MAX_VALUE_LENGTH", "characters", _REFUSED),
     Limit("all of them", "namesrv.kv_config:MAX_TABLE_BYTES", "bytes", _REFUSED),
 )
+_DASHBOARD: Final = (
+    Limit("form", "dashboard.app:MAX_FORM_BYTES", "bytes", "413"),
+    Limit(
+        "queues of a reset that a page carries out",
+        "dashboard.data.reset_previews:MAX_QUEUES",
+        "queues",
+        "the page names the command",
+    ),
+    Limit(
+        "what a form sends back of its preview",
+        "dashboard.data.reset_previews:MAX_EXPECTED_BYTES",
+        "bytes",
+        "nothing is reset",
+    ),
+    Limit(
+        "resets that are watched at once", "dashboard.resets.desk:MAX_RUNNING", "resets", "nothing is reset"
+    ),
+    Limit(
+        "samples in a reset's record, of one queue",
+        "dashboard.resets.recorder:MAX_SEEN",
+        "samples",
+        "later ones are left out",
+    ),
+    Limit(
+        "the same, of all queues, if each has eight",
+        "dashboard.resets.recorder:MAX_ALL_SEEN",
+        "samples",
+        "later ones are left out",
+    ),
+    Limit(
+        "steps in a reset's record",
+        "dashboard.resets.recorder:MAX_EVENTS",
+        "steps",
+        "later ones are left out",
+    ),
+    Limit(
+        "ended resets without `--history`",
+        "dashboard.resets.history:MAX_IN_MEMORY",
+        "records",
+        "the oldest is forgotten",
+    ),
+    Limit(
+        "resets listed with `--history`",
+        "dashboard.resets.history:MAX_LISTED",
+        "records",
+        "the oldest stay as files",
+    ),
+    Limit("file of a record", "dashboard.resets.history:MAX_FILE_BYTES", "bytes", "it counts as damaged"),
+)
 
 SECTIONS: Final[Mapping[str, tuple[Limit, ...]]] = MappingProxyType(
     {
@@ -361,6 +410,7 @@ SECTIONS: Final[Mapping[str, tuple[Limit, ...]]] = MappingProxyType(
         "Pulls": _PULLS,
         "Other requests, store and slaves": _ANSWERS,
         "Name server": _NAMESRV,
+        "Dashboard": _DASHBOARD,
     }
 )
 

@@ -19,12 +19,16 @@ _READY: Final = b"dashboard: "
 
 
 @contextlib.asynccontextmanager
-async def dashboard_process(namesrv: str, port: int, log: Path, timers: Timers) -> AsyncIterator[str]:
+async def dashboard_process(
+    namesrv: str, port: int, log: Path, timers: Timers, *, history: Path, time_scale: float
+) -> AsyncIterator[str]:
     """Run the dashboard during an ``async with`` statement; yield its URL.
 
     Args:
         port: 0 takes any free one.
         log: the file of its standard error.
+        history: the folder of its watched resets.
+        time_scale: the cluster's.
 
     Raises:
         ClusterError: it did not start: its extra is not installed, or the port is taken.
@@ -33,7 +37,8 @@ async def dashboard_process(namesrv: str, port: int, log: Path, timers: Timers) 
     with open_private(log, "ab") as errors:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "rewindmq", "dashboard", "--exit-with-parent"),
-            *("-n", namesrv, "--port", str(port)),
+            *("-n", namesrv, "--port", str(port), "--history", str(history)),
+            *("--time-scale", str(time_scale)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,

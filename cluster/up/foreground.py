@@ -116,7 +116,14 @@ class Foreground:
         log = cluster.directory / "logs" / "dashboard.log"
         timers = system_runtime().timers
         namesrv = cluster.namesrv_address
-        async with dashboard_process(namesrv, self.dashboard_port, log, timers) as url:
+        async with dashboard_process(
+            namesrv,
+            self.dashboard_port,
+            log,
+            timers,
+            history=cluster.directory / "resets",
+            time_scale=self.options["time_scale"],
+        ) as url:
             yield url
 
     def _remembered(self) -> dict[str, int]:

@@ -95,11 +95,11 @@ def _outcome(losses: frozenset[Loss]) -> str:
 
 
 def _outcomes(race: Scenario) -> dict[str, str]:
-    """Return the documented outcomes by mode: ``L1``, or ``L1 kept`` if they differ by profile."""
+    """Return the documented outcomes by mode: ``L2+L3``, or ``L1, kept`` if they differ by profile."""
     found: dict[str, set[str]] = {}
     case: Case
     for case, losses in race.cases.items():
-        found.setdefault(str(case[1]), set()).add(_outcome(losses))
+        found.setdefault(str(case[1]), set()).add("+".join(sorted(losses)) or _KEPT)
     return {mode: ", ".join(sorted(outcomes)) for mode, outcomes in found.items()}
 
 

@@ -18,6 +18,8 @@ from rewindmq.race.report.style import PALETTE, PICTURE
 
 _DASHBOARD: Final = "dashboard"
 _MAX_CONSUMERS: Final = 6
+# More than the items of a drawing.
+_SAME_TIME: Final = 100_000
 # Client ids are longer than a lane's name may be.
 _CONSUMER: Final = "consumer {}"
 _VERDICTS: Final = frozenset({str(State.PROVEN), str(State.LOST), str(State.UNKNOWN)})
@@ -77,9 +79,11 @@ class _Builder:
     queue: QueueRecord
     names: dict[str, str] = field(default_factory=dict)
     _scene: Scene = field(default_factory=Scene)
-    _index: Iterator[int] = field(default_factory=count)
+    _count: Iterator[int] = field(default_factory=count)
     _held: dict[str, _Held] = field(default_factory=dict)
+    # The consumers' latest offsets, and those of them that have the queue.
     _lows: dict[str, int] = field(default_factory=dict)
+    _owners: set[str] = field(default_factory=set)
 
     def build(self) -> Scene:
         queue, scene = self.queue, self._scene
@@ -103,8 +107,12 @@ class _Builder:
         if client not in self.names and len(self.names) < _MAX_CONSUMERS:
             self.names[client] = _CONSUMER.format(len(self.names) + 1)
 
+    def _next(self, at: float) -> int:
+        """Return an index that no other item has; indices are in the order of time."""
+        return round(at * 1000) * _SAME_TIME + next(self._count)
+
     def _mark(self, lane: str, at: float, tone: Tone, label: str) -> int:
-        index = next(self._index)
+        index = self._next(at)
         self._scene.marks.append(Mark(index, lane, at, tone, label))
         return index
 
@@ -114,7 +122,9 @@ class _Builder:
             label = f"reset to {queue.target}" if event.kind == "reset" else "reset again"
             self._mark(_DASHBOARD, event.at, Tone.RESET, label)
             self._scene.arrows.append(
-                Arrow(next(self._index), _DASHBOARD, queue.broker_name, event.at, event.at, Tone.RESET, "222")
+                Arrow(
+                    self._next(event.at), _DASHBOARD, queue.broker_name, event.at, event.at, Tone.RESET, "222"
+                )
             )
         elif event.queue == queue.name:
             tone = Tone.END if event.kind in _VERDICTS else Tone.STEP
@@ -136,9 +146,9 @@ class _Builder:
 
     def _draw_sample(self, seen: Seen) -> None:
         present = {each.client_id: each for each in seen.positions if each.client_id in self.names}
-        for client in [each for each in self._lows if each not in present or present[each].dropped]:
+        for client in [each for each in self._owners if each not in present or present[each].dropped]:
             self._mark(self.names[client], seen.at, Tone.STEP, "gave the queue up")
-            del self._lows[client]
+            self._owners.discard(client)
         for client, position in present.items():
             self._draw_position(seen.at, client, position)
         for client in [each for each in self._held if each not in present or not present[each].holds]:
@@ -146,12 +156,12 @@ class _Builder:
 
     def _draw_position(self, at: float, client: str, position: SeenPosition) -> None:
         if not position.dropped:
-            last = self._lows.get(client)
-            if last is None:
-                self._mark(self.names[client], at, Tone.PULL, f"at {position.low}")
-            elif position.low < last:
+            if position.low < self._lows.get(client, 0):
                 self._mark(self.names[client], at, Tone.RESET, f"back to {position.low}")
+            elif client not in self._owners:
+                self._mark(self.names[client], at, Tone.PULL, f"at {position.low}")
             self._lows[client] = position.low
+            self._owners.add(client)
         held = self._held.get(client)
         if position.holds and (held is None or held.low != position.low):
             if held is not None:
@@ -160,7 +170,7 @@ class _Builder:
 
     def _deliver(self, client: str, held: _Held, until: float | None) -> None:
         self._scene.deliveries.append(
-            Delivery(next(self._index), self.names[client], held.since, (held.low,), until)
+            Delivery(self._next(held.since), self.names[client], held.since, (held.low,), until)
         )
 
     def _moments(self) -> Iterable[Moment]:
@@ -171,4 +181,4 @@ class _Builder:
             low = min(lows, default=None)
             if low is not None and (progress is not None or queue.target <= low < queue.before):
                 progress = max(progress or 0, low)
-            yield Moment(seen.at, next(self._index), seen.stored, progress)
+            yield Moment(seen.at, self._next(seen.at), seen.stored, progress)

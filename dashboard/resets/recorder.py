@@ -59,7 +59,8 @@ class Recorder:
 
     def observe(self, sample: Sample) -> None:
         """Take in a sample."""
-        at = sample.at - self._began
+        # The sample right before the reset counts as one of its moment.
+        at = max(0.0, sample.at - self._began)
         for queue, seen in sample.queues.items():
             row = self._queues.get(queue)
             if row is not None:
@@ -75,6 +76,7 @@ class Recorder:
             self._queues[watch.queue] = row
             self._record.queues.append(row)
         self._room = max(_LEAST_SEEN, min(MAX_SEEN, MAX_ALL_SEEN // max(1, len(self._queues))))
+        self.observe(began.before)
         self._note(0.0, "reset", f"the brokers accepted the reset of {len(self._queues)} queues")
 
     def _change(self, watch: QueueWatch, at: float) -> None:
@@ -112,7 +114,7 @@ class Recorder:
 
     def _note(self, at: float, kind: str, text: str, queue: str = "") -> None:
         if len(self._record.events) < MAX_EVENTS:
-            self._record.events.append(RecordedEvent(round(at, 1), kind, text, queue))
+            self._record.events.append(RecordedEvent(round(at, 3), kind, text, queue))
         else:
             self._record.is_cut = True
 

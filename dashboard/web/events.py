@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -23,6 +24,16 @@ def event_stream(render: Callable[[], Awaitable[str]], timers: Timers, seconds: 
             # JSON, because an event's data has no line breaks of its own.
             yield f"event: part\ndata: {json.dumps(part)}\n\n" if part != last else ": same\n\n"
             last = part
-            await timers.sleep(seconds)
+            await _wait(timers, seconds)
 
     return StreamingResponse(events(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+async def _wait(timers: Timers, seconds: float) -> None:
+    """Wait for seconds of the viewer, which no time scale of the cluster shortens."""
+    over = asyncio.Event()
+    timer = timers.call_timeout(seconds, over.set)
+    try:
+        await over.wait()
+    finally:
+        timer.cancel()

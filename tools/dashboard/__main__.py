@@ -6,15 +6,17 @@ import argparse
 import asyncio
 import itertools
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from playwright.async_api import Browser
+from playwright.async_api import Browser, Page, expect
 
 from rewindmq import Message
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.protocol.remoting.runtime import system_runtime
 from tools.dashboard.chromium import NoChromiumError, chromium
+from tools.dashboard.reset_story import confirm_reset, lose_reset, served_story
 from tools.dashboard.shop import served_shop
 
 PICTURES: Final = Path(__file__).parents[2] / "docs" / "images" / "dashboard"
@@ -32,6 +34,7 @@ class Picture(NamedTuple):
 
 
 _SIX_LOOKS: Final = "document.querySelector('svg.plot polyline')?.points.length >= 6"
+_PROOF_MS: Final = 60_000
 # Seconds between two orders.
 _PAUSES: Final = (0.1, 0.1, 0.1, 1.5, 0.4, 0.1, 2.0, 0.8)
 SHOWN: Final = (
@@ -68,6 +71,33 @@ async def _take(folder: Path) -> None:
         await asyncio.wait((trading,))
         if not trading.cancelled():
             trading.result()
+        await _take_proofs(browser, folder)
+
+
+async def _take_proofs(browser: Browser, folder: Path) -> None:
+    """Take a reset that holds, one that is lost, and the history of both."""
+    with tempfile.TemporaryDirectory(prefix="rewindmq-history-") as history:
+        async with served_story(Path(history)) as story:
+            page = await _new_page(browser, Picture("proof", "", height=1250))
+            story.gate.set()
+            await confirm_reset(page, story, "fenced")
+            await _take_proof(page, "proven", folder / "proof.png")
+        async with served_story(Path(history)) as story:
+            page = await _new_page(browser, Picture("proof-lost", "", "dark", height=1300))
+            await lose_reset(page, story)
+            await _take_proof(page, "lost", folder / "proof-lost.png")
+            page = await _new_page(browser, Picture("resets", "", height=420))
+            await page.goto(f"{story.url}/resets")
+            await page.screenshot(path=folder / "resets.png")
+            await page.close()
+
+
+async def _take_proof(page: Page, verdict: str, path: Path) -> None:
+    await expect(page.locator("#verdict")).to_have_text(verdict, timeout=_PROOF_MS)
+    # The drawing is wider than its box; its end shows the verdict.
+    await page.locator("figure.lanes .scroll").evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+    await page.screenshot(path=path)
+    await page.close()
 
 
 async def _trade(cluster: AsyncLocalCluster) -> None:
@@ -80,8 +110,8 @@ async def _trade(cluster: AsyncLocalCluster) -> None:
             await timers.sleep(_PAUSES[number % len(_PAUSES)])
 
 
-async def _take_one(browser: Browser, url: str, picture: Picture, folder: Path) -> None:
-    page = await browser.new_page(
+async def _new_page(browser: Browser, picture: Picture) -> Page:
+    return await browser.new_page(
         viewport={"width": picture.width, "height": picture.height},
         color_scheme=picture.scheme,
         locale="en-GB",
@@ -89,6 +119,10 @@ async def _take_one(browser: Browser, url: str, picture: Picture, folder: Path) 
         # The page's policy refuses the function that waits for the plot.
         bypass_csp=True,
     )
+
+
+async def _take_one(browser: Browser, url: str, picture: Picture, folder: Path) -> None:
+    page = await _new_page(browser, picture)
     await page.goto(url + picture.path)
     if picture.has_plot:
         await page.wait_for_function(_SIX_LOOKS)

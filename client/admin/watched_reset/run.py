@@ -40,11 +40,13 @@ class Began:
 
     Attributes:
         at: monotonic protocol seconds at which the reset was sent.
+        before: the sample right before the reset.
         queues: the queues that are watched; their states change during the watch.
         modes: broker name to the mode that it used, "write" if the client wrote the offsets.
     """
 
     at: float
+    before: Sample
     queues: tuple[QueueWatch, ...]
     modes: Mapping[str, str]
 
@@ -107,7 +109,7 @@ async def run_watched(
     first = await carry_out(admin, topic, group, target, force=force, mode=mode)
     watch = ResetWatch(before, first.offsets, began)
     queues = {item.queue: item for item in watch.queues}
-    yield Began(began, tuple(watch.queues), modes_of(first, first.offsets))
+    yield Began(began, before, tuple(watch.queues), modes_of(first, first.offsets))
     repairs = 0
     while True:
         following = follow(admin, topic, group, watch, patience=patience, observe=observe)
