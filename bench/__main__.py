@@ -14,6 +14,8 @@ from bench.comparison import render_comparisons
 from bench.loads import FULL_LOADS, LOADS, say
 from bench.table import Row, render, write_json
 
+_BOTH, _BROKER, _NAMESRV = "both", "broker", "namesrv"
+
 _EXAMPLES = """examples:
   scripts/bench
   scripts/bench --only send --rounds 9
@@ -21,18 +23,21 @@ _EXAMPLES = """examples:
   scripts/bench --only pipeline --full --rounds 2
   scripts/bench --vs-rocketmq
   scripts/bench --vs-rocketmq --rounds 9 --json rows.json
+  scripts/bench --vs-rocketmq namesrv
   scripts/bench --json rows.json"""
 
 
-def _compare(rounds: int, scale: float, json_file: Path | None) -> int:
+def _compare(part: str, rounds: int, scale: float, json_file: Path | None) -> int:
     # Imported here, because these modules need the interop tests' tools.
-    from bench import vs_rocketmq
+    from bench import vs_namesrv, vs_rocketmq
     from bench.compared_clusters import REWINDMQ, ROCKETMQ, StartError
     from bench.java_load import LoadError
     from tools.interop.toolchains import BuildFailed, ToolMissing
 
     try:
-        rows = vs_rocketmq.compare(rounds, scale, say)
+        rows = vs_rocketmq.compare(rounds, scale, say) if part != _NAMESRV else []
+        if part != _BROKER:
+            rows += vs_namesrv.compare_lookups(rounds, scale, say)
     except (StartError, LoadError, ToolMissing, BuildFailed) as error:
         say(f"scripts/bench: {error}")
         return 2
@@ -73,9 +78,12 @@ def main() -> int:
     )
     parser.add_argument(
         "--vs-rocketmq",
-        action="store_true",
-        help="run only the comparison of RocketMQ with RewindMQ under the official Java client (six minutes;"
-        " needs Java and Maven)",
+        nargs="?",
+        const=_BOTH,
+        choices=[_BOTH, _BROKER, _NAMESRV],
+        metavar="PART",
+        help="run only the comparison with RocketMQ: broker (under the official Java client, six minutes),"
+        " namesrv (route look-ups, four minutes) or both (default); needs Java and Maven",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the amount of work (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
@@ -87,7 +95,7 @@ def main() -> int:
     if arguments.vs_rocketmq:
         if arguments.only or arguments.full:
             parser.error("--vs-rocketmq runs alone, without --only and --full")
-        return _compare(arguments.rounds, arguments.scale, arguments.json)
+        return _compare(arguments.vs_rocketmq, arguments.rounds, arguments.scale, arguments.json)
     rows: list[Row] = []
     loads = {**LOADS, **FULL_LOADS}
     names = arguments.only or list(LOADS)

@@ -93,11 +93,14 @@ class ComparedCluster:
 
 
 @contextmanager
-def rocketmq_cluster(heap: tuple[str, ...]) -> Iterator[ComparedCluster]:
+def rocketmq_cluster(
+    heap: tuple[str, ...], namesrv_heap: tuple[str, ...] = NAMESRV_HEAP
+) -> Iterator[ComparedCluster]:
     """Start RocketMQ's name server and, as soon as it serves, the broker.
 
     Args:
         heap: Java options for the broker's heap.
+        namesrv_heap: likewise for the name server's.
     """
     jars = server_jars(SERVER_4)
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-", ignore_cleanup_errors=True) as name:
@@ -106,7 +109,7 @@ def rocketmq_cluster(heap: tuple[str, ...]) -> Iterator[ComparedCluster]:
             directory = Path(name) / str(attempt)
             directory.mkdir()
             try:
-                cluster = _start_rocketmq(jars, directory, heap, processes)
+                cluster = _start_rocketmq(jars, directory, (namesrv_heap, heap), processes)
                 if cluster is not None:
                     yield cluster
                     return
@@ -119,7 +122,10 @@ def rocketmq_cluster(heap: tuple[str, ...]) -> Iterator[ComparedCluster]:
 
 
 def _start_rocketmq(
-    jars: Path, directory: Path, heap: tuple[str, ...], processes: list[subprocess.Popen[bytes]]
+    jars: Path,
+    directory: Path,
+    heaps: tuple[tuple[str, ...], tuple[str, ...]],
+    processes: list[subprocess.Popen[bytes]],
 ) -> ComparedCluster | None:
     """Return the cluster; None if a process ended because another process had taken its port."""
     namesrv, broker = free_port(0), free_port(-2, 0, 1)
@@ -135,11 +141,11 @@ def _start_rocketmq(
     _write_keys(directory / "broker.conf", keys)
     started = time.perf_counter()
     deadline = started + _START_SECONDS
-    processes.append(_java(jars, "namesrv", "namesrv.NamesrvStartup", NAMESRV_HEAP, directory, home))
+    processes.append(_java(jars, "namesrv", "namesrv.NamesrvStartup", heaps[0], directory, home))
     # A broker that does not find the name server tries again only after ten seconds.
     if not _wait(lambda: _cluster_info(address) is not None, ROCKETMQ, processes, deadline):
         return None
-    processes.append(_java(jars, "broker", "broker.BrokerStartup", heap, directory, home))
+    processes.append(_java(jars, "broker", "broker.BrokerStartup", heaps[1], directory, home))
     if not _wait(lambda: _is_registered(address, f"127.0.0.1:{broker}"), ROCKETMQ, processes, deadline):
         return None
     seconds = time.perf_counter() - started

@@ -35,7 +35,7 @@ from rewindmq.protocol.message import Message
 from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.message.sysflag import PullSysFlag
-from rewindmq.protocol.remoting.process.runner import tune_collector
+from rewindmq.protocol.remoting.process.collector import tune_collector
 from rewindmq.protocol.remoting.process.stall_watch import watch_stalls
 from rewindmq.protocol.remoting.runtime import Listener, Runtime, TcpNetwork, system_runtime
 from rewindmq.protocol.remoting.speedups import SpeedupsModule
@@ -137,7 +137,6 @@ class Load:
     Attributes:
         item: the thing that the time is divided by: a message or a pull.
         in_a_read: number of items in one read.
-        is_accelerated: ``rewindmq-speedups`` has a kernel for it.
     """
 
     title: str
@@ -151,8 +150,8 @@ LOADS: Final = (
     Load("SEND_MESSAGE_V2, 100 B, 16 in a read", "message", 16, lambda: _sends(100, 16, 60), True),
     Load("SEND_MESSAGE_V2, 1 KiB, 16 in a read", "message", 16, lambda: _sends(1_024, 16, 40), True),
     Load("SEND_MESSAGE_V2, 100 B, 1 in a read", "message", 1, lambda: _sends(100, 1, 900), True),
-    Load("SEND_BATCH_MESSAGE, 64 x 100 B", "message", _BATCH, lambda: _batches(40)),
-    Load("PULL_MESSAGE, 32 messages of 100 B", "pull", 1, lambda: _pulls(500)),
+    Load("SEND_BATCH_MESSAGE, 64 x 100 B", "message", _BATCH, lambda: _batches(40), True),
+    Load("PULL_MESSAGE, 32 messages of 100 B", "pull", 1, lambda: _pulls(500), True),
 )
 
 

@@ -21,6 +21,7 @@ from bench import (
     many_queues,
     races,
     recovery,
+    route_lookups,
     searching,
     sending,
     simulation,
@@ -303,6 +304,26 @@ def bench_recovery(rounds: int, scale: float) -> list[Row]:
     return rows
 
 
+def bench_route_lookups(rounds: int, scale: float) -> list[Row]:
+    """Measure look-ups of topics at 1 and at 10 of 100 brokers."""
+    rows = []
+    for copies in (1, 10):
+        fleet = route_lookups.Fleet(100, max(1_000, int(100_000 * scale)), copies)
+        name = f"route look-ups, {fleet.topics:,} topics at {copies} of {fleet.brokers} brokers"
+        rate, cpu = Row(name, "/s"), Row(f"{name}, processor time", "us", higher_is_better=False)
+        # Its one broker has nothing to do.
+        with LocalCluster(1) as cluster, route_lookups.registered(cluster.namesrv_address, fleet):
+            for number in range(rounds):
+                say(f"{name}, round {number + 1} of {rounds}")
+                total = max(1_000, int(40_000 * scale))
+                pid = cluster.namesrv.pid
+                samples = _run(route_lookups.looked_up(cluster.namesrv_address, pid, fleet, total))
+                for row, sample in zip((rate, cpu), samples, strict=True):
+                    row.samples.append(sample)
+        rows += [rate, cpu]
+    return rows
+
+
 def bench_snapshots(rounds: int, scale: float) -> list[Row]:
     """Measure snapshots of a cluster: with small segments, and with segments of RocketMQ's default size."""
     rows = []
@@ -423,6 +444,7 @@ LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "search": bench_search,
     "hot-path": bench_hot_path,
     "raw-send": bench_socket_sends,
+    "routes": bench_route_lookups,
     "queues": bench_many_queues,
     "recovery": bench_recovery,
     "snapshots": bench_snapshots,

@@ -128,7 +128,7 @@ class Broker:
         services.context.long_polling.start(services.context.puller.answer_suspended)
         self._begin_schedule(services)
         self._handlers.update(bind_handlers(services.context))
-        self._server.frame_kernel = self._vip_server.frame_kernel = services.frame_kernel
+        self._server.frame_kernels = self._vip_server.frame_kernels = services.frame_kernels
         await services.context.registration.start()
 
     async def close(self) -> None:

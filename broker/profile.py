@@ -72,8 +72,8 @@ class BrokerProfile:
         reports_active: GET_BROKER_RUNTIME_INFO (28) has ``brokerActive``, which clusterList shows.
         runtime_extras: keys of GET_BROKER_RUNTIME_INFO (28) that only this release has, about thread pools
             and timer messages, with their fixed values.
-        counts_transactions: committed messages are in the statistics of their topic, and half messages that
-            the broker stores again in those of the half topic.
+        counts_transactions: committed messages are in the statistics of their topic, half messages that the
+            broker stores again in those of the half topic, and op records in those of theirs.
         adds_stats: VIEW_BROKER_STATS_DATA (315) has statistics of connections, of heartbeats and of messages
             outside system topics.
         deletes_stats: default of the key ``autoDeleteUnusedStats``.

@@ -34,6 +34,7 @@ from rewindmq.broker.profile import PROFILES
 from rewindmq.broker.pull.broker_suggester import BrokerSuggester
 from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.pull.offset_moved import OffsetMovedLog
+from rewindmq.broker.pull.plain_pulls import plain_pulls
 from rewindmq.broker.pull.puller import MessagePuller
 from rewindmq.broker.pull.reset_announcer import ResetAnnouncer
 from rewindmq.broker.pull.reset_notifier import ResetNotifier
@@ -89,7 +90,7 @@ class Services:
         sync_flush: None under ASYNC_FLUSH.
         sync_replica: None except at a SYNC_MASTER.
         background: services with periodic work, closed in reverse order.
-        frame_kernel: answers plain sends; None in pure Python.
+        frame_kernels: answer plain sends and pulls; none in pure Python.
     """
 
     context: BrokerContext
@@ -97,7 +98,7 @@ class Services:
     sync_flush: SyncFlush | None
     sync_replica: SyncReplica | None
     background: tuple[BackgroundService, ...]
-    frame_kernel: FrameKernel | None
+    frame_kernels: Sequence[FrameKernel]
 
 
 def wire(
@@ -195,11 +196,12 @@ def wire(
             config, profile, store, groups, lambda: synchronize.master_address is not None
         )
     keeps_moved = profile.stores_offset_moved and not config.is_slave
+    pull_validator = PullValidator(config, profile, topics, groups, consumers, host)
     puller = MessagePuller(
         runtime,
         config,
         store,
-        PullValidator(config, profile, topics, groups, consumers, host),
+        pull_validator,
         ResetRedirector(offsets, reset_offsets, fencing, reset_notifier, consumers),
         committer,
         long_polling,
@@ -267,6 +269,7 @@ def wire(
             hooks,
             stores_wait=profile.stores_wait,
             unique_ids=_unique_ids(runtime, store.store_host) if profile.adds_unique_key else None,
+            latencies=stats.items.put_latencies,
         ),
         reply_sender=ReplySender(
             config,
@@ -280,7 +283,12 @@ def wire(
             region_properties(config, profile),
         ),
         batch_sender=BatchSender(
-            added, send_validator, appender, answers, names_batch=profile.adds_unique_key
+            added,
+            send_validator,
+            appender,
+            answers,
+            names_batch=profile.adds_unique_key,
+            latencies=stats.items.put_latencies,
         ),
         puller=puller,
         registration=registration,
@@ -312,7 +320,7 @@ def wire(
         background = (retention, slave)
     else:
         ha_master.serve(store)
-    kernel = plain_sends(
+    sends = plain_sends(
         runtime,
         config,
         profile,
@@ -324,8 +332,14 @@ def wire(
         long_polling.awaited,
         added,
     )
+    pulls = None
+    if suggester is None:
+        pulls = plain_pulls(
+            runtime, config, store, pull_validator, groups, offsets, reset_offsets, committer, stats
+        )
+    kernels = tuple(kernel for kernel in (*sends, pulls) if kernel is not None)
     background_flush = BackgroundFlush(runtime.workers, store)
-    return Services(context, background_flush, sync_flush, sync_replica, background, kernel)
+    return Services(context, background_flush, sync_flush, sync_replica, background, kernels)
 
 
 def _unique_ids(runtime: Runtime, store_host: bytes) -> UniqueIdGenerator:

@@ -7,6 +7,7 @@ import zlib
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from rewindmq.protocol.body.registration import (
     DataVersion,
@@ -56,9 +57,14 @@ def _decode_compressed(data: bytes) -> RegisterBrokerBody:
     reader = _Reader(data)
     version = msgspec.json.decode(reader.block(), type=DataVersion)
     topics = {}
+    # Most topics of a broker have the same settings: each text of them is decoded once.
+    settings: dict[str, TopicConfig] = {}
     for _ in range(reader.number()):
-        config = _decode_topic(reader.block().decode())
-        topics[config.topic_name] = config
+        name, _, text = reader.block().decode().partition(" ")
+        config = settings.get(text)
+        if config is None:
+            config = settings[text] = _decode_settings(text)
+        topics[name] = replace(config, topic_name=name)
     filter_servers = msgspec.json.decode(reader.block() or b"[]", type=list[str])
     return RegisterBrokerBody(
         topic_config_serialize_wrapper=TopicConfigSerializeWrapper(
@@ -68,14 +74,14 @@ def _decode_compressed(data: bytes) -> RegisterBrokerBody:
     )
 
 
-def _decode_topic(text: str) -> TopicConfig:
-    """Decode ``name readQueueNums writeQueueNums perm filterType``; 5.x may append attributes."""
+def _decode_settings(text: str) -> TopicConfig:
+    """Decode ``readQueueNums writeQueueNums perm filterType`` behind a name; 5.x may append attributes."""
     parts = text.split(" ")
-    if len(parts) < 5:
-        raise ValueError(f"not a topic: {text[:128]!r}")
-    fields = dict(zip(("topicName", "readQueueNums", "writeQueueNums", "perm"), parts[:4], strict=True))
-    config = msgspec.convert(fields, TopicConfig, strict=False)
-    config.topic_filter_type = TopicFilterType(parts[4])
+    if len(parts) < 4:
+        raise ValueError(f"not the settings of a topic: {text[:128]!r}")
+    fields = dict(zip(("readQueueNums", "writeQueueNums", "perm"), parts[:3], strict=True))
+    config = msgspec.convert({"topicName": "", **fields}, TopicConfig, strict=False)
+    config.topic_filter_type = TopicFilterType(parts[3])
     return config
 
 

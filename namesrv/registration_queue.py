@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 from rewindmq.protocol.remoting.runtime import Workers
@@ -28,14 +29,16 @@ class RegistrationQueue:
         """Return True if no registration is being decoded or waits."""
         return not self._waiting
 
-    async def decode(self, function: Callable[[], T]) -> T:
-        """Return the result of ``function``, which runs on a worker thread.
-
-        The caller must use the result before it waits again; the next registration may follow then.
-        """
+    @contextlib.asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait until earlier registrations have taken effect; later ones wait until the block's end."""
         self._waiting += 1
         try:
             async with self._turn:
-                return await self._workers.run(function)
+                yield
         finally:
             self._waiting -= 1
+
+    async def decode(self, function: Callable[[], T]) -> T:
+        """Return the result of ``function``, which runs on a worker thread."""
+        return await self._workers.run(function)

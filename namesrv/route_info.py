@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from msgspec.structs import replace as replace_struct
+
 from rewindmq.namesrv.broker_addr_table import BrokerAddrTable
 from rewindmq.namesrv.profile import BROKER_EXPIRY_SECONDS, NamesrvProfile
-from rewindmq.namesrv.topic_queue_table import Additions, TopicQueueTable
+from rewindmq.namesrv.topic_queue_table import Additions, Part, TopicQueueTable
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
@@ -21,16 +23,17 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 
 MASTER_ID: Final = 0
-# RocketMQ has no bounds here; without any, one peer could fill the memory.
-MAX_TOPICS: Final = 100_000
+# RocketMQ has no bounds here; without any, one peer could fill the memory. Brokers add topics of their own to
+# 100,000 of applications.
+MAX_TOPICS: Final = 120_000
 # Also the limit of clusters, of broker ids and of broker addresses.
 MAX_BROKERS: Final = 10_000
-# Topics x brokers: each takes some 300 bytes. As many as 40 brokers with 25,000 topics, RewindMQ's limit.
-MAX_TOPIC_QUEUES: Final = 1_000_000
+# Topics x brokers: 100 brokers with 100,000 topics each.
+MAX_TOPIC_QUEUES: Final = 12_000_000
 # One connection's part of the brokers' addresses, and of the pairs of a topic and a broker. A broker has a
 # connection of its own; a container of brokers has one for all of them.
 MAX_BROKERS_PER_CONNECTION: Final = 1_000
-MAX_TOPIC_QUEUES_PER_CONNECTION: Final = 50_000
+MAX_TOPIC_QUEUES_PER_CONNECTION: Final = 120_000
 # Queues of removed brokers that are freed at once: about 1 ms.
 SWEEP_SLICE: Final = 2_000
 
@@ -97,10 +100,38 @@ class RouteInfoManager:
         self._filter_servers: dict[str, list[str]] = {}
         self.on_leaving: Callable[[], None] = _do_nothing
 
-    def register(self, registration: Registration, now: float) -> RegisterResult | None:
+    def stage(self, registration: Registration) -> Generator[None, None, Part | None]:
+        """Prepare a registration with many new topics, so that ``register`` takes a short time.
+
+        Yields after about 1 ms of work. No other registration may take effect between the first slice and
+        ``register``; closing the generator removes what it has prepared.
+
+        Returns:
+            The topics for ``register``, which are in no route yet; None if few are new.
+
+        Raises:
+            RequestError: SYSTEM_ERROR (1), a table is full; nothing has changed.
+        """
+        queues = self._brought(registration)
+        additions = self._topic_queues.additions(registration.broker_name, queues)
+        if len(additions.unknown) <= SWEEP_SLICE:
+            return None
+        self._check_room(registration, additions)
+        try:
+            return (yield from self._topic_queues.add_part(queues, additions.unknown))
+        except GeneratorExit:
+            self._begin_sweep()
+            raise
+
+    def register(
+        self, registration: Registration, now: float, staged: Part | None = None
+    ) -> RegisterResult | None:
         """Store a broker's registration (docs/spec/nameserver.md A.2, steps 1 to 7).
 
         The broker's earlier topics keep their routes, even if the body does not list them.
+
+        Args:
+            staged: what ``stage`` has returned for this registration.
 
         Returns:
             None if the release refuses the registration; then nothing has changed.
@@ -108,16 +139,15 @@ class RouteInfoManager:
         Raises:
             RequestError: SYSTEM_ERROR (1), a table is full; nothing has changed.
         """
-        name, broker_id, address = registration.broker_name, registration.broker_id, registration.address
-        first = not self._brokers.has_id(name, broker_id)
-        if first and self._profile.refuses_single_topic and len(registration.queues) == 1:
+        try:
+            is_accepted = self._bring_queues(registration, staged)
+        except RequestError:
+            self._drop(staged)
+            raise
+        if not is_accepted:
+            self._drop(staged)
             return None
-        live = self._live.get(address)
-        changed = live is None or live.data_version != registration.data_version
-        brings_topics = broker_id == MASTER_ID and (changed or first or self._profile.adds_unknown_topics)
-        queues = registration.queues if brings_topics else _NO_QUEUES
-        additions = self._topic_queues.additions(name, queues)
-        self._check_room(registration, additions)
+        name, broker_id, address = registration.broker_name, registration.broker_id, registration.address
         self._brokers.put(
             registration.cluster,
             name,
@@ -126,8 +156,6 @@ class RouteInfoManager:
             moves=self._profile.one_id_per_address,
             acting_master=registration.acting_master if self._profile.shows_acting_master else None,
         )
-        if brings_topics:
-            self._topic_queues.put(name, queues, additions, every=changed or first)
         self._set_live(
             address,
             LiveBroker(
@@ -144,6 +172,10 @@ class RouteInfoManager:
         else:
             self._filter_servers.pop(address, None)
         return self._master_of(name, broker_id)
+
+    def shared_name(self, topic: str) -> str:
+        """Return the same name, if possible as the object that the tables have; safe to call in a thread."""
+        return self._topic_queues.shared_name(topic)
 
     def unregister(self, broker_name: str, broker_id: int, address: str) -> None:
         """Remove one id of a broker (UNREGISTER_BROKER, 104), even if another address holds the id by now."""
@@ -216,9 +248,12 @@ class RouteInfoManager:
         return address in self._live
 
     def find_route(self, topic: str) -> TopicRouteData | None:
-        """Return a topic's route, or None if none of its brokers is registered."""
+        """Return a topic's route, or None if none of its brokers is registered.
+
+        The caller must not change it, nor keep it until brokers register: see ``copied``.
+        """
         queues = self._topic_queues.find(topic)
-        brokers = [_copy(broker) for queue in queues if (broker := self._brokers.find(queue.broker_name))]
+        brokers = [broker for queue in queues if (broker := self._brokers.find(queue.broker_name))]
         if not brokers:
             return None
         filters = {
@@ -253,12 +288,50 @@ class RouteInfoManager:
         addresses = (address for broker in self._brokers for address in broker.broker_addrs.values())
         return list(names), next(addresses, "")
 
+    def _bring_queues(self, registration: Registration, staged: Part | None) -> bool:
+        """Store the queues; return False if the release refuses the registration."""
+        is_single = len(registration.queues) == 1
+        if is_single and self._profile.refuses_single_topic and self._is_first(registration):
+            return False
+        queues = self._brought(registration)
+        if staged is not None:
+            queues = {topic: queue for topic, queue in queues.items() if topic not in staged.queues}
+        additions = self._topic_queues.additions(registration.broker_name, queues)
+        self._check_room(registration, additions)
+        if staged is not None:
+            self._topic_queues.show(registration.broker_name, staged)
+        every = self._is_new(registration)
+        self._topic_queues.put(registration.broker_name, queues, additions, every=every)
+        return True
+
+    def _drop(self, staged: Part | None) -> None:
+        if staged is not None:
+            self._topic_queues.drop(staged)
+            self._begin_sweep()
+
+    def _is_first(self, registration: Registration) -> bool:
+        """Return True if the broker has no address under this id."""
+        return not self._brokers.has_id(registration.broker_name, registration.broker_id)
+
+    def _is_new(self, registration: Registration) -> bool:
+        """Return True if the registration replaces the broker's queues."""
+        live = self._live.get(registration.address)
+        changed = live is None or live.data_version != registration.data_version
+        return changed or self._is_first(registration)
+
+    def _brought(self, registration: Registration) -> Mapping[str, QueueData]:
+        """Return the queues that the registration adds or replaces."""
+        is_master = registration.broker_id == MASTER_ID
+        if is_master and (self._profile.adds_unknown_topics or self._is_new(registration)):
+            return registration.queues
+        return _NO_QUEUES
+
     def _check_room(self, registration: Registration, additions: Additions) -> None:
         name = registration.broker_name
         brokers, queues = self._brokers, self._topic_queues
         carried = self._carried.get(registration.connection, {})
         carried_names = {self._live[address].broker_name for address in carried} | {name}
-        new_pairs = additions.new_entries
+        new_pairs = len(additions.unknown)
         tables = (
             (
                 "brokers of this connection",
@@ -337,6 +410,11 @@ class RouteInfoManager:
     def _begin_sweep(self) -> None:
         if not self.sweep():
             self.on_leaving()
+
+
+def copied(route: TopicRouteData) -> TopicRouteData:
+    """Return a route that keeps its brokers' addresses when these register others."""
+    return replace_struct(route, broker_datas=[_copy(broker) for broker in route.broker_datas])
 
 
 def _copy(broker: BrokerData) -> BrokerData:

@@ -33,6 +33,10 @@ class RequestTimeoutError(RemotingError):
     """No response arrived within the request's timeout; the client drops a later response."""
 
 
+class NotConnectedError(RequestTimeoutError):
+    """The client was not connected within the request's timeout, so the request was not sent."""
+
+
 class TooManyRequestsError(RemotingError):
     """Too many requests wait already (RemotingTooMuchRequestException)."""
 

@@ -37,6 +37,7 @@ _SIGNS: Final = """\
 _LISTED: Final = {
     "test_mqadmin": "mqadmin",
     "test_rewindmq_admin": "`rewindmq admin` at RocketMQ clusters",
+    "test_statistics": "Statistics",
     "test_stores": "One store, opened by both kinds of broker",
     "test_mixed_clusters": "Clusters with both kinds of broker",
     "test_pipeline_at_real_broker": "The pipeline and RocketMQ's stores",

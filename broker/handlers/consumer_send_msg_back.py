@@ -71,7 +71,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     if request.version >= MQVersion.V3_4_9 and header.max_reconsume_times is not None:
         limit = header.max_reconsume_times
     properties = _properties_of_copy(message)
-    if header.delay_level < 0 or message.reconsume_times >= limit:
+    is_dead = header.delay_level < 0 or message.reconsume_times >= limit
+    if is_dead:
         if not context.profile.dead_letter_keeps_delay:
             properties[DELAY] = "0"
         target, queue_id = _dead_letter_topic(context, header.group), 0
@@ -79,6 +80,9 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         properties[DELAY] = str(header.delay_level or _FIRST_LEVEL + message.reconsume_times)
         target, queue_id = retry, context.runtime.random.randrange(group.retry_queue_nums)
     _put(context, message, header.group, target.topic_name, queue_id, properties)
+    if is_dead:
+        owner = request.ext.get("Owner")
+        context.stats.items.count_dead_letter(owner, header.origin_topic, header.group)
     return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
 
 

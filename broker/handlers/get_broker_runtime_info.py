@@ -85,6 +85,7 @@ def _process(context: BrokerContext) -> dict[str, object]:
 def _traffic(context: BrokerContext) -> dict[str, object]:
     stats = context.stats
     puts, gets, get_tps = stats.put_at_midnight, stats.get_at_midnight, stats.get_tps()
+    puts_now, gets_now = stats.today()
     return {
         "putTps": stats.put_tps(),
         "getTransferedTps": get_tps,
@@ -94,10 +95,10 @@ def _traffic(context: BrokerContext) -> dict[str, object]:
         "getTotalTps": stats.looked_tps(),
         "msgPutTotalYesterdayMorning": puts[0],
         "msgPutTotalTodayMorning": puts[1],
-        "msgPutTotalTodayNow": stats.put_total,
+        "msgPutTotalTodayNow": puts_now,
         "msgGetTotalYesterdayMorning": gets[0],
         "msgGetTotalTodayMorning": gets[1],
-        "msgGetTotalTodayNow": stats.get_total,
+        "msgGetTotalTodayNow": gets_now,
         "putMessageTimesTotal": stats.put_total,
         "putMessageSizeTotal": stats.put_bytes,
         "putMessageFailedTimes": stats.put_failed,

@@ -2,7 +2,7 @@
 
 Kept from 4.9.7 ``AdminBrokerProcessor#ViewBrokerStatsData``: names, keys, windows and remark. As in RocketMQ,
 ``COMMERCIAL_...``, ``..._FROM_DISK_...`` and ``GROUP_GET_FALL_...`` never have a figure (docs/statistics.md).
-Kept from 5.3.3, under v53: five more names.
+Kept from 5.3.3, under v53: seven more names.
 Changed: the broker's own reads (checks of transactions) are not counted.
 Refused with 1: a name or key without a figure, such as a topic without a message since the broker's start.
 """

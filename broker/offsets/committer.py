@@ -105,19 +105,20 @@ class OffsetCommitter:
             stored = NO_OFFSET
             self._add(commit)
         elif stored > offset:
-            _log.warning(
-                "[NOTIFYME]update consumer offset less than store. clientHost=%s, key=%s@%s, queueId=%d,"
-                " requestOffset=%d, storeOffset=%d",
-                connection.remote_address,
-                topic,
-                group,
-                queue_id,
-                offset,
-                stored,
-            )
+            _warn_lower(connection.remote_address, group, topic, queue_id, offset, stored)
         if self._probe is not None:
             self._probe(Point.COMMIT_RECEIVED, {**commit.details(), "stored": stored})
         return None
+
+    def commit_again(self, client: str, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Do as ``commit`` for a queue that has an offset and no epoch, without a probe.
+
+        Args:
+            client: the committing client, ``host:port``.
+        """
+        stored = self._offsets.update(group, topic, queue_id, offset)
+        if stored is not None and stored > offset:
+            _warn_lower(client, group, topic, queue_id, offset, stored)
 
     def _add(self, commit: Commit) -> None:
         """Store the first offset of a queue, if the connection may add one."""
@@ -176,3 +177,16 @@ class OffsetCommitter:
         if self._probe is not None:
             fate = {"stored": record.offset, "stored_epoch": record.epoch, "reason": reason}
             self._probe(Point.COMMIT_FENCED, {**commit.details(), **fate})
+
+
+def _warn_lower(client: str, group: str, topic: str, queue_id: int, offset: int, stored: int) -> None:
+    _log.warning(
+        "[NOTIFYME]update consumer offset less than store. clientHost=%s, key=%s@%s, queueId=%d,"
+        " requestOffset=%d, storeOffset=%d",
+        client,
+        topic,
+        group,
+        queue_id,
+        offset,
+        stored,
+    )

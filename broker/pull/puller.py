@@ -99,7 +99,6 @@ class MessagePuller:
         self._long_polling = long_polling
         self._offset_moved = offset_moved
         self._stats = stats
-        self._count_get = stats.items.count_get
         self._suggester = suggester
         self._commit_flag = _COMMIT_OFFSET if accepts_commits else 0
 
@@ -216,9 +215,7 @@ class MessagePuller:
             self._on_moved(connection, header, result)
         stats, found = self._stats, result.message_count
         if found:
-            stats.get_total += found
-            stats.found_total += 1
-            self._count_get(topic, header.consumer_group, queue_id, found, len(result.body))
+            stats.count_found(topic, header.consumer_group, queue_id, found, len(result.body))
         else:
             stats.missed_total += 1
             stats.items.last_latency = None

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.store.model import PutResult, PutStatus
+from rewindmq.broker.store.model import PutResult
 from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.command import FLAG_RESPONSE, ExtValue, RemotingCommand, SerializeType
+from rewindmq.protocol.codec.split_header import split_header
+from rewindmq.protocol.command import ExtValue, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
-from rewindmq.protocol.frame import PREFIX_BYTES, encode_frame
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.limits import MAX_HEADER_BYTES
 
@@ -22,10 +20,9 @@ _OFFSET_BYTES: Final = 8
 # Room for the other fields of a response's header; a batch's own UNIQ_KEY is one of them.
 _OTHER_FIELDS_BYTES: Final = 8_192
 # Values that a template's header has nowhere else.
-_SAMPLE_POSITION: Final = 0x7654_3210_FEDC_BA98
+_SAMPLE_IDS: Final = "SAMPLE-OF-MESSAGE-IDS"
 _SAMPLE_QUEUE: Final = 1_987_654_321
 _SAMPLE_OFFSET: Final = 1_122_334_455_667_788_990
-_SAMPLE_OPAQUE: Final = 1_765_432_109
 _SAMPLE_TRANSACTION: Final = "SAMPLE-OF-A-TRANSACTION"
 
 
@@ -72,36 +69,25 @@ class SendAnswers:
         return RemotingCommand(_SUCCESS, header)
 
     def template(self, serialize_type: SerializeType, *, has_transaction: bool) -> list[bytes] | None:
-        """Return the header of ``stored``'s response, split where a single message's values stand.
+        """Return ``split_header`` of ``stored``'s response.
 
-        These are, in msgpack, the opaque; then the log position as 16 digits, the queue id, the queue offset,
-        the transaction id if there is one; and in JSON the opaque. In a ROCKETMQ header the opaque is that of
-        a sample, and so are lengths of texts.
+        Its values are the message ids, the queue id, the queue offset, and the transaction id if there is
+        one.
 
         Returns:
             The pieces; None if the region's name looks like such a value.
         """
-        sample = PutResult(PutStatus.PUT_OK, _SAMPLE_POSITION, _SAMPLE_OFFSET)
         transaction_id = _SAMPLE_TRANSACTION if has_transaction else None
-        response = self.stored(_SAMPLE_QUEUE, sample, (_SAMPLE_POSITION,), transaction_id)
-        response.flag = FLAG_RESPONSE
-        response.opaque = _SAMPLE_OPAQUE
-        is_msgpack = serialize_type is SerializeType.MSGPACK
-        encode: Callable[[int], bytes] = msgspec.msgpack.encode if is_msgpack else _digits
-        values = [f"{_SAMPLE_POSITION:016X}".encode(), encode(_SAMPLE_QUEUE), encode(_SAMPLE_OFFSET)]
-        values += [_SAMPLE_TRANSACTION.encode()] * has_transaction
-        if is_msgpack:
-            values.insert(0, encode(_SAMPLE_OPAQUE))
-        elif serialize_type is SerializeType.JSON:
-            values.append(encode(_SAMPLE_OPAQUE))
-        rest = encode_frame(response, serialize_type)[PREFIX_BYTES:]
-        pieces = []
-        for value in values:
-            if rest.count(value) != 1:
-                return None
-            piece, _, rest = rest.partition(value)
-            pieces.append(piece)
-        return [*pieces, rest]
+        header = SendMessageResponseHeader(
+            _SAMPLE_IDS, _SAMPLE_QUEUE, _SAMPLE_OFFSET, transaction_id, self._region, self._trace_on
+        )
+        values: list[int | str] = [
+            _SAMPLE_IDS,
+            _SAMPLE_QUEUE,
+            _SAMPLE_OFFSET,
+            *[_SAMPLE_TRANSACTION] * has_transaction,
+        ]
+        return split_header(RemotingCommand(_SUCCESS, header), serialize_type, values)
 
     def pushed(self, queue_id: int) -> RemotingCommand:
         """Return the response to a reply that was pushed and not stored; Java clients decode its fields."""
@@ -111,7 +97,3 @@ class SendAnswers:
     def refused(self, error: RequestError) -> RemotingCommand:
         """Return the response to a send that stored nothing."""
         return RemotingCommand(error.code, remark=error.remark, ext_fields=self._refusal_ext)
-
-
-def _digits(number: int) -> bytes:
-    return b"%d" % number

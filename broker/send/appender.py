@@ -159,13 +159,17 @@ class MessageAppender:
         self._store.put_run(
             records, [(queue, entries, end) for queue, entries, _, _, end in queues], timestamp
         )
-        stats = self._stats
-        for queue, _, count, size, _ in queues:
+        stats, latencies = self._stats, self._stats.items.put_latencies
+        for queue, _, (requests, count), size, _ in queues:
             stats.put_total += count
             stats.put_bytes += size
+            stats.batch_extra += count - requests
             item = self._topic_puts[queue.topic]
-            item.times += count
+            item.times += requests
+            item.extra += count - requests
             item.size += size
+            if latencies is not None:
+                latencies.count_run(queue.topic, queue.queue_id, requests)
 
     def put_special(self, message: StoredMessage) -> PutResult:
         """Store a message that a ``PutMessageHook`` may have delayed; see ``put``."""

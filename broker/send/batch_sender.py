@@ -12,6 +12,7 @@ from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.sender import INNER_BATCH_FLAGS, require_keys, tags_code_of
 from rewindmq.broker.send.validator import SendValidator
+from rewindmq.broker.stats.put_latencies import PutLatencies
 from rewindmq.broker.store.model import BatchEntries, StoredMessage
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -46,6 +47,7 @@ class BatchSender:
     Args:
         added: properties that every message gets, see ``added_properties``.
         names_batch: the response has the batch's own UNIQ_KEY (5.3.3 ``SendMessageProcessor``).
+        latencies: counts each batch; None before 5.x.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class BatchSender:
         answers: SendAnswers,
         *,
         names_batch: bool = False,
+        latencies: PutLatencies | None = None,
     ) -> None:
         self._admit = validator.admit
         self._create = validator.create
@@ -65,6 +68,7 @@ class BatchSender:
         self._answers = answers
         self._added = added
         self._names_batch = names_batch
+        self._latencies = latencies
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
@@ -101,9 +105,13 @@ class BatchSender:
                 ),
                 entries,
             )
+            if self._latencies is not None:
+                self._latencies.count(target.topic, queue_id)
             if target.planned is not None:
                 self._create(target.planned)
         except RequestError as error:
+            if self._latencies is not None:
+                self._latencies.last = None
             return self._answers.refused(error)
         response = self._answers.stored(queue_id, result, result.physical_offsets, name)
         if target.is_unsaved:

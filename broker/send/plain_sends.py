@@ -1,13 +1,14 @@
-"""Stores runs of plain sends through the native kernel of ``rewindmq-speedups``.
+"""Stores runs of plain sends and batches through the native kernel of ``rewindmq-speedups``.
 
 The kernel encodes; this module decides what it may encode, and Python writes. A send is plain if
-``MessageSender`` would only store it where it was sent, and answer at once. All other frames are decoded and
-handled as without the kernel, and so is the first send to a topic after a change of the topic table.
+``MessageSender`` or ``BatchSender`` would only store it where it was sent, and answer at once. All other
+frames are decoded and handled as without the kernel, and so is the first send to a topic after a change of
+the topic table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
@@ -28,14 +29,35 @@ from rewindmq.protocol.remoting.address import pack_host
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.speedups import NativeSendKernel
 
-_CODE: Final = int(RequestCode.SEND_MESSAGE_V2)
-_BINARY_CODE: Final = _CODE.to_bytes(2, "big")
-# How the header of a plain send begins in JSON, in ROCKETMQ, and in msgpack: an array of seven, a uint16.
-_MARKS: Final = (b'{"code":%d,' % _CODE, _BINARY_CODE, b"\x97\xcd" + _BINARY_CODE)
+_CODES: Final = (int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.SEND_BATCH_MESSAGE))
 
 
 class PlainSends:
-    """A ``FrameKernel`` for SEND_MESSAGE_V2 (310).
+    """A ``FrameKernel`` for one request code.
+
+    Args:
+        encode_run: see ``SendRuns.encode_run``.
+    """
+
+    def __init__(
+        self, code: int, encode_run: Callable[[int, str, bytes, int], tuple[int, bytes] | None]
+    ) -> None:
+        self.code = code
+        self._encode_run = encode_run
+        binary = code.to_bytes(2, "big")
+        # How the header begins in JSON, in ROCKETMQ, and in msgpack: an array of seven, a uint16.
+        self._marks = b'{"code":%d,' % code, binary, b"\x97\xcd" + binary
+
+    def take(self, remote_address: str, data: bytes, position: int) -> tuple[int, bytes] | None:
+        """See ``FrameKernel``."""
+        # Other requests leave here at once.
+        if not data.startswith(self._marks, position + PREFIX_BYTES):
+            return None
+        return self._encode_run(self.code, remote_address, data, position)
+
+
+class SendRuns:
+    """Stores runs of plain sends of one request code.
 
     Args:
         awaited: the queues on which pulls wait, a view of what they are at any time.
@@ -45,8 +67,6 @@ class PlainSends:
     """
 
     kernel: NativeSendKernel
-
-    code = _CODE
 
     def __init__(
         self,
@@ -64,11 +84,10 @@ class PlainSends:
         self._version = topics.data_version
         self._removed_queues = store.removed_queues
 
-    def take(self, remote_address: str, data: bytes, position: int) -> tuple[int, bytes] | None:
-        """See ``FrameKernel``."""
-        # Other requests, such as pulls, leave here at once.
-        if not data.startswith(_MARKS, position + PREFIX_BYTES):
-            return None
+    def encode_run(
+        self, code: int, remote_address: str, data: bytes, position: int
+    ) -> tuple[int, bytes] | None:
+        """Store the leading plain sends of ``code``; see ``FrameKernel.take``."""
         store, kernel = self._store, self.kernel
         start = store.run_start
         if start is None:
@@ -79,7 +98,7 @@ class PlainSends:
             self._removed_queues = store.removed_queues
         offset, room_end, timestamp = start
         encoded = kernel.encode(
-            data, position, offset, room_end, timestamp, pack_host(remote_address), self._awaited
+            code, data, position, offset, room_end, timestamp, pack_host(remote_address), self._awaited
         )
         if encoded is None:
             return None
@@ -115,8 +134,8 @@ def plain_sends(
     answers: SendAnswers,
     awaited: Mapping[tuple[str, int], object],
     added: Mapping[str, str],
-) -> PlainSends | None:
-    """Return the kernel of a broker; None if the runtime has none, or none of its sends can be plain.
+) -> tuple[PlainSends, ...]:
+    """Return the kernels of a broker; none if the runtime has none, or none of its sends can be plain.
 
     Args:
         awaited: the queues on which pulls wait, a view of what they are at any time.
@@ -125,16 +144,16 @@ def plain_sends(
     speedups = runtime.speedups
     is_watched = runtime.probe is not None or runtime.failpoint is not None
     if speedups is None or is_watched or config.is_slave or not appender.answers_at_once:
-        return None
+        return ()
     has_transaction = profile.adds_unique_key
     json = answers.template(SerializeType.JSON, has_transaction=has_transaction)
     rocketmq = answers.template(SerializeType.ROCKETMQ, has_transaction=has_transaction)
     msgpack = answers.template(SerializeType.MSGPACK, has_transaction=has_transaction)
     if json is None or rocketmq is None or msgpack is None:
-        return None
-    plain = PlainSends(store, topics, validator, appender, awaited)
-    plain.kernel = speedups.SendKernel(
-        resolve=plain.resolve,
+        return ()
+    runs = SendRuns(store, topics, validator, appender, awaited)
+    runs.kernel = speedups.SendKernel(
+        resolve=runs.resolve,
         store_host=store.store_host,
         added=format_properties(added).encode(),
         keeps_wait=profile.stores_wait,
@@ -146,4 +165,4 @@ def plain_sends(
         rocketmq=rocketmq,
         msgpack=msgpack,
     )
-    return plain
+    return tuple(PlainSends(code, runs.encode_run) for code in _CODES)

@@ -12,16 +12,11 @@ from rewindmq.broker.stats.put_times import PutTimes
 from rewindmq.protocol.code import RequestCode
 
 _WINDOWS_SECONDS: Final = (10.0, 60.0, 600.0)
-# Requests that store a message.
-_PUTS: Final = frozenset(
-    (
-        RequestCode.SEND_MESSAGE,
-        RequestCode.SEND_MESSAGE_V2,
-        RequestCode.SEND_BATCH_MESSAGE,
-        RequestCode.CONSUMER_SEND_MSG_BACK,
-        RequestCode.END_TRANSACTION,
-    )
+_SENDS: Final = frozenset(
+    (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
 )
+# Requests that store a message.
+_PUTS: Final = _SENDS | {RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.END_TRANSACTION}
 
 
 class _Sample(NamedTuple):
@@ -44,7 +39,7 @@ class BrokerStats:
         get_total: messages returned by pulls since the start.
         get_time_max: the longest pull in milliseconds (``getMessageEntireTimeMax``).
         found_total, missed_total: reads by pulls that found messages, and reads that found none.
-        put_at_midnight, get_at_midnight: the totals at the beginnings of yesterday and today, local time.
+        put_at_midnight, get_at_midnight: ``today`` at the beginnings of yesterday and today, local time.
         items: the statistics of topics and groups.
         put_times: how long puts take.
     """
@@ -68,6 +63,12 @@ class BrokerStats:
         samples = int(_WINDOWS_SECONDS[-1] / SAMPLE_SECONDS) + 1
         self._samples = deque([_Sample(now, 0, 0, 0, 0)], maxlen=samples)
 
+    def count_found(self, topic: str, group: str, queue_id: int, count: int, size: int) -> None:
+        """Count a pull that returned ``count`` messages, ``size`` bytes together."""
+        self.get_total += count
+        self.found_total += 1
+        self.items.count_get(topic, group, queue_id, count, size)
+
     def on_slow_request(self, code: int, ms: float) -> None:
         """Record a put or pull that took more than a millisecond; called directly after the request.
 
@@ -78,6 +79,8 @@ class BrokerStats:
         """
         if code in _PUTS:
             self.put_times.add_slow(int(ms))
+            if code in _SENDS and self.items.put_latencies is not None:
+                self.items.put_latencies.add(int(ms))
         elif code == RequestCode.PULL_MESSAGE:
             self.get_time_max = max(self.get_time_max, int(ms))
             self.items.add_latency(int(ms))
@@ -89,9 +92,19 @@ class BrokerStats:
         day = datetime.fromtimestamp(now_ms / 1_000).astimezone().date()
         if day != self._day:
             self._day = day
-            self.put_at_midnight = (self.put_at_midnight[1], self.put_total)
-            self.get_at_midnight = (self.get_at_midnight[1], self.get_total)
+            puts, gets = self.today()
+            self.put_at_midnight = (self.put_at_midnight[1], puts)
+            self.get_at_midnight = (self.get_at_midnight[1], gets)
         yield from self.items.sample(now, self.put_total - self.own_puts, self.get_total)
+
+    def today(self) -> tuple[int, int]:
+        """Return the messages stored and pulled since the start (``msgPutTotalTodayNow``).
+
+        Under v53 those of system topics are not included (5.3.3 ``BrokerStats``).
+        """
+        if self.items.has_added:
+            return self.items.ordinary(self.put_total - self.own_puts, self.get_total)
+        return self.put_total, self.get_total
 
     def find(self, name: str, key: str) -> StatsData | None:
         """Return one statistic, or None if there is none of that name and key."""

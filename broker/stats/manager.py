@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from rewindmq.broker.stats.item import StatsItem, StatsSnapshot
 from rewindmq.broker.stats.item_set import StatsItemSet
+from rewindmq.broker.stats.put_latencies import PutLatencies
 from rewindmq.protocol.names import SCHEDULE_TOPIC, is_system_topic
 
 SAMPLE_SECONDS: Final = 10.0
@@ -21,6 +22,8 @@ _SHORTEST_IDLE_MINUTES: Final = 10
 _IDLE_MINUTES: Final = 30
 # MixAll.SCHEDULE_CONSUMER_GROUP.
 _SCHEDULE_GROUP: Final = "SCHEDULE_CONSUMER"
+# 5.3.3 BrokerStatsManager.StatsType.
+_SEND_BACK_TO_DLQ: Final = "SEND_BACK_TO_DLQ"
 
 
 class StatsData(NamedTuple):
@@ -44,12 +47,14 @@ class BrokerStatsManager:
     Attributes:
         topic_puts: by ``topic``: sends to the topic, and their messages and bytes.
         last_latency: the item of the last pull; None if that pull found nothing.
+        has_added: the broker shows the statistics that 5.x added.
+        put_latencies: by queue, how long sends take; None unless ``has_added``.
 
     Args:
         cluster: the key of the statistics of the whole broker.
         deletes: ``autoDeleteUnusedStats``: the items of a deleted topic or group go, too.
         idle_minutes: ``maxStatsIdleTimeInMinutes``.
-        has_added: ``find`` knows the statistics that 5.x added.
+        has_added: see the attribute.
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class BrokerStatsManager:
     ) -> None:
         self._cluster = cluster
         self._deletes = deletes
+        self.has_added = has_added
         self._idle_limit = _idle_limit(idle_minutes)
         self._samples = 0
         self.topic_puts = StatsItemSet("TOPIC_PUT_NUMS", is_system_topic)
@@ -65,6 +71,8 @@ class BrokerStatsManager:
         self._group_gets = StatsItemSet("GROUP_GET_NUMS", _is_of_system_topic)
         self._get_latencies = StatsItemSet("GROUP_GET_LATENCY")
         self._send_backs = StatsItemSet("SNDBCK_PUT_NUMS")
+        self._dead_letters = StatsItemSet("SNDBCK2DLQ_TIMES")
+        self.put_latencies = PutLatencies() if has_added else None
         self._broker_puts = StatsItemSet("BROKER_PUT_NUMS")
         self._broker_gets = StatsItemSet("BROKER_GET_NUMS")
         self._ordinary_puts = StatsItemSet("BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC")
@@ -99,7 +107,10 @@ class BrokerStatsManager:
                 "PRODUCER_REGISTER_TIME": (self._producer_registers, False),
                 "CONSUMER_REGISTER_TIME": (self._consumer_registers, False),
                 "CHANNEL_ACTIVITY": (self._channels, False),
+                "SNDBCK2DLQ_TIMES": (self._dead_letters, False),
             }
+        if self.put_latencies is not None:
+            self._names["TOPIC_PUT_LATENCY"] = (self.put_latencies.items, False)
         # Those with one item, or a few.
         self._small_sets = (
             self._broker_puts,
@@ -110,7 +121,7 @@ class BrokerStatsManager:
             self._consumer_registers,
             self._channels,
         )
-        # Those whose items may be idle (5.3.3 NEED_CLEAN_STATS_SET), and those of queues.
+        # Those whose items may be idle (5.3.3 NEED_CLEAN_STATS_SET), and others with many keys.
         self._sets = (
             self.topic_puts,
             self._queue_puts,
@@ -118,6 +129,8 @@ class BrokerStatsManager:
             self._group_gets,
             self._get_latencies,
             self._send_backs,
+            self._dead_letters,
+            *((self.put_latencies.items,) if self.put_latencies is not None else ()),
         )
 
     # Counting.
@@ -161,6 +174,16 @@ class BrokerStatsManager:
     def count_send_back(self, topic: str, group: str) -> None:
         """Count a message of ``topic`` that a group sent back."""
         self._send_backs[f"{topic}@{group}"].add(1)
+
+    def count_dead_letter(self, owner: object, topic: str | None, group: str) -> None:
+        """Count a message of ``topic`` that a group sent back to its dead letters.
+
+        Args:
+            owner: the request's ext field ``Owner``, which only clients of a commercial release send.
+            topic: the request's ``originTopic``.
+        """
+        names = ("null" if name is None else name for name in (owner, topic))
+        self._dead_letters["@".join((*map(str, names), group, _SEND_BACK_TO_DLQ))].add(1)
 
     def count_delayed_back(self, queue_id: int, size: int) -> None:
         """Count a sent-back message that was stored in the schedule topic; the broker's puts exclude it."""
@@ -209,17 +232,22 @@ class BrokerStatsManager:
                 if len(items) > _ITEMS_PER_SLICE:
                     yield
                 items.remove_idle(self._idle_limit)
-                # In the same slice: a pull must not count in an item that is removed.
-                self._pulled.clear()
+                # In the same slice: a pull or send must not count in an item that is removed.
+                self._forget()
+
+    def _forget(self) -> None:
+        self._pulled.clear()
+        if self.put_latencies is not None:
+            self.put_latencies.forget()
 
     def _set_broker(self, puts: int, gets: int) -> None:
         """Set the counts of the whole broker. As in RocketMQ, they count no requests: avgpt stays 0.0."""
-        system_puts = self.topic_puts.watched_value - self._delayed_back
+        ordinary_puts, ordinary_gets = self.ordinary(puts, gets)
         for items, count in (
             (self._broker_puts, puts),
             (self._broker_gets, gets),
-            (self._ordinary_puts, puts - system_puts),
-            (self._ordinary_gets, gets - self._group_gets.watched_value),
+            (self._ordinary_puts, ordinary_puts),
+            (self._ordinary_gets, ordinary_gets),
         ):
             if count:
                 items[self._cluster].extra = count
@@ -245,6 +273,11 @@ class BrokerStatsManager:
             item.day.snapshot(of_size=of_size),
         )
 
+    def ordinary(self, puts: int, gets: int) -> tuple[int, int]:
+        """Return ``puts`` and ``gets``, see ``sample``, without those of system topics."""
+        system_puts = self.topic_puts.watched_value - self._delayed_back
+        return puts - system_puts, gets - self._group_gets.watched_value
+
     def group_get_tps(self, topic: str, group: str) -> float:
         """Return the messages that a group pulled per second over the last minute."""
         item = self._group_gets.get(f"{topic}@{group}")
@@ -258,6 +291,8 @@ class BrokerStatsManager:
         for items in (self._queue_puts, self._queue_gets, self._group_gets, self._send_backs):
             items.remove(lambda fields: fields[0] == topic)
         self._get_latencies.remove(lambda fields: fields[1] == topic)
+        if self.put_latencies is not None:
+            self.put_latencies.remove_topic(topic)
         self._pulled.clear()
 
     def on_group_deleted(self, group: str) -> None:

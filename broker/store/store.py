@@ -33,6 +33,7 @@ from rewindmq.broker.store.model import (
     BatchEntries,
     Boundary,
     GetResult,
+    PlainRead,
     PutResult,
     PutStatus,
     QueryResult,
@@ -291,6 +292,11 @@ class MessageStore:
         if queue is None:
             return EMPTY_QUEUE
         return self._reader.read(queue, offset, max_count, tag_codes, scan)
+
+    def find_messages(self, topic: str, queue_id: int, offset: int, max_count: int) -> PlainRead | None:
+        """Return where ``get_message`` would find messages; None if it must look itself."""
+        queue = self.plain_queue(topic, queue_id)
+        return None if queue is None else self._reader.find(queue, offset, max_count)
 
     # Replication
 

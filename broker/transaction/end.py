@@ -96,7 +96,7 @@ class TransactionEnds:
             half.queue_offset, self._profile.op_separator, self._clock.now_ms(), self._store.store_host
         )
         try:
-            self._put(record, is_counted=False)
+            self._put(record, is_counted=self._profile.counts_transactions)
         except RequestError as error:
             # As in RocketMQ, the commit or rollback succeeds without its op record. The broker will ask the
             # producer once more.

@@ -9,14 +9,15 @@ from rewindmq.broker.transaction.half import HALF_QUEUE
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.message.properties import REAL_QID, REAL_TOPIC, TAGS, format_properties
+from rewindmq.protocol.message.properties import REAL_QID, REAL_TOPIC, TAGS, WAIT, format_properties
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK
 from rewindmq.protocol.names import TRANS_OP_HALF_TOPIC
 from rewindmq.protocol.text import java_hash
 
 # RocketMQ's tag for "this half message is done".
 REMOVE_TAG: Final = "d"
-_OP_PROPERTIES: Final = format_properties({TAGS: REMOVE_TAG}).encode()
+# The constructor of RocketMQ's Message adds WAIT.
+_OP_PROPERTIES: Final = format_properties({TAGS: REMOVE_TAG, WAIT: "true"}).encode()
 _OP_TAGS_CODE: Final = java_hash(REMOVE_TAG)
 _MAX_QUEUE_ID: Final = 0x7FFF_FFFF
 

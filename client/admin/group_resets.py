@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rewindmq.client.admin.failure_text import failure_text
 from rewindmq.client.admin.reset import (
     ResetAdmin,
     ResetResult,
@@ -45,10 +46,7 @@ class GroupReset:
     @property
     def error_message(self) -> str | None:
         """The failure and its notes as one line."""
-        if self.failure is None:
-            return None
-        notes = [f"({note})" for note in getattr(self.failure, "__notes__", ())]
-        return " ".join([str(self.failure) or type(self.failure).__name__, *notes])
+        return None if self.failure is None else failure_text(self.failure)
 
 
 class GroupResetAdmin(ResetAdmin):

@@ -169,21 +169,31 @@ class ResetAdmin(AdminBase):
         Raises:
             ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route; or a broker refused, for example
                 because the queue was reset in fenced mode.
-            RemotingError: no answer. Offsets of earlier queues are already written.
+            RemotingError: no answer. The exception's notes name the queues whose offsets are written.
         """
-        written = []
+        rows: list[RollbackStats] = []
         for queue, broker_offset, consumer_offset in await _positions(self._remote, topic, group):
-            address = await self._remote.address_of(queue)
-            if timestamp == MAX_OFFSET_TIMESTAMP:
-                target = await self._remote.api.max_offset(address, queue)
-            else:
-                target = await self._remote.api.search_offset(address, queue, timestamp)
-            stored = consumer_offset
-            if force or target <= consumer_offset:
-                await self._remote.api.update_consumer_offset_sync(address, group, queue, target)
-                stored = target
-            written.append(RollbackStats(queue, broker_offset, consumer_offset, target, stored))
-        return written
+            try:
+                target = await self._write_time(group, queue, timestamp, None if force else consumer_offset)
+            except RewindMQError as error:
+                if rows:
+                    names = ", ".join(f"{row.queue.broker_name}:{row.queue.queue_id}" for row in rows)
+                    error.add_note(f"already reset: {names}")
+                raise
+            stored = target if force else min(target, consumer_offset)
+            rows.append(RollbackStats(queue, broker_offset, consumer_offset, target, stored))
+        return rows
+
+    async def _write_time(self, group: str, queue: MessageQueue, timestamp: int, limit: int | None) -> int:
+        """Return the offset of a time; write it as the stored offset unless it is above ``limit``."""
+        address = await self._remote.address_of(queue)
+        if timestamp == MAX_OFFSET_TIMESTAMP:
+            target = await self._remote.api.max_offset(address, queue)
+        else:
+            target = await self._remote.api.search_offset(address, queue, timestamp)
+        if limit is None or target <= limit:
+            await self._remote.api.update_consumer_offset_sync(address, group, queue, target)
+        return target
 
 
 async def require_reset_modes(remote: AdminRemote, address: str, topic: str, group: str) -> None:

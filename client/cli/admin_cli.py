@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from rewindmq.client.admin.commands.command import Command
 from rewindmq.client.admin.commands.table import COMMANDS
+from rewindmq.client.admin.failure_text import failure_text
 from rewindmq.client.cli.serialize_type_option import add_serialize_type_argument, chosen_serialize_type
 from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.profile import RELEASES, Profile
@@ -112,9 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def describe_error(error: RewindMQError) -> str:
     """Return the error and its notes as one line, which has no control characters of a peer's remark."""
-    notes = [f"({note})" for note in getattr(error, "__notes__", ())]
-    text = " ".join([str(error) or type(error).__name__, *notes])
-    return escape_controls(" ".join(text.splitlines()))
+    return escape_controls(failure_text(error))
 
 
 async def _execute(command: Command, arguments: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from rewindmq.cluster.server_process import ServerProcess
 from rewindmq.cluster.signals import stop_signals
 from rewindmq.cluster.up.companion import Companion
 from rewindmq.cluster.up.control import control_socket
-from rewindmq.cluster.up.dashboard_process import dashboard_process
+from rewindmq.cluster.up.dashboard_process import DashboardProcess, dashboard_process
 from rewindmq.cluster.up.display import ready_json, ready_table
 from rewindmq.cluster.up.entrances import Entrances
 from rewindmq.cluster.up.members import Members
@@ -93,12 +93,15 @@ class Foreground:
                 self._dashboard(cluster) as dashboard,
                 control_socket(cluster.directory, members, entrances),
             ):
-                text = ready_table(members.processes, cluster.namesrv_address, entrances, dashboard)
-                print(ready_json(cluster, entrances, dashboard) if self.as_json else text, flush=True)
+                url = None if dashboard is None else dashboard.url
+                text = ready_table(members.processes, cluster.namesrv_address, entrances, url)
+                print(ready_json(cluster, entrances, url) if self.as_json else text, flush=True)
                 timers = system_runtime().timers
                 while True:
                     await timers.sleep(_WATCH_SECONDS)
                     members.report_ended()
+                    if dashboard is not None:
+                        dashboard.report_ended()
 
     @contextlib.asynccontextmanager
     async def _beside(self, cluster: LocalCluster, members: Members) -> AsyncIterator[Entrances | None]:
@@ -109,7 +112,7 @@ class Foreground:
             yield entrances
 
     @contextlib.asynccontextmanager
-    async def _dashboard(self, cluster: LocalCluster) -> AsyncIterator[str | None]:
+    async def _dashboard(self, cluster: LocalCluster) -> AsyncIterator[DashboardProcess | None]:
         if self.dashboard_port is None:
             yield None
             return
@@ -123,8 +126,8 @@ class Foreground:
             timers,
             history=cluster.directory / "resets",
             time_scale=self.options["time_scale"],
-        ) as url:
-            yield url
+        ) as process:
+            yield process
 
     def _remembered(self) -> dict[str, int]:
         if self.directory is None or self.new_ports:

@@ -4,35 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.dashboard.data.answer import LIMIT_SECONDS, NAME_SERVER, THE_BROKER, Answer, failed_with
 from rewindmq.dashboard.data.lag_history import LagHistory
 from rewindmq.protocol.body.stats import OffsetWrapper, TopicOffset
 from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.errors import ResponseError, RewindMQError
+from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, reply_topic, retry_topic
 
-# A server that answers later counts as hanging.
-LIMIT_SECONDS: Final = 2.0
-
 K = TypeVar("K")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Answer(Generic[T]):
-    """A server's answer, or in one sentence why there is none; one of the two is None.
-
-    Attributes:
-        code: the response code of a refusal; None: the server did not answer.
-    """
-
-    value: T | None
-    problem: str | None = None
-    code: int | None = None
 
 
 @dataclass(frozen=True)
@@ -60,21 +45,25 @@ class ClusterSource:
     def __init__(self, admin: AdminClient) -> None:
         self.admin = admin
         self.runtime = admin.runtime
-        self.lag_history = LagHistory()
+        self.lag_history = LagHistory(self.runtime.clock)
 
-    async def ask(self, work: Awaitable[T], seconds: float = LIMIT_SECONDS) -> Answer[T]:
-        """Await a request for at most ``seconds``; a failure becomes the answer's ``problem``."""
+    async def ask(
+        self, work: Awaitable[T], seconds: float = LIMIT_SECONDS, server: str = THE_BROKER
+    ) -> Answer[T]:
+        """Await a request for at most ``seconds``; a failure becomes the answer's ``problem``.
+
+        Args:
+            server: which server is asked, as the subject of a sentence.
+        """
         task = asyncio.ensure_future(work)
         timer = self.runtime.timers.call_timeout(seconds, task.cancel)
         try:
             await asyncio.wait((task,))
             if task.cancelled():
-                return Answer(None, f"no answer within {seconds:g} s")
+                return Answer(None, f"no answer within {seconds:g} s", server=server)
             return Answer(task.result())
-        except ResponseError as error:
-            return Answer(None, str(error), error.code)
         except RewindMQError as error:
-            return Answer(None, str(error))
+            return failed_with(error, server)
         finally:
             timer.cancel()
             task.cancel()
@@ -91,9 +80,9 @@ class ClusterSource:
 
     async def brokers(self) -> Answer[list[BrokerState]]:
         """Return every broker process with its statistics, sorted by cluster, name and id."""
-        info = await self.ask(self.admin.examine_broker_cluster_info())
+        info = await self.ask(self.admin.examine_broker_cluster_info(), server=NAME_SERVER)
         if info.value is None:
-            return Answer(None, info.problem, info.code)
+            return info.failed()
         places = sorted(
             (broker.cluster or "", name, int(broker_id), address)
             for name, broker in info.value.broker_addr_table.items()
@@ -105,9 +94,9 @@ class ClusterSource:
     async def own_topics(self) -> Answer[frozenset[str]]:
         """Return the topics that brokers create for themselves: one named after each cluster and broker,
         and one for replies in each cluster."""
-        info = await self.ask(self.admin.examine_broker_cluster_info())
+        info = await self.ask(self.admin.examine_broker_cluster_info(), server=NAME_SERVER)
         if info.value is None:
-            return Answer(None, info.problem, info.code)
+            return info.failed()
         clusters = info.value.cluster_addr_table
         return Answer(frozenset({*clusters, *info.value.broker_addr_table, *map(reply_topic, clusters)}))
 
@@ -126,14 +115,14 @@ class ClusterSource:
 
     async def topics(self) -> Answer[list[str]]:
         """Return the names of all topics, sorted, without groups' retry topics."""
-        names = await self.ask(self.admin.fetch_all_topic_list())
+        names = await self.ask(self.admin.fetch_all_topic_list(), server=NAME_SERVER)
         if names.value is None:
             return names
         return Answer([name for name in names.value if not name.startswith(RETRY_GROUP_TOPIC_PREFIX)])
 
     async def groups(self) -> Answer[list[str]]:
         """Return the names of the groups that have a retry topic, which every group gets when it connects."""
-        names = await self.ask(self.admin.fetch_all_topic_list())
+        names = await self.ask(self.admin.fetch_all_topic_list(), server=NAME_SERVER)
         if names.value is None:
             return names
         prefix = RETRY_GROUP_TOPIC_PREFIX
@@ -141,9 +130,9 @@ class ClusterSource:
 
     async def addresses(self) -> Answer[dict[str, str]]:
         """Return the broker's name by the address of every broker process that the name server knows."""
-        info = await self.ask(self.admin.examine_broker_cluster_info())
+        info = await self.ask(self.admin.examine_broker_cluster_info(), server=NAME_SERVER)
         if info.value is None:
-            return Answer(None, info.problem, info.code)
+            return info.failed()
         brokers = info.value.broker_addr_table.items()
         return Answer({address: name for name, each in brokers for address in each.broker_addrs.values()})
 
@@ -153,7 +142,7 @@ class ClusterSource:
         async def ask(address: str) -> Mapping[MessageQueue, TopicOffset]:
             return (await self.admin.broker_topic_stats(address, topic)).offset_table
 
-        return await self._queues(topic, ask)
+        return await self._queues(await self.masters(topic), ask)
 
     async def group_queues(self, group: str) -> Answer[Queues[OffsetWrapper]]:
         """Return stored and maximum offset of each queue that a group consumes."""
@@ -161,15 +150,16 @@ class ClusterSource:
         async def ask(address: str) -> Mapping[MessageQueue, OffsetWrapper]:
             return (await self.admin.broker_group_stats(address, group)).offset_table
 
-        return await self._queues(retry_topic(group), ask)
+        return await self._queues(await self.group_masters(group), ask)
 
     async def _queues(
-        self, topic: str, ask: Callable[[str], Awaitable[Mapping[MessageQueue, T]]]
+        self,
+        masters: Answer[dict[str, str]],
+        ask: Callable[[str], Awaitable[Mapping[MessageQueue, T]]],
     ) -> Answer[Queues[T]]:
-        """Ask every broker that serves the topic for its rows."""
-        masters = await self.masters(topic)
+        """Ask every one of the brokers for its rows."""
         if masters.value is None:
-            return Answer(None, masters.problem, masters.code)
+            return masters.failed()
         answers = await self.ask_each(masters.value.values(), ask)
         rows: dict[MessageQueue, T] = {}
         problems: dict[str, str] = {}
@@ -183,14 +173,19 @@ class ClusterSource:
 
     async def masters(self, topic: str) -> Answer[dict[str, str]]:
         """Return the address of each broker that serves the topic, by name: the master's, else a slave's."""
-        route = await self.ask(self.admin.examine_topic_route_info(topic))
+        route = await self.ask(self.admin.examine_topic_route_info(topic), server=NAME_SERVER)
         if route.value is None:
             if route.code == ResponseCode.TOPIC_NOT_EXIST:
-                return Answer(None, "the name server knows no broker with it", route.code)
-            return Answer(None, route.problem, route.code)
+                return replace(route.failed(), problem="no broker has this topic")
+            return route.failed()
         found = {}
         for broker in sorted(route.value.broker_datas, key=lambda each: each.broker_name):
             addresses = broker.broker_addrs
             if addresses:
                 found[broker.broker_name] = addresses[min(addresses)]
         return Answer(found)
+
+    async def group_masters(self, group: str) -> Answer[dict[str, str]]:
+        """Return the same of the group's retry topic, which every group gets when it connects."""
+        masters = await self.masters(retry_topic(group))
+        return replace(masters, problem="no broker has this group") if masters.is_absent else masters

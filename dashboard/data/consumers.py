@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from rewindmq.dashboard.data.cluster_source import Answer, ClusterSource
+from rewindmq.dashboard.data.answer import Answer
+from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.protocol.body.connection import Connection, ConsumerConnection
 from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, SubscriptionData
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, retry_topic
+from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX
 
 # Consumers that are asked for their running info on one page.
 MAX_ASKED: Final = 50
@@ -70,9 +71,9 @@ class Consumers:
 
 async def consumers_of(source: ClusterSource, group: str, *, ask_each: bool = True) -> Answer[Consumers]:
     """Return the consumers of a group; with ``ask_each``, each of the first 50 is asked for its state."""
-    masters = await source.masters(retry_topic(group))
+    masters = await source.group_masters(group)
     if masters.value is None:
-        return Answer(None, masters.problem, masters.code)
+        return masters.failed()
     result = Consumers()
     admin = source.admin
     answers = await source.ask_each(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from rewindmq.dashboard.data.cluster_source import Answer, ClusterSource
+from rewindmq.dashboard.data.answer import Answer, Outcome
+from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.protocol.body.stats import TopicOffset
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RewindMQError
@@ -22,10 +25,12 @@ MAX_SKIP: Final = 1000
 PAGE_MESSAGES: Final = 20
 # One search reads at most these bytes of bodies, and one more response to each question at a time.
 MAX_BYTES: Final = 32 << 20
-# The most questions that a search asks at a time.
+# The most questions that a search asks at a time; one to each broker if there are more brokers.
 MAX_QUESTIONS: Final = 8
 # The most messages that brokers return to one pull.
 _PULL_MESSAGES: Final = 32
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -43,32 +48,35 @@ class Found:
 
 
 class _Reader:
-    """Reads messages for one search, until the search has read enough bytes."""
+    """Reads messages for one search, until the search has read enough bytes.
 
-    def __init__(self, source: ClusterSource) -> None:
+    A broker that leaves a question without an answer gets no further one, so that a search takes 2 s for it
+    however many queues it has. Each broker has its own share of the questions at a time: while one hangs, the
+    others go on. A refusal is an answer, about one queue.
+    """
+
+    def __init__(self, source: ClusterSource, brokers: Iterable[str]) -> None:
+        names = frozenset(brokers)
         self._source = source
         self._left = MAX_BYTES
-        self._slots = asyncio.Semaphore(MAX_QUESTIONS)
+        self._slots = {name: asyncio.Semaphore(max(1, MAX_QUESTIONS // len(names))) for name in names}
+        self._silent: set[str] = set()
         self.found = Found()
 
     async def read(self, queue: MessageQueue, begin: int, end: int) -> list[MessageExt]:
         """Return the messages of a queue in [begin, end)."""
         messages: list[MessageExt] = []
         while begin < end:
-            async with self._slots:
-                if self._left <= 0:
-                    self.found.is_cut = True
-                    break
-                wanted = min(_PULL_MESSAGES, end - begin)
-                answer = await self._source.ask(self._source.admin.pull_messages(queue, begin, wanted))
-                if answer.value is None:
-                    self.found.problems[queue.broker_name] = answer.problem or ""
-                    break
-                self._left -= sum(message.store_size for message in answer.value.messages)
-            messages += answer.value.messages
-            if answer.value.next_begin_offset <= begin:
+            wanted = min(_PULL_MESSAGES, end - begin)
+            result = await self._ask(queue, partial(self._source.admin.pull_messages, queue, begin, wanted))
+            if result is None:
                 break
-            begin = answer.value.next_begin_offset
+            # Before any other task runs, and with it the next question.
+            self._left -= sum(message.store_size for message in result.messages)
+            messages += result.messages
+            if result.next_begin_offset <= begin:
+                break
+            begin = result.next_begin_offset
         return messages
 
     async def read_since(
@@ -76,13 +84,10 @@ class _Reader:
     ) -> list[MessageExt]:
         """Return the first messages of a queue that were stored at ``begin_ms`` or later."""
         # Of several messages with the time that is searched, RocketMQ 4.x returns any.
-        async with self._slots:
-            work = self._source.admin.search_offset(queue, max(begin_ms - 1, 0))
-            place = await self._source.ask(work)
-        if place.value is None:
-            self.found.problems[queue.broker_name] = place.problem or ""
+        place = await self._ask(queue, partial(self._source.admin.search_offset, queue, max(begin_ms - 1, 0)))
+        if place is None:
             return []
-        position, late = max(place.value, bounds.min_offset), list[MessageExt]()
+        position, late = max(place, bounds.min_offset), list[MessageExt]()
         while position < bounds.max_offset and len(late) < count:
             messages = await self.read(queue, position, min(position + count, bounds.max_offset))
             if not messages:
@@ -91,16 +96,32 @@ class _Reader:
             position = messages[-1].queue_offset + 1
         return late
 
+    async def _ask(self, queue: MessageQueue, work: Callable[[], Awaitable[T]]) -> T | None:
+        """Return the answer of the queue's broker; None: there is none, or the search has read enough."""
+        name = queue.broker_name
+        async with self._slots[name]:
+            if name in self._silent:
+                return None
+            if self._left <= 0:
+                self.found.is_cut = True
+                return None
+            answer = await self._source.ask(work())
+            if answer.value is None:
+                self.found.problems.setdefault(name, answer.problem or "")
+                if answer.outcome is Outcome.SILENT:
+                    self._silent.add(name)
+        return answer.value
+
 
 async def newest(source: ClusterSource, topic: str, count: int = PAGE_MESSAGES) -> Answer[Found]:
     """Return the newest messages of a topic, the newest first."""
     queues = await source.topic_queues(topic)
     if queues.value is None:
-        return Answer(None, queues.problem, queues.code)
-    reader = _Reader(source)
-    reader.found.problems |= queues.value.problems
+        return queues.failed()
     # The newest n messages are in the n queues with the newest last message.
     rows = sorted(queues.value.rows.items(), key=lambda row: -row[1].last_update_timestamp)[:count]
+    reader = _Reader(source, (queue.broker_name for queue, _ in rows))
+    reader.found.problems |= queues.value.problems
     parts = await asyncio.gather(
         *(
             reader.read(queue, max(bounds.min_offset, bounds.max_offset - count), bounds.max_offset)
@@ -121,10 +142,10 @@ async def since(
     """
     queues = await source.topic_queues(topic)
     if queues.value is None:
-        return Answer(None, queues.problem, queues.code)
-    reader = _Reader(source)
-    reader.found.problems |= queues.value.problems
+        return queues.failed()
     rows = queues.value.rows.items()
+    reader = _Reader(source, (queue.broker_name for queue, _ in rows))
+    reader.found.problems |= queues.value.problems
     parts = await asyncio.gather(
         *(
             reader.read_since(queue, bounds, begin_ms, skip + count)
@@ -152,13 +173,13 @@ async def by_id(source: ClusterSource, topic: str, message_id: str) -> Answer[Fo
         return answer
     # The id has an address in it, and may come from anywhere: only brokers of this cluster are asked.
     brokers = await source.addresses()
-    if brokers.value is None or host not in brokers.value:
+    if brokers.value is None or host not in brokers.value or brokers.value[host] in answer.value.problems:
         return answer
     message = await source.ask(source.admin.view_message(message_id))
     if message.value is not None and message.value.topic == topic:
         message.value.broker_name = brokers.value[host]
         answer.value.messages.append(message.value)
-    elif message.value is None and message.code is None:
+    elif message.value is None and message.outcome is not Outcome.REFUSED:
         answer.value.problems[host] = message.problem or ""
     return answer
 
@@ -169,10 +190,10 @@ async def of_queue(
     """Return messages of one queue from an offset on."""
     route = await source.masters(queue.topic)
     if route.value is None:
-        return Answer(None, route.problem, route.code)
+        return route.failed()
     if queue.broker_name not in route.value:
-        return Answer(None, f"no broker {queue.broker_name} serves the topic")
-    reader = _Reader(source)
+        return _absent(queue)
+    reader = _Reader(source, (queue.broker_name,))
     reader.found.messages = await reader.read(queue, offset, offset + count)
     return Answer(reader.found)
 
@@ -181,14 +202,21 @@ async def message_at(source: ClusterSource, queue: MessageQueue, offset: int) ->
     """Return the message at an offset of a queue."""
     route = await source.masters(queue.topic)
     if route.value is None:
-        return Answer(None, route.problem, route.code)
-    return await source.ask(source.admin.message_at(queue, offset))
+        return route.failed()
+    if queue.broker_name not in route.value:
+        return _absent(queue)
+    return await source.ask(source.admin.message_at(queue, offset), server=f"Broker {queue.broker_name}")
+
+
+def _absent(queue: MessageQueue) -> Answer[Any]:
+    problem = f"broker {queue.broker_name} does not serve topic {queue.topic}"
+    return Answer(None, problem, ResponseCode.TOPIC_NOT_EXIST)
 
 
 async def _query(source: ClusterSource, topic: str, key: str, *, is_unique_key: bool) -> Answer[Found]:
     masters = await source.masters(topic)
     if masters.value is None:
-        return Answer(None, masters.problem, masters.code)
+        return masters.failed()
     answers = await source.ask_each(
         masters.value.items(),
         lambda place: source.admin.query_message_at(*place, topic, key, is_unique_key=is_unique_key),

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from rewindmq.dashboard.data.cluster_source import Answer, BrokerState
+from rewindmq.dashboard.data.answer import Answer
+from rewindmq.dashboard.data.cluster_source import BrokerState
 from rewindmq.dashboard.web.page import Page, Visit
 
 _STALL: Final = "eventLoopWorstStallMs"
@@ -44,14 +45,19 @@ async def show_broker(visit: Visit) -> Response:
     brokers = await visit.source.brokers()
     found = [each for each in brokers.value or () if each.name == name and str(each.broker_id) == broker_id]
     if not found:
-        problem = brokers.problem or f"The name server knows no broker {name} with id {broker_id}."
-        return visit.render("broker.html", 404, title=name, problem=problem, broker=None)
+        problem = (
+            brokers.sentence
+            if brokers.problem
+            else f"The name server knows no broker {name} with id {broker_id}."
+        )
+        status = 404 if brokers.value is not None else 200
+        return visit.render("broker.html", status, title=name, problem=problem, broker=None)
     broker = found[0]
     # A broker that did not answer once is not asked again.
     config: Answer[dict[str, str]] = (
         await visit.source.ask(visit.source.admin.get_broker_config(broker.address))
         if broker.stats.value is not None
-        else Answer(None, broker.stats.problem)
+        else broker.stats.failed()
     )
     stats = broker.stats.value or {}
     usage = {key: _share(value) for key, value in sorted(stats.items()) if key.startswith("usage")}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from starlette.responses import Response
 
 from rewindmq.client.admin.running_info_report import format_running_info
+from rewindmq.dashboard.data.answer import Outcome
 from rewindmq.dashboard.data.consumers import consumers_of
 from rewindmq.dashboard.web.page import Page, Visit
+from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.text import escape_lines
 from rewindmq.protocol.version import version_name
 
@@ -17,6 +21,7 @@ async def show_list(visit: Visit) -> Response:
     answer = await consumers_of(visit.source, group)
     return visit.render(
         "consumers.html",
+        answer.status,
         title=group,
         answer=answer,
         differing=answer.value.differing() if answer.value else [],
@@ -28,12 +33,21 @@ async def show_one(visit: Visit) -> Response:
     """Show a consumer's running info with the stacks of its threads or tasks."""
     group, client = visit.path("group"), visit.path("client")
     work = visit.source.admin.get_consumer_running_info(group, client, stacks=True)
-    answer = await visit.source.ask(work)
+    answer = await visit.source.ask(work, server="The consumer, or its broker,")
+    if answer.outcome is Outcome.REFUSED:
+        # Brokers refuse with SYSTEM_ERROR (1), whether they do not know the client or it failed.
+        known = await consumers_of(visit.source, group, ask_each=False)
+        if known.is_absent or (
+            known.value and not known.value.problems and client not in known.value.consumers
+        ):
+            answer = replace(answer, code=ResponseCode.CONSUMER_NOT_ONLINE)
     report = escape_lines(format_running_info(answer.value)) if answer.value else ""
-    return visit.render("consumer.html", title=client, group=group, answer=answer, report=report)
+    return visit.render(
+        "consumer.html", answer.status, title=client, group=group, answer=answer, report=report
+    )
 
 
 PAGES = (
     Page("/groups/{group}/consumers", show_list, "Consumers"),
-    Page("/groups/{group}/consumers/{client}", show_one, "Consumer"),
+    Page("/groups/{group}/consumers/{client:path}", show_one, "Consumer"),
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from rewindmq.dashboard.data.cluster_source import Answer
+from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.dead_letters import MAX_RESENT, Letter, resend
 from rewindmq.dashboard.data.messages import Found, message_at, newest
 from rewindmq.dashboard.web.bodies import excerpt

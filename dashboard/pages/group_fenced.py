@@ -7,13 +7,12 @@ from starlette.responses import Response
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.body.fenced_commit import FencedCommit
 from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.names import retry_topic
 
 
 async def show(visit: Visit) -> Response:
     """Show the newest first; RocketMQ's brokers do not serve the request, and are greyed out."""
     group = visit.path("group")
-    masters = await visit.source.masters(retry_topic(group))
+    masters = await visit.source.group_masters(group)
     addresses = masters.value or {}
     admin = visit.source.admin
     answers = await visit.source.ask_each(
@@ -33,6 +32,7 @@ async def show(visit: Visit) -> Response:
     commits.sort(key=lambda each: -each[1].at)
     return visit.render(
         "fenced.html",
+        masters.status,
         title=group,
         answer=masters,
         commits=commits[:200],

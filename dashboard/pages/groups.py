@@ -35,14 +35,15 @@ async def show_lag(visit: Visit) -> Response:
         )
         rows = answer.value.rows if answer.value else {}
         lags = {queue: row.broker_offset - row.consumer_offset for queue, row in rows.items()}
-        # A broker that did not answer would look like a lag that went away.
+        # Without the part of a broker that did not answer, the sum would look like a lag that went away.
         is_whole = answer.value is not None and not answer.value.problems
-        now_ms = visit.source.runtime.clock.now_ms()
-        past = visit.source.lag_history.add(group, now_ms, lags) if lags and is_whole else None
+        history = visit.source.lag_history
+        samples = history.add(group, lags) if lags and is_whole else history.find(group)
         owners = (consumers.value or Consumers()).owners()
         shown = sorted(rows, key=lambda queue: (-lags[queue], queue))[:_ROWS]
         return {
             "title": group,
+            "status": answer.status,
             "answer": answer,
             "consumers": consumers,
             "differing": consumers.value.differing() if consumers.value else [],
@@ -51,13 +52,13 @@ async def show_lag(visit: Visit) -> Response:
             "largest": max(lags.values(), default=0),
             "behind": sorted({queue.topic for queue, lag in lags.items() if lag > 0} - {retry_topic(group)}),
             "last": max((row.last_timestamp for row in rows.values()), default=0),
-            "plot": line_plot(past.times, past.totals) if past else None,
+            "plot": line_plot(samples.times, samples.totals) if samples else None,
             "rows": [
                 (
                     queue,
                     rows[queue],
                     owners.get(queue),
-                    spark_line(past.times, past.of_queue(queue)) if past else None,
+                    spark_line(samples.times, samples.of_queue(queue)) if samples else None,
                 )
                 for queue in shown
             ],

@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.responses import PlainTextResponse, Response
 
-from rewindmq.dashboard.data.cluster_source import Answer
+from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.messages import (
     MAX_SKIP,
     PAGE_MESSAGES,
@@ -22,6 +22,7 @@ from rewindmq.dashboard.data.messages import (
 from rewindmq.dashboard.web.bodies import excerpt, readable_body, shown_body
 from rewindmq.dashboard.web.numbers import milliseconds, number_below
 from rewindmq.dashboard.web.page import Page, Visit
+from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import DLQ_GROUP_TOPIC_PREFIX
@@ -50,6 +51,7 @@ async def show_list(visit: Visit) -> Response:
     )
     return visit.render(
         "messages.html",
+        answer.status if answer else 200,
         title=topic,
         by=by,
         answer=answer,
@@ -104,7 +106,9 @@ async def show_one(visit: Visit) -> Response:
     answer = await _message(visit)
     title = f"{visit.path('broker')}/{visit.path('queue')} @ {visit.path('offset')}"
     if answer.value is None:
-        return visit.render("message.html", title=title, answer=answer, message=None, gave_up=None)
+        return visit.render(
+            "message.html", answer.status, title=title, answer=answer, message=None, gave_up=None
+        )
     message, topic = answer.value, visit.path("topic")
     properties = {
         escape_controls(name): escape_controls(value) for name, value in sorted(message.properties.items())
@@ -126,7 +130,8 @@ async def download(visit: Visit) -> Response:
     """Return the body as a file, so that no browser shows it as a page of this site."""
     answer = await _message(visit)
     if answer.value is None:
-        return PlainTextResponse(f"{answer.problem}\n", 404)
+        # 502: a server behind this one did not do its part.
+        return PlainTextResponse(f"{answer.sentence}\n", 404 if answer.is_absent else 502)
     name = _UNSAFE.sub("_", f"{visit.path('topic')}-{visit.path('queue')}-{visit.path('offset')}")
     headers = {"Content-Disposition": f"attachment; filename={name}.bin"}
     return Response(readable_body(answer.value)[0], headers=headers, media_type="application/octet-stream")
@@ -135,7 +140,7 @@ async def download(visit: Visit) -> Response:
 async def _message(visit: Visit) -> Answer[MessageExt]:
     queue, offset = number_below(visit.path("queue"), _INT32), number_below(visit.path("offset"), _OFFSET)
     if queue is None or offset is None:
-        return Answer(None, "Queue and offset are numbers from 0 on.")
+        return Answer(None, "queue and offset are numbers from 0 on", ResponseCode.NO_MESSAGE)
     return await message_at(
         visit.source, MessageQueue(visit.path("topic"), visit.path("broker"), queue), offset
     )

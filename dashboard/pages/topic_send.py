@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
 from starlette.responses import RedirectResponse, Response
 
 from rewindmq.client.produce.producer import Producer
 from rewindmq.client.produce.send_result import SendResult
+from rewindmq.dashboard.data.answer import LIMIT_SECONDS, Answer, Outcome
 from rewindmq.dashboard.data.dead_letters import PRODUCER_GROUP
 from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.page import Page, Visit
+from rewindmq.protocol.errors import ClientError, ConnectError, NotConnectedError, TooManyRequestsError
 from rewindmq.protocol.message import Message
+
+# What a broker gets to answer a heartbeat of the producer, and the name server a question about the route.
+_API_MS: Final = 1000
+_PREPARE_SECONDS: Final = 3.0
+# Errors of a message that has not left.
+_UNSENT: Final = (ClientError, ConnectError, NotConnectedError, TooManyRequestsError)
 
 
 async def show(visit: Visit) -> Response:
-    """Show the form."""
-    return _form(visit, None)
+    """Show the form; it is none for a topic that does not exist."""
+    return _form(visit, await visit.source.masters(visit.path("topic")), None)
 
 
 async def send(visit: Visit) -> Response:
@@ -22,30 +34,55 @@ async def send(visit: Visit) -> Response:
     topic = visit.path("topic")
     route = await visit.source.masters(topic)
     if route.value is None:
-        return _form(visit, f"Nothing was sent: {route.problem}.")
-    answer = await visit.source.ask(_send(visit, topic))
+        return _form(visit, route, f"Nothing was sent: {route.problem}.")
+    answer = await _send(visit, topic)
     if answer.value is None:
-        sent = "The send failed" if answer.code is not None else "The message may have been stored or not"
-        return _form(visit, f"{sent}: {answer.problem}.")
+        return _form(visit, route, _explain(answer))
     _, broker, queue_id = answer.value.message_queue
     return RedirectResponse(message_href(topic, broker, queue_id, answer.value.queue_offset), 303)
 
 
-async def _send(visit: Visit, topic: str) -> SendResult:
+async def _send(visit: Visit, topic: str) -> Answer[SendResult]:
     source, form = visit.source, visit.form
     body = form.get("body", "").encode("utf-8", "surrogatepass")
     message = Message(topic, body, form.get("tag", "").strip() or None, form.get("keys", "").split() or None)
-    namesrv = ";".join(source.admin.namesrv_addresses)
     # Not repeated: a visitor who is told of a failure decides.
-    async with Producer(
-        PRODUCER_GROUP, namesrv, retry_times_when_send_failed=0, runtime=source.runtime
-    ) as producer:
-        return await producer.send(message)
+    producer = Producer(
+        PRODUCER_GROUP,
+        ";".join(source.admin.namesrv_addresses),
+        retry_times_when_send_failed=0,
+        # Another broker that hangs must not use up the time of this one: start and end say so to all.
+        mq_client_api_timeout=_API_MS,
+        runtime=source.runtime,
+    )
+    try:
+        # Each step has its own time limit: nothing was sent if one before the last takes too long.
+        for step in (producer.start, partial(producer.fetch_publish_message_queues, topic)):
+            prepared: Answer[object] = await source.ask(step(), _PREPARE_SECONDS, "The producer")
+            if prepared.problem is not None:
+                return replace(prepared.failed(), error=ClientError(prepared.problem))
+        return await source.ask(producer.send(message, LIMIT_SECONDS), LIMIT_SECONDS + 1)
+    finally:
+        await source.ask(producer.shutdown())
 
 
-def _form(visit: Visit, problem: str | None) -> Response:
+def _explain(answer: Answer[SendResult]) -> str:
+    """Return what became of the message; only a request that left may have stored it."""
+    if isinstance(answer.error, _UNSENT):
+        return f"Nothing was sent: {answer.problem}."
+    if answer.outcome is Outcome.REFUSED:
+        return f"The broker refused the message: {answer.problem}."
+    return (
+        f"The message may have been stored or not: {answer.problem}. Look at the topic's newest messages"
+        " before you send it again."
+    )
+
+
+def _form(visit: Visit, route: Answer[dict[str, str]], problem: str | None) -> Response:
     values = {name: visit.form.get(name, "") for name in ("body", "tag", "keys")}
-    return visit.render("send.html", title=visit.path("topic"), problem=problem, values=values)
+    return visit.render(
+        "send.html", route.status, title=visit.path("topic"), answer=route, problem=problem, values=values
+    )
 
 
 PAGES = (

@@ -18,8 +18,9 @@ _ROWS: Final = 200
 
 async def show_list(visit: Visit) -> Response:
     """Show one page of the names that match; topics of the brokers and clusters themselves are left out."""
-    answer = await visit.source.topics()
-    hidden = (await visit.source.own_topics()).value or frozenset()
+    # At the same time, so that a name server that hangs holds the page up once.
+    answer, own = await asyncio.gather(visit.source.topics(), visit.source.own_topics())
+    hidden = own.value or frozenset()
     with_system = visit.query("system") == "1"
     names = [
         name for name in answer.value or () if with_system or not (is_system_topic(name) or name in hidden)
@@ -30,6 +31,7 @@ async def show_list(visit: Visit) -> Response:
         title="Topics",
         kind="topic",
         answer=answer,
+        own=own,
         found=found,
         with_system=with_system,
         dead=DLQ_GROUP_TOPIC_PREFIX,
@@ -46,6 +48,7 @@ async def show_queues(visit: Visit) -> Response:
         page = _page(visit.query("page", "1"), len(rows))
         return {
             "title": topic,
+            "status": answer.status,
             "answer": answer,
             "rows": rows[(page - 1) * _ROWS : page * _ROWS],
             "page": page,
@@ -78,6 +81,7 @@ async def show_groups(visit: Visit) -> Response:
             groups.update(answer.value)
     return visit.render(
         "topic_groups.html",
+        masters.status,
         title=topic,
         answer=masters,
         problem_table=problems,

@@ -8,7 +8,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from rewindmq.dashboard.web.page import Settings
-from rewindmq.dashboard.web.safety import LOGIN, SESSION_COOKIE, parse_form, same_text, session_of
+from rewindmq.dashboard.web.safety import LOGIN, own_path, parse_form, same_text, session_cookie, session_of
 
 _MAX_BYTES = 64 << 10
 
@@ -19,21 +19,25 @@ def login_routes(settings: Settings, templates: Environment) -> list[Route]:
         return []
     token = settings.token
 
-    def form(status: int = 200, *, is_wrong: bool = False) -> Response:
-        return HTMLResponse(templates.get_template("login.html").render(is_wrong=is_wrong), status)
+    def form(path: str, status: int = 200, *, is_wrong: bool = False) -> Response:
+        text = templates.get_template("login.html").render(is_wrong=is_wrong, next=own_path(path))
+        return HTMLResponse(text, status)
 
     async def login(request: Request) -> Response:
         if request.method != "POST":
-            return form()
+            return form(request.query_params.get("next", "/"))
         body = bytearray()
         async for part in request.stream():
             body += part
             if len(body) > _MAX_BYTES:
                 return PlainTextResponse("A token is shorter.\n", 413)
-        if not same_text(parse_form(bytes(body)).get("token", ""), token):
-            return form(403, is_wrong=True)
-        response = RedirectResponse("/", 303)
-        response.set_cookie(SESSION_COOKIE, session_of(settings), httponly=True, samesite="strict")
+        fields = parse_form(bytes(body))
+        path = own_path(fields.get("next", "/"))
+        if not same_text(fields.get("token", ""), token):
+            return form(path, 403, is_wrong=True)
+        response = RedirectResponse(path, 303)
+        name = session_cookie(request.scope)
+        response.set_cookie(name, session_of(settings), httponly=True, samesite="strict")
         return response
 
     return [Route(LOGIN, login, methods=["GET", "POST"])]

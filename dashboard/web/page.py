@@ -17,7 +17,7 @@ from rewindmq.dashboard.races.race_runs import RaceRuns
 from rewindmq.dashboard.resets.desk import ResetDesk
 from rewindmq.dashboard.web.events import event_stream
 
-# Seconds between two looks of a live part.
+# Seconds after which a live part is rendered again.
 LIVE_SECONDS: Final = 2.0
 _PARAMETER: Final = re.compile(r"\{(\w+)(:\w+)?\}")
 
@@ -119,11 +119,13 @@ class Visit:
         """Return the page, or with the query ``live`` its live part as events.
 
         The page's template includes its part, ``NAME_part.html`` for ``NAME.html``, in an element with
-        ``data-events``. ``values`` is asked again for every event.
+        ``data-events``. ``values`` is asked again for every event. Its ``status`` is the page's,
+        200 if it has none.
         """
         part = template.replace(".html", "_part.html")
         if "live" not in self.request.query_params:
-            return self.render(template, **await values())
+            found = dict(await values())
+            return self.render(template, found.pop("status", 200), **found)
 
         async def render() -> str:
             return self.text(part, **await values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -15,7 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rewindmq.dashboard.web.page import Settings
 
-SESSION_COOKIE: Final = "rewindmq_dashboard"
+# With the port behind it: browsers send a host's cookies to all of its ports.
+_SESSION_COOKIE: Final = "rewindmq_dashboard"
 LOGIN: Final = "/login"
 _SAFE_METHODS: Final = ("GET", "HEAD")
 _HEADERS: Final = {
@@ -65,7 +66,7 @@ class SafetyMiddleware:
         is_open = path == LOGIN or path.startswith("/static/")
         if not is_open and not self._knows_token(scope):
             if method in _SAFE_METHODS and "text/html" in headers.get("accept", ""):
-                return RedirectResponse(LOGIN, 303)
+                return RedirectResponse(f"{LOGIN}?next={quote(_asked_for(scope), safe='')}", 303)
             return PlainTextResponse("Send the dashboard's token as Authorization: Bearer TOKEN.\n", 401)
         if self._settings.read_only and method not in _SAFE_METHODS and path != LOGIN:
             return PlainTextResponse(
@@ -81,7 +82,23 @@ class SafetyMiddleware:
         scheme, _, sent = connection.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and same_text(sent.strip(), token):
             return True
-        return same_text(connection.cookies.get(SESSION_COOKIE, ""), session_of(self._settings))
+        return same_text(connection.cookies.get(session_cookie(scope), ""), session_of(self._settings))
+
+
+def session_cookie(scope: Scope) -> str:
+    """Return the cookie's name: of two dashboards of one host, none logs out the other's visitors."""
+    server = scope.get("server")
+    port = server[1] if server else None
+    return f"{_SESSION_COOKIE}_{port}" if port else _SESSION_COOKIE
+
+
+def own_path(text: str) -> str:
+    """Return the text if it is the path of a page of this site, else the front page's.
+
+    Browsers read ``//host`` and ``/\\host`` as another host, and drop tabs and line breaks before they look.
+    """
+    is_own = text.startswith("/") and not text.startswith("//") and "\\" not in text and text.isprintable()
+    return text if is_own and urlsplit(text).path != LOGIN else "/"
 
 
 def session_of(settings: Settings) -> str:
@@ -105,6 +122,13 @@ def parse_form(body: bytes) -> dict[str, str]:
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
     except ValueError:
         raise HTTPException(400, f"A form has at most {_MAX_FIELDS} fields.\n") from None
+
+
+def _asked_for(scope: Scope) -> str:
+    """Return the path and the query as the browser sent them."""
+    path = scope.get("raw_path") or quote(scope["path"]).encode()
+    query = scope["query_string"]
+    return (path + (b"?" + query if query else b"")).decode("latin-1")
 
 
 def _is_same_origin(headers: Headers) -> bool:

@@ -13,13 +13,17 @@ from typing import Final
 
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
+from rewindmq.namesrv.route_info import copied
+from rewindmq.namesrv.route_text import route_text
 from rewindmq.protocol.body.old_route import OldTopicRouteData
 from rewindmq.protocol.code import RequestCode, ResponseCode
-from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
 from rewindmq.protocol.names import check_topic, faq_suffix
 from rewindmq.protocol.remoting.connection import Connection, Reply
+from rewindmq.protocol.remoting.dispatch import accepts_standard_json
+from rewindmq.protocol.remoting.slices.large_responses import SMALL_ENTRIES
 
 CODE: Final = RequestCode.GET_ROUTEINFO_BY_TOPIC
 
@@ -35,5 +39,10 @@ def handle(context: NamesrvContext, connection: Connection, request: RemotingCom
         )
     if context.config.order_message_enable:
         route.order_topic_conf = context.kv_configs.get(ORDER_TOPIC_CONFIG, topic)
-    body = OldTopicRouteData.of(route) if context.profile.writes_old_routes else route
+    old = context.profile.writes_old_routes
+    if len(route.queue_datas) <= SMALL_ENTRIES and request.serialize_type is not SerializeType.MSGPACK:
+        text = route_text(route, standard=accepts_standard_json(request), old=old)
+        return RemotingCommand(ResponseCode.SUCCESS, body=text)
+    route = copied(route)
+    body = OldTopicRouteData.of(route) if old else route
     return context.large_responses.reply(request, len(route.queue_datas), lambda: body)

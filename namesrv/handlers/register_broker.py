@@ -15,6 +15,8 @@ from __future__ import annotations
 import logging
 import re
 import zlib
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Final
 
@@ -23,6 +25,7 @@ from rewindmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
 from rewindmq.namesrv.kv_response import pairs_response
 from rewindmq.namesrv.registration_body import decode_register_broker_body
 from rewindmq.namesrv.route_info import Registration
+from rewindmq.namesrv.topic_queue_table import Part
 from rewindmq.protocol.body.registration import RegisterBrokerBody
 from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -63,7 +66,11 @@ async def _register_later(
     header: RegisterBrokerRequestHeader,
 ) -> RemotingCommand | None:
     decode = partial(_decode, context, connection, request, header)
-    reply = _register(context, request, await context.registrations.decode(decode))
+    async with context.registrations.turn():
+        registration = await context.registrations.decode(decode)
+        with closing(context.routes.stage(registration)) as slices:
+            staged = await context.large_responses.run(slices)
+        reply = _register(context, request, registration, staged)
     return reply if reply is None or isinstance(reply, RemotingCommand) else await reply
 
 
@@ -77,12 +84,14 @@ def _decode(
     if context.profile.checks_body_crc:
         _check_crc(request, header.body_crc32)
     body = decode_register_broker_body(request, compressed=header.compressed)
-    return _registration(header, body, connection)
+    return _registration(header, body, connection, context.routes.shared_name)
 
 
-def _register(context: NamesrvContext, request: RemotingCommand, registration: Registration) -> Reply:
+def _register(
+    context: NamesrvContext, request: RemotingCommand, registration: Registration, staged: Part | None = None
+) -> Reply:
     known = context.routes.is_live(registration.address)
-    result = context.routes.register(registration, context.clock.monotonic())
+    result = context.routes.register(registration, context.clock.monotonic(), staged)
     if result is None:
         raise _refusal("register broker failed")
     if not known:
@@ -133,22 +142,25 @@ def _check_address(address: str) -> None:
 
 
 def _registration(
-    header: RegisterBrokerRequestHeader, body: RegisterBrokerBody, connection: Connection
+    header: RegisterBrokerRequestHeader,
+    body: RegisterBrokerBody,
+    connection: Connection,
+    shared_name: Callable[[str], str],
 ) -> Registration:
     queues = {}
+    # Most topics of a broker have the same numbers: one object for all of them.
+    alike: dict[tuple[int, int, int, int], QueueData] = {}
     for topic, config in body.topic_config_serialize_wrapper.topic_config_table.items():
         _check_name(topic)
         if not (
             0 <= config.read_queue_nums <= MAX_QUEUE_NUMS and 0 <= config.write_queue_nums <= MAX_QUEUE_NUMS
         ):
             raise _refusal(f"topic {topic}: queue numbers must be 0 to {MAX_QUEUE_NUMS}")
-        queues[topic] = QueueData(
-            broker_name=header.broker_name,
-            read_queue_nums=config.read_queue_nums,
-            write_queue_nums=config.write_queue_nums,
-            perm=config.perm,
-            topic_sys_flag=config.topic_sys_flag,
-        )
+        numbers = (config.read_queue_nums, config.write_queue_nums, config.perm, config.topic_sys_flag)
+        queue = alike.get(numbers)
+        if queue is None:
+            queue = alike[numbers] = QueueData(header.broker_name, *numbers)
+        queues[shared_name(topic)] = queue
     for filter_server in body.filter_server_list:
         _check_address(filter_server)
     expiry = header.heartbeat_timeout_millis

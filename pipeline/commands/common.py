@@ -83,16 +83,20 @@ def log_bytes(stores: Iterable[StoreSnapshot]) -> int:
 
 
 def runs_locally(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> bool:
-    """Whether a command runs in this process.
+    """Whether a command runs in this process; print a warning if the caller named it for large stores.
 
     Raises:
         PipelineError: the arguments name the local engine and options of Spark.
     """
-    from rewindmq.pipeline.engines.choice import is_local
+    from rewindmq.pipeline.engines.choice import is_local, size_warning
     from rewindmq.pipeline.spark.session import has_session
 
+    size = log_bytes(stores)
     has_options = any((arguments.master, arguments.memory, arguments.conf))
-    return is_local(arguments.engine, log_bytes(stores), has_options=has_options, has_session=has_session())
+    runs_here = is_local(arguments.engine, size, has_options=has_options, has_session=has_session())
+    if (warning := size_warning(arguments.engine, size)) is not None:
+        print(f"rewindmq pipeline: {warning}", file=sys.stderr)
+    return runs_here
 
 
 @contextlib.contextmanager

@@ -12,6 +12,16 @@ ENGINES: Final = ("auto", "local", "spark")
 LOCAL_LOG: Final = 64 << 20
 
 
+def size_warning(engine: str, log_bytes: int) -> str | None:
+    """Return a sentence if the caller named the local engine for more than ``LOCAL_LOG`` bytes; else None."""
+    if engine != "local" or log_bytes <= LOCAL_LOG:
+        return None
+    return (
+        f"the stores have {log_bytes >> 20} MiB of commit log, and --engine local, which uses one core and"
+        f" sorts in memory, is meant for at most {LOCAL_LOG >> 20} MiB: --engine spark uses all cores"
+    )
+
+
 def is_local(engine: str, log_bytes: int, *, has_options: bool, has_session: bool) -> bool:
     """Whether this process reads the stores itself.
 

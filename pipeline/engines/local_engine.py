@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -65,14 +66,14 @@ class _LocalRows:
         yield _LocalRows(lambda: _in_batches(found))
 
     def save(self, files: Files, folder: str, uri: str) -> None:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        rows = self.table()
+        content = pa.BufferOutputStream()
+        pq.write_table(self.table(), content)
         files.remove_tree(folder)
-        path = f"{folder}/part-00000.parquet"
-        with files.create(path) as file:
-            pq.write_table(rows, file)
-        files.sync(path)
+        # A killed run leaves no half-written file under this name.
+        files.publish(f"{folder}/part-00000.parquet", content.getvalue().to_pybytes())
 
     def collect(self) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for row in self.records()]
@@ -111,26 +112,49 @@ def _in_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def _read_parquet(files: ReadableFiles, path: str) -> Iterator[pa.RecordBatch]:
+    names = [f"{path}/{entry.name}" for entry in files.list(path) if entry.name.endswith(".parquet")]
+    for name in names or [path]:
+        yield from _in_batches(_read_file(files, name))
+
+
+def _read_file(files: ReadableFiles, path: str) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = [f"{path}/{entry.name}" for entry in files.list(path) if entry.name.endswith(".parquet")]
-    for name in names or [path]:
-        data = files.read_all(name)
+    try:
+        data = files.read_all(path)
         if data is None:
-            raise PipelineError(f"{name} is missing")
-        try:
-            yield from _in_batches(pq.read_table(pa.BufferReader(data)))
-        except pa.ArrowInvalid as error:
-            raise PipelineError(f"cannot read {name}: {error}") from None
+            raise PipelineError(f"{path} is missing")
+        return pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        # The type of the error depends on the damaged byte.
+        reason = getattr(error, "strerror", None) or error
+        raise PipelineError(f"cannot read {path}: {_first_line(reason)}") from None
 
 
 def _answer(text: str, tables: Mapping[str, Rows]) -> Iterator[pa.RecordBatch]:
+    found: dict[str, pa.Table] = {}
+    for name, rows in tables.items():
+        assert isinstance(rows, _LocalRows)
+        found[name] = rows.table()
+    yield from _in_batches(_run(text.format(**{name: name for name in tables}), found))
+
+
+def _run(query: str, tables: Mapping[str, pa.Table]) -> pa.Table:
     import duckdb
 
-    with duckdb.connect(config=dict(_DUCKDB)) as database:
-        for name, rows in tables.items():
-            assert isinstance(rows, _LocalRows)
-            database.register(name, rows.table())
-        query = text.format(**{name: name for name in tables})
-        yield from _in_batches(database.sql(query).to_arrow_table())
+    # What does not fit into memory goes there, and by default into the current folder.
+    with tempfile.TemporaryDirectory(prefix="rewindmq-local-") as folder:
+        try:
+            with duckdb.connect(config={**_DUCKDB, "temp_directory": folder}) as database:
+                for name, table in tables.items():
+                    database.register(name, table)
+                return database.sql(query).to_arrow_table()
+        except duckdb.Error as error:
+            raise PipelineError(
+                f"the local engine cannot answer a query: {_first_line(error)}; try --engine spark"
+            ) from None
+
+
+def _first_line(error: object) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -78,8 +78,9 @@ def plain_value(value: Any) -> Any:
         return value
     if isinstance(value, msgspec.Struct):
         return {
-            name: member if type(member) in _SCALAR_TYPES else plain_value(member)
-            for name, member in encoded_fields(value).items()
+            wire_name: member if type(member) in _SCALAR_TYPES else plain_value(member)
+            for name, wire_name in _members(type(value))
+            if (member := getattr(value, name)) is not None
         }
     if isinstance(value, dict):
         return {

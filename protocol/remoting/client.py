@@ -10,7 +10,13 @@ from types import MappingProxyType
 from typing import Final
 
 from rewindmq.protocol.command import RemotingCommand, SerializeType
-from rewindmq.protocol.errors import ClientError, ConnectError, ConnectionLostError, RequestTimeoutError
+from rewindmq.protocol.errors import (
+    ClientError,
+    ConnectError,
+    ConnectionLostError,
+    NotConnectedError,
+    RequestTimeoutError,
+)
 from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.connecting import connect_within
 from rewindmq.protocol.remoting.connection import Connection, Handler
@@ -79,7 +85,7 @@ class RemotingClient(Endpoint):
         Raises (through the future):
             ConnectError: ``connect to <address> failed: <why>``.
             ConnectionLostError: the connection closed while waiting.
-            RequestTimeoutError: no response in time.
+            RequestTimeoutError: no response in time; NotConnectedError: not even a connection.
             TooManyRequestsError: see ``Connection.invoke``.
             ClientError: this client is closed.
         """
@@ -210,7 +216,7 @@ class RemotingClient(Endpoint):
             attempt.add_done_callback(lambda ended: self._forget_attempt(address, ended))
         done, _ = await asyncio.wait((attempt,), timeout=timeout)
         if not done:
-            raise RequestTimeoutError(f"not connected to {address} within {timeout * 1000:.0f} ms")
+            raise NotConnectedError(f"not connected to {address} within {timeout * 1000:.0f} ms")
         if attempt.cancelled():
             raise ClientError("this remoting client is closed")
         error = attempt.exception()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from rewindmq.protocol.codec.request_limits import DEFAULT_REQUEST_LIMIT
@@ -51,11 +51,11 @@ class ConnectionOwner(StreamOwner, Protocol):
     Attributes:
         handlers: request code to handler.
         tasks: running handler tasks of all connections.
-        frame_kernel: answers some frames before they are decoded.
+        frame_kernels: answer some frames before they are decoded.
     """
 
     handlers: Mapping[int, Handler]
-    frame_kernel: FrameKernel | None
+    frame_kernels: Sequence[FrameKernel]
     tasks: dict[asyncio.Task[None], None]
 
     def connection_opened(self, connection: Connection) -> None:
@@ -137,9 +137,9 @@ class Connection(FrameStream):
         # Delay writes until the end of this read, so that all its responses leave in one write.
         self._flush_due = True
         self._gather_bytes = MAX_WRITE_BYTES
-        kernel = self._endpoint.frame_kernel
+        kernels = self._endpoint.frame_kernels
         is_new = False
-        for commands in (decoder.feed(data),) if kernel is None else self._other_commands(kernel, data):
+        for commands in self._other_commands(kernels, data) if kernels else (decoder.feed(data),):
             for command in commands:
                 is_new = True
                 if command.flag & FLAG_RESPONSE:
@@ -164,27 +164,36 @@ class Connection(FrameStream):
         ):
             self._unfinished.update(decoder.buffered, is_new=is_new)
 
-    def _other_commands(self, kernel: FrameKernel, data: bytes) -> Iterator[list[RemotingCommand]]:
-        """Let the kernel answer the frames that it can, in their turn; yield the commands of the others."""
-        decoder, stalls = self._decoder, self._stalls
+    def _other_commands(self, kernels: Sequence[FrameKernel], data: bytes) -> Iterator[list[RemotingCommand]]:
+        """Let the kernels answer the frames that it can, in their turn; yield the commands of the others."""
+        decoder = self._decoder
         position, end = 0, len(data)
         while position < end and self._may_answer():
             if decoder.buffered:
                 stop = min(end, position + decoder.missing)
             else:
-                began = self._monotonic()
-                taken = kernel.take(self.remote_address, data, position)
+                taken = self._take(kernels, data, position)
                 if taken is not None:
-                    position, responses = taken
-                    self._send(responses)
-                    if stalls is not None:
-                        stalls.passed(began, kernel.code, self.remote_address)
+                    position = taken
                     continue
                 stop = frame_end(data, position)
             yield decoder.feed(data[position:stop])
             position = stop
         if position < end:
             yield decoder.feed(data[position:])
+
+    def _take(self, kernels: Sequence[FrameKernel], data: bytes, position: int) -> int | None:
+        """Return the position behind the frames that a kernel has answered; None if it is Python's turn."""
+        began = self._monotonic()
+        for kernel in kernels:
+            taken = kernel.take(self.remote_address, data, position)
+            if taken is not None:
+                position, responses = taken
+                self._send(responses)
+                if self._stalls is not None:
+                    self._stalls.passed(began, kernel.code, self.remote_address)
+                return position
+        return None
 
     def _may_answer(self) -> bool:
         """Return whether a request would be handled at once, and neither queued nor refused."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.permits import OnewayPermits
@@ -29,7 +29,7 @@ class Endpoint:
         permits: the oneway permits shared by all connections.
         traffic: the limits for all accepted connections.
         tasks: running handler tasks, in order of arrival.
-        frame_kernel: answers some of the peers' frames before they are decoded; None decodes every frame.
+        frame_kernels: answer some of the peers' frames before they are decoded; empty in pure Python.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Endpoint:
         self.permits = OnewayPermits(runtime.timers)
         # Insertion order, not a set: under virtual time the same seed must give the same schedule.
         self.tasks: dict[asyncio.Task[None], None] = {}
-        self.frame_kernel: FrameKernel | None = None
+        self.frame_kernels: Sequence[FrameKernel] = ()
         self._connections: dict[Connection, None] = {}
         self._on_close = on_close
         self._closed = False

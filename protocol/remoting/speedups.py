@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from mmap import mmap
 from typing import Any, Protocol
 
-# A consume queue's part of a run: the queue, its encoded entries, their number, the bytes of their records,
-# and the log position behind the last of these.
-QueueRun = tuple[Any, bytes, int, int, int]
+# A consume queue's part of a run: the queue, its encoded entries, the numbers of requests and of messages,
+# the bytes of the records, and the log position behind the last of these.
+QueueRun = tuple[Any, bytes, tuple[int, int], int, int]
 # The position behind the last frame, the frames of the responses, the records, and each queue's part.
 EncodedRun = tuple[int, bytes, bytes, Sequence[QueueRun]]
 # Of a topic and a queue id: the queue, its key among the awaited queues, the topic as in records, and flags
@@ -16,7 +17,9 @@ ResolveQueue = Callable[[str, int], tuple[Any, tuple[str, int], bytes, int] | No
 
 
 class NativeSendKernel(Protocol):
-    """Encodes the records and responses of SEND_MESSAGE_V2 (310), without changing anything outside itself.
+    """Encodes the records and responses of SEND_MESSAGE_V2 (310) and SEND_BATCH_MESSAGE (320).
+
+    It changes nothing outside itself.
 
     It encodes only requests that are certain to be stored where they were sent, and whose headers are in
     ASCII and in the form that clients write.
@@ -24,6 +27,7 @@ class NativeSendKernel(Protocol):
 
     def encode(
         self,
+        code: int,
         data: bytes,
         position: int,
         offset: int,
@@ -36,6 +40,7 @@ class NativeSendKernel(Protocol):
         """Encode the leading plain sends of ``data`` from ``position`` on, at most 256; None without any.
 
         Args:
+            code: the request code of the sends.
             offset: log position of the first record.
             room_end: log position up to which records may be written.
             timestamp: their store time, ms.
@@ -47,8 +52,55 @@ class NativeSendKernel(Protocol):
         """Forget what ``resolve`` has returned."""
 
 
+# The group, the topic and the further arguments of ``PullMessageRequestHeader``, up to the expression's type.
+PullFields = tuple[str, str, int, int, int, int, int, int, int, str | None, str | None]
+# The position behind a frame, its serialization type, its opaque and its fields.
+PullRequest = tuple[int, int, int, PullFields]
+
+
+class NativePullKernel(Protocol):
+    """Reads PULL_MESSAGE (11) and writes the response, without changing anything outside itself."""
+
+    def parse(self, data: bytes, position: int, /) -> PullRequest | None:
+        """Read the frame at ``position``; None if it is incomplete, no pull, or in an unusual form.
+
+        A pull with an ext field that RocketMQ's clients do not write, such as an epoch, is unusual, too.
+        """
+
+    def encode(
+        self,
+        serialize_type: int,
+        opaque: int,
+        offsets: tuple[int, int, int],
+        tag_codes: frozenset[int] | None,
+        entries: tuple[mmap, int, int],
+        segment: tuple[mmap, int, int],
+        limits: tuple[int, int, int, int, int],
+        /,
+    ) -> tuple[bytes, int, int] | None:
+        """Return the frame of the response, the number of its messages and their bytes.
+
+        Args:
+            tag_codes: of the wanted messages; None: all.
+            offsets, entries, segment, limits: see ``PlainRead`` in ``broker/store/model.py``.
+
+        Returns:
+            None if no message is found, one lies in another segment, or the response is over 1 MiB.
+        """
+
+
 class SpeedupsModule(Protocol):
     """The extension module."""
+
+    def PullKernel(  # noqa: N802 - a class
+        self, *, json: Sequence[bytes], rocketmq: Sequence[bytes], msgpack: Sequence[bytes]
+    ) -> NativePullKernel:
+        """Return the kernel of one broker.
+
+        Args:
+            json, rocketmq, msgpack: the pieces of ``split_header``; the values are the next, the minimum
+                and the maximum offset.
+        """
 
     def SendKernel(  # noqa: N802 - a class
         self,

@@ -113,13 +113,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         ready = self._ready
         if not ready:
             self._idle()
+        run, take = self._run_handle, ready.popleft
         for _ in range(len(ready)):
-            handle = ready.popleft()
-            owner = incarnation_of(handle._context)  # type: ignore[attr-defined]
-            if handle.cancelled():
+            # Any: the type has no such attributes. Calls for them would take as long as most callbacks.
+            handle: Any = take()
+            if handle._cancelled:
                 continue
+            owner = incarnation_of(handle._context)
             if owner is None or (owner.is_alive and owner.held is None):
-                self._run_handle(handle)
+                run(handle)
             elif owner.held is not None:
                 owner.held.append(handle)
 

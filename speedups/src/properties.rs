@@ -4,7 +4,7 @@
 use memchr::memmem;
 
 pub const MAX_BYTES: usize = 32_767;
-const SEPARATOR: u8 = 2;
+pub const SEPARATOR: u8 = 2;
 const WAIT_TRUE: &[u8] = b"\x02WAIT\x01true";
 const WAIT_TRUE_INSIDE: &[u8] = b"\x02WAIT\x01true\x02";
 const WAIT_MARK: &[u8] = b"WAIT\x01";
@@ -65,8 +65,12 @@ pub fn unique_key(text: &[u8]) -> Option<&[u8]> {
 
 /// Java's hash of the last TAGS in an ASCII text, 0 without one.
 fn tags_code(text: &[u8]) -> i64 {
-    let tags = values(text, TAGS_MARK).last().unwrap_or_default();
-    let hash = tags.iter().fold(0_i32, |hash, &byte| {
+    hash_of(values(text, TAGS_MARK).last().unwrap_or_default())
+}
+
+/// Java's hash of an ASCII text.
+pub fn hash_of(text: &[u8]) -> i64 {
+    let hash = text.iter().fold(0_i32, |hash, &byte| {
         hash.wrapping_mul(31).wrapping_add(i32::from(byte))
     });
     i64::from(hash)

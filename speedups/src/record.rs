@@ -1,8 +1,6 @@
 //! Writes records of the commit log and entries of consume queues (docs/spec/store.md 3 and 4).
 #![forbid(unsafe_code)]
 
-use crate::request::SendRequest;
-
 const MAGIC_V1: u32 = 0xDAA3_20A7;
 const CRC_MASK: u32 = 0x7FFF_FFFF;
 pub const BORN_HOST_V6: i32 = 1 << 4;
@@ -23,17 +21,23 @@ pub struct Place<'a> {
     pub extra_sys_flag: i32,
 }
 
+/// A message to store.
+pub struct Message<'a> {
+    pub queue_id: i32,
+    pub sys_flag: i32,
+    pub born_timestamp: i64,
+    pub flag: i32,
+    pub reconsume_times: i32,
+    pub body: &'a [u8],
+    pub properties: &'a [u8],
+}
+
 /// Appends a record to `out` and returns its size.
 ///
 /// None if a length does not fit into its field; `out` may then have a part of the record.
-pub fn append(
-    request: &SendRequest,
-    properties: &[u8],
-    place: &Place,
-    out: &mut Vec<u8>,
-) -> Option<i32> {
+pub fn append(message: &Message, place: &Place, out: &mut Vec<u8>) -> Option<i32> {
     let start = out.len();
-    let mut sys_flag = (request.sys_flag | place.extra_sys_flag) & !HOST_FLAGS;
+    let mut sys_flag = (message.sys_flag | place.extra_sys_flag) & !HOST_FLAGS;
     if place.born_host.len() == V6_HOST_BYTES {
         sys_flag |= BORN_HOST_V6;
     }
@@ -43,24 +47,24 @@ pub fn append(
     // The size follows below.
     out.extend_from_slice(&[0; SIZE_BYTES]);
     out.extend_from_slice(&MAGIC_V1.to_be_bytes());
-    out.extend_from_slice(&(crc32fast::hash(request.body) & CRC_MASK).to_be_bytes());
-    out.extend_from_slice(&request.queue_id.to_be_bytes());
-    out.extend_from_slice(&request.flag.to_be_bytes());
+    out.extend_from_slice(&(crc32fast::hash(message.body) & CRC_MASK).to_be_bytes());
+    out.extend_from_slice(&message.queue_id.to_be_bytes());
+    out.extend_from_slice(&message.flag.to_be_bytes());
     out.extend_from_slice(&place.queue_offset.to_be_bytes());
     out.extend_from_slice(&place.physical_offset.to_be_bytes());
     out.extend_from_slice(&sys_flag.to_be_bytes());
-    out.extend_from_slice(&request.born_timestamp.to_be_bytes());
+    out.extend_from_slice(&message.born_timestamp.to_be_bytes());
     out.extend_from_slice(place.born_host);
     out.extend_from_slice(&place.timestamp.to_be_bytes());
     out.extend_from_slice(place.store_host);
-    out.extend_from_slice(&request.reconsume_times.to_be_bytes());
+    out.extend_from_slice(&message.reconsume_times.to_be_bytes());
     // The log position of a half message: none.
     out.extend_from_slice(&0_i64.to_be_bytes());
-    out.extend_from_slice(&i32::try_from(request.body.len()).ok()?.to_be_bytes());
-    out.extend_from_slice(request.body);
+    out.extend_from_slice(&i32::try_from(message.body.len()).ok()?.to_be_bytes());
+    out.extend_from_slice(message.body);
     out.extend_from_slice(place.topic_field);
-    out.extend_from_slice(&u16::try_from(properties.len()).ok()?.to_be_bytes());
-    out.extend_from_slice(properties);
+    out.extend_from_slice(&u16::try_from(message.properties.len()).ok()?.to_be_bytes());
+    out.extend_from_slice(message.properties);
     let size = i32::try_from(out.len() - start).ok()?;
     out.get_mut(start..start + SIZE_BYTES)?
         .copy_from_slice(&size.to_be_bytes());

@@ -1,77 +1,94 @@
-//! Writes the responses to sends from templates, which Python makes with its own encoder.
+//! Writes responses from templates, which Python makes with its own encoder.
 #![forbid(unsafe_code)]
 
 use std::io::Write;
 
-use crate::request::HeaderType;
+use crate::frame::HeaderType;
 
-// Positions in a header of type ROCKETMQ, and the length in front of a text there.
+// Positions in a header of type ROCKETMQ; the remark, its length in front, is behind the flag.
 const OPAQUE_AT: usize = 5;
-const EXT_LENGTH_AT: usize = 17;
-const EXT_AT: usize = 21;
-const TEXT_LENGTH_BYTES: usize = 4;
+const REMARK_LENGTH_AT: usize = 13;
+const REMARK_AT: usize = 17;
+const LENGTH_BYTES: usize = 4;
+const PREFIX_BYTES: usize = 8;
 
-/// What differs between the responses of a broker.
-pub struct Stored<'a> {
-    pub opaque: i32,
-    pub physical_offset: i64,
-    pub queue_id: i32,
-    pub queue_offset: i64,
-    pub transaction_id: Option<&'a [u8]>,
+/// What stands between two pieces of a template.
+pub enum Value<'a> {
+    Number(i64),
+    Text(&'a [u8]),
 }
 
-/// A response's header, split where its values stood: in msgpack the opaque; the log position, the queue id,
-/// the queue offset, the transaction id if there is one; and in JSON the opaque.
+/// A response's header, split where its values stood: in msgpack the opaque, then the values, and in JSON the
+/// opaque.
 pub struct Template {
     header_type: HeaderType,
     pieces: Vec<Vec<u8>>,
+    /// In a header of type ROCKETMQ: where the ext fields begin.
+    ext_at: usize,
 }
 
 impl Template {
-    /// None if the number of pieces does not fit to the values.
-    pub fn new(
-        header_type: HeaderType,
-        pieces: Vec<Vec<u8>>,
-        has_transaction: bool,
-    ) -> Option<Self> {
+    /// None if the number of pieces does not fit to that of the values.
+    pub fn new(header_type: HeaderType, pieces: Vec<Vec<u8>>, values: usize) -> Option<Self> {
         let is_binary = header_type == HeaderType::RocketMq;
-        let expected = 4 + usize::from(has_transaction) + usize::from(!is_binary);
-        let is_whole = pieces.len() == expected && (!is_binary || pieces[0].len() > EXT_AT);
-        is_whole.then_some(Template {
+        let mut ext_at = 0;
+        if is_binary {
+            let length = pieces.first()?.get(REMARK_LENGTH_AT..REMARK_AT)?;
+            let remark_length = u32::from_be_bytes(length.try_into().ok()?) as usize;
+            ext_at = REMARK_AT + remark_length + LENGTH_BYTES;
+            if pieces.first()?.len() <= ext_at {
+                return None;
+            }
+        }
+        let expected = values + 1 + usize::from(!is_binary);
+        (pieces.len() == expected).then_some(Template {
             header_type,
             pieces,
+            ext_at,
         })
     }
 
-    /// Appends the whole frame to `out`. None if it cannot be written; `out` may then have a part of it.
-    pub fn append(&self, stored: &Stored, out: &mut Vec<u8>) -> Option<()> {
+    /// Appends the frame's length and header to `out`.
+    ///
+    /// None if they cannot be written; `out` may then have a part of them.
+    pub fn append(
+        &self,
+        opaque: i32,
+        values: &[Value],
+        body_length: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
         let start = out.len();
-        out.extend_from_slice(&[0; 8]);
+        out.extend_from_slice(&[0; PREFIX_BYTES]);
         let header_at = out.len();
         let mut pieces = self.pieces.iter();
         if self.header_type == HeaderType::Msgpack {
-            self.append_number(pieces.next()?, stored.opaque.into(), out)?;
+            self.append_number(pieces.next()?, opaque.into(), out)?;
         }
-        out.extend_from_slice(pieces.next()?);
-        write!(out, "{:016X}", stored.physical_offset).ok()?;
-        self.append_number(pieces.next()?, stored.queue_id.into(), out)?;
-        self.append_number(pieces.next()?, stored.queue_offset, out)?;
-        if let Some(text) = stored.transaction_id {
-            self.append_text(pieces.next()?, text, out)?;
+        for value in values {
+            match *value {
+                Value::Number(number) => self.append_number(pieces.next()?, number, out)?,
+                Value::Text(text) => self.append_text(pieces.next()?, text, out)?,
+            }
         }
         if self.header_type == HeaderType::Json {
-            self.append_number(pieces.next()?, stored.opaque.into(), out)?;
+            self.append_number(pieces.next()?, opaque.into(), out)?;
         }
         out.extend_from_slice(pieces.next()?);
         let header_length = u32::try_from(out.len() - header_at).ok()?;
-        if self.header_type == HeaderType::RocketMq {
-            let ext_length = u32::try_from(out.len() - header_at - EXT_AT).ok()?;
-            patch(out, header_at + OPAQUE_AT, stored.opaque.to_be_bytes())?;
-            patch(out, header_at + EXT_LENGTH_AT, ext_length.to_be_bytes())?;
+        if header_length > 0xFF_FFFF || pieces.next().is_some() {
+            return None;
         }
-        patch(out, start, (header_length + 4).to_be_bytes())?;
+        if self.header_type == HeaderType::RocketMq {
+            let ext_length = u32::try_from(out.len() - header_at - self.ext_at).ok()?;
+            patch(out, header_at + OPAQUE_AT, opaque.to_be_bytes())?;
+            let at = header_at + self.ext_at - LENGTH_BYTES;
+            patch(out, at, ext_length.to_be_bytes())?;
+        }
+        let length = u32::try_from(body_length + LENGTH_BYTES).ok()? + header_length;
+        patch(out, start, length.to_be_bytes())?;
         let word = (self.header_type as u32) << 24 | header_length;
-        patch(out, start + 4, word.to_be_bytes())
+        patch(out, start + LENGTH_BYTES, word.to_be_bytes())
     }
 
     fn append_number(&self, before: &[u8], number: i64, out: &mut Vec<u8>) -> Option<()> {
@@ -103,7 +120,7 @@ impl Template {
                 out.extend_from_slice(before);
             }
             HeaderType::RocketMq => {
-                let length_at = before.len().checked_sub(TEXT_LENGTH_BYTES)?;
+                let length_at = before.len().checked_sub(LENGTH_BYTES)?;
                 out.extend_from_slice(before.get(..length_at)?);
                 out.extend_from_slice(&u32::try_from(text.len()).ok()?.to_be_bytes());
             }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 /// Reads bytes from the front of a slice. Every method returns None where the bytes are not as expected.
+#[derive(Clone)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }

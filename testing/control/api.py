@@ -56,4 +56,5 @@ class Api:
 
     async def _settle(self, values: tuple[str, ...], body: bytes) -> object:
         decode(body, NoBody)
-        return {**self._faults.settle(), **await self._control.settle()}
+        async with self._faults.changing:
+            return {**self._faults.settle(), **await self._control.settle()}

@@ -67,7 +67,7 @@ class LinkBody(msgspec.Struct, forbid_unknown_fields=True):
     server: Name
     client: Name | None = None
     latency: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
-    bytes_per_second: Annotated[float, Meta(gt=0)] | None = None
+    bytes_per_second: Annotated[float, Meta(ge=1)] | None = None
 
 
 class HealBody(msgspec.Struct, forbid_unknown_fields=True):

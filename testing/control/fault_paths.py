@@ -14,7 +14,13 @@ from rewindmq.testing.control.bodies import (
     decode,
 )
 from rewindmq.testing.control.faults import Faults
+from rewindmq.testing.control.http_request import HttpRequest
 from rewindmq.testing.control.paths import Handlers, action_of
+
+
+def is_wait(request: HttpRequest) -> bool:
+    """Return True for the request that waits until a rule is met, up to ``MAX_WAIT_SECONDS``."""
+    return request.path[1:2] == ("rules",) and request.path[3:] == ("met",)
 
 
 class FaultPaths:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -27,7 +28,12 @@ FaultT = TypeVar("FaultT", bound=WireFault)
 
 
 class Faults(WireControl):
-    """The kit's faults for one cluster, which outlive the connection that made them."""
+    """The kit's faults for one cluster, which outlive the connection that made them.
+
+    Attributes:
+        changing: held while a fault is added, and while a test ends: from ``settle`` until the servers are
+            put back. A fault that comes meanwhile belongs to the next test.
+    """
 
     def __init__(self, servers: Servers, runtime: Runtime) -> None:
         self._servers = servers
@@ -37,6 +43,7 @@ class Faults(WireControl):
         self._numbers = itertools.count(1)
         self._rules: dict[int, RequestRule] = {}
         self._links: dict[int, LinkFault] = {}
+        self.changing: Final = asyncio.Lock()
 
     @property
     def wire(self) -> Wire:
@@ -55,39 +62,13 @@ class Faults(WireControl):
         Raises:
             KitError: a value is wrong, or there are too many faults.
         """
-        self._require_room()
-        requests = self.on(
-            body.on,
-            group=body.group,
-            topic=body.topic,
-            queue=body.queue,
-            client=body.client,
-            server=body.server,
-            direction=body.direction,
-            times=body.times,
-        )
-        rule = _rule(requests, body)
-        number = next(self._numbers)
-        self._rules[number] = await (rule.optional() if body.optional else rule)
-        return self.show_rule(number)
+        async with self.changing:
+            return await self._add_rule(body)
 
     async def add_link(self, body: LinkBody) -> dict[str, Any]:
         """Cut or slow a link; errors as in ``add_rule``."""
-        self._require_room()
-        if body.do == "partition":
-            if body.latency or body.bytes_per_second is not None:
-                raise KitError("latency and bytes_per_second belong to slow_link, not to partition")
-            link = self.partition(body.server, client=body.client)
-        else:
-            link = self.slow_link(
-                body.server,
-                latency=body.latency,
-                bytes_per_second=body.bytes_per_second,
-                client=body.client,
-            )
-        number = next(self._numbers)
-        self._links[number] = await link
-        return self.show_link(number)
+        async with self.changing:
+            return await self._add_link(body)
 
     async def add_client(self, name: str) -> dict[str, str]:
         """Return the name-server address for one client."""
@@ -152,6 +133,40 @@ class Faults(WireControl):
         self._rules.clear()
         self._links.clear()
         return {"complaints": complaints, "holding": holding}
+
+    async def _add_rule(self, body: RuleBody) -> dict[str, Any]:
+        self._require_room()
+        requests = self.on(
+            body.on,
+            group=body.group,
+            topic=body.topic,
+            queue=body.queue,
+            client=body.client,
+            server=body.server,
+            direction=body.direction,
+            times=body.times,
+        )
+        rule = _rule(requests, body)
+        number = next(self._numbers)
+        self._rules[number] = await (rule.optional() if body.optional else rule)
+        return self.show_rule(number)
+
+    async def _add_link(self, body: LinkBody) -> dict[str, Any]:
+        self._require_room()
+        if body.do == "partition":
+            if body.latency or body.bytes_per_second is not None:
+                raise KitError("latency and bytes_per_second belong to slow_link, not to partition")
+            link = self.partition(body.server, client=body.client)
+        else:
+            link = self.slow_link(
+                body.server,
+                latency=body.latency,
+                bytes_per_second=body.bytes_per_second,
+                client=body.client,
+            )
+        number = next(self._numbers)
+        self._links[number] = await link
+        return self.show_link(number)
 
     def _forget(self, fault: WireFault) -> dict[str, Any]:
         fault.settle()

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from rewindmq.protocol.errors import RewindMQError
 
 MAX_BODY_BYTES: Final = 65_536
+_MAX_FAULT: Final = 200
 _LOCAL_HOSTS: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 
 
@@ -115,7 +116,8 @@ class _HeadParser(BaseHTTPRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Note what is wrong."""
-        self.fault = HTTPStatus(code), message or HTTPStatus(code).phrase
+        # The standard library quotes the request line.
+        self.fault = HTTPStatus(code), (message or HTTPStatus(code).phrase)[:_MAX_FAULT]
 
     def handle_expect_100(self) -> bool:
         """Accept the header; the server answers it before it reads the body."""

@@ -9,6 +9,9 @@ from typing import Final, TypeVar
 from rewindmq.testing.control.http_request import HttpError, HttpRequest
 
 _VERSION: Final = "v1"
+# Characters of the longest name of a member, rule or snapshot, and of the path that an error quotes.
+_LONGEST: Final = 255
+_SHOWN: Final = 200
 
 # Called with the values of a path's placeholders, and the body.
 Handler = Callable[[tuple[str, ...], bytes], Awaitable[object]]
@@ -37,7 +40,7 @@ class Paths:
                     return handler, values
                 if values is not None:
                     methods.append(method)
-        path = "/" + "/".join(request.path)
+        path = ("/" + "/".join(request.path))[:_SHOWN]
         if methods:
             raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"send {' or '.join(methods)} to {path}")
         known = ", ".join(dict.fromkeys(f"/{_VERSION}/{pattern}" for _, pattern in self._handlers))
@@ -59,7 +62,7 @@ def action_of(actions: Mapping[str, ValueT], word: str, what: str) -> ValueT:
 def _values(pattern: str, path: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the parts of a path that ``*`` stands for; None if the path is another."""
     parts = pattern.split("/")
-    if len(parts) != len(path):
+    if len(parts) != len(path) or max(map(len, path)) > _LONGEST:
         return None
     pairs = list(zip(parts, path, strict=True))
     if any(part not in ("*", value) for part, value in pairs):

@@ -15,14 +15,14 @@ from rewindmq.cluster.up.members import Members
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.testing.clusters.servers import Servers
 from rewindmq.testing.control.api import Api
-from rewindmq.testing.control.fault_paths import FaultPaths
+from rewindmq.testing.control.fault_paths import FaultPaths, is_wait
 from rewindmq.testing.control.faults import Faults
 from rewindmq.testing.control.http_server import HttpServer
 from rewindmq.testing.control.member_control import MemberControl
 from rewindmq.testing.control.server_paths import ServerPaths
 from rewindmq.testing.control.snapshot_folder import SnapshotFolder
 from rewindmq.testing.control.snapshot_paths import SnapshotPaths
-from rewindmq.testing.control.token_file import read_or_make_token
+from rewindmq.testing.control.token_file import check_token_file, read_or_make_token
 from rewindmq.testing.wire.wire import APPLICATION, Wire
 
 _DEFAULT_NAME: Final = "control.token"
@@ -45,6 +45,16 @@ class ControlPort:
     wire_port: int
     token_file: Path | None = None
     snapshot_dir: Path | None = None
+
+    def check(self) -> None:
+        """Check the named token file, before any server starts.
+
+        Raises:
+            ClusterError: it exists, and cannot be used.
+            OSError: it exists, and cannot be read.
+        """
+        if self.token_file is not None:
+            check_token_file(self.token_file)
 
     @contextlib.asynccontextmanager
     async def beside(self, cluster: LocalCluster, members: Members) -> AsyncIterator[Entrances]:
@@ -72,7 +82,8 @@ class ControlPort:
             entrances = {"wire": wire_address, "snapshot_dir": str(snapshot_dir)}
             paths = ServerPaths(cluster, control, entrances, faults.waiter.default_timeout)
             api = Api(faults, control, paths.handlers, FaultPaths(faults).handlers, snapshots.handlers)
-            url = await ending.enter_async_context(HttpServer(token, api.answer).listening(self.port))
+            server = HttpServer(token, api.answer, only_waits=is_wait)
+            url = await ending.enter_async_context(server.listening(self.port))
             yield Entrances(url, str(token_file), wire_address)
 
     async def _open_wire(self, wire: Wire) -> str:

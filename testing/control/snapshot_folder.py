@@ -32,10 +32,11 @@ class SnapshotFolder:
         self._folder = folder
 
     def names(self) -> list[str]:
-        """Return the names of the files, sorted."""
-        if not self._folder.is_dir():
+        """Return the names of the files, sorted; other programs may delete files meanwhile."""
+        try:
+            return sorted(path.name for path in self._folder.iterdir() if _is_usable(path))
+        except FileNotFoundError:
             return []
-        return sorted(path.name for path in self._folder.iterdir() if _is_usable(path))
 
     def to_write(self, name: str) -> Path:
         """Return the path of a file that is made or replaced.
@@ -65,11 +66,21 @@ class SnapshotFolder:
                 f" with a letter or digit and ending with .tar, at most 128 characters; not {name[:200]!r}",
             )
         path = self._folder / name
-        if path.is_symlink() or (path.exists() and not _is_usable(path)):
+        mode = _mode(path)
+        if mode is not None and not stat.S_ISREG(mode):
             raise HttpError(HTTPStatus.CONFLICT, f"{path} is a link, or no file: choose another name")
         return path
 
 
 def _is_usable(path: Path) -> bool:
     """Return True for a file itself: a link may lead out of the folder, a pipe would never end."""
-    return _NAME.fullmatch(path.name) is not None and stat.S_ISREG(path.lstat().st_mode)
+    mode = _mode(path)
+    return _NAME.fullmatch(path.name) is not None and mode is not None and stat.S_ISREG(mode)
+
+
+def _mode(path: Path) -> int | None:
+    """Return the mode of a file or link itself; None if it does not exist."""
+    try:
+        return path.lstat().st_mode
+    except FileNotFoundError:
+        return None

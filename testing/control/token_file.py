@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +21,7 @@ def read_or_make_token(path: Path) -> str:
     """Return the token that a file has; a file that does not exist is made with a new token and mode 0600.
 
     Raises:
-        ClusterError: other users may read the file, or it has no token.
+        ClusterError: the path names no regular file, other users may read the file, or it has no token.
         OSError: the file cannot be read or made.
     """
     try:
@@ -31,14 +33,31 @@ def read_or_make_token(path: Path) -> str:
         return _read(path)
 
 
+def check_token_file(path: Path) -> None:
+    """Raise the errors of ``read_or_make_token`` for a file that exists; make none."""
+    if path.exists():
+        _read(path)
+
+
 def _read(path: Path) -> str:
-    if path.stat().st_mode & 0o077:
-        raise ClusterError(f"other users may read or write the token in {path}: chmod 600 {path}")
-    with path.open("rb") as file:
-        token = file.read(_MAX_BYTES).decode("ascii", "replace").strip()
+    token = _read_start(path).decode("ascii", "replace").strip()
     if _TOKEN.fullmatch(token) is None:
         raise ClusterError(
             f"{path} has no token, which is 16 to 512 letters, digits or ._~+/=-: delete it, and rewindmq up"
             " makes a new one"
         )
     return token
+
+
+def _read_start(path: Path) -> bytes:
+    # A pipe opens at once, too, and is refused: without O_NONBLOCK, open() would wait for its writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise ClusterError(f"{path} is no regular file: name another --control-token-file")
+        if mode & 0o077:
+            raise ClusterError(f"other users may read or write the token in {path}: chmod 600 {path}")
+        return os.read(descriptor, _MAX_BYTES)
+    finally:
+        os.close(descriptor)

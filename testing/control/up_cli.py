@@ -64,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         _absolute(arguments.control_token_file),
         _absolute(arguments.control_snapshot_dir),
     )
+    port.check()
     return cli.run(arguments, port.beside)
 
 

@@ -17,6 +17,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.testing.errors import KitError, NotSeenError
 from rewindmq.testing.handles.context import Context
 from rewindmq.testing.handles.group_reset import GroupReset
+from rewindmq.testing.handles.progress import Progress
 from rewindmq.testing.handles.reset_target import ResetTarget
 from rewindmq.testing.handles.resetting import Resetter
 from rewindmq.testing.handles.watched_group import WatchedGroup
@@ -73,6 +74,7 @@ class Group(WatchedGroup):
         # Returns the address that the next consumer uses as the name server's.
         self._entrance = entrance
         self._must_exist = must_exist
+        self._progress = Progress(name, topic, self._recorded)
         self.consumers: list[PushConsumer] = []
 
     @property
@@ -152,7 +154,11 @@ class Group(WatchedGroup):
     @property
     def is_running(self) -> bool:
         """True while a consumer runs."""
-        return any(consumer.is_running for consumer in self.consumers)
+        return bool(self._running)
+
+    @property
+    def _running(self) -> list[PushConsumer]:
+        return [consumer for consumer in self.consumers if consumer.is_running]
 
     async def stop(self) -> None:
         """Stop all consumers: listeners end, and offsets are stored.
@@ -211,11 +217,10 @@ class Group(WatchedGroup):
             stored = await self.offsets()
             latest.clear()
             latest.update(stored)
-            memory: dict[MessageQueue, int] = {}
-            for consumer in self.consumers:
-                if consumer.is_running:
-                    memory.update(consumer.offsets_in_memory(self.topic))
+            memory = self._progress.in_memory(self._running)
             late = {queue: offset for queue, offset in memory.items() if stored.get(queue, 0) < offset}
+            if late:
+                await self._progress.store(self._running)
             return f"not stored: {late}; stored: {stored}" if late else None
 
         await self._waiter.until(condition, f"the offsets of group {self.name} are stored", timeout)
@@ -282,8 +287,13 @@ class Group(WatchedGroup):
     async def _behind(self) -> str | None:
         number = len(self._recorded.all)
         if busy := self._busy():
+            if self._recorded.unsettled:
+                await self._progress.find_retry_topic(self._running)
             return busy
-        if behind := await super()._behind():
+        behind = await super()._behind()
+        if behind and await self._progress.store(self._running):
+            behind = await super()._behind()
+        if behind:
             failed = self._recorded.unsettled
             return f"{behind}; failed: {failed[:_SHOWN]}" if failed else behind
         # A delivery may have begun while the brokers were asked.
@@ -297,14 +307,18 @@ class Group(WatchedGroup):
             return f"failed, to be redelivered: {unsettled[:_SHOWN]}"
         return None
 
+    async def _dead_letters(self) -> list[KitMessage]:
+        # Each message is retried before it becomes a dead letter.
+        await self._progress.find_retry_topic(self._running)
+        return await super()._dead_letters()
+
     async def _unassigned(self) -> str | None:
         route = await self._context.queue_bounds(self.topic)
         owners: dict[MessageQueue, int] = {}
-        for consumer in self.consumers:
-            if consumer.is_running:
-                for queue, process_queue in consumer.process_queues.items():
-                    if not process_queue.dropped:
-                        owners[queue] = owners.get(queue, 0) + 1
+        for consumer in self._running:
+            for queue, process_queue in consumer.process_queues.items():
+                if not process_queue.dropped:
+                    owners[queue] = owners.get(queue, 0) + 1
         wrong = {queue: owners.get(queue, 0) for queue in route if owners.get(queue, 0) != 1}
         return f"consumers of each queue: {wrong}" if wrong else None
 

@@ -72,11 +72,14 @@ class WatchedGroup:
         letters: list[KitMessage] = []
 
         async def condition() -> str | None:
-            letters[:] = await self._context.read(dlq_topic(self.name))
+            letters[:] = await self._dead_letters()
             return None if len(letters) >= count else f"{len(letters)}: {letters}"
 
         await self._waiter.until(condition, f"group {self.name} has {count} dead letters", timeout)
         return letters
+
+    async def _dead_letters(self) -> list[KitMessage]:
+        return await self._context.read(dlq_topic(self.name))
 
     async def _behind(self) -> str | None:
         """Return the queues that lag, or None."""

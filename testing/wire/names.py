@@ -11,6 +11,9 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.testing.errors import KitError
 
 _NEAR: Final = 4
+# Characters of a wrong name that an error quotes. A longer one is like no name of RocketMQ.
+_SHOWN: Final = 30
+_LONGEST: Final = 60
 
 CodeT = TypeVar("CodeT", bound=IntEnum)
 
@@ -41,14 +44,16 @@ def _code(codes: type[CodeT], name: str | int, what: str) -> CodeT:
         try:
             return codes[name.upper()]
         except KeyError:
-            near = nearest(name.upper(), codes.__members__)
+            near = nearest(name.upper(), codes.__members__) if len(name) <= _LONGEST else []
     else:
         try:
             return codes(name)
         except ValueError:
             near = []
     hint = f"; near it: {', '.join(near)}" if near else "; docs/requests.md has the names"
-    raise KitError(f"{name!r} is not a {what} of RocketMQ{hint}")
+    text = repr(name)
+    shown = text if len(text) <= _LONGEST else f"{text[:_SHOWN]}…"
+    raise KitError(f"{shown} is not a {what} of RocketMQ{hint}")
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:

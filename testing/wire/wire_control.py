@@ -93,13 +93,13 @@ class WireControl:
 
         Args:
             latency: seconds of the cluster's time that each frame takes.
-            bytes_per_second: of each connection and direction, in seconds of the cluster's time.
+            bytes_per_second: 1 or more, of each connection and direction, in seconds of the cluster's time.
 
         Raises:
             KitError: as ``partition``, or a value is out of range.
         """
-        if latency < 0 or (bytes_per_second is not None and not bytes_per_second > 0):
-            raise KitError("latency must be 0 or more, and bytes_per_second more than 0")
+        if latency < 0 or (bytes_per_second is not None and not bytes_per_second >= 1):
+            raise KitError("latency must be 0 or more, and bytes_per_second 1 or more")
         if not latency and bytes_per_second is None:
             raise KitError("a slow link needs latency=, bytes_per_second=, or both")
         words = f", latency={latency:g}" if latency else ""

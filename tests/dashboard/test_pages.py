@@ -1,8 +1,10 @@
 """The dashboard's pages and its safety, over real HTTP and a real cluster."""
 
 import asyncio
+import html
+import re
 import time
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -22,7 +24,33 @@ async def test_the_pages_show_brokers_topics_queues_and_lag(cluster: LocalCluste
         assert 'href="/topics/Orders"' in (await site.get("/topics?q=ord")).text
         queues = (await site.get("/topics/Orders")).text
         assert '<td class="n">1</td><td class="n">1</td><td><time data-ms=' in queues
-        assert "the name server knows no broker with it" in (await site.get("/groups/absent")).text
+
+
+async def test_what_is_not_there_has_the_status_404_and_says_what_to_do(cluster: LocalCluster) -> None:
+    async with cluster.producer("p") as producer:
+        _, broker, queue = (await producer.send(Message("Orders", b"one"))).message_queue
+    list_of_topics = 'Check the name in the <a href="/topics">list of topics</a>'
+    list_of_groups = 'Check the name in the <a href="/groups">list of groups</a>'
+    async with dashboard(cluster.namesrv_address) as site:
+        for path, advice in {
+            "/topics/absent": list_of_topics,
+            "/topics/absent/groups": list_of_topics,
+            "/topics/absent/messages": list_of_topics,
+            "/topics/absent/send": list_of_topics,
+            "/groups/absent": list_of_groups,
+            "/groups/absent/consumers": list_of_groups,
+            "/groups/absent/fenced": list_of_groups,
+            "/groups/absent/consumers/nobody@1/2": 'See <a href="/groups/absent/consumers">who is</a>',
+            f"/topics/Orders/messages/{broker}/{queue}/99999": '<a href="/topics/Orders/messages">newest',
+            "/topics/Orders/messages/absent/0/0": "broker absent does not serve topic Orders",
+            "/brokers/absent/0": "knows no broker absent",
+        }.items():
+            page = await site.get(path)
+            assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8"), path
+            assert advice in page.text, path
+        download = await site.get(f"/topics/Orders/messages/{broker}/{queue}/99999/body")
+        assert download.status == 404
+        assert (await site.get("/topics/Orders")).status == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/topics", "/groups"])
@@ -58,7 +86,8 @@ async def test_a_name_server_that_hangs_is_named_after_2_s(cluster: LocalCluster
             for path in ("/", "/topics", "/groups", "/topics/Orders", "/groups/any"):
                 began = time.monotonic()
                 page = await site.get(path)
-                assert time.monotonic() - began < 5, path
+                # Two questions in a row would take 4 s.
+                assert time.monotonic() - began < 4, path
                 assert "no answer within 2 s" in page.text, path
         finally:
             cluster.resume("namesrv")
@@ -112,7 +141,7 @@ async def test_a_change_from_another_site_or_in_read_only_mode_is_refused() -> N
 async def test_with_a_token_only_who_knows_it_sees_a_page_and_no_page_contains_it() -> None:
     async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
         assert (await site.get("/")).status == 401
-        assert (await site.get("/", Accept="text/html")).headers["location"] == "/login"
+        assert (await site.get("/", Accept="text/html")).headers["location"] == "/login?next=%2F"
         assert (await site.post("/login", {"token": "wrong"})).status == 403
         cookie = (await site.post("/login", {"token": "top-secret"})).headers["set-cookie"]
         assert "HttpOnly" in cookie
@@ -121,6 +150,65 @@ async def test_with_a_token_only_who_knows_it_sees_a_page_and_no_page_contains_i
         assert page.status == 200
         assert "top-secret" not in page.text
         assert (await site.get("/", Authorization="Bearer top-secret")).status == 200
+
+
+async def test_after_the_login_a_visitor_comes_to_the_page_that_was_asked_for() -> None:
+    asked = "/topics/a%2Fb/messages?by=key&q=x%20y"
+    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+        login = (await site.get(asked, Accept="text/html")).headers["location"]
+        form = await site.get(login)
+        (path,) = re.findall(r'name="next" value="([^"]*)"', form.text)
+        assert html.unescape(path) == asked
+        wrong = await site.post("/login", {"token": "wrong", "next": asked})
+        assert f'name="next" value="{html.escape(asked)}"' in wrong.text
+        right = await site.post("/login", {"token": "top-secret", "next": asked})
+        assert (right.status, right.headers["location"]) == (303, asked)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//evil.example",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "/\t/evil.example",
+        "/\n/evil.example",
+        "/topics\\x",
+        "https://evil.example",
+        "javascript:alert(1)",
+        "evil.example",
+        "",
+        "/login?next=/",
+        "/\x7f",
+        "/\u202e",
+    ],
+)
+async def test_the_login_leads_to_own_pages_only(path: str) -> None:
+    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+        form = await site.get(f"/login?{urlencode({'next': path})}")
+        assert 'name="next" value="/"' in form.text
+        sent = await site.post("/login", {"token": "top-secret", "next": path})
+        assert (sent.status, sent.headers["location"]) == (303, "/")
+
+
+async def test_two_dashboards_of_one_host_do_not_log_each_other_out() -> None:
+    settings = Settings("x", token="top-secret")
+    async with dashboard("127.0.0.1:1", settings) as one, dashboard("127.0.0.1:1", settings) as other:
+        # As a browser keeps them: one value for each name, sent to every port of the host.
+        kept = {}
+        for site in (one, other):
+            sent = (await site.post("/login", {"token": "top-secret"})).headers["set-cookie"]
+            name, _, value = sent.partition(";")[0].partition("=")
+            kept[name] = value
+        cookie = "; ".join(f"{name}={value}" for name, value in kept.items())
+        assert len(kept) == 2
+        assert [(await site.get("/", Cookie=cookie)).status for site in (one, other)] == [200, 200]
+
+
+async def test_a_client_id_with_a_slash_has_a_page() -> None:
+    async with dashboard("127.0.0.1:1") as site:
+        page = await site.get("/groups/g/consumers/10.0.0.1%40a%2Fb%2F1")
+    assert (page.status, page.text.count("<h1>10.0.0.1@a/b/1</h1>")) == (200, 1)
 
 
 def test_a_page_number_that_does_not_exist_is_the_nearest() -> None:

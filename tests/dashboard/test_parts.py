@@ -1,4 +1,4 @@
-"""Parts of the dashboard's pages: a lag's past, plots, subscriptions that differ, secrets, live parts."""
+"""Parts of the dashboard's pages: plots, subscriptions that differ, secrets, live parts."""
 
 import asyncio
 import time
@@ -6,37 +6,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rewindmq.dashboard.data.cluster_source import Answer, BrokerState
+from rewindmq.dashboard.data.answer import Answer
+from rewindmq.dashboard.data.cluster_source import BrokerState
 from rewindmq.dashboard.data.consumers import Consumer, Consumers
-from rewindmq.dashboard.data.lag_history import MAX_GROUPS, MAX_SAMPLES, LagHistory
 from rewindmq.dashboard.pages.clusters import broker_row, without_secrets
 from rewindmq.dashboard.web.plot import line_plot, spark_line
 from rewindmq.protocol.body.connection import Connection
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
-from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.subscription import build_subscription_data
 from tests.dashboard.site import dashboard
-
-QUEUE = MessageQueue("t", "b", 0)
-
-
-def test_the_past_of_a_lag_is_bounded_and_keeps_its_begin() -> None:
-    history = LagHistory()
-    for number in range(10 * MAX_SAMPLES):
-        past = history.add("g", number * 2000, {QUEUE: number})
-    assert len(past.times) <= MAX_SAMPLES
-    assert (past.times[0], past.totals[0]) == (0, 0)
-    assert past.totals[-1] == past.of_queue(QUEUE)[-1] == 10 * MAX_SAMPLES - 1
-    assert past.times == sorted(past.times)
-    for number in range(MAX_GROUPS):
-        history.add(f"other-{number}", 0, {QUEUE: 0})
-    assert len(history.add("g", 10**9, {QUEUE: 5}).times) == 1
-
-
-def test_two_viewers_at_the_same_moment_are_one_sample() -> None:
-    history = LagHistory()
-    history.add("g", 0, {QUEUE: 1})
-    assert history.add("g", 100, {QUEUE: 1}).times == [0]
 
 
 @pytest.mark.parametrize("values", [[0, 0], [5, 0], [0, 10**15], [-3, 7]])
@@ -49,7 +27,7 @@ def test_a_plot_stays_in_its_box(values: list[int]) -> None:
         assert 0 <= y <= plot.height
 
 
-def test_a_plot_needs_two_looks_and_a_small_one_has_few_points() -> None:
+def test_a_plot_needs_two_samples_and_a_small_one_has_few_points() -> None:
     assert line_plot([1], [1]) is None
     plot = spark_line([*range(1000)], [*range(1000)])
     assert plot is not None

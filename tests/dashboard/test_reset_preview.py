@@ -64,7 +64,7 @@ async def test_a_preview_that_cannot_be_made_says_why_in_one_sentence(cluster: L
     await create_topic(cluster)
     async with dashboard(cluster.namesrv_address) as site:
         for query, sentence in (
-            ("topic=Gone&to=earliest", "Topic Gone: the name server knows no broker with it."),
+            ("topic=Gone&to=earliest", "Topic Gone: no broker has this topic."),
             ("topic=Rewound&to=earliest", "Group absent is gone, or has another name"),
             ("topic=Rewound", "Choose both, a topic and where the group goes."),
             (

@@ -115,6 +115,7 @@ WORKING: Final = (
     ("queryMsgByOffset", f"-t {TOPIC} -b {ROCKETMQ_BROKER} -i 0 -o 1", "key-1"),
     ("queryMsgTraceById", "-i {id}", "ruled-producer"),
     ("cloneGroupOffset", f"-s {GROUP} -d ruled-copy -t {TOPIC}", "ruled-copy"),
+    ("resetOffsetByTime", f"-g {GROUP} -t {TOPIC} -s 0 --preview", f"Redelivered: {QUEUES * COUNT}"),
     ("resetOffsetByTime", f"-g {GROUP} -t {TOPIC} -s -1", ROCKETMQ_BROKER),
     ("skipAccumulatedMessage", f"-g {GROUP} -t {TOPIC}", ROCKETMQ_BROKER),
     ("getBrokerConfig", "-b {broker}", "brokerName"),

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewindmq.namesrv import route_info
+from rewindmq.namesrv import route_info, topic_queue_table
 from rewindmq.namesrv.profile import PROFILES
-from rewindmq.namesrv.route_info import Registration, RouteInfoManager
+from rewindmq.namesrv.route_info import Registration, RouteInfoManager, copied
+from rewindmq.namesrv.topic_queue_table import Part
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.errors import RequestError
@@ -61,6 +62,9 @@ steps = st.one_of(
     st.tuples(st.just("remove_expired"), st.just(None)),
     st.tuples(st.just("delete_topic"), st.tuples(st.sampled_from(TOPICS), st.sampled_from([None, "C"]))),
     st.tuples(st.just("sweep"), st.just(None)),
+    # A registration whose slices are spread over the following steps.
+    st.tuples(st.just("stage"), registrations),
+    st.tuples(st.just("hang up"), st.just(None)),
 )
 
 
@@ -72,6 +76,7 @@ def test_tables_always_agree(examples: int) -> None:
         with pytest.MonkeyPatch.context() as patch:
             # The queues of a removed broker stay in memory for some steps.
             patch.setattr(route_info, "SWEEP_SLICE", swept)
+            patch.setattr(topic_queue_table, "_SLICE_TOPICS", 1)
             routes = run_steps(profile, sequence)
         while not routes.sweep():
             pass
@@ -85,12 +90,52 @@ def queues_in_routes(routes: RouteInfoManager) -> int:
     return sum(len(route.queue_datas) for route in found if route is not None)
 
 
+class Staging:
+    """One registration in slices: it takes effect before the next one, unless its connection closes first."""
+
+    def __init__(self, routes: RouteInfoManager) -> None:
+        self._routes = routes
+        self._registration: Registration | None = None
+        self._slices: Generator[None, None, Part | None] | None = None
+
+    def begin(self, registration: Registration) -> None:
+        self._registration, self._slices = registration, self._routes.stage(registration)
+
+    def go_on(self, now: float) -> None:
+        if self._slices is not None:
+            try:
+                next(self._slices)
+            except StopIteration as end:
+                self._register(now, end.value)
+
+    def finish(self, now: float) -> None:
+        if self._slices is not None:
+            self._register(now, run_at_once(self._slices))
+
+    def _register(self, now: float, staged: Part | None) -> None:
+        assert self._registration is not None
+        self._slices = None
+        self._routes.register(self._registration, now, staged)
+
+    def hang_up(self) -> None:
+        if self._slices is not None:
+            self._slices.close()
+            self._slices = None
+
+
 def run_steps(profile: Profile, sequence: list[tuple[str, Any]]) -> RouteInfoManager:
     routes = RouteInfoManager(PROFILES[profile])
+    staging = Staging(routes)
     for second, (step, argument) in enumerate(sequence):
         now = 10.0 * second
         if step == "register":
+            staging.finish(now)
             routes.register(argument, now)
+        elif step == "stage":
+            staging.finish(now)
+            staging.begin(argument)
+        elif step == "hang up":
+            staging.hang_up()
         elif step == "unregister":
             routes.unregister(*argument)
         elif step == "remove_connection":
@@ -101,7 +146,9 @@ def run_steps(profile: Profile, sequence: list[tuple[str, Any]]) -> RouteInfoMan
             routes.sweep()
         else:
             routes.delete_topic(*argument)
+        staging.go_on(now)
         check(routes)
+    staging.hang_up()
     return routes
 
 
@@ -123,11 +170,12 @@ def check(routes: RouteInfoManager) -> None:
         assert {queue.broker_name for queue in route.queue_datas} == known
 
 
-def test_a_route_handed_out_does_not_change() -> None:
+def test_a_copied_route_does_not_change() -> None:
     routes = RouteInfoManager(PROFILES[Profile.V49])
     routes.register(registration(), 0.0)
-    before = routes.find_route("T")
-    assert before is not None
+    found = routes.find_route("T")
+    assert found is not None
+    before = copied(found)
     routes.register(registration(broker_id=1, address="h:2"), 0.0)
     routes.set_write_permission("broker-a", writable=True)
     assert before.broker_datas[0].broker_addrs == {0: "h:1"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rewindmq.pipeline.files import LocalFiles
@@ -20,9 +21,11 @@ def die_at(place: str) -> None:
 
     Args:
         place: name of a step (it is done, but not yet recorded), ``manifest`` (the new files are in place,
-            the manifest is not) or ``tidy`` (the manifest is new, the link and the old files are not).
+            the manifest is not), ``tidy`` (the manifest is new, the link and the old files are not) or
+            ``parquet`` (half of the local engine's first Parquet file is written).
     """
     finish, publish, tidy = JobOutput.finish, LocalFiles.publish, JobOutput._tidy
+    replace = Path.replace
 
     def finish_unless_last(output: JobOutput, name: str, findings: Mapping[str, Any]) -> Mapping[str, Any]:
         if name == place:
@@ -40,6 +43,13 @@ def die_at(place: str) -> None:
             _die()
         tidy(output, manifest)
 
+    def replace_unless_parquet(draft: Path, target: str | Path) -> Path:
+        if place == "parquet" and str(target).endswith(".parquet"):
+            os.truncate(draft, draft.stat().st_size // 2)
+            _die()
+        return replace(draft, target)
+
     JobOutput.finish = finish_unless_last  # type: ignore[method-assign, assignment]
     LocalFiles.publish = publish_unless_manifest  # type: ignore[method-assign, assignment]
     JobOutput._tidy = tidy_unless_new  # type: ignore[method-assign, assignment]
+    Path.replace = replace_unless_parquet  # type: ignore[method-assign, assignment]

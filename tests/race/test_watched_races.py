@@ -29,8 +29,18 @@ SHOWN: Final = ("R1", "R6b")
 IDLE: Final = 90.0
 # The race needs a rebalance, or a commit, that an idle group does not make in time.
 NOT_IDLE: Final = frozenset({"R4", "S5"})
-SEEDS: Final = 5
-SEEDS_IDLE: Final = 2
+# Seeds without ``--full``, by parameter. With it, all in blocks, so that a run can be continued.
+SEEDS: Final = {"seeds": 5, "idle_seeds": 2}
+ALL_SEEDS: Final = 1_000
+BLOCK: Final = 50
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    is_full = metafunc.config.getoption("--full")
+    for name in SEEDS.keys() & set(metafunc.fixturenames):
+        count, block = (ALL_SEEDS, BLOCK) if is_full else (SEEDS[name], SEEDS[name])
+        blocks = [range(first, first + block) for first in range(0, count, block)]
+        metafunc.parametrize(name, blocks, ids=lambda seeds: f"seeds{seeds.start:03}to{seeds.stop - 1:03}")
 
 
 def play(scenario_id: str, seed: int, idle: float = 0.0) -> Watched:
@@ -76,16 +86,16 @@ def test_the_fast_redelivery_of_an_idle_group_is_counted() -> None:
 @pytest.mark.parametrize(
     "scenario_id", [pytest.param(item, marks=COMPUTING) for item in SCENARIOS if item not in SHOWN]
 )
-def test_the_watcher_names_each_loss_and_never_proves_a_lost_reset(scenario_id: str, full: bool) -> None:
-    """Play 1,000 seeds; without ``--full``, five."""
-    for seed in range(1_000 if full else SEEDS):
+def test_the_watcher_names_each_loss_and_never_proves_a_lost_reset(scenario_id: str, seeds: range) -> None:
+    for seed in seeds:
         check(scenario_id, seed)
 
 
 @pytest.mark.parametrize(
     "scenario_id", [pytest.param(item, marks=COMPUTING) for item in SCENARIOS if item not in NOT_IDLE]
 )
-def test_the_watcher_never_proves_a_lost_reset_of_a_group_that_was_idle(scenario_id: str, full: bool) -> None:
-    """Play 1,000 seeds; without ``--full``, two."""
-    for seed in range(1_000 if full else SEEDS_IDLE):
+def test_the_watcher_never_proves_a_lost_reset_of_a_group_that_was_idle(
+    scenario_id: str, idle_seeds: range
+) -> None:
+    for seed in idle_seeds:
         is_lost(play(scenario_id, seed, IDLE))

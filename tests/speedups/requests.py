@@ -1,7 +1,9 @@
-"""Frames for the twins: plain sends, sends that divert, other requests and hostile headers."""
+"""Frames for the twins: plain sends and pulls, others that divert, other requests and hostile headers."""
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -11,11 +13,12 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.frame import PREFIX_BYTES, encode_frame
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader, DeleteTopicRequestHeader
+from rewindmq.protocol.header.offset import UpdateConsumerOffsetRequestHeader
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
 from rewindmq.protocol.header.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
-from rewindmq.protocol.message import Message
-from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.message.sysflag import PullSysFlag
+from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.subscription import build_subscription_data
 from rewindmq.protocol.version import LanguageCode
 
@@ -74,29 +77,55 @@ def json_send(fields: str, *, more: str = "", opaque: str = "7") -> bytes:
     return raw_json(text.encode())
 
 
-def heartbeat() -> bytes:
-    subscriptions = [build_subscription_data(topic, "TagA") for topic in ("T", "U")]
+def heartbeat(group: str = "G", topics: Sequence[str] = ("T", "U"), version: int = 0) -> bytes:
+    """A consumer's heartbeat; the group subscribes to TagA of the topics."""
+    subscriptions = [build_subscription_data(topic, "TagA") for topic in topics]
+    for subscription in subscriptions:
+        subscription.sub_version = version
     body = HeartbeatData(
-        client_id="c1", consumer_data_set=[ConsumerData("G", subscription_data_set=subscriptions)]
+        client_id="c1", consumer_data_set=[ConsumerData(group, subscription_data_set=subscriptions)]
     )
     return frame(RemotingCommand(RequestCode.HEART_BEAT, body=body))
 
 
-def pull(queue_id: int, offset: int, topic: str = "T") -> bytes:
-    """A pull of a push consumer, which waits up to 20 s."""
+def pull(
+    queue_id: int = 0,
+    offset: int = 0,
+    topic: str = "T",
+    *,
+    kind: SerializeType = SerializeType.JSON,
+    opaque: int | None = None,
+    flag: int = 0,
+    body: bytes | None = None,
+    **fields: Any,
+) -> bytes:
+    """A pull of a push consumer, which waits up to 20 s, unless fields say otherwise."""
+    defaults: dict[str, Any] = {
+        "consumer_group": "G",
+        "max_msg_nums": 32,
+        "sys_flag": PullSysFlag.SUSPEND,
+        "commit_offset": 0,
+        "suspend_timeout_millis": 20_000,
+        "sub_version": 0,
+        "expression_type": "TAG",
+    }
     header = PullMessageRequestHeader(
-        consumer_group="G",
-        topic=topic,
-        queue_id=queue_id,
-        queue_offset=offset,
-        max_msg_nums=32,
-        sys_flag=PullSysFlag.SUSPEND,
-        commit_offset=0,
-        suspend_timeout_millis=20_000,
-        sub_version=0,
-        expression_type="TAG",
+        topic=topic, queue_id=queue_id, queue_offset=offset, **{**defaults, **fields}
     )
-    return frame(RemotingCommand(RequestCode.PULL_MESSAGE, header, opaque=100 + offset))
+    number = 100 + offset if opaque is None else opaque
+    return frame(RemotingCommand(RequestCode.PULL_MESSAGE, header, body, opaque=number, flag=flag), kind)
+
+
+def commit(offset: int, queue_id: int = 0, topic: str = "T", group: str = "G") -> bytes:
+    """UPDATE_CONSUMER_OFFSET (15), which may be a queue's first commit."""
+    header = UpdateConsumerOffsetRequestHeader(group, topic, queue_id, offset)
+    return frame(RemotingCommand(RequestCode.UPDATE_CONSUMER_OFFSET, header, opaque=50))
+
+
+def reset(mode: ResetMode) -> bytes:
+    """Reset the group's offsets in T to the beginning."""
+    header = ResetOffsetRequestHeader("T", "G", 0, is_force=True, reset_mode=mode)
+    return frame(RemotingCommand(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, opaque=60))
 
 
 def create_topic(topic: str, queues: int = 4, perm: int = 6) -> bytes:
@@ -108,10 +137,30 @@ def delete_topic(topic: str) -> bytes:
     return frame(RemotingCommand(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic)))
 
 
-def batch(code: int = RequestCode.SEND_BATCH_MESSAGE, kind: SerializeType = SerializeType.JSON) -> bytes:
-    """Three messages; SEND_MESSAGE_V2 (310) with such a body says so in its header."""
-    body = encode_batch([Message("T", bytes(10), "TagA") for _ in range(3)])
-    return send(code=code, kind=kind, body=body, properties="A\x01b\x02WAIT\x01true", batch=True)
+# Of a message in a batch, as Java's client writes them.
+OWN: Final = "UNIQ_KEY\x01FD0000000000000000000000000000023A\x02WAIT\x01true\x02TAGS\x01TagA"
+
+
+def batch(
+    code: int = RequestCode.SEND_BATCH_MESSAGE,
+    kind: SerializeType = SerializeType.JSON,
+    texts: Sequence[str] = (OWN,) * 3,
+    body: bytes | None = None,
+    **fields: Any,
+) -> bytes:
+    """A batch with a message for each properties text; SEND_MESSAGE_V2 (310) says so in its header."""
+    if body is None:
+        body = b"".join(inner(bytes((number % 256,)) * 10, text) for number, text in enumerate(texts))
+    defaults: dict[str, Any] = {"properties": "A\x01b\x02WAIT\x01true", "batch": True}
+    return send(code=code, kind=kind, body=body, **{**defaults, **fields})
+
+
+def inner(body: bytes, text: str, flag: int = 0, size_error: int = 0) -> bytes:
+    """A message of a batch; ``size_error`` is added to its size."""
+    properties = text.encode()
+    size = 22 + len(body) + len(properties) + size_error
+    head = struct.pack(">iiiii", size, 0, 0, flag, len(body))
+    return head + body + struct.pack(">h", len(properties)) + properties
 
 
 _NAMES: Final = ("UNIQ_KEY", "WAIT", "TAGS", "KEYS", "DELAY", "TRAN_MSG", "TIMER_DELAY_SEC", "a", "AWAIT", "")
@@ -155,8 +204,68 @@ _plain_sends = st.builds(
     opaque=st.integers(-(2**31), 2**31 - 1),
     sys_flag=st.sampled_from((0, 1, 16)),
 )
+_pulls = st.builds(
+    pull,
+    st.sampled_from((0, 0, 1, 2, 3, 4, -1, 2**31 - 1)),
+    st.sampled_from((0, 0, 0, 1, 2, 3, 5, 20, -1, 2**63 - 1)),
+    st.sampled_from(("T", "T", "T", "U", "New", "%RETRY%G", "SCHEDULE_TOPIC_XXXX", "")),
+    kind=st.sampled_from(KINDS),
+    opaque=st.sampled_from((None, *_INTS)),
+    flag=st.sampled_from((0,) * 8 + (1, 2)),
+    body=st.sampled_from((None, None, None, None, b"x")),
+    consumer_group=st.sampled_from(("G", "G", "G", "H", "", "null")),
+    max_msg_nums=st.sampled_from((32, 32, 1, 2, 0, -1, 2**31 - 1)),
+    sys_flag=st.sampled_from((0, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, -1)),
+    commit_offset=st.sampled_from((0, 1, 3, -1, 2**63 - 1)),
+    suspend_timeout_millis=st.sampled_from((20_000, 0, -1)),
+    sub_version=st.sampled_from((0, 0, 0, -1, 2**63 - 1)),
+    subscription=st.sampled_from((None, "*", "", "TagA", "TagB", "TagA || TagB", "null", "a > 1")),
+    expression_type=st.sampled_from(("TAG", "TAG", "TAG", None, "SQL92", "null")),
+    max_msg_bytes=st.sampled_from((None, None, 0, 2**31 - 1)),
+    request_source=st.sampled_from((None, None, None, 1)),
+    epoch=st.sampled_from((None,) * 8 + (0, 1)),
+)
+_own_texts = st.one_of(st.just(OWN), st.just(OWN), _texts.map(lambda text: text or ""))
+_batches = st.builds(
+    batch,
+    st.sampled_from((RequestCode.SEND_BATCH_MESSAGE,) * 6 + (RequestCode.SEND_MESSAGE_V2,)),
+    st.sampled_from(KINDS),
+    st.lists(_own_texts, max_size=6),
+    properties=st.one_of(st.sampled_from(("WAIT\x01true", "WAIT\x01true", PLAIN)), _texts),
+    topic=st.sampled_from(("T", "T", "T", "U", "New", "%RETRY%G", "SCHEDULE_TOPIC_XXXX")),
+    queue_id=st.sampled_from((0, 0, 1, 2, 3, 4, -1)),
+    batch=st.sampled_from((True, True, True, False)),
+    opaque=st.sampled_from(_INTS),
+    flag=st.sampled_from((0, 0, 0, 0, 1, 2)),
+    sys_flag=st.sampled_from((0, 0, 0, 1, 4, 8, 16, 64, 128, -1)),
+    reconsume_times=st.sampled_from((None, *_INTS)),
+)
+
+
+@st.composite
+def _damaged_batches(draw: st.DrawFn) -> bytes:
+    """A batch whose messages have wrong lengths, or other flags and bodies."""
+    messages = draw(
+        st.lists(
+            st.builds(
+                inner,
+                st.binary(max_size=200),
+                _own_texts.filter(lambda text: len(text) < 1_000),
+                st.sampled_from(_INTS),
+                st.sampled_from((0, 0, 0, 0, 1, -1, 2**30)),
+            ),
+            max_size=4,
+        )
+    )
+    body = bytearray(b"".join(messages))
+    for _ in range(draw(st.integers(0, 2)) if body else 0):
+        body[draw(st.integers(0, len(body) - 1))] = draw(st.sampled_from((0, 1, 2, 0x7F, 0x80, 0xFF)))
+    return batch(body=bytes(body)[: draw(st.sampled_from((None, None, -1)))])
+
+
 _others = st.one_of(
     st.builds(pull, st.integers(0, 3), st.integers(0, 20), st.sampled_from(("T", "U"))),
+    st.builds(commit, st.integers(0, 5), st.integers(0, 3)),
     st.builds(create_topic, st.sampled_from(("T", "U")), st.integers(1, 4), st.sampled_from((2, 4, 6))),
     st.builds(delete_topic, st.sampled_from(("T", "U"))),
     st.builds(batch),
@@ -167,8 +276,8 @@ _others = st.one_of(
 
 @st.composite
 def _damaged(draw: st.DrawFn) -> bytes:
-    """A send with some bytes of its header changed, taken out or put in; its lengths are right."""
-    data = draw(st.one_of(_plain_sends, _sends))
+    """A request with some bytes of its header changed, taken out or put in; its lengths are right."""
+    data = draw(st.one_of(_plain_sends, _sends, _pulls, _batches))
     header_length = int.from_bytes(data[5:8], "big")
     header = bytearray(data[PREFIX_BYTES : PREFIX_BYTES + header_length])
     body = data[PREFIX_BYTES + header_length :]
@@ -249,5 +358,6 @@ def _rewritten(draw: st.DrawFn) -> bytes:
 
 
 frames = st.one_of(
-    _plain_sends, _plain_sends, _plain_sends, _sends, _sends, _others, _damaged(), _rewritten()
+    *(_plain_sends, _plain_sends, _plain_sends, _sends, _sends),
+    *(_pulls, _pulls, _batches, _batches, _damaged_batches(), _others, _damaged(), _rewritten()),
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
@@ -16,11 +17,12 @@ from rewindmq.broker.store.config import FlushDiskType, StoreConfig
 from rewindmq.protocol.points import Probe
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Clock, Listener, Network, Runtime
-from rewindmq.protocol.remoting.speedups import NativeSendKernel, SpeedupsModule
+from rewindmq.protocol.remoting.speedups import NativePullKernel, NativeSendKernel, SpeedupsModule
 from rewindmq.race.sim import World
 
 SEGMENT_BYTES: Final = 8_192
 ENTRIES_PER_FILE: Final = 16
+_STATISTICS: Final = ("TOPIC_PUT_NUMS", "GROUP_GET_NUMS", "GROUP_GET_LATENCY", "QUEUE_GET_NUMS")
 # A reset's and a registration's timers do not matter here, but suspended pulls end within this time.
 _SETTLED_SECONDS: Final = 60.0
 
@@ -51,8 +53,10 @@ class Outcome:
     Attributes:
         sent: the bytes to each connection.
         files: the content of every file of the log and of the queues, by path.
-        counts: the statistics of sends.
-        queues: the next offset and the log position of every queue.
+        counts: the statistics of sends and pulls.
+        queues: the next and the lowest offset of every queue.
+        offsets: the file of the committed offsets, as it would be written.
+        waiting: the number of suspended pulls before they end.
         is_closed: whether the broker has closed each connection.
     """
 
@@ -60,7 +64,16 @@ class Outcome:
     files: dict[str, bytes]
     counts: tuple[object, ...]
     queues: dict[str, tuple[int, int]]
+    offsets: str
+    waiting: int
     is_closed: tuple[bool, ...]
+
+
+class Encoded(NamedTuple):
+    """How many frames of each kind the kernels have encoded."""
+
+    sends: int
+    pulls: int
 
 
 class _MovedClock:
@@ -122,7 +135,7 @@ class _Sink(asyncio.Transport):
 
 
 class _CountingKernel:
-    """Counts the frames that a kernel has encoded."""
+    """Counts the sends that a kernel has encoded."""
 
     def __init__(self, kernel: NativeSendKernel) -> None:
         self._kernel = kernel
@@ -132,7 +145,21 @@ class _CountingKernel:
     def encode(self, *args: Any) -> Any:
         encoded = self._kernel.encode(*args)
         if encoded is not None:
-            self.frames += sum(count for _, _, count, _, _ in encoded[3])
+            self.frames += sum(requests for _, _, (requests, _), _, _ in encoded[3])
+        return encoded
+
+
+class _CountingPullKernel:
+    """Counts the pulls that a kernel has answered."""
+
+    def __init__(self, kernel: NativePullKernel) -> None:
+        self._kernel = kernel
+        self.parse = kernel.parse
+        self.frames = 0
+
+    def encode(self, *args: Any) -> Any:
+        encoded = self._kernel.encode(*args)
+        self.frames += encoded is not None
         return encoded
 
 
@@ -142,10 +169,15 @@ class _CountingSpeedups:
     def __init__(self, speedups: SpeedupsModule) -> None:
         self._speedups = speedups
         self.kernels: list[_CountingKernel] = []
+        self.pull_kernels: list[_CountingPullKernel] = []
 
     def SendKernel(self, **keywords: Any) -> _CountingKernel:
         self.kernels.append(_CountingKernel(self._speedups.SendKernel(**keywords)))
         return self.kernels[-1]
+
+    def PullKernel(self, **keywords: Any) -> _CountingPullKernel:
+        self.pull_kernels.append(_CountingPullKernel(self._speedups.PullKernel(**keywords)))
+        return self.pull_kernels[-1]
 
 
 def play_twice(
@@ -156,23 +188,32 @@ def play_twice(
     flush: FlushDiskType = FlushDiskType.ASYNC_FLUSH,
     probe: Probe | None = None,
     segment_bytes: int = SEGMENT_BYTES,
+    store_limits: Mapping[str, int] = MappingProxyType({}),
     **switches: Any,
-) -> tuple[Outcome, Outcome, int]:
+) -> tuple[Outcome, Outcome, Encoded]:
     """Play the steps in pure Python and with the kernel.
 
     Args:
         hosts: the peers of the connections.
         probe: of both brokers.
         segment_bytes: of their logs.
+        store_limits: further arguments of their ``StoreConfig``.
         switches: keys of ``BrokerConfig``.
 
     Returns:
-        What came of it in pure Python, what with the kernel, and how many frames the kernel has encoded.
+        What came of it in pure Python, what with the kernels, and what these have encoded.
     """
     counting = _CountingSpeedups(speedups)
-    pure = _play(None, steps, profile, hosts, flush, probe, segment_bytes, switches)
-    native = _play(counting, steps, profile, hosts, flush, probe, segment_bytes, switches)
-    return pure, native, sum(kernel.frames for kernel in counting.kernels)
+    pure = _play(None, steps, profile, hosts, flush, probe, segment_bytes, store_limits, switches)
+    native = _play(counting, steps, profile, hosts, flush, probe, segment_bytes, store_limits, switches)
+    return (
+        pure,
+        native,
+        Encoded(
+            sum(kernel.frames for kernel in counting.kernels),
+            sum(kernel.frames for kernel in counting.pull_kernels),
+        ),
+    )
 
 
 def _play(
@@ -183,14 +224,16 @@ def _play(
     flush: FlushDiskType,
     probe: Probe | None,
     segment_bytes: int,
+    store_limits: Mapping[str, int],
     switches: dict[str, Any],
 ) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="rewindmq-twin-") as directory:
-        store = StoreConfig(
-            mapped_file_size_commit_log=segment_bytes,
-            mapped_file_size_consume_queue=ENTRIES_PER_FILE * 20,
-            flush_disk_type=flush,
-        )
+        files: dict[str, Any] = {
+            "mapped_file_size_commit_log": segment_bytes,
+            "mapped_file_size_consume_queue": ENTRIES_PER_FILE * 20,
+            "flush_disk_type": flush,
+        }
+        store = StoreConfig(**{**files, **store_limits})
         config = BrokerConfig(
             store_path_root_dir=directory, listen_port=10_911, profile=profile, store=store, **switches
         )
@@ -229,15 +272,16 @@ async def _played(
             if step.data and not sinks[step.connection].is_closed:
                 connections[step.connection].data_received(step.data)
             await runtime.timers.sleep(step.seconds)
+        waiting = broker.context.long_polling.suspended_count
         await runtime.timers.sleep(_SETTLED_SECONDS)
-        return _outcome(broker, config.root, sinks)
+        return _outcome(broker, config.root, sinks, waiting)
     finally:
         for connection in connections:
             connection.connection_lost(None)
         await broker.close()
 
 
-def _outcome(broker: Broker, root: Path, sinks: Sequence[_Sink]) -> Outcome:
+def _outcome(broker: Broker, root: Path, sinks: Sequence[_Sink], waiting: int) -> Outcome:
     context = broker.context
     stats = context.stats
     files = {
@@ -246,7 +290,15 @@ def _outcome(broker: Broker, root: Path, sinks: Sequence[_Sink]) -> Outcome:
         for path in sorted((root / folder).rglob("*"))
         if path.is_file()
     }
-    topics = {topic: (item.times, item.value, item.size) for topic, item in stats.items.topic_puts.items()}
+    totals = (
+        *(stats.put_total, stats.put_bytes, stats.put_failed, stats.own_puts, stats.batch_extra),
+        *(stats.get_total, stats.found_total, stats.missed_total, stats.items.last_latency is None),
+    )
+    items = {
+        name: {key: (item.times, item.value, item.size) for key, item in found.items()}
+        for name, (found, is_size) in stats.items._names.items()
+        if not is_size and name in _STATISTICS
+    }
     queues = {
         str(path.relative_to(root / "consumequeue")): (
             context.store.max_offset(path.parent.name, int(path.name)),
@@ -257,7 +309,9 @@ def _outcome(broker: Broker, root: Path, sinks: Sequence[_Sink]) -> Outcome:
     return Outcome(
         tuple(bytes(sink.written) for sink in sinks),
         files,
-        (stats.put_total, stats.put_bytes, stats.put_failed, stats.own_puts, stats.batch_extra, topics),
+        (totals, items),
         queues,
+        context.offsets.text(),
+        waiting,
         tuple(sink.is_closed for sink in sinks),
     )

@@ -97,8 +97,8 @@ async def test_wrong_arguments_are_named(wired: Rmq) -> None:
         wired.slow_link("broker-a")
     with pytest.raises(KitError, match="latency must be 0 or more"):
         wired.slow_link("broker-a", latency=-1)
-    with pytest.raises(KitError, match="bytes_per_second more than 0"):
-        wired.slow_link("broker-a", bytes_per_second=0)
+    with pytest.raises(KitError, match="bytes_per_second 1 or more"):
+        wired.slow_link("broker-a", bytes_per_second=0.5)
     with pytest.raises(KitError, match="no link is cut or slow"):
         wired.heal()
 

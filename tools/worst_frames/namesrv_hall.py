@@ -35,7 +35,7 @@ from rewindmq.protocol.header.namesrv import (
     WipeWritePermOfBrokerRequestHeader,
 )
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.remoting.process.runner import tune_collector
+from rewindmq.protocol.remoting.process.collector import tune_collector
 from tools.worst_frames.frames import Frame, Hall, names, plain, request
 from tools.worst_frames.meter import MeteredWorld
 from tools.worst_frames.sizes import Sizes
@@ -112,11 +112,20 @@ class NamesrvHall(Hall):
 
 async def _register(hall: NamesrvHall) -> RemotingCommand:
     """A broker that has every topic of the name server."""
-    entry = {"perm": 6, "readQueueNums": 4, "writeQueueNums": 4}
+    return _registration(hall, counter=1)
+
+
+async def _register_again(hall: NamesrvHall) -> RemotingCommand:
+    """The same broker, after a change of each topic."""
+    return _registration(hall, counter=2)
+
+
+def _registration(hall: NamesrvHall, counter: int) -> RemotingCommand:
+    entry = {"perm": 6, "readQueueNums": 4 * counter, "writeQueueNums": 4 * counter}
     budget = hall.sizes.body_bytes // (len(json.dumps(entry)) + 2 * _NAME_LENGTH + 40)
     budget = min(budget, MAX_TOPIC_QUEUES_PER_CONNECTION)
     table = {topic: {**entry, "topicName": topic} for topic in hall.topics[:budget]}
-    wrapper = {"topicConfigTable": table, "dataVersion": {"timestamp": 1, "counter": 1}}
+    wrapper = {"topicConfigTable": table, "dataVersion": {"timestamp": 1, "counter": counter}}
     body = json.dumps({"topicConfigSerializeWrapper": wrapper, "filterServerList": []}).encode()
     header = RegisterBrokerRequestHeader(FULL_BROKER, FULL_ADDRESS, CLUSTER, "", 0)
     return request(RequestCode.REGISTER_BROKER, header, body)
@@ -124,7 +133,7 @@ async def _register(hall: NamesrvHall) -> RemotingCommand:
 
 async def _query_version(hall: NamesrvHall) -> RemotingCommand:
     header = QueryDataVersionRequestHeader(FULL_BROKER, FULL_ADDRESS, CLUSTER, 0)
-    return request(RequestCode.QUERY_DATA_VERSION, header, DataVersion(1, 1))
+    return request(RequestCode.QUERY_DATA_VERSION, header, DataVersion(1, 2))
 
 
 FRAMES: Final[Sequence[Frame]] = (
@@ -145,6 +154,7 @@ FRAMES: Final[Sequence[Frame]] = (
         lambda _: DeleteKVConfigRequestHeader(ORDER_TOPIC_CONFIG, "key000002"),
     ),
     Frame(RequestCode.REGISTER_BROKER, "16 MiB of topics", _register),
+    Frame(RequestCode.REGISTER_BROKER, "16 MiB of changed topics", _register_again),
     Frame(RequestCode.QUERY_DATA_VERSION, "", _query_version),
     plain(
         RequestCode.GET_ROUTEINFO_BY_TOPIC, "10,000 brokers", lambda _: GetRouteInfoRequestHeader(EVERYWHERE)

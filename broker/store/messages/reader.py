@@ -5,14 +5,17 @@ Specification: docs/spec/store.md 4.5, docs/spec/broker.md B.5.
 
 from __future__ import annotations
 
+import struct
 from typing import Final, Protocol
 
 from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.queue import ENTRY, FILLER_SIZE, ConsumeQueue
 from rewindmq.broker.store.log.commit_log import CommitLog
-from rewindmq.broker.store.model import GetMessageStatus, GetResult
+from rewindmq.broker.store.model import GetMessageStatus, GetResult, PlainRead
 from rewindmq.protocol.limits import MAX_RESPONSE_BODY_BYTES
 
+# The log position of an entry.
+_POSITION: Final = struct.Struct(">q")
 # One read scans at most this many bytes of entries, or 20 bytes for each requested message if more.
 _SCAN_BYTES: Final = 16_000
 
@@ -75,6 +78,52 @@ class MessageReader:
             return self._collect_accepted(entries, offset, max_count, scan, min_offset, max_offset)
         return self._collect(entries, offset, max_count, tag_codes, min_offset, max_offset)
 
+    def find(self, queue: ConsumeQueue, offset: int, max_count: int) -> PlainRead | None:
+        """Return where ``read`` would find messages; None unless there are some, in mapped files."""
+        max_offset = queue.max_offset
+        if not queue.min_offset <= offset < max_offset:
+            return None
+        position = offset * CQ_ENTRY_BYTES
+        file = queue.files.find(position)
+        if file is None or file.map is None:
+            return None
+        first = position - file.base
+        last = min(
+            first + max(_SCAN_BYTES, max_count * CQ_ENTRY_BYTES),
+            file.size,
+            max_offset * CQ_ENTRY_BYTES - file.base,
+        )
+        log = self._log
+        segment = log.segments.find(_POSITION.unpack_from(file.map, first)[0])
+        if segment is None or segment.map is None:
+            return None
+        return PlainRead(
+            (offset, queue.min_offset, max_offset),
+            (file.map, first, last),
+            (segment.map, segment.base, min(segment.base + segment.size, log.max_offset)),
+            self._limits(max_count),
+        )
+
+    def _limits(self, max_count: int) -> tuple[int, int, int, int, int]:
+        """Return the log position before which records are cold, and how many and much may be read.
+
+        Returns:
+            The position; the most messages of hot and of cold records; their most bytes.
+        """
+        config = self._config
+        hot_count = config.max_transfer_count_on_message_in_memory
+        cold_count = config.max_transfer_count_on_message_in_disk
+        hot_bytes = config.max_transfer_bytes_on_message_in_memory
+        cold_bytes = config.max_transfer_bytes_on_message_in_disk
+        # Called for every pull: ``min`` would take longer than the rest of this method.
+        return (
+            self._log.max_offset - self._cold_distance,
+            min(max_count, hot_count),
+            min(max_count, cold_count),
+            min(MAX_RESPONSE_BODY_BYTES, hot_bytes),
+            min(MAX_RESPONSE_BODY_BYTES, cold_bytes),
+        )
+
     def _collect(
         self,
         entries: bytes,
@@ -85,12 +134,7 @@ class MessageReader:
         max_offset: int,
     ) -> GetResult:
         log = self._log
-        cold_before = log.max_offset - self._cold_distance
-        config = self._config
-        hot_count = min(config.max_transfer_count_on_message_in_memory, max_count)
-        cold_count = min(config.max_transfer_count_on_message_in_disk, max_count)
-        hot_bytes = min(config.max_transfer_bytes_on_message_in_memory, MAX_RESPONSE_BODY_BYTES)
-        cold_bytes = min(config.max_transfer_bytes_on_message_in_disk, MAX_RESPONSE_BODY_BYTES)
+        cold_before, hot_count, cold_count, hot_bytes, cold_bytes = self._limits(max_count)
         status = _NO_MATCHED_MESSAGE
         chunks: list[bytes] = []
         # The segment of the last record. Adjacent records are copied in one piece.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rewindmq.client.admin.reset import ResetResult, RollbackStats
+from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.admin.watched_reset.make_preview import consumers_of, queues_of
 from rewindmq.client.admin.watched_reset.target import Offsets, Target, check_range, require_queues
 from rewindmq.protocol.errors import ClientError
@@ -79,10 +80,15 @@ async def _rows(
     known = await queues_of(admin, topic)
     require_queues(topic, offsets, known)
     stats = (await admin.topic_consume_stats(group, topic)).offset_table
+    queues = sorted(offsets)
+
+    async def bounds(queue: MessageQueue) -> tuple[int, int]:
+        return await admin.min_offset(queue), await admin.max_offset(queue)
+
     rows = []
-    for queue, target in sorted(offsets.items()):
-        most = await admin.max_offset(queue)
-        check_range(queue, target, await admin.min_offset(queue), most)
+    for queue, (least, most) in zip(queues, await ask_each(queues, bounds), strict=True):
+        target = offsets[queue]
+        check_range(queue, target, least, most)
         stored = stats[queue].consumer_offset if queue in stats else 0
         after = target if force else min(target, stored)
         rows.append(RollbackStats(queue, most, stored, target, after))

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
+from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.admin.watched_reset.positions import consumer_positions, holder_of
 from rewindmq.client.admin.watched_reset.preview import Preview, QueuePreview
 from rewindmq.client.admin.watched_reset.target import Target, check_range, require_queues
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
 from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 
@@ -50,13 +51,24 @@ async def make_preview(
     if not isinstance(target, int):
         require_queues(topic, target, names)
         names = sorted(target)
-    queues = []
-    for queue in names:
+    bounds = await _bounds_of(admin, topic)
+
+    async def preview(queue: MessageQueue) -> QueuePreview:
+        least, most = bounds.get(queue) or (await admin.min_offset(queue), await admin.max_offset(queue))
+        if not isinstance(target, int):
+            check_range(queue, target[queue], least, most)
         # Without any stored offset, QUERY_CONSUMER_OFFSET (14) may still return 0.
         stored = await admin.stored_offset(group, queue) if queue in known else None
-        row = await _preview_queue(admin, queue, stored, target, force=force)
+        offset = await _target_offset(admin, queue, target, most)
+        if not force and stored is not None:
+            offset = min(offset, stored)
         holder = holder_of(positions, queue)
-        queues.append(replace(row, consumer=None if holder is None else holder.client_id))
+        row = QueuePreview(
+            queue, least, most, stored, offset, consumer=None if holder is None else holder.client_id
+        )
+        return await _read_messages(admin, row)
+
+    queues = await ask_each(names, preview)
     retry_lag = await _retry_lag(admin, group)
     return Preview(
         topic,
@@ -91,43 +103,46 @@ async def consumers_of(admin: AdminClient, group: str) -> ConsumerConnection | N
         raise
 
 
-async def _preview_queue(
-    admin: AdminClient, queue: MessageQueue, stored: int | None, target: Target, *, force: bool
-) -> QueuePreview:
-    least, most = await admin.min_offset(queue), await admin.max_offset(queue)
+async def _bounds_of(admin: AdminClient, topic: str) -> dict[MessageQueue, tuple[int, int]]:
+    """Return the first offset and the end of each queue that producers write to."""
+    try:
+        table = (await admin.examine_topic_stats(topic)).offset_table
+    except ClientError:
+        # There is no such queue.
+        return {}
+    return {queue: (bounds.min_offset, bounds.max_offset) for queue, bounds in table.items()}
+
+
+async def _target_offset(admin: AdminClient, queue: MessageQueue, target: Target, end: int) -> int:
     if not isinstance(target, int):
-        offset = target[queue]
-        check_range(queue, offset, least, most)
-    elif target == MAX_OFFSET_TIMESTAMP:
-        offset = most
-    else:
-        offset = max(await admin.search_offset(queue, target), 0)
-    if not force and stored is not None:
-        offset = min(offset, stored)
-    row = QueuePreview(queue, least, most, stored, offset)
+        return target[queue]
+    if target == MAX_OFFSET_TIMESTAMP:
+        return end
+    return max(await admin.search_offset(queue, target), 0)
+
+
+async def _read_messages(admin: AdminClient, row: QueuePreview) -> QueuePreview:
+    """Add what the messages show: the mean size of those that the reset moves, the target's store time.
+
+    Messages are read at the target, and at the start, in the middle and at the end of the moved range.
+    """
+    starts: dict[int, int] = {}
     if row.redelivered + row.skipped:
-        row = replace(row, average_bytes=await _average_bytes(admin, row))
-    return replace(row, target_time=await _store_time(admin, row))
-
-
-async def _average_bytes(admin: AdminClient, row: QueuePreview) -> float | None:
-    """Read some messages at the start, in the middle and at the end of the moved range."""
-    stored = row.target if row.stored is None else row.stored
-    first, end = max(min(row.target, stored), row.min_offset), max(row.target, stored)
-    starts = {first, (first + end) // 2, max(first, end - _SAMPLE)}
-    sizes = [
-        message.store_size
-        for start in sorted(starts)
-        for message in (await admin.pull_messages(row.queue, start, min(_SAMPLE, end - start))).messages
-    ]
-    return sum(sizes) / len(sizes) if sizes else None
-
-
-async def _store_time(admin: AdminClient, row: QueuePreview) -> int | None:
-    if not row.min_offset <= row.target < row.max_offset:
-        return None
-    messages = (await admin.pull_messages(row.queue, row.target, 1)).messages
-    return messages[0].store_timestamp if messages else None
+        stored = row.target if row.stored is None else row.stored
+        first, end = max(min(row.target, stored), row.min_offset), max(row.target, stored)
+        for start in (first, (first + end) // 2, max(first, end - _SAMPLE)):
+            starts[start] = min(_SAMPLE, end - start)
+    sizes: list[int] = []
+    target_time = None
+    for start in sorted(starts):
+        messages = (await admin.pull_messages(row.queue, start, starts[start])).messages
+        sizes += [message.store_size for message in messages]
+        if start == row.target and messages:
+            target_time = messages[0].store_timestamp
+    if row.target not in starts and row.min_offset <= row.target < row.max_offset:
+        messages = (await admin.pull_messages(row.queue, row.target, 1)).messages
+        target_time = messages[0].store_timestamp if messages else None
+    return replace(row, average_bytes=sum(sizes) / len(sizes) if sizes else None, target_time=target_time)
 
 
 async def _retry_lag(admin: AdminClient, group: str) -> int:

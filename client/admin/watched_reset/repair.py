@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rewindmq.client.admin.failure_text import failure_text
 from rewindmq.client.admin.watched_reset.carry_out import CarriedOut, carry_out
 from rewindmq.client.admin.watched_reset.target import Target
+from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
 
@@ -14,6 +18,21 @@ if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
 
 _BY_QUEUE: Final = frozenset({ResetMode.SERVER, ResetMode.FENCED})
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRepair:
+    """Queues of one broker that were reset again, or that were not.
+
+    Attributes:
+        mode: the mode that the broker used, "write" if the client wrote the offsets; empty after a failure.
+        failure: why the queues were not reset again; None if they were.
+    """
+
+    broker: str
+    queues: tuple[MessageQueue, ...]
+    mode: str = ""
+    failure: str | None = None
 
 
 async def repair(
@@ -25,41 +44,41 @@ async def repair(
     lost: Mapping[MessageQueue, int],
     *,
     force: bool,
-) -> dict[str, str]:
+) -> list[BrokerRepair]:
     """Reset the lost queues to their targets again, and no other queue.
 
     A classic reset moves all queues of a broker. It is repeated at a broker whose queues are all lost. If
     only some are lost, these are reset one by one in mode ``server``. The other modes are kept.
+
+    A failure ends the repair at its broker. The other brokers are still asked.
 
     Args:
         first: the outcome of the reset that was lost.
         lost: target offset of each lost queue.
 
     Returns:
-        Broker name to the mode that it used, "write" if the client wrote the offsets.
-
-    Raises:
-        ClientError: a broker resets only whole topics, so no queue of it was reset again.
-        ResponseError, RemotingError: a broker refused, or did not answer.
+        For each broker, the queues that were reset again, then those that were not.
     """
-    if first.result is None:
-        again = await carry_out(admin, topic, group, dict(lost))
-        return modes_of(again, lost)
-    used: dict[str, str] = {}
+    outcomes: list[BrokerRepair] = []
     for broker in sorted({queue.broker_name for queue in lost}):
-        here = {queue: offset for queue, offset in lost.items() if queue.broker_name == broker}
-        mode = first.result.modes.get(broker)
-        all_here = {queue for queue in first.offsets if queue.broker_name == broker}
-        if mode not in _BY_QUEUE and isinstance(target, int) and here.keys() == all_here:
-            result = await admin.reset_offset_by_timestamp(
-                topic, group, target, force, mode=mode, brokers={broker}
-            )
-        else:
-            result = await admin.reset_to_offsets(
-                topic, group, here, mode=mode if mode in _BY_QUEUE else ResetMode.SERVER
-            )
-        used |= modes_of(CarriedOut(result), here)
-    return used
+        left = {queue: offset for queue, offset in sorted(lost.items()) if queue.broker_name == broker}
+        done: list[MessageQueue] = []
+        mode, failure = "", None
+        try:
+            steps = _steps(admin, topic, group, target, first, broker, dict(left), force=force)
+            async with aclosing(steps):
+                async for queues, outcome in steps:
+                    mode = modes_of(outcome, queues)[broker]
+                    done += queues
+                    for queue in queues:
+                        del left[queue]
+        except RewindMQError as error:
+            failure = failure_text(error)
+        if done:
+            outcomes.append(BrokerRepair(broker, tuple(done), mode))
+        if failure is not None:
+            outcomes.append(BrokerRepair(broker, tuple(left), failure=failure))
+    return outcomes
 
 
 def modes_of(outcome: CarriedOut, queues: Iterable[MessageQueue]) -> dict[str, str]:
@@ -67,3 +86,34 @@ def modes_of(outcome: CarriedOut, queues: Iterable[MessageQueue]) -> dict[str, s
     if outcome.result is None:
         return {queue.broker_name: "write" for queue in queues}
     return {broker: str(mode or ResetMode.CLASSIC) for broker, mode in outcome.result.modes.items()}
+
+
+async def _steps(
+    admin: AdminClient,
+    topic: str,
+    group: str,
+    target: Target,
+    first: CarriedOut,
+    broker: str,
+    lost: Mapping[MessageQueue, int],
+    *,
+    force: bool,
+) -> AsyncGenerator[tuple[list[MessageQueue], CarriedOut]]:
+    """Reset a broker's queues in as few requests as its mode allows; yield the queues of each request."""
+    if first.result is None:
+        for queue, offset in lost.items():
+            yield [queue], await carry_out(admin, topic, group, {queue: offset})
+        return
+    mode = first.result.modes.get(broker)
+    all_here = {queue for queue in first.offsets if queue.broker_name == broker}
+    if mode not in _BY_QUEUE and isinstance(target, int) and lost.keys() == all_here:
+        result = await admin.reset_offset_by_timestamp(
+            topic, group, target, force, mode=mode, brokers={broker}
+        )
+        if broker not in result.modes:
+            raise ClientError(f"broker {broker} no longer serves topic {topic}: start it, and reset again")
+        yield list(lost), CarriedOut(result)
+        return
+    for queue, offset in lost.items():
+        kept = mode if mode in _BY_QUEUE else ResetMode.SERVER
+        yield [queue], CarriedOut(await admin.reset_to_offsets(topic, group, {queue: offset}, mode=kept))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.carry_out import carry_out
 from rewindmq.client.admin.watched_reset.make_preview import queues_of
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
-from rewindmq.client.admin.watched_reset.repair import modes_of, repair
-from rewindmq.client.admin.watched_reset.sample import Sample, take_sample
+from rewindmq.client.admin.watched_reset.repair import BrokerRepair, modes_of, repair
+from rewindmq.client.admin.watched_reset.sample import Sample, silent_brokers, take_sample
 from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.client.admin.watched_reset.watch import (
@@ -22,7 +22,7 @@ from rewindmq.client.admin.watched_reset.watch import (
     follow,
     ignore_sample,
 )
-from rewindmq.protocol.errors import ClientError, RewindMQError
+from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
 
@@ -54,6 +54,9 @@ class Began:
 @dataclass(frozen=True, slots=True)
 class Repair:
     """The ``number``-th repair, of these lost queues.
+
+    A repair that succeeds at some brokers and fails at others has one item for the queues that were reset
+    again, and one for the queues of each failure.
 
     Attributes:
         modes: broker name to the mode of the repair; empty if it failed.
@@ -116,21 +119,24 @@ async def run_watched(
         async with contextlib.aclosing(following) as changes:
             async for change in changes:
                 yield change
-        lost = {item.queue: item for item in watch.lost}
+        lost = {queue: item for queue, item in queues.items() if item.state is State.LOST}
         if not lost or repairs >= times:
             break
-        targets = {queue: item.target for queue, item in lost.items()}
-        try:
-            before = await _first_sample(admin, topic, group, list(lost))
-            began = admin.runtime.clock.monotonic()
-            modes = await repair(admin, topic, group, target, first, targets, force=force)
-        except RewindMQError as error:
-            yield Repair(repairs + 1, tuple(lost), {}, str(error))
+        before = await take_sample(admin, topic, group, list(lost))
+        silent = silent_brokers(before)
+        began = admin.runtime.clock.monotonic()
+        targets = {queue: item.target for queue, item in lost.items() if queue.broker_name not in silent}
+        outcomes = await repair(admin, topic, group, target, first, targets, force=force)
+        for item in _repairs(repairs + 1, [*outcomes, *_unsampled(lost, silent)]):
+            yield item
+        targets = {
+            queue: targets[queue] for each in outcomes if each.failure is None for queue in each.queues
+        }
+        if not targets:
             break
         repairs += 1
-        yield Repair(repairs, tuple(lost), modes)
         # Messages up to the old offset of the first reset must come again.
-        olds = {queue: item.old for queue, item in lost.items() if item.is_rewind}
+        olds = {queue: lost[queue].old for queue in targets if lost[queue].is_rewind}
         watch = ResetWatch(before, targets, began, olds)
         queues.update({item.queue: item for item in watch.queues})
     yield Verdict(common_state(item.state for item in queues.values()), tuple(queues.values()), repairs)
@@ -146,9 +152,30 @@ def common_state(states: Iterable[State]) -> State:
 
 async def _first_sample(admin: AdminClient, topic: str, group: str, queues: Sequence[MessageQueue]) -> Sample:
     sample = await take_sample(admin, topic, group, queues)
-    silent = sorted({queue.broker_name for queue in queues if sample.queues[queue].stored is None})
-    if silent:
+    if silent := silent_brokers(sample):
         raise ClientError(
             f"{', '.join(silent)} did not tell the group's stored offsets, so nothing was reset: try again"
         )
     return sample
+
+
+def _unsampled(lost: Iterable[MessageQueue], silent: Iterable[str]) -> list[BrokerRepair]:
+    """Return the failures of brokers without whose stored offsets a reset cannot be watched."""
+    text = "{} did not tell the group's stored offsets, so it was not reset again"
+    return [
+        BrokerRepair(
+            broker, tuple(queue for queue in lost if queue.broker_name == broker), failure=text.format(broker)
+        )
+        for broker in silent
+    ]
+
+
+def _repairs(number: int, outcomes: Sequence[BrokerRepair]) -> Iterator[Repair]:
+    """Yield what was reset again as one item, and each failure."""
+    done = [each for each in outcomes if each.failure is None]
+    if done:
+        queues = tuple(queue for each in done for queue in each.queues)
+        yield Repair(number, queues, {each.broker: each.mode for each in done})
+    for each in outcomes:
+        if each.failure is not None:
+            yield Repair(number, each.queues, {}, each.failure)

@@ -75,15 +75,16 @@ _ROUNDING = 0.01
 async def take_sample(admin: AdminClient, topic: str, group: str, queues: Sequence[MessageQueue]) -> Sample:
     """Ask the brokers for the stored offsets, then each consumer for its running info.
 
-    A broker or consumer that does not answer makes the sample incomplete. Nothing is raised.
+    A broker that does not answer leaves its queues without a stored offset; a consumer that does not makes
+    the sample incomplete. Nothing is raised.
     """
     stored: dict[MessageQueue, QueueSample] = {}
     try:
-        stats = await admin.topic_consume_stats(group, topic)
+        told = await admin.topic_consume_stats_by_broker(group, topic)
     except RewindMQError:
-        pass
-    else:
-        stored = {
+        told = {}
+    for stats in told.values():
+        stored |= {
             queue: QueueSample(entry.consumer_offset, entry.broker_offset)
             for queue, entry in stats.offset_table.items()
         }
@@ -113,6 +114,11 @@ async def take_sample(admin: AdminClient, topic: str, group: str, queues: Sequen
         {client_id: status.consume_ok_tps for client_id, status in rates.items()},
         any(status.consume_failed_tps for status in rates.values()),
     )
+
+
+def silent_brokers(sample: Sample) -> list[str]:
+    """Return the names of the brokers that did not tell the stored offsets of their queues, sorted."""
+    return sorted({queue.broker_name for queue, seen in sample.queues.items() if seen.stored is None})
 
 
 def _most(status: ConsumeStatus) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 
@@ -75,9 +77,9 @@ async def offsets_of_group(admin: AdminClient, topic: str, group: str) -> dict[M
         ClientError: the group has none.
         ResponseError, RemotingError: a broker refused, or did not answer.
     """
-    known = (await admin.topic_consume_stats(group, topic, has_offsets=True)).offset_table
-    stored = {queue: await admin.stored_offset(group, queue) for queue in sorted(known)}
-    offsets = {queue: offset for queue, offset in stored.items() if offset is not None}
+    known = sorted((await admin.topic_consume_stats(group, topic, has_offsets=True)).offset_table)
+    stored = await ask_each(known, partial(admin.stored_offset, group))
+    offsets = {queue: offset for queue, offset in zip(known, stored, strict=True) if offset is not None}
     if not offsets:
         raise ClientError(f"group {group} has no stored offset in topic {topic}: name another group")
     return offsets

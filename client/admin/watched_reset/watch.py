@@ -72,10 +72,6 @@ class ResetWatch:
     def is_over(self) -> bool:
         return all(watch.is_over for watch in self.queues)
 
-    @property
-    def lost(self) -> list[QueueWatch]:
-        return [watch for watch in self.queues if watch.state is State.LOST]
-
     def add(self, sample: Sample) -> list[Change]:
         """Take in a sample; return the changes of states."""
         seconds = sample.at - self._began

@@ -123,6 +123,8 @@ class ExploredFabric(Fabric):
 
     def lanes(self) -> list[Lane]:
         """Return the lanes with a message in flight, in the order of their first messages."""
+        if not self.in_flight:
+            return []
         for lane in [lane for lane in self.in_flight if lane.is_empty]:
             lane.messages.clear()
             lane.late = False

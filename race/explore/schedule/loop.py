@@ -36,14 +36,17 @@ class ExploredLoop(VirtualLoop):
 
     def pass_time(self) -> None:
         """Move the clock to the next timer. Raise DeadlockError if no timer is set."""
-        moment = self._go_to_next_moment()
-        while self._next_moment() == moment:
-            timer = heapq.heappop(self._timers)[2]
-            owner = incarnation_of(timer.context)
-            self._due.setdefault(LAB_HOST if owner is None else owner.host, []).append(timer)
+        moment, timers = self._go_to_next_moment(), self._timers
+        while timers and timers[0][0] == moment:
+            timer = heapq.heappop(timers)[2]
+            if _counts(timer):
+                owner = incarnation_of(timer.context)
+                self._due.setdefault(LAB_HOST if owner is None else owner.host, []).append(timer)
 
     def due_hosts(self) -> list[str]:
         """Return the hosts with due timers, in the order in which the timers became due."""
+        if not self._due:
+            return []
         for host in [host for host, timers in self._due.items() if not any(map(_counts, timers))]:
             del self._due[host]
         return list(self._due)
@@ -57,5 +60,7 @@ class ExploredLoop(VirtualLoop):
 
 
 def _counts(timer: VirtualTimer) -> bool:
+    if timer.cancelled():
+        return False
     owner = incarnation_of(timer.context)
-    return not timer.cancelled() and (owner is None or owner.is_alive)
+    return owner is None or owner.is_alive

@@ -104,14 +104,13 @@ class Scheduler:
         """Make something ready to run; the loop's ``when_idle``."""
         loop = self._loop
         while not loop.is_busy:
+            lanes, due = self._fabric.lanes(), loop.due_hosts()
             if self._chooser is None:
-                self._make_ready_calmly()
-            elif not self._do_automatic():
-                self._choose(self._chooser)
+                self._make_ready_calmly(lanes, due)
+            elif not self._do_automatic(lanes, due):
+                self._choose(self._chooser, lanes, due)
 
-    def _make_ready_calmly(self) -> None:
-        lanes = self._fabric.lanes()
-        due = self._loop.due_hosts()
+    def _make_ready_calmly(self, lanes: list[Lane], due: list[str]) -> None:
         if lanes:
             self._fabric.deliver(lanes[0])
         elif due:
@@ -121,24 +120,23 @@ class Scheduler:
             if not self._loop.is_busy:
                 self._loop.pass_time()
 
-    def _do_automatic(self) -> bool:
-        for lane in self._fabric.lanes():
+    def _do_automatic(self, lanes: list[Lane], due: list[str]) -> bool:
+        for lane in lanes:
             if not lane.messages[0].is_chosen:
                 self._touched.add(lane.receiver)
                 self._fabric.deliver(lane)
                 return True
-        for host in self._loop.due_hosts():
+        for host in due:
             if host not in self._watched:
                 self._touched.add(host)
                 self._loop.fire(host)
                 return True
-        return self._pass_idle_time()
+        return self._pass_idle_time(lanes, due)
 
-    def _pass_idle_time(self) -> bool:
+    def _pass_idle_time(self, lanes: list[Lane], due: list[str]) -> bool:
         """Let more time pass without a choice, as part of the same step, while there is nothing to choose."""
-        if self._is_noted or self._fresh or any(not lane.late for lane in self._fabric.lanes()):
+        if self._is_noted or self._fresh or (lanes and any(not lane.late for lane in lanes)):
             return False
-        due = self._loop.due_hosts()
         if len(due) > 1:
             return False
         if due:
@@ -152,12 +150,12 @@ class Scheduler:
         self._loop.pass_time()
         return True
 
-    def _choose(self, chooser: Chooser) -> None:
+    def _choose(self, chooser: Chooser, lanes: list[Lane], due: list[str]) -> None:
         if self._is_noted:
             self._is_noted = False
             self._fresh.update(self._touched, (EVERYWHERE,))
-        steps = self._possible()
-        if not steps or (steps[0].kind is StepKind.TICK and self._may_end() and self.is_over()):
+        steps = self._possible(lanes, due)
+        if not steps or (steps[0].kind is StepKind.TICK and self._may_end(lanes) and self.is_over()):
             self._close(chooser)
             return
         step = chooser.choose(steps, self._touched)
@@ -169,8 +167,8 @@ class Scheduler:
         self._fabric.step_number += 1
         step.run()
 
-    def _may_end(self) -> bool:
-        return not self._fabric.lanes() and all(action.may_be_last for action, _ in self._actions.values())
+    def _may_end(self, lanes: list[Lane]) -> bool:
+        return not lanes and all(action.may_be_last for action, _ in self._actions.values())
 
     def _close(self, chooser: Chooser) -> None:
         """End the window: take the forced actions that have not happened; late messages arrive afterwards."""
@@ -180,11 +178,9 @@ class Scheduler:
             if action.is_forced:
                 self._do(action)
 
-    def _possible(self) -> list[Step]:
+    def _possible(self, lanes: list[Lane], due: list[str]) -> list[Step]:
         """Return the possible steps: first what a fast network and prompt hosts do, last the free steps."""
-        lanes = self._fabric.lanes()
         timely = [lane for lane in lanes if not lane.late]
-        due = self._loop.due_hosts()
         steps = [self._delivery(lane) for lane in timely]
         steps += [self._firing(host) for host in due]
         if not due and self.late_count + len(timely) <= self._budget:

@@ -271,6 +271,55 @@ def test_v53_counts_connections_and_registrations(simulate: RunScenario) -> None
     simulate(scenario, profile=Profile.V53)
 
 
+def test_v53_counts_how_long_sends_to_each_queue_take(simulate: RunScenario) -> None:
+    """5.3.3 names the queue that a delayed message was sent to, and the topic that it was stored in."""
+
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.fill(2)
+        batch = encode_batch([Message("T", b"x")] * 5)
+        answer = await peer.send(queue_id=1, body=batch, code=RequestCode.SEND_BATCH_MESSAGE, batch=True)
+        answer.require_success()
+        assert (await peer.send(queue_id=99)).code != 0
+        (await peer.send(queue_id=3, properties={"DELAY": "2"})).require_success()
+        (await peer.send(queue_id=3, properties={"TRAN_MSG": "true", "PGROUP": "P"})).require_success()
+        # The delayed message is delivered, which is no send.
+        await stage.at(10.5)
+        latencies = stage.broker.context.stats.items.put_latencies
+        assert latencies is not None
+        keys = {"0@T": 2, "1@T": 1, "3@SCHEDULE_TOPIC_XXXX": 1, "3@RMQ_SYS_TRANS_HALF_TOPIC": 1}
+        assert {key: item.times for key, item in latencies.items.items()} == keys
+        assert await sums(peer, *(("TOPIC_PUT_LATENCY", key) for key in keys)) == [0, 0, 0, 0]
+        header = DeleteTopicRequestHeader("T")
+        (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)).require_success()
+        assert await sums(peer, *(("TOPIC_PUT_LATENCY", key) for key in keys)) == [None, None, 0, 0]
+
+    simulate(scenario, profile=Profile.V53)
+
+
+def test_v53_counts_dead_letters_by_owner_topic_and_group(simulate: RunScenario) -> None:
+    """Without a commercial client there is no owner; RocketMQ then writes ``null``."""
+
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.heartbeat()
+        await peer.fill(1)
+        for level, origin in ((0, "T"), (-1, "T"), (-1, None)):
+            header = ConsumerSendMsgBackRequestHeader(0, "G", level, origin_topic=origin)
+            (await peer.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)).require_success()
+        await stage.at(10.5)
+        assert await sums(
+            peer,
+            ("SNDBCK2DLQ_TIMES", "null@T@G@SEND_BACK_TO_DLQ"),
+            ("SNDBCK2DLQ_TIMES", "null@null@G@SEND_BACK_TO_DLQ"),
+            ("SNDBCK_PUT_NUMS", "T@G"),
+        ) == [1, 1, 3]
+
+    simulate(scenario, profile=Profile.V53)
+
+
 def test_an_idle_connection_counts_as_idle_and_as_closed(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         silent = stage.peer("silent")
@@ -297,6 +346,7 @@ def test_releases_before_5_have_none_of_its_statistics(simulate: RunScenario, pr
             ("BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC", CLUSTER),
             ("CONSUMER_REGISTER_TIME", CLUSTER),
             ("CHANNEL_ACTIVITY", "CONNECT"),
+            ("TOPIC_PUT_LATENCY", "0@T"),
         )
         assert await sums(peer, *statistics) == [None] * len(statistics)
 

@@ -50,6 +50,24 @@ def test_a_slow_pull_that_found_nothing_adds_to_no_latency() -> None:
     assert (stats.get_time_max, latency(stats, "0@T@G")) == (4, 0)
 
 
+def test_a_slow_send_adds_to_the_latency_of_its_queue_under_v53() -> None:
+    stats = BrokerStats(0, 0.0, BrokerStatsManager("C", deletes=True, has_added=True))
+    latencies = stats.items.put_latencies
+    assert latencies is not None
+    for queue_id, ms in ((0, 0.4), (1, 7.9), (0, 3.0)):
+        latencies.count("T", queue_id)
+        if ms > 1:
+            stats.on_slow_request(RequestCode.SEND_MESSAGE_V2, ms)
+    # Neither a refused send nor another request is a send to a queue.
+    latencies.last = None
+    stats.on_slow_request(RequestCode.SEND_MESSAGE_V2, 50.0)
+    latencies.count_run("T", 1, 3)
+    stats.on_slow_request(RequestCode.CONSUMER_SEND_MSG_BACK, 60.0)
+    run_at_once(stats.items.sample(10.0, 0, 0))
+    found = [stats.items.find("TOPIC_PUT_LATENCY", key, 0, 0) for key in ("0@T", "1@T")]
+    assert [data and data.minute for data in found] == [(3, 0.3, 1.5), (7, 0.7, 1.75)]
+
+
 async def test_the_watch_of_a_brokers_loop_reports_to_its_statistics(tmp_path: Path) -> None:
     runtime = system_runtime()
     with watch_stalls(runtime) as watched:

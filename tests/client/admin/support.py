@@ -41,12 +41,13 @@ def new_consumer(
 
 
 async def start_mute_broker(
-    stage: SimStage, name: str, reset: Handler = lambda connection, request: None
+    stage: SimStage, name: str, reset: Handler = lambda connection, request: None, *, queues: int = 0
 ) -> None:
     """Register a broker that refuses every request except INVOKE_BROKER_TO_RESET_OFFSET (222).
 
     Args:
         reset: handles INVOKE_BROKER_TO_RESET_OFFSET (222); by default it never answers.
+        queues: of the topic at the broker. Without queues, consumers do not use the broker.
     """
     runtime = stage.new_runtime(MUTE_HOST)
     server = RemotingServer(runtime, {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: reset})
@@ -54,9 +55,10 @@ async def start_mute_broker(
     client = RemotingClient(runtime)
     stage.at_exit(server.close)
     stage.at_exit(client.close)
-    # Without queues, consumers do not use the broker. v53 refuses a first registration with only one topic.
+    # v53 refuses a first registration with only one topic.
     table = {
-        topic: TopicConfig(topic_name=topic, read_queue_nums=0, write_queue_nums=0) for topic in (TOPIC, name)
+        topic: TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
+        for topic in (TOPIC, name)
     }
     version = DataVersion(timestamp=1, counter=1)
     body = RegisterBrokerBody(topic_config_serialize_wrapper=TopicConfigSerializeWrapper(table, version))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import urllib.error
 import urllib.request
@@ -40,3 +41,14 @@ def test_the_ready_line_and_members_say_where_the_port_is(
 def test_options_of_the_port_need_it(words: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", *words]) == 2
     assert f"{words[0]} needs --control-port" in capsys.readouterr().err
+
+
+def test_a_pipe_as_token_file_ends_the_command_before_a_server_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe, directory = tmp_path / "pipe", tmp_path / "data"
+    os.mkfifo(pipe, 0o600)
+    words = ["--dir", str(directory), "-p", "0", "--control-port", "0", "--control-token-file", str(pipe)]
+    assert main(["up", *words]) == 1
+    assert f"{pipe} is no regular file: name another --control-token-file" in capsys.readouterr().err
+    assert not directory.exists()

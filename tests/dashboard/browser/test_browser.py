@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import ConsoleMessage, Page, Response, expect
 
 from rewindmq import Message
 from tests.dashboard.browser.checks import faults_of
@@ -58,11 +58,22 @@ async def opened(shop: Shop, path: str, **options: Any) -> AsyncIterator[Page]:
     page = await context.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
+    page.on("console", lambda line: complaints.append(line.text) if _is_fault(line) else None)
+    page.on("response", lambda answer: complaints.append(answer.url) if _is_missing(answer) else None)
     await page.goto(shop.url + path)
     yield page
     await context.close()
     assert complaints == []
+
+
+def _is_fault(line: ConsoleMessage) -> bool:
+    # Chromium logs every 404; a page about a topic that is not there has that status.
+    return line.type == "error" and "status of 404" not in line.text
+
+
+def _is_missing(answer: Response) -> bool:
+    """Return True if a part of a page is not there."""
+    return answer.status >= 400 and answer.request.resource_type != "document"
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])

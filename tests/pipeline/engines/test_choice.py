@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from rewindmq.pipeline.engines.choice import LOCAL_LOG, is_local
+from rewindmq.__main__ import main
+from rewindmq.pipeline.engines.choice import LOCAL_LOG, is_local, size_warning
 from rewindmq.pipeline.errors import PipelineError
-from tests.pipeline.logs import random_store
+from tests.pipeline.logs import LogWriter, random_store
 
 
 def test_auto_is_local_up_to_the_limit_unless_the_caller_set_spark_up() -> None:
@@ -27,6 +28,28 @@ def test_a_named_engine_is_used_whatever_the_size() -> None:
     assert not is_local("spark", 1, has_options=False, has_session=False)
     with pytest.raises(PipelineError, match="leave out --master, --memory and --conf"):
         is_local("local", 1, has_options=True, has_session=False)
+
+
+def test_a_large_store_that_the_local_engine_is_named_for_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = LogWriter(tmp_path / "store", segment_bytes=LOCAL_LOG)
+    for number in range(17):
+        writer.put("Orders", number, bytes(4_000_000))
+    writer.finish()
+    command = ["pipeline", "show", str(tmp_path / "store"), "--topic", "Orders", "--count", "--quiet"]
+    assert main([*command, "--engine", "local"]) == 0
+    warning = (
+        "rewindmq pipeline: the stores have 67 MiB of commit log, and --engine local, which uses one core and"
+        " sorts in memory, is meant for at most 64 MiB: --engine spark uses all cores\n"
+    )
+    assert capsys.readouterr() == ("17\n", warning)
+
+
+def test_only_the_named_local_engine_and_a_size_above_the_limit_bring_the_warning() -> None:
+    assert size_warning("local", LOCAL_LOG) is None
+    assert size_warning("auto", LOCAL_LOG + 1) is None
+    assert size_warning("spark", LOCAL_LOG + 1) is None
 
 
 def test_a_small_store_is_shown_without_java(tmp_path: Path) -> None:

@@ -30,9 +30,13 @@ def cluster() -> Iterator[LocalCluster]:
         yield cluster
 
 
+@pytest.fixture
+def members(cluster: LocalCluster) -> Members:
+    return Members(AsyncLocalCluster(cluster))
+
+
 @pytest_asyncio.fixture
-async def port(cluster: LocalCluster) -> AsyncIterator[HttpClient]:
-    members = Members(AsyncLocalCluster(cluster))
+async def port(cluster: LocalCluster, members: Members) -> AsyncIterator[HttpClient]:
     async with ControlPort(0, 0).beside(cluster, members) as entrances:
         token = (cluster.directory / "control.token").read_text().strip()
         yield HttpClient(entrances.control, token)
@@ -161,6 +165,7 @@ async def test_a_snapshot_is_restored(cluster: LocalCluster, port: HttpClient) -
     [
         ("/v1/rules", {}, 400, "missing required field `on`"),
         ("/v1/rules", {"on": "PULL", "do": "hold"}, 400, "near it: PULL_MESSAGE"),
+        ("/v1/rules", {"on": "x" * 60_000, "do": "hold"}, 400, f"'{'x' * 29}… is not a request of RocketMQ;"),
         ("/v1/rules", {"on": "PULL_MESSAGE", "do": "halt"}, 400, "'halt'"),
         ("/v1/rules", {"on": "PULL_MESSAGE", "do": "hold", "grup": "g"}, 400, "unknown field `grup`"),
         ("/v1/rules", {"on": "PULL_MESSAGE", "do": "hold", "queue": 0}, 400, "needs a topic"),
@@ -169,11 +174,14 @@ async def test_a_snapshot_is_restored(cluster: LocalCluster, port: HttpClient) -
         ("/v1/rules", {"on": "PULL_MESSAGE", "do": "fail"}, 400, 'needs "code"'),
         ("/v1/rules", {"on": "PULL_MESSAGE", "do": "fail", "code": "NO"}, 400, "not a response code"),
         ("/v1/rules", {"on": "PULL_MESSAGE", "do": "drop", "server": "broker-z"}, 400, "namesrv, broker-a"),
+        ("/v1/rules", {"on": 11, "do": "fail", "code": 10**15}, 400, f"1{'0' * 15} is not a response code"),
         ("/v1/rules/7/met", {}, 404, "there is no rule '7'; rules: none"),
         ("/v1/rules/x/met", {}, 404, "there is no rule 'x'"),
         ("/v1/rule", {}, 404, "paths: /v1/health"),
         ("/v2/rules", {}, 404, "paths: /v1/health"),
+        (f"/v1/{'x' * 9_000}", {}, 404, "paths: /v1/health"),
         ("/v1/cluster", {}, 405, "send GET to /v1/cluster"),
+        (f"/v1/members/{'x' * 300}/kill", {}, 404, "paths: /v1/health"),
         ("/v1/members/broker-z/kill", {}, 404, "members: namesrv, broker-a"),
         ("/v1/members/broker-a/stop", {}, 404, "actions: kill, restart, pause, resume"),
         ("/v1/members/broker-a/kill", {"now": 1}, 400, "unknown field `now`"),
@@ -183,6 +191,7 @@ async def test_a_snapshot_is_restored(cluster: LocalCluster, port: HttpClient) -
         ("/v1/clients", {"name": "a/b"}, 400, "$.name"),
         ("/v1/links", {"do": "partition", "server": "broker-a", "latency": 1}, 400, "belong to slow_link"),
         ("/v1/links", {"do": "slow_link", "server": "broker-a"}, 400, "needs latency"),
+        ("/v1/links", {"do": "slow_link", "server": "broker-a", "bytes_per_second": 0.9}, 400, ">= 1"),
         ("/v1/heal", {}, 400, "no link is cut or slow"),
         ("/v1/snapshots", {"name": "../x"}, 409, "../x"),
         ("/v1/snapshots", {"name": "before-travel"}, 400, "choose another name"),
@@ -220,3 +229,24 @@ async def test_a_rule_that_is_kept_is_stopped_and_its_wait_ends(port: HttpClient
     assert (await waiting).status == 504
     assert "actions: met, release, drop_held, stop" in await refused(port, 404, f"{path}/end")
     assert (await done(port, "/v1/settle"))["complaints"] == []
+
+
+async def test_a_rule_that_comes_while_a_test_ends_belongs_to_the_next_test(
+    port: HttpClient, members: Members
+) -> None:
+    """Else it would catch what the clients of the ending test send while the servers are put back."""
+    await done(port, "/v1/rules", on="PULL_MESSAGE", do="drop", optional=True)
+    async with members.exclusively():
+        ending = asyncio.create_task(done(port, "/v1/settle"))
+        while (await port.get("/v1/rules")).value["rules"]:
+            pass
+        bodies = ("rules", {"on": "PULL_MESSAGE", "do": "drop"}), ("links", {"do": "partition"})
+        adding = [
+            asyncio.create_task(done(port, f"/v1/{path}", server="namesrv", **body)) for path, body in bodies
+        ]
+        for path, _ in bodies:
+            assert (await port.get(f"/v1/{path}")).value == {path: []}
+        assert not any(task.done() for task in (ending, *adding))
+    assert await ending == NOTHING_TO_UNDO
+    assert all([(await task)["in_force"] for task in adding])
+    assert len((await done(port, "/v1/settle"))["complaints"]) == 1

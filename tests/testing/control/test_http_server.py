@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 
 import pytest
 import pytest_asyncio
 
 from rewindmq.cluster.errors import ClusterError
-from rewindmq.testing.control.http_request import MAX_BODY_BYTES, HttpRequest
-from rewindmq.testing.control.http_server import MAX_HEAD_BYTES, HttpServer
+from rewindmq.testing.control.http_request import MAX_BODY_BYTES, HttpError, HttpRequest
+from rewindmq.testing.control.http_server import MAX_ERROR_CHARACTERS, MAX_HEAD_BYTES, HttpServer
 from tests.testing.control.http_client import HttpClient, read_response
 
 TOKEN = "a-token-of-this-test"
@@ -154,6 +155,77 @@ async def test_a_request_in_progress_does_not_keep_the_port_open() -> None:
             await entered.wait()
             await serving.aclose()
             assert await reader.read() == b""
+
+
+async def send_and_leave(client: HttpClient, entered: asyncio.Event) -> None:
+    """Send a request, and close the connection when the server has begun to answer."""
+    async with client.connected() as (_, writer):
+        lines = [f"{name}: {value}" for name, value in client.headers.items()]
+        writer.write("\r\n".join(["GET / HTTP/1.1", *lines, "", ""]).encode())
+        await entered.wait()
+
+
+async def test_a_wait_ends_when_its_client_leaves_and_makes_room_for_another() -> None:
+    entered, left = asyncio.Event(), asyncio.Event()
+
+    async def wait(request: HttpRequest) -> object:
+        if request.path:
+            return {}
+        entered.set()
+        try:
+            return await asyncio.get_running_loop().create_future()
+        finally:
+            left.set()
+
+    server = HttpServer(TOKEN, wait, only_waits=lambda request: not request.path, max_connections=1)
+    async with server.listening(0) as url:
+        client = HttpClient(url, TOKEN)
+        await send_and_leave(client, entered)
+        await left.wait()
+        assert (await client.get("/next")).status == 200
+
+
+async def test_a_change_is_finished_although_its_client_leaves() -> None:
+    entered, leave, finished = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def change(request: HttpRequest) -> object:
+        if request.path:
+            leave.set()
+            return {}
+        entered.set()
+        await leave.wait()
+        finished.set()
+        return {}
+
+    async with HttpServer(TOKEN, change).listening(0) as url:
+        client = HttpClient(url, TOKEN)
+        await send_and_leave(client, entered)
+        assert (await client.get("/leave")).status == 200
+        await finished.wait()
+
+
+async def test_a_value_that_is_no_json_is_a_clear_error() -> None:
+    """Such as the path of a folder whose name is not UTF-8."""
+
+    async def answer(request: HttpRequest) -> object:
+        return {"path": "\udcff"}
+
+    async with HttpServer(TOKEN, answer).listening(0) as url:
+        response = await HttpClient(url, TOKEN).get("/")
+    assert response.status == 500
+    assert "the response cannot be written as JSON" in response.error
+
+
+async def test_the_text_of_an_error_is_short_whatever_the_request_says(client: HttpClient) -> None:
+    response = await client.send_bytes(b"x" * (MAX_HEAD_BYTES // 2) + b"\r\n\r\n")
+    assert (response.status, len(response.error) <= 300) == (400, True)
+
+    async def refuse(request: HttpRequest) -> object:
+        raise HttpError(HTTPStatus.CONFLICT, "\udcff" + "x" * 100_000)
+
+    async with HttpServer(TOKEN, refuse).listening(0) as url:
+        response = await HttpClient(url, TOKEN).get("/")
+    assert (response.status, len(response.error), response.error[-2:]) == (409, MAX_ERROR_CHARACTERS, "x…")
 
 
 async def test_a_taken_port_is_a_clear_error() -> None:

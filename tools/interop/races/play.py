@@ -13,11 +13,11 @@ from typing import Final
 from rewindmq.race.checker import Verdict, judge
 from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE
 from rewindmq.race.history import History
-from rewindmq.race.stage.settle import settle
 from tools.interop.races.cell import KILLS_BROKER, KILLS_CONSUMERS, Cell
 from tools.interop.races.cluster import ClusterKind, RaceCluster
 from tools.interop.races.race_driver import RaceDriver, race_driver_jars
 from tools.interop.races.stage import JavaStage
+from tools.interop.races.watching_operator import WatchedReset
 from tools.interop.toolchains import server_jars
 from tools.interop.turns import take_turn
 
@@ -32,6 +32,7 @@ class CellResult:
 
     Attributes:
         error: why it did not run to its end.
+        watched: what the watcher of the reset found; None if the stage has no watcher.
     """
 
     cell: Cell
@@ -40,15 +41,21 @@ class CellResult:
     raw: History = field(default_factory=History)
     error: BaseException | None = None
     seconds: float = 0.0
+    watched: WatchedReset | None = None
 
 
 def play(
-    cells: Sequence[Cell], directory: Path, report: Callable[[CellResult], None] = lambda result: None
+    cells: Sequence[Cell],
+    directory: Path,
+    report: Callable[[CellResult], None] = lambda result: None,
+    *,
+    stage_type: type[JavaStage] = JavaStage,
 ) -> list[CellResult]:
     """Build what the cells need, run as many cells at a time as the machine can, and remove everything.
 
     Args:
         report: called with each result as soon as its cell has ended.
+        stage_type: of every cell, such as ``WatchedStage``.
     """
     for cell in cells:
         race_driver_jars(cell.client)
@@ -57,18 +64,21 @@ def play(
     if any(cell.cluster.is_real for cell in cells):
         # Otherwise the first of several threads that start a JVM would take the turn.
         take_turn()
-    return asyncio.run(_play_all(cells, directory, report))
+    return asyncio.run(_play_all(cells, directory, report, stage_type))
 
 
 async def _play_all(
-    cells: Sequence[Cell], directory: Path, report: Callable[[CellResult], None]
+    cells: Sequence[Cell],
+    directory: Path,
+    report: Callable[[CellResult], None],
+    stage_type: type[JavaStage],
 ) -> list[CellResult]:
     async with AsyncExitStack() as exits:
         shared = _SharedServers(directory, exits)
         starts = _Starts()
 
         async def one(cell: Cell) -> CellResult:
-            result = await _play_in_turn(cell, shared, starts)
+            result = await _play_in_turn(cell, shared, starts, stage_type)
             report(result)
             return result
 
@@ -128,17 +138,19 @@ class _Starts:
         self.begin = asyncio.Lock()
 
 
-async def _play_in_turn(cell: Cell, shared: _SharedServers, starts: _Starts) -> CellResult:
+async def _play_in_turn(
+    cell: Cell, shared: _SharedServers, starts: _Starts, stage_type: type[JavaStage]
+) -> CellResult:
     async with starts.places:
         async with starts.begin:
             await asyncio.sleep(_APART_SECONDS)
-        return await _play_one(cell, shared)
+        return await _play_one(cell, shared, stage_type)
 
 
-async def _play_one(cell: Cell, shared: _SharedServers) -> CellResult:
+async def _play_one(cell: Cell, shared: _SharedServers, stage_type: type[JavaStage]) -> CellResult:
     result, began = CellResult(cell), time.monotonic()
     try:
-        stage = JavaStage(
+        stage = stage_type(
             str(cell),
             cell.profile,
             cell.cluster.mode,
@@ -151,9 +163,10 @@ async def _play_one(cell: Cell, shared: _SharedServers) -> CellResult:
         await shared.driver(cell.client, is_own=False)
         async with stage.opened():
             await cell.scenario.play(stage)
-            await settle(stage)
+            await stage.at_rest()
         result.history = stage.judged()
         result.verdict = judge(result.history)
+        result.watched = stage.watched
     except Exception as error:
         result.error = error
     result.seconds = time.monotonic() - began

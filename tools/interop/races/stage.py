@@ -26,6 +26,7 @@ from rewindmq.race.proxy.pattern import FramePattern, HoldHandle
 from rewindmq.race.stage.base import BaseStage
 from rewindmq.race.stage.frame_points import FramePoints, without_inferred
 from rewindmq.race.stage.operator import ADMIN, PRODUCER, Operator
+from rewindmq.race.stage.settle import settle
 from rewindmq.race.stage.stage import (
     AT_ONCE,
     BROKER,
@@ -40,6 +41,7 @@ from tools.interop.races.cluster import RaceCluster
 from tools.interop.races.java_consumers import JavaActor, JavaApplication, JavaConsumer, JavaReader
 from tools.interop.races.names import NamedJournal, Names
 from tools.interop.races.race_driver import RaceDriver
+from tools.interop.races.watching_operator import WatchedReset
 from tools.interop.raw import create_topic
 
 # The least time that a wait must allow: many races run at a time on two cores.
@@ -62,9 +64,15 @@ class JavaStage(BaseStage):
         race: names the topic and the group.
         drivers: returns the driver in which a consumer lives.
         has_own_jvms: each consumer is in a JVM of its own.
+
+    Attributes:
+        operator_type: the administrator and producer of the race.
+        watched: what the watcher of the last reset found; None without a watcher.
     """
 
     is_held = True
+    operator_type: type[Operator] = Operator
+    watched: WatchedReset | None = None
 
     def __init__(
         self,
@@ -85,7 +93,7 @@ class JavaStage(BaseStage):
         self._namesrv = cluster.namesrv_address
         self._drivers = drivers
         self._has_own_jvms = has_own_jvms
-        self._operator = Operator(
+        self._operator = self.operator_type(
             self._journal,
             replace(lab, probe=self._journal.probe(ADMIN)),
             replace(lab, probe=self._journal.probe(PRODUCER)),
@@ -214,6 +222,10 @@ class JavaStage(BaseStage):
     def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> HoldHandle:
         """Raise RaceError: an unmodified client cannot be stopped between two of its steps."""
         raise RaceError("an unmodified client cannot be stopped between two steps, as this race needs")
+
+    async def at_rest(self) -> None:
+        """Wait until the judge sees everything that the race causes."""
+        await settle(self)
 
     def judged(self) -> History:
         """Return the history for the judge: the observed events, every pull with its ProcessQueue."""

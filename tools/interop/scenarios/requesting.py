@@ -81,6 +81,8 @@ async def request_to_rewindmq(stage: Stage) -> Outcome:
     consumer = PushConsumer(name, namesrv, consume_from="first", mq_client_api_timeout=_PATIENT_MS)
 
     async def reply_to(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        # Else the broker, real or not, has nobody to push the reply to, and drops it.
+        await stage.registered(requester)
         for message in messages:
             await replier.send(create_reply_message(message, b"reply to " + message.body), SECONDS)
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS

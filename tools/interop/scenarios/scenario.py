@@ -23,6 +23,8 @@ from tools.interop.driver import DRIVER_ENDED, Driver, DriverError
 from tools.interop.raw import ask, create_topic
 from tools.interop.servers import Server
 
+# What its driver calls the library, which has limits that no option changes.
+RUST: Final = "rocketmq-client-rust"
 Outcome = dict[str, Any]
 Message = dict[str, Any]
 
@@ -154,6 +156,11 @@ class Stage:
         """
         connection = await self.asked(self.admin.examine_consumer_connection_info(group))
         return sorted({one.client_id for one in connection.connection_set}) if connection else []
+
+    async def connections(self, group: str) -> frozenset[str]:
+        """Return the addresses of the connections over which a group's consumers sent heartbeats."""
+        connection = await self.asked(self.admin.examine_consumer_connection_info(group))
+        return frozenset(one.client_addr for one in connection.connection_set) if connection else frozenset()
 
     async def asked(self, question: Awaitable[_Asked]) -> _Asked | None:
         """Return the server's answer, None if it refuses, is unreachable or does not answer in time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindmq import MessageQueue
+from rewindmq import MessageQueue, TopicConfig
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError
@@ -92,6 +92,23 @@ def test_the_command_prints_the_preview_as_a_table_and_as_json(play: RunScenario
             data = await stage.data(line)
             assert data["redelivered"] == 6
             assert [row["targetOffset"] for row in data["queues"]][:2] == [1, 1]
+
+    play(scenario)
+
+
+def test_the_preview_has_queues_that_are_only_read(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        admin = await stage.admin()
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(4, TOPIC)
+        for writable in (1, 0):
+            shrunk = TopicConfig(topic_name=TOPIC, read_queue_nums=2, write_queue_nums=writable)
+            await admin.create_and_update_topic_config(stage.brokers["broker-a"].address, shrunk)
+            preview = await make_preview(admin, TOPIC, GROUP, -1)
+            assert [(row.queue, row.min_offset, row.max_offset) for row in preview.queues] == [
+                (Q0, 0, 4),
+                (Q1, 0, 4),
+            ]
 
     play(scenario)
 

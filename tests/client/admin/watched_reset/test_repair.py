@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +12,12 @@ from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageModel, Messag
 from rewindmq.client.admin.reset import ResetResult
 from rewindmq.client.admin.watched_reset.carry_out import CarriedOut
 from rewindmq.client.admin.watched_reset.repair import repair
-from rewindmq.client.admin.watched_reset.run import common_state
+from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict, common_state, run_watched
+from rewindmq.client.admin.watched_reset.sample import take_sample
 from rewindmq.client.admin.watched_reset.states import State
-from rewindmq.protocol.errors import ClientError
+from rewindmq.client.admin.watched_reset.watch import Change
+from rewindmq.protocol.errors import ClientError, ResponseError
+from rewindmq.protocol.reset_mode import ResetMode
 from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
@@ -90,8 +94,117 @@ def test_one_of_several_queues_is_not_reset_again_at_a_broker_that_resets_whole_
         await start_mute_broker(stage, "broker-m")
         lost, kept = MessageQueue(TOPIC, "broker-m", 0), MessageQueue(TOPIC, "broker-m", 1)
         first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, {lost: 0, kept: 0}, {"broker-m": None}))
-        with pytest.raises(ClientError, match=r"does not know reset modes.*so no reset was sent"):
-            await repair(await stage.admin(), TOPIC, GROUP, 0, first, {lost: 0}, force=True)
+        (outcome,) = await repair(await stage.admin(), TOPIC, GROUP, 0, first, {lost: 0}, force=True)
+        assert outcome.queues == (lost,)
+        assert "does not know reset modes" in (outcome.failure or "")
+        assert "so no reset was sent" in (outcome.failure or "")
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.CLASSIC])
+def test_a_broker_that_fails_does_not_hide_what_was_reset_again_at_the_others(
+    play: RunScenario, mode: ResetMode
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        async with new_consumer(stage):
+            await stage.create_topic(TOPIC, 1)
+            await stage.send(4, TOPIC)
+            await stage.world.sleep(60)
+            await start_mute_broker(stage, "a-mute")
+            lost = {MessageQueue(TOPIC, name, 0): 0 for name in ("a-mute", "broker-a", "z-gone")}
+            modes: dict[str, ResetMode | None] = {queue.broker_name: mode for queue in lost}
+            first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, lost, modes))
+            before = len(stage.consumed)
+            outcomes = await repair(await stage.admin(), TOPIC, GROUP, 0, first, lost, force=True)
+            assert [(each.broker, each.mode, each.failure is None) for each in outcomes] == [
+                ("a-mute", "", False),
+                ("broker-a", mode, True),
+                ("z-gone", "", False),
+            ]
+            await stage.world.sleep(60)
+            assert len(stage.consumed) == before + 4
+
+    play(scenario)
+
+
+def test_a_broker_that_no_longer_serves_the_topic_is_not_called_reset(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        gone = MessageQueue(TOPIC, "broker-z", 0)
+        first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, {gone: 0}, {"broker-z": None}))
+        (outcome,) = await repair(await stage.admin(), TOPIC, GROUP, 0, first, {gone: 0}, force=True)
+        assert outcome.failure == f"broker broker-z no longer serves topic {TOPIC}: start it, and reset again"
+
+    play(scenario)
+
+
+async def two_brokers(stage: SimStage) -> list[MessageQueue]:
+    """Give each of two brokers a queue with four messages, all of them consumed; return the queues."""
+    await stage.start_broker("broker-b")
+    await stage.create_topic(TOPIC, 1)
+    await stage.send(4, TOPIC)
+    for broker in stage.brokers.values():
+        broker.context.offsets.commit(GROUP, TOPIC, 0, 4)
+    return [MessageQueue(TOPIC, name, 0) for name in ("broker-a", "broker-b")]
+
+
+def test_queues_of_a_broker_that_ends_before_the_repair_stay_lost_and_the_others_are_repaired(
+    play: RunScenario,
+) -> None:
+    """A broadcasting consumer ignores the brokers' offsets (BROADCAST)."""
+
+    async def scenario(stage: SimStage) -> None:
+        a, b = await two_brokers(stage)
+        lost: list[MessageQueue] = []
+        others: list[object] = []
+        async with new_consumer(stage, message_model=MessageModel.BROADCASTING):
+            await stage.world.sleep(60)
+            running = run_watched(await stage.admin(), TOPIC, GROUP, 0, times=1)
+            async with contextlib.aclosing(running) as items:
+                async for item in items:
+                    if not isinstance(item, Change):
+                        others.append(item)
+                    elif item.state is State.LOST:
+                        lost.append(item.watch.queue)
+                        if sorted(lost) == [a, b]:
+                            await stage.brokers["broker-b"].close()
+        failure = "broker-b did not tell the group's stored offsets, so it was not reset again"
+        began, *repairs, verdict = others
+        assert isinstance(began, Began)
+        assert repairs == [Repair(1, (a,), {"broker-a": "classic"}), Repair(1, (b,), {}, failure)]
+        assert isinstance(verdict, Verdict)
+        assert (verdict.state, verdict.repairs, sorted(lost)) == (State.LOST, 1, [a, a, b])
+
+    play(scenario)
+
+
+def test_a_broker_that_does_not_answer_is_named_alone_and_nothing_is_reset(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        queues = [*await two_brokers(stage), MessageQueue(TOPIC, "broker-m", 0)]
+        await start_mute_broker(stage, "broker-m", queues=1)
+        admin = await stage.admin()
+        with pytest.raises(ClientError, match="broker-m did not tell the group's stored") as refused:
+            await anext(run_watched(admin, TOPIC, GROUP, 0))
+        assert "broker-a" not in str(refused.value)
+        sample = await take_sample(admin, TOPIC, GROUP, queues)
+        assert [sample.queues[queue].stored for queue in queues] == [4, 4, None]
+
+    play(scenario)
+
+
+def test_a_write_of_offsets_that_fails_at_the_second_broker_names_the_queues_already_written(
+    play: RunScenario,
+) -> None:
+    """A broker refuses writes without an epoch after a fenced reset."""
+
+    async def scenario(stage: SimStage) -> None:
+        _, b = await two_brokers(stage)
+        admin = await stage.admin()
+        await admin.reset_to_offsets(TOPIC, GROUP, {b: 2}, mode=ResetMode.FENCED)
+        with pytest.raises(ResponseError) as failed:
+            await admin.reset_offset_by_timestamp_old(TOPIC, GROUP, 0)
+        assert failed.value.__notes__ == ["already reset: broker-a:0"]
 
     play(scenario)
 
