@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.pages import load_pages
+from rewindmq.dashboard.races.race_runs import RaceRuns
 from rewindmq.dashboard.resets.desk import ResetDesk
 from rewindmq.dashboard.resets.history import MemoryHistory, ResetHistory
 from rewindmq.dashboard.web.links import message_href
@@ -39,18 +40,25 @@ async def _absent(visit: Visit) -> Response:
 _ABSENT: Final = Page("/absent", _absent, "Absent", is_tab=False)
 
 
-def make_app(source: ClusterSource, settings: Settings, history: ResetHistory | None = None) -> Starlette:
+def make_app(
+    source: ClusterSource,
+    settings: Settings,
+    history: ResetHistory | None = None,
+    races: RaceRuns | None = None,
+) -> Starlette:
     """Return the application with every page of ``dashboard/pages/``.
 
     Args:
         history: of the watched resets; None: it ends with the application.
+        races: plays the laboratory's races; None: with the worker of this package.
     """
     templates = _templates(settings)
     pages = load_pages()
     resets = ResetDesk(source, history or MemoryHistory())
+    races = races or RaceRuns(source.runtime.timers)
 
     def endpoint(page: Page) -> Callable[..., Awaitable[Response]]:
-        return _endpoint(page, source, resets, settings, templates, pages)
+        return _endpoint(page, source, resets, races, settings, templates, pages)
 
     routes = [Route(page.path, endpoint(page), methods=list(page.methods)) for page in pages]
     static = Mount("/static", StaticFiles(directory=_HERE / "static"))
@@ -111,6 +119,7 @@ def _endpoint(
     page: Page,
     source: ClusterSource,
     resets: ResetDesk,
+    races: RaceRuns,
     settings: Settings,
     templates: Environment,
     pages: tuple[Page, ...],
@@ -126,7 +135,8 @@ def _endpoint(
                 return PlainTextResponse(
                     "The form is of another start of this dashboard: load its page again.\n", 403
                 )
-        return await page.handler(Visit(request, source, resets, settings, templates, pages, page, form))
+        visit = Visit(request, source, resets, races, settings, templates, pages, page, form)
+        return await page.handler(visit)
 
     return serve
 

@@ -67,7 +67,7 @@ for (const each of document.querySelectorAll("[data-tick]")) {
 
 // "/" searches; "g" and a letter goes to a page.
 let before = "";
-const places = { c: "/", t: "/topics", g: "/groups", r: "/resets" };
+const places = { c: "/", t: "/topics", g: "/groups", r: "/resets", l: "/races" };
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest("input, textarea, select, [contenteditable]")) return;

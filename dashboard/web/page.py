@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from rewindmq.dashboard.data.cluster_source import ClusterSource
+from rewindmq.dashboard.races.race_runs import RaceRuns
 from rewindmq.dashboard.resets.desk import ResetDesk
 from rewindmq.dashboard.web.events import event_stream
 
@@ -59,6 +60,7 @@ class Visit:
     request: Request
     source: ClusterSource
     resets: ResetDesk
+    races: RaceRuns
     settings: Settings
     templates: Environment
     pages: tuple[Page, ...]

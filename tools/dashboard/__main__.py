@@ -44,6 +44,9 @@ SHOWN: Final = (
     Picture("message", "/topics/orders/messages/broker-a/2/1"),
     Picture("group", "/groups/reports", has_plot=True),
     Picture("consumers", "/groups/shipping/consumers", height=480),
+    Picture("dead-letters", "/groups/mailer/dead-letters", height=480),
+    Picture("compare", "/groups/billing/compare?with=reports", height=700),
+    Picture("race", "/races/R1?case=v49/classic&seed=7", "dark", height=1180),
     Picture("narrow", "/groups/reports", width=390, has_plot=True),
 )
 

@@ -44,6 +44,9 @@ PATHS = (
     "/groups/reports/reset?topic=orders&to=earliest",
     "/groups/reports/reset?topic=orders&to=ago&ago=2h",
     "/groups/reports/reset?topic=absent&to=latest",
+    "/races",
+    "/races/R1",
+    "/races/R1?case=v49/classic&seed=1",
     "/groups/reports/reset?topic=orders&to=group&as=billing",
 )
 
@@ -203,6 +206,30 @@ async def test_a_group_is_led_from_its_lag_to_a_look_at_skipping_it(shop: Shop) 
         await page.wait_for_url("**/groups/reports/reset?topic=orders&to=latest")
         await expect(page.locator("dd").nth(1)).to_contain_text("messages")
         assert int((await page.locator("dd").nth(1).text_content() or "").split()[0]) >= 40
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+async def test_a_race_is_chosen_played_and_played_with_the_next_seed(shop: Shop, has_script: bool) -> None:
+    async with opened(shop, "/", java_script_enabled=has_script) as page:
+        if has_script:
+            await page.keyboard.press("g")
+            await page.keyboard.press("l")
+        else:
+            await page.get_by_role("link", name="Races").click()
+        await page.wait_for_url("**/races")
+        await page.get_by_role("link", name="R4", exact=True).click()
+        await page.get_by_label("Clients and mode").select_option("v49/classic")
+        await page.get_by_label("Seed").fill("7")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#verdict")).to_contain_text("lost")
+        await expect(page.get_by_role("img", name="steps of each process over time")).to_be_visible()
+        # The lanes have their colours only if the page's policy lets their style in.
+        stroke = "getComputedStyle(document.querySelector('figure.lanes path.stored')).stroke"
+        assert await page.evaluate(stroke) not in ("none", "rgb(0, 0, 0)")
+        await page.get_by_role("link", name="Play the next seed").click()
+        await page.wait_for_url("**seed=8")
+        await expect(page.get_by_label("Seed")).to_have_value("8")
+        await expect(page.locator("#verdict")).to_be_visible()
 
 
 async def test_times_are_in_the_viewers_zone(shop: Shop) -> None:
