@@ -76,6 +76,7 @@ async def _measure(server: RocketMQServer) -> None:
         "rewindmq_namesrv_up",
         "rewindmq_broker_up",
         "rewindmq_scrape_unanswered",
+        "rewindmq_scrape_unreadable",
         "rewindmq_scrape_duration_seconds",
     }
 

@@ -22,7 +22,11 @@ from rewindmq import (
 from rewindmq.dashboard.metrics.samples import Samples
 from rewindmq.dashboard.metrics.table import METRICS
 from rewindmq.dashboard.web.page import Settings
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.dashboard.metrics.exposition import OPEN_METRICS, Exposed, exposed, open_metrics, total
+from tests.dashboard.scripted import Answers, name_server, scripted
 from tests.dashboard.site import Site, dashboard
 
 TOPIC, GROUP = "Measured", "measured-readers"
@@ -118,6 +122,22 @@ async def test_a_broker_that_hangs_is_down_and_the_others_stay(cluster: LocalClu
     assert total(found, "rocketmq_topic_number", node_id=alive) > 0
     # The hanging broker's part of the lag is unknown, so no sum is shown.
     assert "rocketmq_group_diff" not in found
+
+
+async def test_an_answer_that_cannot_be_read_is_exposed_as_such() -> None:
+    answers: Answers = {
+        RequestCode.GET_BROKER_RUNTIME_INFO: lambda _, request: RemotingCommand(
+            ResponseCode.SUCCESS, None, b"{never ends"
+        )
+    }
+    async with (
+        scripted(system_runtime(), "127.0.0.1", answers) as broker,
+        scripted(system_runtime(), "127.0.0.1", name_server({"b": broker.address})) as namesrv,
+        dashboard(namesrv.address) as site,
+    ):
+        found = await scraped(site)
+    assert total(found, "rewindmq_scrape_unreadable", broker="b") == 1
+    assert total(found, "rewindmq_scrape_unanswered", broker="b") == 0
 
 
 async def test_without_a_name_server_one_metric_says_so() -> None:
