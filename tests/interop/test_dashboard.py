@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
 from typing import Final
 
 import pytest
 
-from rewindmq import AdminClient, ConsumeConcurrentlyStatus, Message, MessageExt, Producer, PushConsumer
+from rewindmq import AdminClient, Message, Producer, PushConsumer
 from rewindmq.protocol.body.registration import TopicConfig
+from tests.dashboard.reading import reader
 from tests.dashboard.site import Site, dashboard
 from tools.interop.servers import BROKER, RocketMQServer
 from tools.interop.versions import SERVER_4, SERVER_5
@@ -42,18 +42,7 @@ async def _look(server: RocketMQServer, release: str) -> None:
         async with asyncio.timeout(SECONDS):
             while TOPIC not in await admin.fetch_all_topic_list():  # noqa: ASYNC110 - in another process
                 await asyncio.sleep(0.1)
-    read = asyncio.Event()
-    seen: set[str] = set()
-
-    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-        seen.update(message.msg_id for message in messages)
-        if len(seen) >= COUNT:
-            read.set()
-        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-
-    consumer = PushConsumer(GROUP, namesrv, consume_from="first")
-    consumer.subscribe(TOPIC, "even || odd")
-    consumer.register_message_listener(listen)
+    consumer, read = reader(GROUP, namesrv, TOPIC, COUNT, "even || odd")
     async with Producer("shown-producer", namesrv) as producer, consumer:
         sent = [
             await producer.send(

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
-from rewindmq import (
-    AdminClient,
-    ConsumeConcurrentlyStatus,
-    LocalCluster,
-    Message,
-    MessageExt,
-    PushConsumer,
-)
+from rewindmq import AdminClient, LocalCluster, Message
 from rewindmq.dashboard.metrics.samples import Samples
 from rewindmq.dashboard.metrics.table import METRICS
 from rewindmq.dashboard.web.page import Settings
@@ -26,6 +18,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.dashboard.metrics.exposition import OPEN_METRICS, Exposed, exposed, open_metrics, total
+from tests.dashboard.reading import reader
 from tests.dashboard.scripted import Answers, name_server, scripted
 from tests.dashboard.site import Site, dashboard
 
@@ -44,18 +37,7 @@ async def test_offsets_lag_consumers_and_fenced_resets_are_those_of_the_cluster(
     cluster: LocalCluster,
 ) -> None:
     namesrv = cluster.namesrv_address
-    read = asyncio.Event()
-    seen: set[str] = set()
-
-    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-        seen.update(message.msg_id for message in messages)
-        if len(seen) >= COUNT:
-            read.set()
-        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-
-    consumer = PushConsumer(GROUP, namesrv, consume_from="first")
-    consumer.subscribe(TOPIC)
-    consumer.register_message_listener(listen)
+    consumer, read = reader(GROUP, namesrv, TOPIC, COUNT)
     async with cluster.producer("measured-producer") as producer:
         for _ in range(COUNT):
             await producer.send(Message(TOPIC, b"body"))
