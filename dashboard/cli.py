@@ -10,7 +10,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rewindmq.protocol.remoting.process.options import ProcessOptions, port_number, positive_factor
+from rewindmq.protocol.remoting.process.options import (
+    DASHBOARD_PORT,
+    ProcessOptions,
+    port_number,
+    positive_factor,
+)
 
 if TYPE_CHECKING:
     from rewindmq.protocol.remoting.runtime import Runtime
@@ -23,8 +28,6 @@ examples:
 
 Exit codes: 0 stopped, 1 failed (one line on stderr says why), 2 wrong usage.
 """
-# RocketMQ's Dashboard 2.1.0 uses this port, too.
-DEFAULT_PORT: Final = 8082
 _TOKEN_VARIABLE: Final = "REWINDMQ_DASHBOARD_TOKEN"  # noqa: S105 - a name
 
 
@@ -35,7 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to serve at (default: 127.0.0.1)")
     parser.add_argument(
-        "--port", type=port_number, default=DEFAULT_PORT, help=f"0: any free one (default: {DEFAULT_PORT})"
+        "--port",
+        type=port_number,
+        default=DASHBOARD_PORT,
+        help=f"0: any free one (default: {DASHBOARD_PORT})",
     )
     parser.add_argument(
         "--token",

@@ -59,6 +59,8 @@ brokers, the lag of all groups, the offsets of topics.
 - Without a name server, the response has `rewindmq_namesrv_up` 0 and nothing about brokers.
 - After the first question without an answer, a broker gets no further question, and `rewindmq_broker_up` is
   0. The other brokers' samples stay.
+- An answer that cannot be decoded is no silence: `rewindmq_scrape_unreadable` counts it, its samples are
+  missing, and the broker gets its further questions.
 - `rocketmq_group_diff`, `rocketmq_group_retrydiff` and `rocketmq_group_dlqdiff` add up all brokers. They are
   left out while a master's part is unknown, because the sum would look like a lag that went away.
   `rocketmq_consumer_lag_messages` stays for each other broker.

@@ -16,6 +16,7 @@ from rewindmq.protocol.limits import MAX_QUEUE_NUMS
 from rewindmq.protocol.names import is_system_topic, topic_fault
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.process.options import (
+    DASHBOARD_PORT,
     LOG_LEVELS,
     add_open_access_argument,
     port_number,
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from rewindmq.cluster.local_cluster import LocalCluster
     from rewindmq.cluster.up.companion import Companion
 
-# RocketMQ's Dashboard 2.1.0 uses this port, too.
-DASHBOARD_PORT: Final = 8082
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 # Keys of broker.conf that differ between brokers, or that another option sets.
 _SET_BY: Final = {

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
+from rewindmq.dashboard.data.answer import Outcome
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 
 # Questions of one scrape to one broker.
@@ -24,7 +25,8 @@ class Questions:
 
     Attributes:
         unanswered: questions that the broker did not answer, or that were not asked because of a limit.
-        is_silent: the broker left a question without an answer; refusals are answers.
+        unreadable: answers that do not decode; the samples that they feed are missing.
+        is_silent: the broker left a question without an answer; refusals and unreadable answers are answers.
     """
 
     def __init__(self, source: ClusterSource, until: float) -> None:
@@ -34,17 +36,20 @@ class Questions:
         self._left = MAX_QUESTIONS
         self._slots = asyncio.Semaphore(AT_ONCE)
         self.unanswered = 0
+        self.unreadable = 0
         self.is_silent = False
 
     async def ask(self, work: Callable[[], Awaitable[T]]) -> T | None:
-        """Return the answer; None: the broker refused or did not answer, or may not be asked any more."""
+        """Return the answer; None: it is none that can be read, or the broker may not be asked any more."""
         async with self._slots:
             if self.is_silent or not self._left or self._source.runtime.clock.monotonic() > self._until:
                 self.unanswered += 1
                 return None
             self._left -= 1
             answer = await self._source.ask(work())
-        if answer.problem is not None and answer.code is None:
+        if answer.problem is not None and answer.outcome is Outcome.UNREADABLE:
+            self.unreadable += 1
+        elif answer.problem is not None and answer.outcome is not Outcome.REFUSED:
             self.unanswered += 1
             self.is_silent = True
         return answer.value

@@ -71,6 +71,7 @@ def _add_broker(samples: Samples, report: BrokerReport, now_ms: int) -> None:
     is_up = report.stats is not None and not report.questions.is_silent
     samples.add("rewindmq_broker_up", (*broker, str(place.broker_id)), float(is_up))
     samples.add("rewindmq_scrape_unanswered", broker, report.questions.unanswered)
+    samples.add("rewindmq_scrape_unreadable", broker, report.questions.unreadable)
     for metric in ("rocketmq_broker_tps", "rocketmq_broker_qps"):
         if (rate := report.rates.get((metric, ""))) is not None:
             samples.add(metric, broker, rate)

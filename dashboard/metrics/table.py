@@ -114,6 +114,7 @@ def _own() -> Iterator[Metric]:
         ("namesrv_up", GAUGE, (), "1: a name server answered; 0: none did", cluster_info),
         ("broker_up", GAUGE, (*BROKER, "id"), "1: the broker answered every question within 2 s", scrape),
         ("scrape_unanswered", GAUGE, BROKER, "questions without an answer, or beyond the limits", scrape),
+        ("scrape_unreadable", GAUGE, BROKER, "answers that could not be decoded", scrape),
         ("scrape_duration_seconds", GAUGE, (), "how long asking the brokers took", scrape),
         ("fenced_commits_total", COUNTER, BROKER, "commits refused because of a fenced reset", fenced),
         ("fenced_resets_total", COUNTER, PROGRESS, "fenced resets, summed over the queues", offsets),

@@ -72,7 +72,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest("input, textarea, select, [contenteditable]")) return;
   if (event.key === "/") {
-    const field = document.querySelector("main input:not([type=hidden])");
+    const field = document.querySelector("main input[type=search]");
     if (field) field.focus();
     else location.assign("/topics#q");
     event.preventDefault();

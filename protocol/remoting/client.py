@@ -188,7 +188,7 @@ class RemotingClient(Endpoint):
             lost = error
         try:
             connection = await self._connected(address, deadline - now())
-        except ConnectError:
+        except (ConnectError, NotConnectedError):
             raise lost from None
         return await connection.invoke(command, deadline - now())
 

@@ -53,9 +53,7 @@ COMMANDS: Final = MappingProxyType(
         "dashboard": Command("rewindmq.dashboard.cli", "serve web pages about a cluster"),
         "demo": Command("rewindmq.cluster.demo.cli", "send, consume, reset, consume again, and verify it"),
         "race": Command("rewindmq.race.cli", "lose a reset on purpose, see why, and prove a fix"),
-        "pipeline": Command(
-            "rewindmq.pipeline.cli", "read, compact, index and check a broker's store"
-        ),
+        "pipeline": Command("rewindmq.pipeline.cli", "read, compact, index and check a broker's store"),
         "completion": Command("rewindmq.__main__", "print a shell's completion script"),
     }
 )

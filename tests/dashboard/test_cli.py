@@ -33,6 +33,24 @@ def test_without_a_token_other_machines_cannot_connect() -> None:
     assert "REWINDMQ_DASHBOARD_TOKEN" in done.stderr
 
 
+@pytest.mark.parametrize("port", ["70000", "-1", "http"])
+def test_a_port_that_does_not_exist_is_a_wrong_use(port: str) -> None:
+    done = _run("-m", "rewindmq", "dashboard", f"--port={port}")
+    assert done.returncode == 2
+    assert f"argument --port: must be 0 to 65535, not {port!r}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("token", ["geheim-\u00e4", "two\nlines"])
+def test_a_token_that_fits_into_no_header_is_refused_in_one_line(token: str) -> None:
+    done = _run("-m", "rewindmq", "dashboard", "-n", "127.0.0.1:1", "--port", "0", "--token", token)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "rewindmq dashboard: the token must be printable ASCII:"
+        " other characters do not fit into an HTTP header\n"
+    )
+
+
 def test_the_core_imports_nothing_of_the_extra() -> None:
     extra = {"starlette", "uvicorn", "jinja2", "prometheus_client"}
     code = f"import sys, rewindmq; rewindmq.AdminClient; print(sorted({extra!r} & set(sys.modules)))"

@@ -21,6 +21,7 @@ from rewindmq import (
 )
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.names import dlq_topic, retry_topic
+from tests.dashboard.reading import reader
 from tests.dashboard.site import Site, dashboard
 from tools.interop.servers import BROKER, RocketMQServer
 from tools.interop.versions import SERVER_4, SERVER_5
@@ -48,18 +49,7 @@ async def test_every_page_works_at_rocketmq_and_greys_out_what_it_does_not_serve
 async def _look(server: RocketMQServer, release: str) -> None:
     namesrv = server.namesrv_address
     await _create_topic(server, TOPIC)
-    read = asyncio.Event()
-    seen: set[str] = set()
-
-    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-        seen.update(message.msg_id for message in messages)
-        if len(seen) >= COUNT:
-            read.set()
-        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-
-    consumer = PushConsumer(GROUP, namesrv, consume_from="first")
-    consumer.subscribe(TOPIC, "even || odd")
-    consumer.register_message_listener(listen)
+    consumer, read = reader(GROUP, namesrv, TOPIC, COUNT, "even || odd")
     async with Producer("shown-producer", namesrv) as producer, consumer:
         sent = [
             await producer.send(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Final
 
 import pytest
 
-from rewindmq import AdminClient, ConsumeConcurrentlyStatus, Message, MessageExt, Producer, PushConsumer
+from rewindmq import AdminClient, Message, Producer
 from rewindmq.dashboard.metrics.table import METRICS, OWN
 from rewindmq.protocol.body.registration import TopicConfig
 from tests.dashboard.metrics.exposition import OPEN_METRICS, Exposed, exposed, open_metrics, total
+from tests.dashboard.reading import reader
 from tests.dashboard.site import dashboard
 from tools.interop.servers import BROKER, RocketMQServer
 from tools.interop.versions import SERVER_4
@@ -41,18 +41,7 @@ async def _measure(server: RocketMQServer) -> None:
         async with asyncio.timeout(SECONDS):
             while TOPIC not in await admin.fetch_all_topic_list():  # noqa: ASYNC110 - in another process
                 await asyncio.sleep(0.1)
-    read = asyncio.Event()
-    seen: set[str] = set()
-
-    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-        seen.update(message.msg_id for message in messages)
-        if len(seen) >= COUNT:
-            read.set()
-        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-
-    consumer = PushConsumer(GROUP, namesrv, consume_from="first")
-    consumer.subscribe(TOPIC)
-    consumer.register_message_listener(listen)
+    consumer, read = reader(GROUP, namesrv, TOPIC, COUNT)
     async with Producer("measured-producer", namesrv) as producer:
         async with consumer:
             for _ in range(COUNT):
@@ -76,6 +65,7 @@ async def _measure(server: RocketMQServer) -> None:
         "rewindmq_namesrv_up",
         "rewindmq_broker_up",
         "rewindmq_scrape_unanswered",
+        "rewindmq_scrape_unreadable",
         "rewindmq_scrape_duration_seconds",
     }
 

@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+# Where RocketMQ's Dashboard 2.1.0 listens, too.
+DASHBOARD_PORT: Final = 8082
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 

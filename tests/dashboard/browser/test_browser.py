@@ -122,6 +122,17 @@ async def test_the_keyboard_reaches_everything(shop: Shop) -> None:
         await page.wait_for_url("**/topics/orders")
 
 
+async def test_the_slash_goes_to_a_search_field_and_to_no_other(shop: Shop) -> None:
+    async with opened(shop, "/topics/orders/messages?by=key") as page:
+        await page.keyboard.press("/")
+        await expect(page.get_by_label("Key")).to_be_focused()
+        # A page with fields, none of which searches.
+        await page.goto(f"{shop.url}/topics/orders/messages?by=queue&broker=broker-a&queue=0&offset=0")
+        await page.keyboard.press("/")
+        await page.wait_for_url("**/topics#q")
+        await expect(page.get_by_label("Name contains")).to_be_focused()
+
+
 async def test_the_lag_of_a_group_rises_on_the_open_page(shop: Shop) -> None:
     async with opened(shop, "/groups/reports") as page:
         await expect(page.locator("dd").first).to_have_text("40 messages")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -14,17 +13,19 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 
 from rewindmq import (
     AdminClient,
-    ConsumeConcurrentlyStatus,
     LocalCluster,
     Message,
-    MessageExt,
-    PushConsumer,
 )
 from rewindmq.cluster.up.topics import create_topics
 from rewindmq.dashboard.metrics.samples import Samples
 from rewindmq.dashboard.metrics.table import METRICS
 from rewindmq.dashboard.web.page import Settings
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.dashboard.metrics.exposition import OPEN_METRICS, Exposed, exposed, open_metrics, total
+from tests.dashboard.reading import reader
+from tests.dashboard.scripted import Answers, name_server, scripted
 from tests.dashboard.site import Site, dashboard
 
 TOPIC, GROUP = "Measured", "measured-readers"
@@ -42,18 +43,7 @@ async def test_offsets_lag_consumers_and_fenced_resets_are_those_of_the_cluster(
     cluster: LocalCluster,
 ) -> None:
     namesrv = cluster.namesrv_address
-    read = asyncio.Event()
-    seen: set[str] = set()
-
-    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-        seen.update(message.msg_id for message in messages)
-        if len(seen) >= COUNT:
-            read.set()
-        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-
-    consumer = PushConsumer(GROUP, namesrv, consume_from="first")
-    consumer.subscribe(TOPIC)
-    consumer.register_message_listener(listen)
+    consumer, read = reader(GROUP, namesrv, TOPIC, COUNT)
     async with cluster.producer("measured-producer") as producer:
         for _ in range(COUNT):
             await producer.send(Message(TOPIC, b"body"))
@@ -139,6 +129,22 @@ async def test_a_broker_that_hangs_is_down_and_the_others_stay(cluster: LocalClu
     assert total(found, "rocketmq_topic_number", node_id=alive) > 0
     # The hanging broker's part of the lag is unknown, so no sum is shown.
     assert "rocketmq_group_diff" not in found
+
+
+async def test_an_answer_that_cannot_be_read_is_exposed_as_such() -> None:
+    answers: Answers = {
+        RequestCode.GET_BROKER_RUNTIME_INFO: lambda _, request: RemotingCommand(
+            ResponseCode.SUCCESS, None, b"{never ends"
+        )
+    }
+    async with (
+        scripted(system_runtime(), "127.0.0.1", answers) as broker,
+        scripted(system_runtime(), "127.0.0.1", name_server({"b": broker.address})) as namesrv,
+        dashboard(namesrv.address) as site,
+    ):
+        found = await scraped(site)
+    assert total(found, "rewindmq_scrape_unreadable", broker="b") == 1
+    assert total(found, "rewindmq_scrape_unanswered", broker="b") == 0
 
 
 async def test_without_a_name_server_one_metric_says_so() -> None:

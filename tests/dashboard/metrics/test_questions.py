@@ -10,7 +10,15 @@ import pytest
 from rewindmq import AdminClient
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.metrics.questions import AT_ONCE, MAX_QUESTIONS, Questions
-from rewindmq.protocol.errors import RemotingError, ResponseError
+from rewindmq.protocol.errors import (
+    BodyError,
+    FrameError,
+    HeaderError,
+    RemotingError,
+    ResponseError,
+    RewindMQError,
+)
+from rewindmq.protocol.message.record import RecordError
 
 
 @pytest.fixture
@@ -63,6 +71,24 @@ async def test_after_a_question_without_an_answer_a_broker_is_asked_nothing(sour
     assert await questions.ask_each((1,), work) == {}
     assert await questions.ask_each((2, 3), work) == {}
     assert (asked, questions.unanswered, questions.is_silent) == ([1], 3, True)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [BodyError("JSON body: x"), HeaderError("ext fields: x"), RecordError("cut short"), FrameError("x")],
+)
+async def test_an_answer_that_cannot_be_read_is_counted_and_is_no_silence(
+    source: ClusterSource, error: RewindMQError
+) -> None:
+    questions = endless(source)
+
+    async def work(key: int) -> int:
+        if key == 1:
+            raise error
+        return key
+
+    assert await questions.ask_each((1, 2), work) == {2: 2}
+    assert (questions.unreadable, questions.unanswered, questions.is_silent) == (1, 0, False)
 
 
 async def test_a_refusal_is_an_answer(source: ClusterSource) -> None:

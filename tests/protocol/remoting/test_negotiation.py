@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectionLostError, RequestTimeoutError
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.connection import Connection, Handler
+from rewindmq.protocol.remoting.runtime import Listener, Network, system_runtime
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.race.sim import World
 from tests.protocol.remoting.remoting_stage import RawPeer, Stage
@@ -50,6 +54,35 @@ async def test_a_peer_that_closes_on_msgpack_is_spoken_to_in_json_from_then_on(s
     assert (await client.invoke(address, RemotingCommand(ECHO))).body == b"understood"
     assert java.heard.count(SerializeType.MSGPACK) == 1
     assert java.connections == 3
+
+
+class OneConnection:
+    """A network on which the first connection comes about, and no later one."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._is_used = False
+
+    async def connect(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Any:
+        if self._is_used:
+            await asyncio.get_running_loop().create_future()
+        self._is_used = True
+        return await self._network.connect(factory, host, port)
+
+    async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
+        return await self._network.listen(factory, host, port)
+
+
+async def test_a_request_that_a_peer_got_in_msgpack_and_not_again_in_json_counts_as_sent(
+    stage: Stage,
+) -> None:
+    address = await stage.raw_server(JavaPeer().talk)
+    runtime = system_runtime()
+    client = RemotingClient(dataclasses.replace(runtime, network=OneConnection(runtime.network)))
+    # NotConnectedError would say that it was not sent.
+    with pytest.raises(ConnectionLostError):
+        await client.invoke(address, RemotingCommand(ECHO), 0.5)
+    await client.close()
 
 
 async def test_oneway_requests_wait_until_a_greeting_has_found_out(stage: Stage) -> None:

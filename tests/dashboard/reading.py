@@ -1,0 +1,27 @@
+"""A consumer that reads a number of messages, for tests of what pages and metrics show of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from rewindmq import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
+
+
+def reader(
+    group: str, namesrv: str, topic: str, count: int, expression: str = "*"
+) -> tuple[PushConsumer, asyncio.Event]:
+    """Return a consumer that is not started, and an event that is set when it has read ``count`` messages."""
+    read = asyncio.Event()
+    seen: set[str] = set()
+
+    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        seen.update(message.msg_id for message in messages)
+        if len(seen) >= count:
+            read.set()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    consumer = PushConsumer(group, namesrv, consume_from="first")
+    consumer.subscribe(topic, expression)
+    consumer.register_message_listener(listen)
+    return consumer, read
