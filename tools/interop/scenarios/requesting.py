@@ -88,8 +88,8 @@ async def request_to_rewindmq(stage: Stage) -> Outcome:
 
     async def reply_to(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         await stage.registered(requester)
-        # rocketmq-client-rust loses a reply that comes before the confirmation of its request's send: it wakes
-        # only who waits already (RequestResponseFuture). A later send is confirmed later.
+        # rocketmq-client-rust loses a reply that comes before the confirmation of its request's send: only a
+        # request that waits already is woken (RequestResponseFuture). A later send is confirmed later.
         await stage.send(requester, to_send(other, ["after the request"]))
         for message in messages:
             await replier.send(create_reply_message(message, b"reply to " + message.body), SECONDS)
