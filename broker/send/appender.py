@@ -167,7 +167,7 @@ class MessageAppender:
             item.times += count
             item.size += size
             if latencies is not None:
-                latencies.count_run(queue.topic, queue.queue_id, count)
+                latencies.count(queue.topic, queue.queue_id, count)
 
     def put_special(self, message: StoredMessage) -> PutResult:
         """Store a message that a ``PutMessageHook`` may have delayed; see ``put``."""
