@@ -60,7 +60,7 @@ async def test_a_new_statistic_is_there_at_once_and_an_unknown_one_refused(
         answer = await peer.ask(CODE, ViewBrokerStatsDataRequestHeader(name, key))
         assert (answer.code, answer.remark) == (1, f"The stats <{name}> <{key}> not exist")
     missing = await peer.ask(CODE, statsName="TOPIC_PUT_NUMS")
-    assert missing.code == 1
+    assert (missing.code, missing.remark) == (1, "The stats <TOPIC_PUT_NUMS> <null> not exist")
 
 
 def test_sends_and_pulls_are_counted(simulate: RunScenario) -> None:
