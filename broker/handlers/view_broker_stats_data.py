@@ -25,11 +25,11 @@ CODE: Final = RequestCode.VIEW_BROKER_STATS_DATA
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     header = request.decode_header(ViewBrokerStatsDataRequestHeader)
-    found = context.stats.find(header.stats_name, header.stats_key)
+    name, key = header.stats_name, header.stats_key
+    found = None if name is None or key is None else context.stats.find(name, key)
     if found is None:
-        raise RequestError(
-            ResponseCode.SYSTEM_ERROR, f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
-        )
+        told = ("null" if text is None else text for text in (name, key))
+        raise RequestError(ResponseCode.SYSTEM_ERROR, "The stats <{}> <{}> not exist".format(*told))
     body = BrokerStatsData(_item(found.minute), _item(found.hour), _item(found.day))
     return RemotingCommand(ResponseCode.SUCCESS, body=body)
 

@@ -169,7 +169,7 @@ class MessageAppender:
             item.extra += count - requests
             item.size += size
             if latencies is not None:
-                latencies.count_run(queue.topic, queue.queue_id, requests)
+                latencies.count(queue.topic, queue.queue_id, requests)
 
     def put_special(self, message: StoredMessage) -> PutResult:
         """Store a message that a ``PutMessageHook`` may have delayed; see ``put``."""

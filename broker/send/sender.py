@@ -134,8 +134,10 @@ class MessageSender:
             if is_special:
                 message = self._before_put(message, text)
             result = self._put_special(message) if is_special else self._put(message)
-            if self._latencies is not None:
-                self._latencies.count(message.topic, queue_id)
+            latencies = self._latencies
+            if latencies is not None:
+                latencies.last = latency = latencies[message.topic, queue_id]
+                latency.times += 1
             if target.planned is not None:
                 self._create(target.planned)
         except RequestError as error:

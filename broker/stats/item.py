@@ -80,7 +80,7 @@ class StatsItem:
 
     Attributes:
         times: requests.
-        extra: messages beyond one for each request; for a latency, its milliseconds minus ``times``.
+        extra: messages beyond one for each request.
         size: bytes.
         idle_seconds: how long the counts have not changed, measured every ten minutes.
     """
@@ -99,7 +99,7 @@ class StatsItem:
 
     @property
     def value(self) -> int:
-        """Messages, or milliseconds for a latency."""
+        """Messages."""
         return self.times + self.extra
 
     def add(self, value: int, size: int = 0) -> None:
@@ -110,7 +110,7 @@ class StatsItem:
 
     def sample(self, window: StatsWindow, now: float) -> None:
         """Add the counts to one of the item's windows."""
-        window.add(now, self.times, self.times + self.extra, self.size)
+        window.add(now, self.times, self.value, self.size)
 
     def watch_idle(self, seconds: float) -> None:
         """Measure ``idle_seconds``; called every ``seconds``."""
@@ -119,3 +119,20 @@ class StatsItem:
         else:
             self.idle_seconds = 0.0
             self._times_before = self.times
+
+
+class LatencyItem(StatsItem):
+    """The milliseconds of one key's requests.
+
+    A request counts with 0 ms by ``times`` alone, because nearly all take less than 1 ms.
+
+    Attributes:
+        extra: milliseconds.
+    """
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> int:
+        """Milliseconds."""
+        return self.extra

@@ -23,13 +23,20 @@ class StatsItemSet(dict[str, StatsItem]):
     Args:
         name: of the statistic, for the log.
         is_watched: whether ``watched_value`` includes the items of a key; asked once for each new item.
+        make: the class of the items.
     """
 
-    __slots__ = ("_is_watched", "_lost", "_name", "_watched", "_watched_before")
+    __slots__ = ("_is_watched", "_lost", "_make", "_name", "_watched", "_watched_before")
 
-    def __init__(self, name: str, is_watched: Callable[[str], bool] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        is_watched: Callable[[str], bool] | None = None,
+        make: Callable[[], StatsItem] = StatsItem,
+    ) -> None:
         super().__init__()
         self._name = name
+        self._make = make
         self._is_watched = is_watched
         self._watched: dict[str, StatsItem] = {}
         # Of watched items that are removed.
@@ -39,12 +46,12 @@ class StatsItemSet(dict[str, StatsItem]):
 
     def __missing__(self, key: str) -> StatsItem:
         if len(self) < MAX_STATS_ITEMS:
-            item = self[key] = StatsItem()
+            item = self[key] = self._make()
             if self._is_watched is not None and self._is_watched(key):
                 self._watched[key] = item
             return item
         if self._lost is None:
-            self._lost = StatsItem()
+            self._lost = self._make()
             _log.warning(
                 "%s: %d keys are counted, the limit; further keys are not counted", self._name, len(self)
             )

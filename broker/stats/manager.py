@@ -6,7 +6,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Final, NamedTuple
 
-from rewindmq.broker.stats.item import StatsItem, StatsSnapshot
+from rewindmq.broker.stats.item import LatencyItem, StatsItem, StatsSnapshot
 from rewindmq.broker.stats.item_set import StatsItemSet
 from rewindmq.broker.stats.put_latencies import PutLatencies
 from rewindmq.protocol.names import SCHEDULE_TOPIC, SYSTEM_TOPICS, is_system_topic
@@ -81,7 +81,7 @@ class BrokerStatsManager:
         self._group_gets = StatsItemSet(
             "GROUP_GET_NUMS", partial(_is_of_system_topic, system_topics=system_topics)
         )
-        self._get_latencies = StatsItemSet("GROUP_GET_LATENCY")
+        self._get_latencies = StatsItemSet("GROUP_GET_LATENCY", make=LatencyItem)
         self._send_backs = StatsItemSet("SNDBCK_PUT_NUMS")
         self._dead_letters = StatsItemSet("SNDBCK2DLQ_TIMES")
         self.put_latencies = PutLatencies() if has_added else None
@@ -122,7 +122,7 @@ class BrokerStatsManager:
                 "SNDBCK2DLQ_TIMES": (self._dead_letters, False),
             }
         if self.put_latencies is not None:
-            self._names["TOPIC_PUT_LATENCY"] = (self.put_latencies.items, False)
+            self._names["TOPIC_PUT_LATENCY"] = (self.put_latencies.by_key, False)
         # Those with one item, or a few.
         self._small_sets = (
             self._broker_puts,
@@ -142,7 +142,7 @@ class BrokerStatsManager:
             self._get_latencies,
             self._send_backs,
             self._dead_letters,
-            *((self.put_latencies.items,) if self.put_latencies is not None else ()),
+            *((self.put_latencies.by_key,) if self.put_latencies is not None else ()),
         )
 
     # Counting.
@@ -157,7 +157,6 @@ class BrokerStatsManager:
         got.extra += count - 1
         got.size += size
         latency.times += 1
-        latency.extra -= 1
         self.last_latency = latency
 
     def add_latency(self, ms: int) -> None:
@@ -250,7 +249,7 @@ class BrokerStatsManager:
     def _forget(self) -> None:
         self._pulled.clear()
         if self.put_latencies is not None:
-            self.put_latencies.forget()
+            self.put_latencies.clear()
 
     def _set_broker(self, puts: int, gets: int) -> None:
         """Set the counts of the whole broker. As in RocketMQ, they count no requests: avgpt stays 0.0."""

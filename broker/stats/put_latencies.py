@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-from rewindmq.broker.stats.item import StatsItem
+from rewindmq.broker.stats.item import LatencyItem, StatsItem
 from rewindmq.broker.stats.item_set import StatsItemSet
 
 
-class PutLatencies:
-    """Items by ``queueId@topic``.
+class PutLatencies(dict[tuple[str, int], StatsItem]):
+    """Items by topic and queue id, so that a send builds no key; an item appears with its first send.
 
-    A send counts with 0 ms. If it took longer, ``add`` follows: see ``BrokerStats.on_slow_request``.
+    The topic is the one in which the message was stored, for a delayed message the schedule topic. The queue
+    is the one to which it was sent. A send that was stored counts by its item's ``times`` and sets ``last``.
+    If it took longer than 1 ms, ``add`` follows: see ``BrokerStats.on_slow_request``.
 
     Attributes:
-        items: by key.
+        by_key: the items by ``queueId@topic``.
         last: the item of the last send; None if that send was refused.
     """
 
+    __slots__ = ("by_key", "last")
+
     def __init__(self) -> None:
-        self.items = StatsItemSet("TOPIC_PUT_LATENCY")
+        super().__init__()
+        self.by_key = StatsItemSet("TOPIC_PUT_LATENCY", make=LatencyItem)
         self.last: StatsItem | None = None
-        # By topic and queue id, so that a send builds no key.
-        self._known: dict[tuple[str, int], StatsItem] = {}
 
-    def count(self, topic: str, queue_id: int) -> None:
-        """Count a send that was stored.
+    def __missing__(self, key: tuple[str, int]) -> StatsItem:
+        topic, queue_id = key
+        may_lose = self.by_key.is_full
+        item = self.by_key[f"{queue_id}@{topic}"]
+        # Once the set has room again, lost keys must be looked up there.
+        if not may_lose:
+            self[key] = item
+        return item
 
-        Args:
-            topic: in which it was stored: for a delayed message the schedule topic.
-            queue_id: to which it was sent.
-        """
-        item = self._known.get((topic, queue_id))
-        if item is None:
-            item = self._find(topic, queue_id)
-        item.times += 1
-        item.extra -= 1
-        self.last = item
-
-    def count_run(self, topic: str, queue_id: int, times: int) -> None:
-        """Count several sends to one queue; see ``count``."""
-        item = self._known.get((topic, queue_id)) or self._find(topic, queue_id)
+    def count(self, topic: str, queue_id: int, times: int = 1) -> None:
+        """Count sends that were stored."""
+        self.last = item = self[topic, queue_id]
         item.times += times
-        item.extra -= times
-        self.last = item
 
     def add(self, ms: int) -> None:
         """Add milliseconds to the last send, if it was stored."""
@@ -50,17 +46,6 @@ class PutLatencies:
 
     def remove_topic(self, topic: str) -> None:
         """Remove the items of a topic."""
-        self.items.remove(lambda fields: fields[1] == topic)
-        self.forget()
-
-    def forget(self) -> None:
-        """Look items up again by their keys; called after items were removed."""
-        self._known.clear()
-
-    def _find(self, topic: str, queue_id: int) -> StatsItem:
-        may_lose = self.items.is_full
-        item = self.items[f"{queue_id}@{topic}"]
-        # Once the set has room again, lost keys must be looked up there.
-        if not may_lose:
-            self._known[topic, queue_id] = item
-        return item
+        self.by_key.remove(lambda fields: fields[1] == topic)
+        # Items are looked up again by their keys.
+        self.clear()

@@ -98,10 +98,10 @@ class QueryCorrectionOffsetHeader(CommandHeader):
 
 
 class ViewBrokerStatsDataRequestHeader(CommandHeader):
-    """One statistic of a broker, VIEW_BROKER_STATS_DATA (315)."""
+    """One statistic of a broker, VIEW_BROKER_STATS_DATA (315); RocketMQ reads a missing field as null."""
 
-    stats_name: str
-    stats_key: str
+    stats_name: str | None = None
+    stats_key: str | None = None
 
 
 class GetConsumeStatsInBrokerHeader(CommandHeader):

@@ -427,4 +427,14 @@ EXPLAINED: Final[dict[tuple[str, str], Explanation]] = {
         ("1 serves",),
         [(_BOTH, ("code of 5.x: 352",))],
     ),
+    **_explained(
+        "RewindMQ stores clean-up policies under every profile, and like 5.x it does not change them",
+        ("0 1 serves",),
+        [(SERVER_4, ("attributes of a clean-up policy that changes",))],
+    ),
+    **_explained(
+        "5.x fails on an empty value with Java's text for an index; RewindMQ says what is wrong",
+        ("1 serves",),
+        [(SERVER_5, ("attributes of an empty type",))],
+    ),
 }

@@ -20,6 +20,7 @@ from tests.interop.bad_input_bodies import BODIES
 from tests.interop.bad_input_differences import EXPLAINED
 from tests.interop.bad_input_fields import FIELDS, SEND
 from tests.interop.bad_input_frames import FRAMES
+from tests.interop.bad_input_tools import TOOLS
 from tests.interop.bad_input_versions import VERSIONS
 from tools.interop.clients import java_command
 from tools.interop.driver import Driver
@@ -30,7 +31,8 @@ from tools.interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
 
 pytestmark = pytest.mark.chosen
 
-CASES: Final[dict[str, Case]] = {case.name: case for case in (*FRAMES, *VERSIONS, *BODIES, *FIELDS)}
+_ALL: Final = (*FRAMES, *VERSIONS, *BODIES, *FIELDS, *TOOLS)
+CASES: Final[dict[str, Case]] = {case.name: case for case in _ALL}
 Reactions = dict[str, dict[str, Reaction]]
 
 # RewindMQ and the RocketMQ server it is compared with; 5.x resets groups at the server unless told otherwise.
@@ -63,9 +65,7 @@ def servers() -> Iterator[dict[str, Server]]:
 @pytest.fixture(scope="module")
 def reactions(servers: dict[str, Server]) -> Reactions:
     """Every server's reaction to every case; all servers run at the same time."""
-    assert len(CASES) == len(FRAMES) + len(VERSIONS) + len(BODIES) + len(FIELDS), (
-        "two cases have the same name"
-    )
+    assert len(CASES) == len(_ALL), "two cases have the same name"
 
     async def play() -> Reactions:
         for server in servers.values():

@@ -60,7 +60,7 @@ async def test_a_new_statistic_is_there_at_once_and_an_unknown_one_refused(
         answer = await peer.ask(CODE, ViewBrokerStatsDataRequestHeader(name, key))
         assert (answer.code, answer.remark) == (1, f"The stats <{name}> <{key}> not exist")
     missing = await peer.ask(CODE, statsName="TOPIC_PUT_NUMS")
-    assert missing.code == 1
+    assert (missing.code, missing.remark) == (1, "The stats <TOPIC_PUT_NUMS> <null> not exist")
 
 
 def test_sends_and_pulls_are_counted(simulate: RunScenario) -> None:
@@ -289,7 +289,7 @@ def test_v53_counts_how_long_sends_to_each_queue_take(simulate: RunScenario) -> 
         latencies = stage.broker.context.stats.items.put_latencies
         assert latencies is not None
         keys = {"0@T": 2, "1@T": 1, "3@SCHEDULE_TOPIC_XXXX": 1, "3@RMQ_SYS_TRANS_HALF_TOPIC": 1}
-        assert {key: item.times for key, item in latencies.items.items()} == keys
+        assert {key: item.times for key, item in latencies.by_key.items()} == keys
         assert await sums(peer, *(("TOPIC_PUT_LATENCY", key) for key in keys)) == [0, 0, 0, 0]
         header = DeleteTopicRequestHeader("T")
         (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)).require_success()

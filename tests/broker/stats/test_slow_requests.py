@@ -61,7 +61,7 @@ def test_a_slow_send_adds_to_the_latency_of_its_queue_under_v53() -> None:
     # Neither a refused send nor another request is a send to a queue.
     latencies.last = None
     stats.on_slow_request(RequestCode.SEND_MESSAGE_V2, 50.0)
-    latencies.count_run("T", 1, 3)
+    latencies.count("T", 1, 3)
     stats.on_slow_request(RequestCode.CONSUMER_SEND_MSG_BACK, 60.0)
     run_at_once(stats.items.sample(10.0, 0, 0))
     found = [stats.items.find("TOPIC_PUT_LATENCY", key, 0, 0) for key in ("0@T", "1@T")]
