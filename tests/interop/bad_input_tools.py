@@ -1,4 +1,4 @@
-"""What tools ask for in vain: attributes of topics, messages of another type, statistics."""
+"""What tools and requesters ask for in vain: attributes of topics, message types, statistics, replies."""
 
 from __future__ import annotations
 
@@ -44,6 +44,12 @@ _STATISTIC_FIELDS: Final[dict[str, dict[str, str]]] = {
     "of a topic that does not exist": {"statsName": "TOPIC_PUT_NUMS", "statsKey": "nix"},
     "of a group that does not exist": {"statsName": "GROUP_GET_NUMS", "statsKey": f"{TOPIC}@nix"},
 }
+_REPLIES: Final = {
+    "to nobody": "CORRELATION_ID\x011\x02",
+    "to a client that is not there": "CORRELATION_ID\x011\x02REPLY_TO_CLIENT\x01127.0.0.1@nobody\x02",
+    "without properties": "",
+}
+_LETTERS: Final = dict(zip(SEND, "abcdefghijkm", strict=True))
 
 
 def _create(topic: str, attributes: str) -> bytes:
@@ -73,6 +79,12 @@ def _cases() -> Iterator[Case]:
         yield Case(name, "broker", (_create(topic, f"+message.type={kind}"), send))
     for what, fields in _STATISTIC_FIELDS.items():
         yield Case(f"a statistic {what}", "broker", (request(_STATISTICS, fields),))
+    for what, properties in _REPLIES.items():
+        reply = SEND | {"topic": "DefaultCluster_REPLY_TOPIC", "properties": properties}
+        letters = {_LETTERS[name]: value for name, value in reply.items()}
+        # One after the other, because the first reply creates its topic.
+        yield Case(f"a reply {what}", "broker", (request(324, reply, b"reply"),), group="replies")
+        yield Case(f"a short reply {what}", "broker", (request(325, letters, b"reply"),), group="replies")
 
 
 TOOLS: Final = list(_cases())
