@@ -48,11 +48,17 @@ class HttpClient:
     async def send(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str | None] | None = None
     ) -> Response:
-        """Send a request; a header whose value is None is left out."""
+        """Send a request, and return the response to it; the arguments are those of ``encode``."""
+        return await self.send_bytes(self.encode(method, path, body, headers))
+
+    def encode(
+        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str | None] | None = None
+    ) -> bytes:
+        """Return the bytes of a request; a header whose value is None is left out."""
         given = {**self.headers, "Content-Length": str(len(body)), **(headers or {})}
         lines = [f"{name}: {value}" for name, value in given.items() if value is not None]
         head = "\r\n".join([f"{method} {path} HTTP/1.1", *lines, "", ""])
-        return await self.send_bytes(head.encode("latin-1") + body)
+        return head.encode("latin-1") + body
 
     async def send_bytes(self, data: bytes) -> Response:
         """Send these bytes and return the response to them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import pytest_asyncio
 from rewindmq import LocalCluster, Message, Producer
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.up.members import Members
+from rewindmq.testing.control.http_server import MAX_CONNECTIONS
 from rewindmq.testing.control.port import ControlPort
 from tests.testing.control.http_client import HttpClient
 
@@ -250,3 +252,15 @@ async def test_a_rule_that_comes_while_a_test_ends_belongs_to_the_next_test(
     assert await ending == NOTHING_TO_UNDO
     assert all([(await task)["in_force"] for task in adding])
     assert len((await done(port, "/v1/settle"))["complaints"]) == 1
+
+
+async def test_waits_whose_clients_have_left_do_not_block_the_port(port: HttpClient) -> None:
+    rule = await done(port, "/v1/rules", on="PULL_MESSAGE", do="drop", optional=True)
+    async with contextlib.AsyncExitStack() as clients:
+        for _ in range(MAX_CONNECTIONS):
+            _, writer = await clients.enter_async_context(port.connected())
+            writer.write(port.encode("POST", f"/v1/rules/{rule['rule']}/met", b'{"timeout": 600}'))
+        assert (await port.get("/v1/rules")).status == 503
+    while (await port.get("/v1/rules")).status == 503:
+        pass
+    assert await done(port, "/v1/settle") == NOTHING_TO_UNDO

@@ -160,8 +160,7 @@ async def test_a_request_in_progress_does_not_keep_the_port_open() -> None:
 async def send_and_leave(client: HttpClient, entered: asyncio.Event) -> None:
     """Send a request, and close the connection when the server has begun to answer."""
     async with client.connected() as (_, writer):
-        lines = [f"{name}: {value}" for name, value in client.headers.items()]
-        writer.write("\r\n".join(["GET / HTTP/1.1", *lines, "", ""]).encode())
+        writer.write(client.encode("GET", "/"))
         await entered.wait()
 
 

@@ -17,27 +17,8 @@ func TestMessagesWaitWhilePullsAreHeld(t *testing.T) {
 	held := rmq.On("PULL_MESSAGE", Fields{
 		"do": "hold", "topic": "go-orders", "queue": 0, "client": "billing", "times": nil,
 	})
-	shop, err := rocketmq.NewProducer(
-		producer.WithGroupName("go-shop"),
-		producer.WithInstanceName("shop"),
-		producer.WithNameServer(primitive.NamesrvAddr{rmq.AddressFor("shop")}),
-	)
-	check(t, err)
-	billing, err := rocketmq.NewPushConsumer(
-		consumer.WithGroupName("go-billing"),
-		consumer.WithInstance("billing"),
-		consumer.WithNameServer(primitive.NamesrvAddr{rmq.AddressFor("billing")}),
-		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
-	)
-	check(t, err)
-	received := make(chan string, 10)
-	take := func(_ context.Context, messages ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
-		for _, message := range messages {
-			received <- string(message.Body)
-		}
-		return consumer.ConsumeSuccess, nil
-	}
-	check(t, billing.Subscribe("go-orders", consumer.MessageSelector{}, take))
+	shop := newProducer(t, rmq, "shop")
+	billing, received := newConsumer(t, rmq, "billing", "go-orders")
 	check(t, shop.Start())
 	defer shop.Shutdown()
 	check(t, billing.Start())
@@ -52,14 +33,40 @@ func TestMessagesWaitWhilePullsAreHeld(t *testing.T) {
 		t.Fatal("a message came while the pulls were held")
 	}
 	held.Release()
-	select {
-	case body := <-received:
-		if body != "order 1" {
-			t.Fatalf("received %q", body)
+	expect(t, received, "order 1")
+}
+
+// newProducer returns a producer that rules call by its name.
+func newProducer(t *testing.T, rmq *Cluster, name string) rocketmq.Producer {
+	t.Helper()
+	made, err := rocketmq.NewProducer(
+		producer.WithGroupName("go-"+name),
+		producer.WithInstanceName(name),
+		producer.WithNameServer(primitive.NamesrvAddr{rmq.AddressFor(name)}),
+	)
+	check(t, err)
+	return made
+}
+
+// newConsumer returns a consumer of a topic that rules call by its name, and what will receive the bodies.
+func newConsumer(t *testing.T, rmq *Cluster, name, topic string) (rocketmq.PushConsumer, chan string) {
+	t.Helper()
+	made, err := rocketmq.NewPushConsumer(
+		consumer.WithGroupName("go-"+name),
+		consumer.WithInstance(name),
+		consumer.WithNameServer(primitive.NamesrvAddr{rmq.AddressFor(name)}),
+		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
+	)
+	check(t, err)
+	received := make(chan string, 10)
+	take := func(_ context.Context, messages ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+		for _, message := range messages {
+			received <- string(message.Body)
 		}
-	case <-time.After(2 * time.Minute):
-		t.Fatal("no message after the release")
+		return consumer.ConsumeSuccess, nil
 	}
+	check(t, made.Subscribe(topic, consumer.MessageSelector{}, take))
+	return made, received
 }
 
 // send sends until a broker answers: the library gives up after 3 s, which is short on a busy machine.

@@ -5,38 +5,16 @@ import (
 	"testing"
 	"time"
 
-	rocketmq "github.com/apache/rocketmq-client-go/v2"
-	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
-	"github.com/apache/rocketmq-client-go/v2/producer"
 )
 
 func TestABillIsRefusedRestoredAndDueLater(t *testing.T) {
 	rmq := Connect(t)
 	rmq.CreateTopic("go-bills", 1)
-	office, err := rocketmq.NewProducer(
-		producer.WithGroupName("go-office"),
-		producer.WithInstanceName("office"),
-		producer.WithNameServer(primitive.NamesrvAddr{rmq.AddressFor("office")}),
-	)
-	check(t, err)
+	office := newProducer(t, rmq, "office")
 	check(t, office.Start())
 	defer office.Shutdown()
-	payers, err := rocketmq.NewPushConsumer(
-		consumer.WithGroupName("go-payers"),
-		consumer.WithInstance("payers"),
-		consumer.WithNameServer(primitive.NamesrvAddr{rmq.AddressFor("payers")}),
-		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
-	)
-	check(t, err)
-	received := make(chan string, 10)
-	take := func(_ context.Context, messages ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
-		for _, message := range messages {
-			received <- string(message.Body)
-		}
-		return consumer.ConsumeSuccess, nil
-	}
-	check(t, payers.Subscribe("go-bills", consumer.MessageSelector{}, take))
+	payers, received := newConsumer(t, rmq, "payers", "go-bills")
 
 	rmq.DiskFull("broker-a", true)
 	if result, err := office.SendSync(context.Background(), bill("refused")); err == nil {
