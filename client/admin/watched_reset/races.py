@@ -30,12 +30,19 @@ class Clues:
 
 
 def name_races(clues: Clues, *, has_jumped: bool) -> tuple[str, ...]:
-    """Return the ids of the races that fit; the first that explains the clues by itself wins."""
+    """Return the ids of the races that fit; the first that explains the clues by itself wins.
+
+    A broker that did not answer may have been restarted, or only busy: then both kinds of races fit.
+    """
     if has_jumped:
         return ("R1", "R2", "STALL")
+    restarted = ("R11", "S3") if clues.broker_was_away and not clues.is_broadcasting else ()
+    return tuple(dict.fromkeys((*restarted, *_races_without_restart(clues))))
+
+
+def _races_without_restart(clues: Clues) -> tuple[str, ...]:
     rules = (
         (clues.is_broadcasting, ("BROADCAST",)),
-        (clues.broker_was_away, ("R11", "S3")),
         (clues.is_same_queue_object and clues.was_stored, ("S3", "S4", "S7")),
         # The mark of a server-side reset may be consumed between two samples.
         (clues.is_same_queue_object, ("R6b", "R7b", "S4")),

@@ -159,6 +159,15 @@ def test_a_broker_that_does_not_answer_proves_nothing() -> None:
     assert (watch.state, watch.reason) == (State.UNKNOWN, "the broker did not answer at times")
 
 
+def test_a_broker_that_does_not_answer_once_hides_no_other_race() -> None:
+    watch = new_watch()
+    joined = Position("B", OLD, None, dropped=False, last_consume=99_000)
+    for second in range(3, 60):
+        seen = replace(sample(OLD, joined), clients=frozenset("AB"), consumed={"A": 0.0, "B": 0.0})
+        watch.add(float(second), sample(None) if second == 7 else seen)
+    assert (watch.state, watch.races) == (State.LOST, ("R11", "S3", "R6"))
+
+
 def test_a_redelivery_is_not_proven_by_a_time_in_which_the_broker_did_not_answer() -> None:
     watch = new_watch()
     watch.add(11.0, sample(0, position(0, 0)))
