@@ -176,10 +176,9 @@ class ResetDesk:
             record.problem = "the dashboard failed, and its log says how"
         finally:
             record.ended_ms = self._runtime.clock.now_ms()
-            try:
-                await self._save(record)
-            finally:
-                del self._running[record.group, record.topic]
+            # First, so that the group is free for the next reset as soon as a page shows the verdict.
+            del self._running[record.group, record.topic]
+            await self._save(record)
 
     async def _watch(self, confirmed: Confirmed, record: ResetRecord) -> None:
         recorder = Recorder(record)
