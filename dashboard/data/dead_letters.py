@@ -9,7 +9,13 @@ from typing import Final
 from rewindmq.client.produce.producer import Producer
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.data.messages import PAGE_MESSAGES
-from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.errors import (
+    ClientError,
+    ConnectError,
+    NotConnectedError,
+    RewindMQError,
+    TooManyRequestsError,
+)
 from rewindmq.protocol.message import Message, MessageExt
 from rewindmq.protocol.message.properties import (
     DELAY,
@@ -28,6 +34,11 @@ from rewindmq.protocol.names import dlq_topic, retry_topic
 MAX_RESENT: Final = PAGE_MESSAGES
 # The name under which brokers list the dashboard as a producer.
 PRODUCER_GROUP: Final = "REWINDMQ_DASHBOARD"
+# What a broker gets to answer a heartbeat of that producer, ms: another broker that hangs must not use up the
+# time of a send.
+PRODUCER_API_MS: Final = 1000
+# Errors of a message that has not left.
+UNSENT: Final = (ClientError, ConnectError, NotConnectedError, TooManyRequestsError)
 # Properties that brokers and clients set for one stored copy: with them, the next copy would be delayed, be
 # part of a transaction, or count as retried. The last five are those of 5.x for timers and POP.
 _OF_ONE_COPY: Final = frozenset(
@@ -107,7 +118,12 @@ async def resend(source: ClusterSource, group: str, letters: Sequence[Letter]) -
     if route.value is None:
         refused = f"group {group} has no retry topic to send to: {route.problem}"
         return [*(Resent(letter, None, refused) for letter, _ in found), *unread]
-    return [*await _send_all(source, group, found), *unread]
+    try:
+        results = await _send_all(source, group, found)
+    except RewindMQError as error:
+        # The producer did not start.
+        results = [Resent(letter, None, f"it was not sent: {error}") for letter, _ in found]
+    return [*results, *unread]
 
 
 async def _send_all(
@@ -117,7 +133,11 @@ async def _send_all(
     results: list[Resent] = []
     # Not repeated: a visitor who is told of a failure decides.
     async with Producer(
-        PRODUCER_GROUP, namesrv, retry_times_when_send_failed=0, runtime=source.runtime
+        PRODUCER_GROUP,
+        namesrv,
+        retry_times_when_send_failed=0,
+        mq_client_api_timeout=PRODUCER_API_MS,
+        runtime=source.runtime,
     ) as producer:
         is_silent = False
         for letter, message in found:
@@ -141,6 +161,8 @@ async def _send_one(
     if answer.value is None:
         if answer.code is not None:
             return Resent(letter, None, f"the broker refused the copy: {answer.problem}"), False
+        if isinstance(answer.error, UNSENT):
+            return Resent(letter, None, f"it was not sent: {answer.problem}"), True
         text = (
             f"the copy may be stored or not ({answer.problem}): look at the newest messages of {copy.topic}"
         )
