@@ -42,7 +42,7 @@ async def test_the_stacks_of_all_consumers_show_their_tasks(cluster: LocalCluste
         assert page.text.count("<pre") == 1
         assert "ConsumeConcurrentlyService._work" in page.text
         listed = (await site.get("/groups/waiters/consumers")).text
-        assert re.search(r'<td class="n">2</td><td class="n">0\.0</td><td class="n">0</td>', listed)
+        assert re.search(r'<td class="n">\d+</td><td class="n">0\.0</td><td class="n">0</td>', listed)
     assert 'href="/groups/waiters/stacks" aria-current="page">Stacks</a>' in page.text
 
 
