@@ -13,7 +13,6 @@ from rewindmq.protocol.errors import (
     ClientError,
     ConnectError,
     NotConnectedError,
-    RewindMQError,
     TooManyRequestsError,
 )
 from rewindmq.protocol.message import Message, MessageExt
@@ -37,6 +36,8 @@ PRODUCER_GROUP: Final = "REWINDMQ_DASHBOARD"
 # What a broker gets to answer a heartbeat of that producer, ms: another broker that hangs must not use up the
 # time of a send.
 PRODUCER_API_MS: Final = 1000
+# What that producer gets to start, and to learn of a topic's route.
+PREPARE_SECONDS: Final = 3.0
 # Errors of a message that has not left.
 UNSENT: Final = (ClientError, ConnectError, NotConnectedError, TooManyRequestsError)
 # Properties that brokers and clients set for one stored copy: with them, the next copy would be delayed, be
@@ -118,27 +119,25 @@ async def resend(source: ClusterSource, group: str, letters: Sequence[Letter]) -
     if route.value is None:
         refused = f"group {group} has no retry topic to send to: {route.problem}"
         return [*(Resent(letter, None, refused) for letter, _ in found), *unread]
-    try:
-        results = await _send_all(source, group, found)
-    except RewindMQError as error:
-        # The producer did not start.
-        results = [Resent(letter, None, f"it was not sent: {error}") for letter, _ in found]
-    return [*results, *unread]
+    return [*await _send_all(source, group, found), *unread]
 
 
 async def _send_all(
     source: ClusterSource, group: str, found: Sequence[tuple[Letter, MessageExt]]
 ) -> list[Resent]:
-    namesrv = ";".join(source.admin.namesrv_addresses)
-    results: list[Resent] = []
     # Not repeated: a visitor who is told of a failure decides.
-    async with Producer(
+    producer = Producer(
         PRODUCER_GROUP,
-        namesrv,
+        ";".join(source.admin.namesrv_addresses),
         retry_times_when_send_failed=0,
         mq_client_api_timeout=PRODUCER_API_MS,
         runtime=source.runtime,
-    ) as producer:
+    )
+    try:
+        started = await source.ask(producer.start(), PREPARE_SECONDS)
+        if started.problem is not None:
+            return [Resent(letter, None, f"it was not sent: {started.problem}") for letter, _ in found]
+        results: list[Resent] = []
         is_silent = False
         for letter, message in found:
             if is_silent:
@@ -146,7 +145,9 @@ async def _send_all(
                 continue
             result, is_silent = await _send_one(source, producer, group, letter, message)
             results.append(result)
-    return results
+        return results
+    finally:
+        await source.ask(producer.shutdown())
 
 
 async def _send_one(

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from starlette.responses import RedirectResponse, Response
 
 from rewindmq.client.produce.producer import Producer
 from rewindmq.client.produce.send_result import SendResult
 from rewindmq.dashboard.data.answer import LIMIT_SECONDS, Answer, Outcome
-from rewindmq.dashboard.data.dead_letters import PRODUCER_API_MS, PRODUCER_GROUP, UNSENT
+from rewindmq.dashboard.data.dead_letters import PREPARE_SECONDS, PRODUCER_API_MS, PRODUCER_GROUP, UNSENT
 from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message import Message
-
-_PREPARE_SECONDS: Final = 3.0
 
 
 async def show(visit: Visit) -> Response:
@@ -53,7 +50,7 @@ async def _send(visit: Visit, topic: str) -> Answer[SendResult]:
     try:
         # Each step has its own time limit: nothing was sent if one before the last takes too long.
         for step in (producer.start, partial(producer.fetch_publish_message_queues, topic)):
-            prepared: Answer[object] = await source.ask(step(), _PREPARE_SECONDS, "The producer")
+            prepared: Answer[object] = await source.ask(step(), PREPARE_SECONDS, "The producer")
             if prepared.problem is not None:
                 return replace(prepared.failed(), error=ClientError(prepared.problem))
         return await source.ask(producer.send(message, LIMIT_SECONDS), LIMIT_SECONDS + 1)
