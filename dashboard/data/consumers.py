@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from rewindmq.client.admin.running_info_report import find_trouble
 from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.protocol.body.connection import Connection, ConsumerConnection
@@ -42,6 +43,18 @@ class Consumer:
             if not item.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         }
 
+    @property
+    def failed_per_second(self) -> float:
+        """Return the messages of all topics that its listener failed per second, as it says itself."""
+        known = self.info.value.status_table.values() if self.info and self.info.value else ()
+        return sum(status.consume_failed_tps for status in known)
+
+    @property
+    def failed_in_hour(self) -> int:
+        """Return the messages of all topics that its listener failed in the last hour, as it says itself."""
+        known = self.info.value.status_table.values() if self.info and self.info.value else ()
+        return sum(status.consume_failed_msgs for status in known)
+
 
 @dataclass
 class Consumers:
@@ -58,6 +71,15 @@ class Consumers:
         topics = sorted({topic for each in known for topic in each})
         return [topic for topic in topics if len({each.get(topic) for each in known}) > 1]
 
+    def without_progress(self, now_ms: int) -> list[str]:
+        """Return a line for each queue that its consumer has, and does not get on with, as mqadmin's."""
+        return [
+            line
+            for client_id, each in self.consumers.items()
+            if each.info and each.info.value
+            for line in find_trouble(client_id, each.info.value, now_ms)
+        ]
+
     def owners(self) -> dict[MessageQueue, str]:
         """Return the client id of the consumer that pulls each queue, as the consumers say."""
         return {
@@ -69,8 +91,15 @@ class Consumers:
         }
 
 
-async def consumers_of(source: ClusterSource, group: str, *, ask_each: bool = True) -> Answer[Consumers]:
-    """Return the consumers of a group; with ``ask_each``, each of the first 50 is asked for its state."""
+async def consumers_of(
+    source: ClusterSource, group: str, *, ask_each: bool = True, stacks: bool = False
+) -> Answer[Consumers]:
+    """Return the consumers of a group.
+
+    Args:
+        ask_each: ask each of the first 50 for its state.
+        stacks: the state has the stacks of its threads or tasks.
+    """
     masters = await source.group_masters(group)
     if masters.value is None:
         return masters.failed()
@@ -95,7 +124,9 @@ async def consumers_of(source: ClusterSource, group: str, *, ask_each: bool = Tr
         through = {client: masters.value[each.brokers[0]] for client, each in result.consumers.items()}
         infos = await source.ask_each(
             asked,
-            lambda client: admin.get_consumer_running_info(group, client, address=through[client]),
+            lambda client: admin.get_consumer_running_info(
+                group, client, stacks=stacks, address=through[client]
+            ),
         )
         for client_id, info in infos.items():
             result.consumers[client_id].info = info

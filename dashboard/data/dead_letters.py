@@ -9,7 +9,12 @@ from typing import Final
 from rewindmq.client.produce.producer import Producer
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.data.messages import PAGE_MESSAGES
-from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.errors import (
+    ClientError,
+    ConnectError,
+    NotConnectedError,
+    TooManyRequestsError,
+)
 from rewindmq.protocol.message import Message, MessageExt
 from rewindmq.protocol.message.properties import (
     DELAY,
@@ -28,6 +33,13 @@ from rewindmq.protocol.names import dlq_topic, retry_topic
 MAX_RESENT: Final = PAGE_MESSAGES
 # The name under which brokers list the dashboard as a producer.
 PRODUCER_GROUP: Final = "REWINDMQ_DASHBOARD"
+# What a broker gets to answer a heartbeat of that producer, ms: another broker that hangs must not use up the
+# time of a send.
+PRODUCER_API_MS: Final = 1000
+# What that producer gets to start, and to learn of a topic's route.
+PREPARE_SECONDS: Final = 3.0
+# Errors of a message that has not left.
+UNSENT: Final = (ClientError, ConnectError, NotConnectedError, TooManyRequestsError)
 # Properties that brokers and clients set for one stored copy: with them, the next copy would be delayed, be
 # part of a transaction, or count as retried. The last five are those of 5.x for timers and POP.
 _OF_ONE_COPY: Final = frozenset(
@@ -113,12 +125,19 @@ async def resend(source: ClusterSource, group: str, letters: Sequence[Letter]) -
 async def _send_all(
     source: ClusterSource, group: str, found: Sequence[tuple[Letter, MessageExt]]
 ) -> list[Resent]:
-    namesrv = ";".join(source.admin.namesrv_addresses)
-    results: list[Resent] = []
     # Not repeated: a visitor who is told of a failure decides.
-    async with Producer(
-        PRODUCER_GROUP, namesrv, retry_times_when_send_failed=0, runtime=source.runtime
-    ) as producer:
+    producer = Producer(
+        PRODUCER_GROUP,
+        ";".join(source.admin.namesrv_addresses),
+        retry_times_when_send_failed=0,
+        mq_client_api_timeout=PRODUCER_API_MS,
+        runtime=source.runtime,
+    )
+    try:
+        started = await source.ask(producer.start(), PREPARE_SECONDS)
+        if started.problem is not None:
+            return [Resent(letter, None, f"it was not sent: {started.problem}") for letter, _ in found]
+        results: list[Resent] = []
         is_silent = False
         for letter, message in found:
             if is_silent:
@@ -126,7 +145,9 @@ async def _send_all(
                 continue
             result, is_silent = await _send_one(source, producer, group, letter, message)
             results.append(result)
-    return results
+        return results
+    finally:
+        await source.ask(producer.shutdown())
 
 
 async def _send_one(
@@ -141,6 +162,8 @@ async def _send_one(
     if answer.value is None:
         if answer.code is not None:
             return Resent(letter, None, f"the broker refused the copy: {answer.problem}"), False
+        if isinstance(answer.error, UNSENT):
+            return Resent(letter, None, f"it was not sent: {answer.problem}"), True
         text = (
             f"the copy may be stored or not ({answer.problem}): look at the newest messages of {copy.topic}"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from starlette.responses import Response
 
@@ -13,6 +14,9 @@ from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.text import escape_lines
 from rewindmq.protocol.version import version_name
+
+# Characters of a consumer's stacks on the page of all consumers; its own page has the rest.
+_STACK_CHARACTERS: Final = 32_768
 
 
 async def show_list(visit: Visit) -> Response:
@@ -25,8 +29,20 @@ async def show_list(visit: Visit) -> Response:
         title=group,
         answer=answer,
         differing=answer.value.differing() if answer.value else [],
+        stuck=answer.value.without_progress(visit.source.runtime.clock.now_ms()) if answer.value else [],
         version_name=version_name,
     )
+
+
+async def show_stacks(visit: Visit) -> Response:
+    """Show the stacks of the threads or tasks of each consumer, cut to what a reader can survey."""
+    answer = await consumers_of(visit.source, visit.path("group"), stacks=True)
+    rows = []
+    for client, each in (answer.value.consumers if answer.value else {}).items():
+        stacks = each.info.value.jstack if each.info and each.info.value else None
+        shown = escape_lines((stacks or "")[:_STACK_CHARACTERS].splitlines())
+        rows.append((client, each, shown, len(stacks or "") > _STACK_CHARACTERS))
+    return visit.render("stacks.html", title=visit.path("group"), answer=answer, rows=rows)
 
 
 async def show_one(visit: Visit) -> Response:
@@ -49,5 +65,6 @@ async def show_one(visit: Visit) -> Response:
 
 PAGES = (
     Page("/groups/{group}/consumers", show_list, "Consumers"),
+    Page("/groups/{group}/stacks", show_stacks, "Stacks"),
     Page("/groups/{group}/consumers/{client:path}", show_one, "Consumer"),
 )

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from starlette.responses import RedirectResponse, Response
 
 from rewindmq.client.produce.producer import Producer
 from rewindmq.client.produce.send_result import SendResult
 from rewindmq.dashboard.data.answer import LIMIT_SECONDS, Answer, Outcome
-from rewindmq.dashboard.data.dead_letters import PRODUCER_GROUP
+from rewindmq.dashboard.data.dead_letters import PREPARE_SECONDS, PRODUCER_API_MS, PRODUCER_GROUP, UNSENT
 from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.page import Page, Visit
-from rewindmq.protocol.errors import ClientError, ConnectError, NotConnectedError, TooManyRequestsError
+from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message import Message
-
-# What a broker gets to answer a heartbeat of the producer, and the name server a question about the route.
-_API_MS: Final = 1000
-_PREPARE_SECONDS: Final = 3.0
-# Errors of a message that has not left.
-_UNSENT: Final = (ClientError, ConnectError, NotConnectedError, TooManyRequestsError)
 
 
 async def show(visit: Visit) -> Response:
@@ -51,14 +44,13 @@ async def _send(visit: Visit, topic: str) -> Answer[SendResult]:
         PRODUCER_GROUP,
         ";".join(source.admin.namesrv_addresses),
         retry_times_when_send_failed=0,
-        # Another broker that hangs must not use up the time of this one: start and end say so to all.
-        mq_client_api_timeout=_API_MS,
+        mq_client_api_timeout=PRODUCER_API_MS,
         runtime=source.runtime,
     )
     try:
         # Each step has its own time limit: nothing was sent if one before the last takes too long.
         for step in (producer.start, partial(producer.fetch_publish_message_queues, topic)):
-            prepared: Answer[object] = await source.ask(step(), _PREPARE_SECONDS, "The producer")
+            prepared: Answer[object] = await source.ask(step(), PREPARE_SECONDS, "The producer")
             if prepared.problem is not None:
                 return replace(prepared.failed(), error=ClientError(prepared.problem))
         return await source.ask(producer.send(message, LIMIT_SECONDS), LIMIT_SECONDS + 1)
@@ -68,7 +60,7 @@ async def _send(visit: Visit, topic: str) -> Answer[SendResult]:
 
 def _explain(answer: Answer[SendResult]) -> str:
     """Return what became of the message; only a request that left may have stored it."""
-    if isinstance(answer.error, _UNSENT):
+    if isinstance(answer.error, UNSENT):
         return f"Nothing was sent: {answer.problem}."
     if answer.outcome is Outcome.REFUSED:
         return f"The broker refused the message: {answer.problem}."

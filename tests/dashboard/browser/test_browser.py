@@ -34,6 +34,7 @@ PATHS = (
     "/groups/reports",
     "/groups/shipping",
     "/groups/shipping/consumers",
+    "/groups/shipping/stacks",
     "/groups/mailer/dead-letters",
     "/groups/mailer/dead-letters?letter=broker-a/0/999",
     "/groups/reports/fenced",
