@@ -75,7 +75,7 @@ def test_the_brokers_of_a_stage_have_the_kernels_if_the_run_asks_for_them(
         monkeypatch.setenv(VARIABLE, "1")
     else:
         monkeypatch.delenv(VARIABLE, raising=False)
-    codes = []
+    codes: list[int] = []
 
     async def scenario(stage: SimStage) -> None:
         codes.extend(kernel.code for kernel in stage.broker._server.frame_kernels)
