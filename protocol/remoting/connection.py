@@ -165,7 +165,7 @@ class Connection(FrameStream):
             self._unfinished.update(decoder.buffered, is_new=is_new)
 
     def _other_commands(self, kernels: Sequence[FrameKernel], data: bytes) -> Iterator[list[RemotingCommand]]:
-        """Let the kernels answer the frames that they can, in turn; yield the commands of the others."""
+        """Let the kernels answer the frames they can, in their turn; yield the commands of the others."""
         decoder = self._decoder
         position, end = 0, len(data)
         while position < end and self._may_answer():

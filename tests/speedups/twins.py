@@ -22,7 +22,10 @@ from rewindmq.race.sim import World
 
 SEGMENT_BYTES: Final = 8_192
 ENTRIES_PER_FILE: Final = 16
-_STATISTICS: Final = ("TOPIC_PUT_NUMS", "GROUP_GET_NUMS", "GROUP_GET_LATENCY", "QUEUE_GET_NUMS")
+_STATISTICS: Final = (
+    *("TOPIC_PUT_NUMS", "TOPIC_PUT_LATENCY"),
+    *("GROUP_GET_NUMS", "GROUP_GET_LATENCY", "QUEUE_GET_NUMS"),
+)
 # A reset's and a registration's timers do not matter here, but suspended pulls end within this time.
 _SETTLED_SECONDS: Final = 60.0
 
