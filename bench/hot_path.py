@@ -35,7 +35,7 @@ from rewindmq.protocol.message import Message
 from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.message.sysflag import PullSysFlag
-from rewindmq.protocol.remoting.process.runner import tune_collector
+from rewindmq.protocol.remoting.process.collector import tune_collector
 from rewindmq.protocol.remoting.process.stall_watch import watch_stalls
 from rewindmq.protocol.remoting.runtime import Listener, Runtime, TcpNetwork, system_runtime
 from rewindmq.protocol.remoting.speedups import SpeedupsModule

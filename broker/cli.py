@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.remoting.process.collector import loading
 from rewindmq.protocol.remoting.process.options import (
     ProcessOptions,
     add_open_access_argument,
@@ -74,13 +75,14 @@ def run(arguments: argparse.Namespace) -> int:
         StoreError: if the store cannot be opened.
         OSError: if the port cannot be bound, or the file of events cannot be written.
     """
-    from rewindmq.broker.broker import Broker
-    from rewindmq.broker.config import read_broker_config
-    from rewindmq.protocol.remoting.process.open_access import refuse_open_access
-    from rewindmq.protocol.remoting.process.point_log import PointLog
-    from rewindmq.protocol.remoting.process.runner import configure_log, read_parent_line, run_process
-    from rewindmq.protocol.remoting.process.speedups import load_speedups
-    from rewindmq.protocol.remoting.runtime import Runtime, SystemClock
+    with loading():
+        from rewindmq.broker.broker import Broker
+        from rewindmq.broker.config import read_broker_config
+        from rewindmq.protocol.remoting.process.open_access import refuse_open_access
+        from rewindmq.protocol.remoting.process.point_log import PointLog
+        from rewindmq.protocol.remoting.process.runner import configure_log, read_parent_line, run_process
+        from rewindmq.protocol.remoting.process.speedups import load_speedups
+        from rewindmq.protocol.remoting.runtime import Runtime, SystemClock
 
     options = ProcessOptions.from_arguments(arguments)
     configure_log(options.log_level)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.remoting.process.collector import loading
 from rewindmq.protocol.remoting.process.options import (
     ProcessOptions,
     add_open_access_argument,
@@ -58,12 +59,13 @@ def run(arguments: argparse.Namespace) -> int:
             machines connect without saying so.
         OSError: the port cannot be bound.
     """
-    import msgspec
+    with loading():
+        import msgspec
 
-    from rewindmq.namesrv.config import read_namesrv_config
-    from rewindmq.namesrv.server import NameServer
-    from rewindmq.protocol.remoting.process.open_access import refuse_open_access
-    from rewindmq.protocol.remoting.process.runner import configure_log, run_process
+        from rewindmq.namesrv.config import read_namesrv_config
+        from rewindmq.namesrv.server import NameServer
+        from rewindmq.protocol.remoting.process.open_access import refuse_open_access
+        from rewindmq.protocol.remoting.process.runner import configure_log, run_process
 
     options = ProcessOptions.from_arguments(arguments)
     configure_log(options.log_level)

@@ -42,7 +42,7 @@ from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.connection import Connection, Handler
-from rewindmq.protocol.remoting.process.runner import tune_collector
+from rewindmq.protocol.remoting.process.collector import tune_collector
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.subscription import build_subscription_data
 from rewindmq.protocol.version import LanguageCode, MQVersion

@@ -35,7 +35,7 @@ from rewindmq.protocol.header.namesrv import (
     WipeWritePermOfBrokerRequestHeader,
 )
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.remoting.process.runner import tune_collector
+from rewindmq.protocol.remoting.process.collector import tune_collector
 from tools.worst_frames.frames import Frame, Hall, names, plain, request
 from tools.worst_frames.meter import MeteredWorld
 from tools.worst_frames.sizes import Sizes

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import json
 import logging
 import os
@@ -22,6 +21,7 @@ from typing import Any, Final, Protocol
 
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.points import Probe
+from rewindmq.protocol.remoting.process.collector import tune_collector
 from rewindmq.protocol.remoting.process.log_format import OneLineFormatter
 from rewindmq.protocol.remoting.process.options import ProcessOptions
 from rewindmq.protocol.remoting.process.parent_commands import (
@@ -33,8 +33,6 @@ from rewindmq.protocol.remoting.process.stall_watch import watch_stalls
 from rewindmq.protocol.remoting.runtime import Clock, Runtime, system_runtime
 
 _STDIN: Final = 0
-# Start-up creates some ten thousand long-lived objects; collecting them only costs time.
-_GC_THRESHOLDS: Final = (50_000, 20, 50)
 _MAX_LINE_BYTES: Final = 4_096
 
 _log = logging.getLogger(__name__)
@@ -52,13 +50,6 @@ class Service(Protocol):
 
     async def close(self) -> None:
         """Stop cleanly; also called after a ``start`` that failed or was cancelled."""
-
-
-def tune_collector() -> None:
-    """Exclude the objects of start-up from garbage collection, and collect rarely."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def raise_descriptor_limit() -> None:

@@ -1,0 +1,61 @@
+"""The garbage collector of a server process, each case in a process of its own: the state is the process's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_BEGIN = """\
+import gc
+from rewindmq.protocol.remoting.process.collector import loading, tune_collector
+collections = []
+gc.callbacks.append(lambda phase, details: collections.append(phase))
+def make_objects():
+    return [[] for _ in range(10_000)]
+"""
+
+
+def run(program: str) -> None:
+    done = subprocess.run(  # noqa: S603 - our own interpreter and program
+        [sys.executable, "-c", _BEGIN + program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_nothing_is_collected_while_a_server_loads_and_nothing_loaded_is_visited_later() -> None:
+    run(
+        "with loading():\n"
+        "    loaded = make_objects()\n"
+        "assert not collections\n"
+        "assert gc.isenabled()\n"
+        "assert gc.get_freeze_count() > 10_000\n"
+        "more = make_objects()\n"
+        "assert collections\n"
+    )
+
+
+def test_the_collector_runs_again_after_a_failure_to_load() -> None:
+    run(
+        "try:\n"
+        "    with loading():\n"
+        "        import rewindmq.no_such_module\n"
+        "except ImportError:\n"
+        "    pass\n"
+        "assert gc.isenabled()\n"
+    )
+
+
+def test_a_collector_that_the_program_has_disabled_stays_so() -> None:
+    run(
+        "gc.disable()\nwith loading():\n    pass\nassert not gc.isenabled()\nassert not gc.get_freeze_count()\n"
+    )
+
+
+def test_a_server_collects_rarely_once_it_serves() -> None:
+    run(
+        "tune_collector()\n"
+        "collections.clear()\n"
+        "more = make_objects()\n"
+        "assert not collections\n"
+        "assert gc.isenabled()\n"
+    )
