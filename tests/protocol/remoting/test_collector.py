@@ -1,4 +1,4 @@
-"""The garbage collector of a server process, each case in a process of its own: the state is the process's."""
+"""The garbage collector of a server process; each case has a process of its own, as it changes its state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def make_objects():
 
 
 def run(program: str) -> None:
-    done = subprocess.run(  # noqa: S603 - our own interpreter and program
+    done = subprocess.run(
         [sys.executable, "-c", _BEGIN + program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
@@ -47,7 +47,11 @@ def test_the_collector_runs_again_after_a_failure_to_load() -> None:
 
 def test_a_collector_that_the_program_has_disabled_stays_so() -> None:
     run(
-        "gc.disable()\nwith loading():\n    pass\nassert not gc.isenabled()\nassert not gc.get_freeze_count()\n"
+        "gc.disable()\n"
+        "with loading():\n"
+        "    pass\n"
+        "assert not gc.isenabled()\n"
+        "assert not gc.get_freeze_count()\n"
     )
 
 
