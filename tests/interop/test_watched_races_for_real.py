@@ -94,7 +94,6 @@ def check_kept(result: CellResult) -> None:
     assert not lost_queues(result.verdict)
 
 
-@pytest.mark.chosen
 @pytest.mark.parametrize("cell", LOST, ids=str)
 def test_a_reset_that_is_lost_at_rocketmq_is_called_lost_with_its_race(
     results: dict[Cell, CellResult], cell: Cell
@@ -102,7 +101,6 @@ def test_a_reset_that_is_lost_at_rocketmq_is_called_lost_with_its_race(
     check_lost(results[cell])
 
 
-@pytest.mark.chosen
 @pytest.mark.parametrize("cell", KEPT, ids=str)
 def test_a_reset_that_is_kept_at_rocketmq_is_proven(results: dict[Cell, CellResult], cell: Cell) -> None:
     check_kept(results[cell])
