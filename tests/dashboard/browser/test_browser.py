@@ -208,7 +208,8 @@ async def test_two_groups_are_compared_and_one_may_go_to_where_the_other_is(shop
         await page.wait_for_url("**/groups/billing/compare?with=reports*")
         await expect(page.locator("dd").first).to_contain_text("of 8")
         await page.get_by_role("link", name="billing to where reports is").click()
-        await expect(page.locator("dd").first).to_have_text("40 messages")
+        # Another test may have sent a message to the topic.
+        await expect(page.locator("dd").first).to_have_text(re.compile("^4[01] messages$"))
         await expect(page.get_by_label("Other group")).to_have_value("reports")
 
 
@@ -273,7 +274,7 @@ async def test_a_reset_is_previewed_from_a_form_and_its_address_leads_to_it_agai
     shop: Shop, has_script: bool
 ) -> None:
     async with opened(shop, "/groups/reports", java_script_enabled=has_script) as page:
-        await page.get_by_role("link", name="Reset").click()
+        await page.get_by_role("link", name="Reset", exact=True).click()
         await expect(page.get_by_label("Topic")).to_have_value("orders")
         await page.get_by_label("Go to").select_option("ago")
         await page.get_by_label("Before now").fill("2h")
