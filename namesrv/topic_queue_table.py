@@ -220,7 +220,7 @@ class TopicQueueTable:
         return True
 
     def _remove_part(self, broker_name: str, number: int) -> None:
-        """Free the number of an empty part, or large additions of topics that go again would take ever more."""
+        """Free an empty part's number: topics that are added and deleted again must not use up ever more."""
         numbers = self._numbers_of[broker_name]
         numbers.remove(number)
         if not numbers:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from rewindmq.namesrv.topic_queue_table import Part, TopicQueueTable
 from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.remoting.slices.run import run_at_once
@@ -14,7 +16,7 @@ class _CountingName(str):
 
     __slots__ = ("looked_up",)
 
-    def __new__(cls, name: str) -> _CountingName:
+    def __new__(cls, name: str) -> Self:
         created = super().__new__(cls, name)
         created.looked_up = 0
         return created
