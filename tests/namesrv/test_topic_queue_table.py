@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from rewindmq.namesrv.topic_queue_table import Part, TopicQueueTable
 from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.remoting.slices.run import run_at_once
@@ -15,11 +13,10 @@ class _CountingName(str):
     """A topic's name that counts how often a table looks it up."""
 
     __slots__ = ("looked_up",)
+    looked_up: int
 
-    def __new__(cls, name: str) -> Self:
-        created = super().__new__(cls, name)
-        created.looked_up = 0
-        return created
+    def __init__(self, _: str) -> None:
+        self.looked_up = 0
 
     __eq__ = str.__eq__
 
