@@ -22,6 +22,7 @@ class RegistrationQueue:
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._turn = asyncio.Lock()
+        self._thread = asyncio.Lock()
         self._waiting = 0
 
     @property
@@ -40,5 +41,21 @@ class RegistrationQueue:
             self._waiting -= 1
 
     async def decode(self, function: Callable[[], T]) -> T:
-        """Return the result of ``function``, which runs on a worker thread."""
-        return await self._workers.run(function)
+        """Return the result of ``function``, which runs on a worker thread, alone.
+
+        If the caller stops waiting, such as for a broker that has hung up, later registrations with few
+        topics need not wait for the thread; those that need one do. Else brokers that hang up again and
+        again would occupy many threads, which share the interpreter with the event loop.
+        """
+        await self._thread.acquire()
+        decoding = asyncio.ensure_future(self._workers.run(function))
+        decoding.add_done_callback(self._decoded)
+        # Waiting can end without ending what it waits for.
+        await asyncio.wait((decoding,))
+        return decoding.result()
+
+    def _decoded(self, decoding: asyncio.Future[T]) -> None:
+        self._thread.release()
+        if not decoding.cancelled():
+            # Mark the error as seen: perhaps no caller waits for it any more.
+            decoding.exception()

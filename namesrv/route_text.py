@@ -16,6 +16,8 @@ from rewindmq.protocol.codec.fastjson import dumps
 
 # Texts of 100 to 200 bytes. A broker's topics mostly have the same few numbers of queues.
 _KEPT: Final = 8_192
+# A text of more addresses is not kept: a broker may have 10,000, and each change would keep another text.
+_FEW_ADDRESSES: Final = 8
 
 
 def route_text(route: TopicRouteData, *, standard: bool, old: bool) -> bytes:
@@ -31,7 +33,7 @@ def route_text(route: TopicRouteData, *, standard: bool, old: bool) -> bytes:
     standard = standard and not old
     brokers = b",".join(
         [
-            _broker_text(
+            (_broker_text if len(broker.broker_addrs) <= _FEW_ADDRESSES else _new_broker_text)(
                 broker.cluster,
                 broker.broker_name,
                 tuple(broker.broker_addrs.items()),
@@ -68,8 +70,7 @@ def route_text(route: TopicRouteData, *, standard: bool, old: bool) -> bytes:
     )
 
 
-@lru_cache(_KEPT)
-def _broker_text(
+def _new_broker_text(
     cluster: str,
     name: str,
     addresses: tuple[tuple[int, str], ...],
@@ -77,6 +78,9 @@ def _broker_text(
     standard: bool,
 ) -> bytes:
     return _text(BrokerData(cluster, name, dict(addresses), acting_master), standard)
+
+
+_broker_text: Final = lru_cache(_KEPT)(_new_broker_text)
 
 
 @lru_cache(_KEPT)

@@ -62,9 +62,25 @@ async def test_a_broker_that_hangs_up_meanwhile_is_not_registered(stage: Stage) 
     registering.cancel()
     await broker.client.close()
     (await client.register("10.0.0.3:1", name="broker-b", topics=())).require_success()
-    future, job = workers.jobs.pop()
-    job()
-    assert future.cancelled()
+    await workers.finish()
+    assert list((await client.cluster_info()).broker_addr_table) == ["broker-b"]
+
+
+async def test_brokers_that_hang_up_meanwhile_occupy_one_thread(stage: Stage) -> None:
+    workers, broker, client = await started(stage)
+    registering = asyncio.ensure_future(broker.register(topics=MANY))
+    await broker.cluster_info()
+    registering.cancel()
+    await broker.client.close()
+    later = asyncio.ensure_future(client.register("10.0.0.3:1", name="broker-b", topics=MANY))
+    await client.cluster_info()
+    assert len(workers.jobs) == 1
+    # Its error is nobody's.
+    future, _ = workers.jobs.pop()
+    future.set_exception(ValueError("the body of a broker that has hung up"))
+    await client.cluster_info()
+    await workers.finish()
+    (await later).require_success()
     assert list((await client.cluster_info()).broker_addr_table) == ["broker-b"]
 
 
