@@ -74,7 +74,9 @@ def main() -> int:
         help=f"run only these loads: {', '.join([*LOADS, *FULL_LOADS])}",
     )
     parser.add_argument(
-        "--full", action="store_true", help="also run pipeline-full: 10 million messages, some minutes"
+        "--full",
+        action="store_true",
+        help="also run hot-path-v53, and pipeline-full: 10 million messages, some minutes",
     )
     parser.add_argument(
         "--vs-rocketmq",

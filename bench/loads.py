@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import uvloop
@@ -33,6 +34,7 @@ from bench.pipeline import bench_pipeline, bench_pipeline_in_full
 from bench.table import Row
 from rewindmq import LocalCluster
 from rewindmq.broker.store.model import SearchMode
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.runner import raise_descriptor_limit
 from rewindmq.protocol.remoting.process.speedups import describe_speedups, load_speedups
 from rewindmq.protocol.reset_mode import ResetMode
@@ -189,10 +191,11 @@ def bench_search(rounds: int, scale: float) -> list[Row]:
     return list(rows.values())
 
 
-def bench_hot_path(rounds: int, scale: float) -> list[Row]:
+def bench_hot_path(rounds: int, scale: float, profile: Profile = Profile.V49) -> list[Row]:
     """Measure the processor time of the broker's own code, without a socket."""
+    broker = "broker alone" if profile is Profile.V49 else f"broker alone, {profile}"
     rows = {
-        load: Row(f"broker alone: {load.title}", f"us/{load.item}", higher_is_better=False)
+        load: Row(f"{broker}: {load.title}", f"us/{load.item}", higher_is_better=False)
         for load in hot_path.LOADS
     }
     next(iter(rows.values())).note = (
@@ -210,10 +213,10 @@ def bench_hot_path(rounds: int, scale: float) -> list[Row]:
     }
     for number in range(rounds):
         for load, row in rows.items():
-            say(f"hot path, round {number + 1} of {rounds}: {load.title}")
-            row.samples.append(hot_path.microseconds(load, passes))
+            say(f"hot path, {profile}, round {number + 1} of {rounds}: {load.title}")
+            row.samples.append(hot_path.microseconds(load, passes, profile=profile))
             if load in native:
-                native[load].samples.append(hot_path.microseconds(load, passes, speedups))
+                native[load].samples.append(hot_path.microseconds(load, passes, speedups, profile))
     return [row for load in rows for row in (rows[load], native.get(load)) if row is not None]
 
 
@@ -454,5 +457,8 @@ LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "dashboard": bench_dashboard,
     "pipeline": bench_pipeline,
 }
-# Loads that take minutes, run with --full or by name.
-FULL_LOADS: dict[str, Callable[[int, float], list[Row]]] = {"pipeline-full": bench_pipeline_in_full}
+# Loads that take minutes or repeat another one, run with --full or by name.
+FULL_LOADS: dict[str, Callable[[int, float], list[Row]]] = {
+    "hot-path-v53": partial(bench_hot_path, profile=Profile.V53),
+    "pipeline-full": bench_pipeline_in_full,
+}
