@@ -127,6 +127,9 @@ async def test_the_slash_goes_to_a_search_field_and_to_no_other(shop: Shop) -> N
     async with opened(shop, "/topics/orders/messages?by=key") as page:
         await page.keyboard.press("/")
         await expect(page.get_by_label("Key")).to_be_focused()
+        await page.goto(f"{shop.url}/resets")
+        await page.keyboard.press("/")
+        await expect(page.get_by_label("Group or topic contains")).to_be_focused()
         # A page with fields, none of which searches.
         await page.goto(f"{shop.url}/topics/orders/messages?by=queue&broker=broker-a&queue=0&offset=0")
         await page.keyboard.press("/")
