@@ -276,7 +276,7 @@ async def test_a_reset_is_previewed_from_a_form_and_its_address_leads_to_it_agai
     shop: Shop, has_script: bool
 ) -> None:
     async with opened(shop, "/groups/reports", java_script_enabled=has_script) as page:
-        await page.get_by_role("link", name="Reset").click()
+        await page.get_by_role("link", name="Reset", exact=True).click()
         await expect(page.get_by_label("Topic")).to_have_value("orders")
         await page.get_by_label("Go to").select_option("ago")
         await page.get_by_label("Before now").fill("2h")
