@@ -103,7 +103,7 @@ async def test_a_record_is_written_again_and_again_while_no_state_changes(
 ) -> None:
     monkeypatch.setattr(desk, "_SAVE_SECONDS", 0.1)
     await store_offset(cluster)
-    files = set()
+    files: set[int] = set()
     async with dashboard(cluster.namesrv_address, history=tmp_path) as site:
         assert (await confirm(site, await preview(site))).status == 303
         # Each write makes a new file. Without a consumer, each queue is stored, and stays so for 40 s.
