@@ -42,7 +42,7 @@ async def show_stacks(visit: Visit) -> Response:
         stacks = each.info.value.jstack if each.info and each.info.value else None
         shown = escape_lines((stacks or "")[:_STACK_CHARACTERS].splitlines())
         rows.append((client, each, shown, len(stacks or "") > _STACK_CHARACTERS))
-    return visit.render("stacks.html", title=visit.path("group"), answer=answer, rows=rows)
+    return visit.render("stacks.html", answer.status, title=visit.path("group"), answer=answer, rows=rows)
 
 
 async def show_one(visit: Visit) -> Response:

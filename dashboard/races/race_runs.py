@@ -77,8 +77,8 @@ class RaceRuns:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                # Ctrl-C at the terminal is for the dashboard, which ends it.
-                process_group=0,
+                # Ctrl-C at the terminal is for the dashboard, which ends it. uvloop has no process_group.
+                start_new_session=True,
             )
         except OSError as error:
             raise NotPlayedError(f"no process could be started: {error.strerror or error}") from None

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from rewindmq.client.admin.watched_reset.expected import Expected, moved_since
-from rewindmq.client.admin.watched_reset.run import run_watched
+from rewindmq.client.admin.watched_reset.run import Began, run_watched
 from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.data.reset_previews import MAX_QUEUES, preview_of
@@ -192,16 +192,26 @@ class ResetDesk:
             times=confirmed.repairs,
             observe=recorder.observe,
         )
-        saved = clock.monotonic()
-        async with contextlib.aclosing(running) as items:
-            async for item in items:
-                recorder.add(item, clock.monotonic())
-                if clock.monotonic() - saved >= _SAVE_SECONDS:
-                    await self._save(record)
-                    saved = clock.monotonic()
+        saving = asyncio.create_task(self._save_often(record))
+        try:
+            async with contextlib.aclosing(running) as items:
+                async for item in items:
+                    recorder.add(item, clock.monotonic())
+                    if isinstance(item, Began):
+                        # A dashboard that is killed from now on has noted that brokers accepted the reset.
+                        await self._save(record)
+        finally:
+            await end_tasks((saving,))
+
+    async def _save_often(self, record: ResetRecord) -> None:
+        """Keep what the samples show; most of them change no state."""
+        while True:
+            await self._runtime.timers.sleep(_SAVE_SECONDS)
+            await self._save(record)
 
     async def _save(self, record: ResetRecord) -> None:
         """Keep the record; a watch goes on without it."""
+        record.unsaved = ""
         try:
             await self.history.save(record)
         except OSError as error:

@@ -6,8 +6,10 @@ import contextlib
 import fcntl
 import os
 import re
+import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -102,6 +104,11 @@ class FolderHistory:
         self._workers = workers
         self._summaries = {summary.id: summary for summary in listed.summaries}
         self._damaged = listed.damaged
+        # A cancelled save stops waiting for its thread, which goes on: the next one has to wait for it.
+        self._turn = threading.Lock()
+        self._numbers = count(1)
+        # File name to the number of the last save that was written.
+        self._written: dict[str, int] = {}
 
     @property
     def place(self) -> str:
@@ -112,11 +119,19 @@ class FolderHistory:
 
     async def save(self, record: ResetRecord) -> None:
         content = msgspec.json.encode(record)
-        await self._workers.run(_write, self._folder, f"{record.id}.json", content)
+        number = next(self._numbers)
+        await self._workers.run(self._write_in_turn, number, f"{record.id}.json", content)
         # A record that is watched changes, and the list shows it as it is then.
         self._summaries[record.id] = summary_of(record) if record.is_over else record
         if len(self._summaries) > MAX_LISTED:
             del self._summaries[min(self._summaries.values(), key=_age).id]
+
+    def _write_in_turn(self, number: int, name: str, content: bytes) -> None:
+        """Write a file, unless a later save has written it."""
+        with self._turn:
+            if number > self._written.get(name, 0):
+                _write(self._folder, name, content)
+                self._written[name] = number
 
     async def read(self, record_id: str) -> ResetRecord | None:
         # Only a name that was found in the folder becomes a path.

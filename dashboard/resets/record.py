@@ -155,6 +155,14 @@ class ResetRecord(Summary, rename="camel"):
         """Bring ``counts`` up to date."""
         self.counts = dict(sorted(Counter(str(queue.state) for queue in self.queues).items()))
 
+    def change(self, queue: QueueRecord, state: State) -> None:
+        """Give one queue another state; it costs the same however many queues there are."""
+        counts = Counter(self.counts)
+        counts[str(queue.state)] -= 1
+        counts[str(state)] += 1
+        queue.state = state
+        self.counts = {name: number for name, number in sorted(counts.items()) if number > 0}
+
     def interrupt(self, text: str) -> None:
         """Note that the watch ended before its verdict."""
         self.status = Status.INTERRUPTED

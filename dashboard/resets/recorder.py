@@ -55,7 +55,6 @@ class Recorder:
         else:
             self._record.status = Status(str(item.state))
             self._record.repairs = item.repairs
-        self._record.count()
 
     def observe(self, sample: Sample) -> None:
         """Take in a sample."""
@@ -75,13 +74,15 @@ class Recorder:
             )
             self._queues[watch.queue] = row
             self._record.queues.append(row)
+        self._record.count()
         self._room = max(_LEAST_SEEN, min(MAX_SEEN, MAX_ALL_SEEN // max(1, len(self._queues))))
         self.observe(began.before)
         self._note(0.0, "reset", f"the brokers accepted the reset; queues: {len(self._queues)}")
 
     def _change(self, watch: QueueWatch, at: float) -> None:
         row = self._queues[watch.queue]
-        row.target, row.state, row.since = watch.target, watch.state, round(at, 1)
+        self._record.change(row, watch.state)
+        row.target, row.since = watch.target, round(at, 1)
         row.reason, row.races = watch.reason, watch.races
         text = f"stored {'unknown' if watch.stored is None else watch.stored}, target {watch.target}"
         self._note(at, row.state, f"{text}: {watch.reason}" if watch.reason else text, row.name)
@@ -95,7 +96,8 @@ class Recorder:
         self._note(at, "repair", f"reset {names} again")
         for queue in repair.queues:
             row = self._queues[queue]
-            row.state, row.since, row.reason, row.races = State.ACCEPTED, round(at, 1), "", ()
+            self._record.change(row, State.ACCEPTED)
+            row.since, row.reason, row.races = round(at, 1), "", ()
 
     def _see(self, row: QueueRecord, at: float, seen: QueueSample) -> None:
         if seen.stored is not None:

@@ -1,5 +1,6 @@
 """``rewindmq dashboard``: what it refuses, and how it starts and stops."""
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -57,14 +58,22 @@ def test_the_core_imports_nothing_of_the_extra() -> None:
     assert _run("-c", code).stdout == "[]\n"
 
 
-def test_it_serves_until_SIGTERM() -> None:
+def test_it_serves_and_plays_a_race_until_SIGTERM() -> None:
     command = [sys.executable, "-m", "rewindmq", "dashboard", "-n", "127.0.0.1:1", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
+        contextlib.ExitStack() as ended,
+    ):
+        # A test that fails does not wait for it.
+        ended.callback(process.kill)
         assert process.stdout is not None
         assert process.stderr is not None
         url = process.stdout.readline().removeprefix("dashboard: ").strip()
         with urllib.request.urlopen(f"{url}/static/dashboard.css", timeout=30) as response:
             assert response.status == 200
+        # The command's event loop is uvloop's, which starts processes in its own way.
+        with urllib.request.urlopen(f"{url}/races/R1?case=v49/classic&seed=1", timeout=60) as response:
+            assert b'id="verdict"' in response.read()
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
         assert process.stderr.read() == ""

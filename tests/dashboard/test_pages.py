@@ -3,14 +3,17 @@
 import asyncio
 import html
 import re
+import threading
 import time
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 
 from rewindmq import LocalCluster, Message
+from rewindmq.dashboard import app
 from rewindmq.dashboard.web.page import Settings
 from rewindmq.dashboard.web.paging import paging
+from rewindmq.dashboard.web.safety import parse_form
 from tests.dashboard.site import HOSTS, dashboard
 
 
@@ -115,6 +118,24 @@ async def test_characters_of_a_name_that_do_not_print_are_shown_as_escapes() -> 
     assert "<h1>a\\x1b[31mb\\u202ec</h1>" in page.text
     assert "\x1b" not in page.text
     assert "\u202e" not in page.text
+
+
+async def test_forms_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A form of 16 MiB takes seconds, in which every other visitor would wait."""
+    threads: list[int] = []
+
+    def parse(body: bytes) -> dict[str, str]:
+        threads.append(threading.get_ident())
+        return parse_form(body)
+
+    monkeypatch.setattr(app, "parse_form", parse)
+    async with dashboard("127.0.0.1:1") as site:
+        wrong = await site.post("/groups/any/dead-letters", {"csrf": "another"})
+        assert wrong.status == 403
+        many = await site.post("/groups/any/dead-letters", {f"field-{number}": "x" for number in range(1001)})
+        assert (many.status, many.text) == (400, "A form has at most 1000 fields.\n")
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads
 
 
 async def test_every_response_has_a_strict_content_security_policy() -> None:

@@ -12,10 +12,12 @@ from typing import Final
 
 import pytest
 
-from rewindmq import LocalCluster, Message, MessageQueue, TopicConfig
+from rewindmq import AdminClient, LocalCluster, Message, MessageQueue, TopicConfig
+from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.resets import desk
+from rewindmq.dashboard.resets.history import open_folder
 from rewindmq.dashboard.web.page import Settings
-from tests.dashboard.resets.test_history import fail_full
+from tests.dashboard.resets.test_history import fail_full, new_record
 from tests.dashboard.site import HOSTS, Answered, Site, dashboard
 
 GROUP: Final = "confirmer"
@@ -54,6 +56,12 @@ async def offset_of(cluster: LocalCluster, queue: MessageQueue, group: str = GRO
         return await admin.stored_offset(group, queue)
 
 
+def record_file(folder: Path) -> Path:
+    """Return the file of the only record."""
+    (path,) = folder.glob("*.json")
+    return path
+
+
 def refusal(answered: Answered) -> str:
     """Return the text of the page's first alert."""
     found = re.search(r'role="alert">(.*?)</div>', answered.text, re.DOTALL)
@@ -75,6 +83,10 @@ async def test_a_confirmed_reset_moves_the_group_and_leads_to_its_proof(
         assert page.status == 200
         assert _VERDICT.findall(page.text) == ["running"]
         assert await offset_of(cluster, queue) == 0
+        # A dashboard that is killed now leaves a record that says so.
+        async with asyncio.timeout(30):
+            while "accepted the reset" not in await asyncio.to_thread(record_file(tmp_path).read_text):
+                pass
         # Until it has its verdict, no second person resets the same group.
         again = await site.get(PAGE)
         assert f'A reset of this group in this topic is running. <a href="{proof}">' in again.text
@@ -84,6 +96,35 @@ async def test_a_confirmed_reset_moves_the_group_and_leads_to_its_proof(
         assert _VERDICT.findall(page.text) == ["interrupted"]
         assert "the dashboard was stopped during the watch" in page.text
         assert f'<a href="{proof}">' in (await site.get("/resets")).text
+
+
+async def test_a_record_is_written_again_and_again_while_no_state_changes(
+    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "_SAVE_SECONDS", 0.1)
+    await store_offset(cluster)
+    files: set[int] = set()
+    async with dashboard(cluster.namesrv_address, history=tmp_path) as site:
+        assert (await confirm(site, await preview(site))).status == 303
+        # Each write makes a new file. Without a consumer, each queue is stored, and stays so for 40 s.
+        async with asyncio.timeout(30):
+            while len(files) < 6:
+                files.add((await asyncio.to_thread(record_file(tmp_path).stat)).st_mtime_ns)
+
+
+async def test_a_record_that_could_be_written_again_is_no_longer_called_unsaved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = new_record(1)
+    async with AdminClient("127.0.0.1:1") as admin, open_folder(tmp_path, admin.runtime.workers) as kept:
+        resets = desk.ResetDesk(ClusterSource(admin), kept)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", fail_full)
+            await resets._save(record)
+        assert record.unsaved == "This record is not on disk: No space left on device"
+        await resets._save(record)
+        assert record.unsaved == ""
+    assert "not on disk" not in record_file(tmp_path).read_text()
 
 
 async def test_a_group_goes_where_another_group_is(cluster: LocalCluster, tmp_path: Path) -> None:

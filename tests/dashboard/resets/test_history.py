@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from tests.dashboard.site import dashboard
 WORKERS = system_runtime().workers
 # A closed port: the pages of the history ask no cluster.
 NOWHERE = "127.0.0.1:1"
+SECONDS = 20.0
 
 
 def new_record(number: int, status: Status = Status.PROVEN) -> ResetRecord:
@@ -120,6 +123,49 @@ async def test_a_write_that_fails_leaves_the_record_as_it_was(
         assert found is not None
         assert found.status is Status.INTERRUPTED
     assert endings(tmp_path) == [".json", ".lock"]
+
+
+async def test_a_write_that_is_still_at_it_does_not_undo_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop cancels the wait for a write, not the write, and then writes the record's end."""
+    begun, may_go_on, over = threading.Event(), threading.Event(), threading.Event()
+    write = history._write
+
+    def wait_first(folder: Path, name: str, content: bytes) -> None:
+        if begun.is_set():
+            write(folder, name, content)
+            return
+        begun.set()
+        assert may_go_on.wait(SECONDS)
+        write(folder, name, content)
+        over.set()
+
+    async with open_folder(tmp_path, WORKERS) as kept:
+        monkeypatch.setattr(history, "_write", wait_first)
+        first = asyncio.ensure_future(kept.save(new_record(1, Status.RUNNING)))
+        assert await asyncio.to_thread(begun.wait, SECONDS)
+        first.cancel()
+        await asyncio.wait((first,))
+        last = asyncio.ensure_future(kept.save(new_record(1)))
+        # It waits for its turn.
+        assert await asyncio.wait((last,), timeout=0.1) == (set(), {last})
+        may_go_on.set()
+        await asyncio.wait_for(last, SECONDS)
+        assert over.is_set()
+    async with open_folder(tmp_path, WORKERS) as kept:
+        found = await kept.read(new_record(1).id)
+        assert found is not None
+        assert found.status is Status.PROVEN
+    assert endings(tmp_path) == [".json", ".lock"]
+
+
+async def test_a_write_that_comes_after_a_newer_one_is_left_out(tmp_path: Path) -> None:
+    async with open_folder(tmp_path, WORKERS) as kept:
+        await kept.save(new_record(1))
+        # A thread that got its job first may be the last to begin it.
+        kept._write_in_turn(0, f"{new_record(1).id}.json", b"older")
+        assert await kept.read(new_record(1).id) == new_record(1)
 
 
 async def test_only_one_dashboard_uses_a_folder(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 
 import msgspec
 
@@ -15,7 +16,7 @@ from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.client.admin.watched_reset.watch import Change
 from rewindmq.dashboard.resets import recorder as recording
 from rewindmq.dashboard.resets.lanes import copied, draw_queue
-from rewindmq.dashboard.resets.record import VERSION, ResetRecord, Status
+from rewindmq.dashboard.resets.record import VERSION, QueueRecord, ResetRecord, Status
 from rewindmq.dashboard.resets.recorder import Recorder
 
 # Whatever peers call themselves.
@@ -99,6 +100,22 @@ def test_states_repairs_and_the_verdict_are_counted_from_the_first_reset() -> No
         (31.0, "repair"),
         (71.0, "proven"),
     ]
+
+
+class Uncountable(list[QueueRecord]):
+    """A list that may not be walked through."""
+
+    def __iter__(self) -> Iterator[QueueRecord]:
+        raise AssertionError("every queue was looked at")
+
+
+def test_a_change_of_one_queue_does_not_look_at_all_others() -> None:
+    """1,000 queues change in one sample: each look at all of them would be a million looks."""
+    played = Played()
+    played.record.queues = Uncountable(played.record.queues)
+    for state in (State.STORED, State.REDELIVERING, State.LOST):
+        played.become(state, 130.0)
+        assert played.record.counts == {str(state): 1}
 
 
 def test_a_repair_that_failed_leaves_its_queues_lost_and_says_why() -> None:
