@@ -115,16 +115,13 @@ async def take_sample(admin: AdminClient, topic: str, group: str, queues: Sequen
         for report in reports
         if report.info is not None and topic in report.info.status_table
     }
+    counting = _counting(connection)
     return Sample(
         admin.runtime.clock.monotonic(),
         table,
         frozenset(clients),
         is_told and all(report.info is not None for report in reports),
-        {
-            client_id: _most(status)
-            for client_id, status in rates.items()
-            if client_id in _counting(connection)
-        },
+        {client_id: _most(status) for client_id, status in rates.items() if client_id in counting},
         connection is not None and connection.message_model is MessageModel.BROADCASTING,
         connection is not None and connection.consume_type is ConsumeType.CONSUME_ACTIVELY,
         {client_id: status.consume_ok_tps for client_id, status in rates.items()},

@@ -137,7 +137,7 @@ def test_a_jump_is_not_taken_for_lasting_because_the_consumer_does_not_answer_on
 
 
 def test_too_few_messages_consumed_are_no_loss_if_the_consumers_do_not_take_every_message() -> None:
-    """A subscription to tags leaves out messages of the redelivery, and nobody knows how many."""
+    """A subscription to tags leaves out an unknown number of the messages to be redelivered."""
     watch = new_watch()
     watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
     watch.add(10.0, sample(TARGET))
