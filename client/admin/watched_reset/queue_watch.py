@@ -48,7 +48,7 @@ class QueueWatch:
     """The watched reset of one queue.
 
     Attributes:
-        old: the stored offset right before the reset.
+        old: where the group was right before the reset: the stored offset, or ``group_offset``.
         target: the offset that the reset asks for.
         state: see ``TRANSITIONS``.
         since: when the state was reached, in seconds after the reset.
@@ -86,10 +86,16 @@ class QueueWatch:
     _consumed_through: bool = False
     _may_have_consumed: bool = False
     _has_lost_worker: bool = False
+    _mute_worker: str | None = None
+    _is_filtered: bool = False
     _worked_in_wait: bool = False
+    # Of consumers whose work is older than the reset: client id to the lowest offset not consumed.
+    _earlier: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self._progress = self.target
+        lows = {position.client_id: _low(position) for position in self.before.live}
+        self._earlier = {client: low for client, low in lows.items() if self.target < low < self.old}
 
     @property
     def is_over(self) -> bool:
@@ -153,6 +159,8 @@ class QueueWatch:
         clues = self.clues
         clues.is_broadcasting = clues.is_broadcasting or sample.is_broadcasting
         clues.is_pulling = clues.is_pulling or sample.is_pulling
+        self._is_filtered = self._is_filtered or sample.is_filtered
+        self._forget_earlier_work(seen, sample)
         if sample.clients:
             gone = self.clients_before - sample.clients
             clues.has_lost_client = clues.has_lost_client or bool(gone)
@@ -165,6 +173,17 @@ class QueueWatch:
                 self._workers.add(position.client_id)
         self._worked_in_wait = self._worked_in_wait or bool(seen.live and _WAIT[0] <= seconds <= _WAIT[1])
 
+    def _forget_earlier_work(self, seen: QueueSample, sample: Sample) -> None:
+        """Note which consumers gave the queue up, or went back: what they hold later is redelivered."""
+        lows = {position.client_id: _low(position) for position in seen.live}
+        for client_id, low in [*self._earlier.items()]:
+            if client_id not in lows and not sample.is_complete:
+                continue
+            if lows.get(client_id, -1) < low:
+                del self._earlier[client_id]
+            else:
+                self._earlier[client_id] = lows[client_id]
+
     def _rewind_signs(
         self, seconds: float, seen: QueueSample, sample: Sample, *, is_counted: bool
     ) -> list[Sign]:
@@ -175,9 +194,12 @@ class QueueWatch:
             self.clues.was_stored = True
             signs.append(Sign.AT_TARGET)
         holding = [position for position in working if position.first is not None]
+        redelivered = [position for position in holding if position.client_id not in self._earlier]
         if holding:
+            self._note_jump(seconds, stored, holding[0], seen)
+        if redelivered:
             signs.append(Sign.REDELIVERY)
-            self._note_work(seconds, stored, holding[0])
+            self._note_work(seconds, redelivered[0])
         elif self._held_since is not None and not working:
             self._note_end(seconds, seen)
         if is_counted and self._held_since is None and self._is_through(stored, seen):
@@ -193,7 +215,18 @@ class QueueWatch:
             signs.append(Sign.UNTOUCHED)
         return signs
 
-    def _note_work(self, seconds: float, stored: int, holding: Position) -> None:
+    def _note_jump(self, seconds: float, stored: int, holding: Position, seen: QueueSample) -> None:
+        """Note whether the stored offset is above a message that a consumer holds.
+
+        While two consumers have the queue, the offset may be that of the other.
+        """
+        others = [other for other in seen.live if other.client_id != holding.client_id]
+        if stored <= _low(holding) or any(stored <= _low(other) for other in others):
+            self._jumped_since = None
+        elif self._jumped_since is None:
+            self._jumped_since = seconds
+
+    def _note_work(self, seconds: float, holding: Position) -> None:
         """Note that a consumer holds a message to be redelivered."""
         low = _low(holding)
         last = self._last
@@ -206,10 +239,6 @@ class QueueWatch:
         self._is_finished = False
         self._last = _Work(seconds, holding.client_id, low)
         self._progress = max(self._progress, low)
-        if stored > low:
-            self._jumped_since = seconds if self._jumped_since is None else self._jumped_since
-        else:
-            self._jumped_since = None
 
     def _is_through(self, stored: int, seen: QueueSample) -> bool:
         """True if the reset was stored, and the consumer is at the old offset or past it by now."""
@@ -254,7 +283,8 @@ class QueueWatch:
         if seconds < _SETTLED or seconds - self._untouched_since < _SETTLED / 2:
             return False
         if not seen.live and not self.clues.had_consumer:
-            return True
+            # A consumer that pulls itself may report no queue. Then it may have redelivered what was stored.
+            return not (self.clues.is_pulling and self.clues.was_stored)
         if seen.live and all(self._is_same(position) for position in seen.live):
             self.clues.is_same_queue_object = True
             return True
@@ -275,9 +305,11 @@ class QueueWatch:
         consumed = self._consumed_since_reset(seconds, sample)
         if consumed is None:
             return False
-        # A consumer that has left no longer tells how much it consumed.
-        self._has_lost_worker = not self._workers <= sample.consumed.keys()
-        self._may_have_consumed = self._has_lost_worker or consumed >= self.old - self._progress
+        # A consumer that has left no longer tells how much it consumed, and some never do.
+        silent = self._workers - sample.consumed.keys()
+        self._has_lost_worker = not silent <= sample.clients
+        self._mute_worker = min(silent, default=None)
+        self._may_have_consumed = bool(silent) or self._is_filtered or consumed >= self.old - self._progress
         return not self._may_have_consumed
 
     def _consumed_since_reset(self, seconds: float, sample: Sample) -> float | None:
@@ -333,9 +365,25 @@ class QueueWatch:
             return "the redelivery has begun, but was not watched for long enough"
         if self._has_lost_worker:
             return "a consumer that had the queue has left: it may have consumed the redelivery"
+        if self._mute_worker is not None:
+            return f"consumer {self._mute_worker} had the queue, and does not tell how much it consumed"
+        if self._is_filtered:
+            return "the subscription leaves messages out, so the consumed ones cannot be compared"
         if self._may_have_consumed:
             return "the consumers consumed so much that a redelivery between two samples cannot be excluded"
         return f"consumer {self.consumer} has not begun the redelivery"
+
+
+def group_offset(seen: QueueSample, target: int) -> int:
+    """Return where a group is that may be reset to ``target``.
+
+    It is the stored offset; brokers correct one above the queue's end. Consumers store what they have
+    consumed every 5 s. If the target is what they have consumed since, it is the lowest offset that they have
+    not consumed.
+    """
+    stored = min(seen.stored or 0, seen.max_offset)
+    low = max((_low(position) for position in seen.live), default=stored)
+    return min(low, seen.max_offset) if stored <= target < low else stored
 
 
 def _low(position: Position) -> int:

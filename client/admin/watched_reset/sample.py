@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rewindmq.client.admin.watched_reset.make_preview import consumers_of
 from rewindmq.client.admin.watched_reset.positions import (
+    ClientReport,
     Position,
     consumer_positions,
     positions_of,
 )
+from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
 from rewindmq.protocol.body.running_info import ConsumeStatus
 from rewindmq.protocol.errors import RewindMQError
@@ -50,11 +52,13 @@ class Sample:
         at: protocol seconds of the admin client's monotonic clock.
         clients: client ids of the connected consumers.
         is_complete: True if a broker told the connected consumers, and each of them has answered.
-        consumed: client id to an upper bound of the messages of the topic consumed in the last minute.
+        consumed: client id to an upper bound of the messages of the topic consumed in the last minute;
+            without clients whose rates leave messages out.
         is_broadcasting, is_pulling: the consumers' message model and type.
         succeeded: client id to its rate of consumed messages of the topic, per second over about a minute,
             rounded to two decimals.
         has_failures: a consumer failed to consume a message of the topic in the last minute.
+        is_filtered: a subscription leaves out messages of the topic, by tags or SQL92.
     """
 
     at: float
@@ -66,11 +70,17 @@ class Sample:
     is_pulling: bool = False
     succeeded: Mapping[str, float] = field(default_factory=dict)
     has_failures: bool = False
+    is_filtered: bool = False
 
 
 # Rates are rounded to a hundredth of a message per second, and cover up to 70 s.
 _RATE_SECONDS = 70.0
 _ROUNDING = 0.01
+# The rates of Go's client leave out what it consumed in the 10 s after its first message. No other client's
+# were compared with what it consumed.
+_COUNTING_LANGUAGES = frozenset({"JAVA", "PYTHON"})
+# Consumers send "*" for every message; some send nothing.
+_EVERY_MESSAGE = frozenset({"*", ""})
 
 
 async def take_sample(admin: AdminClient, topic: str, group: str, queues: Sequence[MessageQueue]) -> Sample:
@@ -105,22 +115,41 @@ async def take_sample(admin: AdminClient, topic: str, group: str, queues: Sequen
         for report in reports
         if report.info is not None and topic in report.info.status_table
     }
+    counting = _counting(connection)
     return Sample(
         admin.runtime.clock.monotonic(),
         table,
         frozenset(clients),
         is_told and all(report.info is not None for report in reports),
-        {client_id: _most(status) for client_id, status in rates.items()},
+        {client_id: _most(status) for client_id, status in rates.items() if client_id in counting},
         connection is not None and connection.message_model is MessageModel.BROADCASTING,
         connection is not None and connection.consume_type is ConsumeType.CONSUME_ACTIVELY,
         {client_id: status.consume_ok_tps for client_id, status in rates.items()},
         any(status.consume_failed_tps for status in rates.values()),
+        _is_filtered(topic, connection, reports),
     )
 
 
 def silent_brokers(sample: Sample) -> list[str]:
     """Return the names of the brokers that did not tell the stored offsets of their queues, sorted."""
     return sorted({queue.broker_name for queue, seen in sample.queues.items() if seen.stored is None})
+
+
+def _counting(connection: ConsumerConnection | None) -> set[str]:
+    """Return the clients whose rates count every message."""
+    clients = () if connection is None else connection.connection_set
+    return {client.client_id for client in clients if client.language in _COUNTING_LANGUAGES}
+
+
+def _is_filtered(topic: str, connection: ConsumerConnection | None, reports: Iterable[ClientReport]) -> bool:
+    """True if the group's subscription, or one of a consumer, leaves out messages of the topic."""
+    subscriptions = [] if connection is None else [*connection.subscription_table.values()]
+    for report in reports:
+        subscriptions += () if report.info is None else report.info.subscription_set
+    return any(
+        each.topic == topic and (each.class_filter_mode or each.sub_string not in _EVERY_MESSAGE)
+        for each in subscriptions
+    )
 
 
 def _most(status: ConsumeStatus) -> float:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.counting import RedeliveryCount
-from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
+from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch, group_offset
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
 from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.protocol.message_queue import MessageQueue
@@ -60,7 +60,7 @@ class ResetWatch:
         self.queues = [
             QueueWatch(
                 queue,
-                max(_old(before.queues.get(queue)), olds.get(queue, 0)),
+                max(group_offset(_seen(before, queue), target), olds.get(queue, 0)),
                 target,
                 _seen(before, queue),
                 before.clients,
@@ -118,11 +118,6 @@ async def follow(
         await admin.runtime.timers.sleep(interval)
     for change in watch.end(clock.monotonic()):
         yield change
-
-
-def _old(seen: QueueSample | None) -> int:
-    """Return the offset from which the group consumes; brokers correct an offset above the queue's end."""
-    return 0 if seen is None or seen.stored is None else min(seen.stored, seen.max_offset)
 
 
 def _seen(before: Sample, queue: MessageQueue) -> QueueSample:

@@ -14,6 +14,7 @@ from rewindmq.client.admin.watched_reset.positions import Position
 from rewindmq.client.admin.watched_reset.queue_watch import HOLD, QueueWatch
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
 from rewindmq.client.admin.watched_reset.states import FINAL, TRANSITIONS, Sign, State, transitions_table
+from rewindmq.client.admin.watched_reset.watch import ResetWatch
 from rewindmq.protocol.names import retry_topic
 from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
 from tests.support.fixtures import RunScenario
@@ -135,6 +136,103 @@ def test_a_jump_is_not_taken_for_lasting_because_the_consumer_does_not_answer_on
     assert after(watch, 19.0, sample(6, position(6, 6))) is State.REDELIVERING
 
 
+def test_too_few_messages_consumed_are_no_loss_if_the_consumers_do_not_take_every_message() -> None:
+    """A subscription to tags leaves out an unknown number of the messages to be redelivered."""
+    watch = new_watch()
+    watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
+    watch.add(10.0, sample(TARGET))
+    fresh = replace(position(OLD), last_consume=99_000)
+    for second in range(11, 120):
+        watch.add(float(second), replace(sample(OLD, fresh), is_filtered=True))
+    watch.end(120.0)
+    assert watch.state is State.UNKNOWN
+    assert "subscription" in watch.reason
+
+
+def test_a_queue_that_its_consumer_never_dropped_is_lost_with_any_subscription() -> None:
+    watch = new_watch()
+    for second in range(40):
+        watch.add(float(second), replace(sample(OLD, position(OLD)), is_filtered=True))
+    assert watch.state is State.LOST
+
+
+def test_a_consumer_whose_rates_do_not_count_is_not_said_to_have_consumed_nothing() -> None:
+    watch = new_watch()
+    watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
+    fresh = replace(position(OLD), last_consume=99_000)
+    for second in range(11, 120):
+        watch.add(float(second), replace(sample(OLD, fresh), consumed={}))
+    watch.end(120.0)
+    assert (watch.state, watch.reason) == (
+        State.UNKNOWN,
+        "consumer A had the queue, and does not tell how much it consumed",
+    )
+
+
+def test_messages_held_since_before_the_reset_are_no_redelivery() -> None:
+    """The stored offset had jumped past messages that the consumer still had, as after a lost reset."""
+    busy = QueueSample(OLD, OLD, (position(20, 20),))
+    ignored, taken_over, moved_back = (
+        QueueWatch(QUEUE, OLD, TARGET, busy, frozenset({"A"})) for _ in range(3)
+    )
+    for second in range(1, 50):
+        low = 20 + second
+        assert after(ignored, float(second), sample(low, position(low, low))) is not State.PROVEN
+    ignored.end(50.0)
+    assert ignored.state is State.UNKNOWN
+    taken_over.add(1.0, sample(OLD, position(20, 20, dropped=True)))
+    assert after(taken_over, 11.0, sample(30, position(30, 30))) is State.REDELIVERING
+    assert after(moved_back, 1.0, sample(0, position(0, 0))) is State.REDELIVERING
+
+
+def test_an_offset_that_jumped_before_the_reset_and_stays_there_is_lost() -> None:
+    watch = QueueWatch(QUEUE, OLD, TARGET, QueueSample(OLD, OLD, (position(20, 20),)), frozenset({"A"}))
+    for second in range(1, 9):
+        watch.add(float(second), sample(OLD, position(20, 20)))
+    assert (watch.state, watch.reason) == (State.LOST, Sign.JUMPED)
+
+
+def test_a_consumer_that_commits_for_another_that_has_not_yet_given_the_queue_up_is_no_jump() -> None:
+    """Without a notification of the broker, the earlier consumer learns of the later one within 20 s."""
+    watch = new_watch()
+    earlier = position(3, 3)
+    watch.add(11.0, sample(3, earlier))
+    for second in range(12, 30):
+        low = 3 + second - 11
+        seen = sample(low, earlier, position(low, low, client="B"))
+        assert after(watch, float(second), seen) is State.REDELIVERING
+    assert after(watch, 30.0, sample(30, position(30, 30, client="B"))) is State.REDELIVERING
+
+
+def test_a_target_that_consumers_had_passed_but_not_stored_is_a_rewind() -> None:
+    """Consumers store what they have consumed every 5 s: the stored offset alone would make this a skip."""
+    before = Sample(0.0, {QUEUE: QueueSample(50, OLD, (position(90, 90),))}, frozenset({"A"}))
+    watch = ResetWatch(before, {QUEUE: 70}, 0.0)
+    (queue,) = watch.queues
+    assert (queue.old, queue.is_rewind) == (90, True)
+    for second in range(1, 60):
+        watch.add(
+            replace(
+                sample(OLD, replace(position(OLD), last_consume=99_000), consumed=100.0), at=float(second)
+            )
+        )
+    assert queue.state is not State.PROVEN
+    # In front of what they hold, it is a skip; behind the stored offset, a rewind to below it proves enough.
+    assert [ResetWatch(before, {QUEUE: to}, 0.0).queues[0].old for to in (90, 95, 40)] == [50, 50, 50]
+
+
+def test_a_pull_consumer_that_reports_no_queue_may_have_been_reset() -> None:
+    kept, lost = new_watch(), new_watch()
+    pulling = replace(sample(OLD), is_pulling=True)
+    kept.add(0.5, replace(sample(TARGET), is_pulling=True))
+    for second in range(1, 60):
+        for watch in (kept, lost):
+            watch.add(float(second), pulling)
+    assert lost.state is State.LOST
+    kept.end(60.0)
+    assert kept.state is State.UNKNOWN
+
+
 def test_an_offset_in_memory_alone_is_no_redelivery() -> None:
     """A consumer reports the stored offset for a queue that it has not pulled yet."""
     watch = new_watch()
@@ -234,6 +332,20 @@ def test_the_command_is_cancelled_cleanly_while_it_watches(play: RunScenario) ->
             command.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await command
+
+    play(scenario)
+
+
+def test_a_kept_reset_of_a_group_that_gets_none_of_the_messages_is_not_named_lost(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(10, TOPIC)
+        async with new_consumer(stage, expression="TagB"):
+            await stage.world.sleep(90)
+            line = f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --watch --wait 90"
+            *_, last = await stage.printed(line.split())
+        assert (last.data["verdict"], last.exit_code) == ("unknown", 4)
+        assert "subscription" in last.data["queues"][0]["reason"]
 
     play(scenario)
 
