@@ -28,7 +28,7 @@ from tools.interop.mqadmin_commands import COMMANDS
 from tools.interop.mqadmin_match import KINDS, Match, Side
 from tools.interop.mqadmin_refusals import REFUSALS, REFUSED, Refusal
 from tools.interop.mqadmin_state import IDLE, LOOK, RESET, RESET_ONCE
-from tools.interop.mqadmin_tool import ACCESS_KEY, MqadminTool, Printed, first_lines, run_process
+from tools.interop.mqadmin_tool import ACCESS_KEY, OWN_TIMEOUT, MqadminTool, Printed, first_lines, run_process
 from tools.interop.results import EXPLAINED
 from tools.interop.store_command import CommandLine
 
@@ -43,8 +43,6 @@ BROKER_KEYS: Final = {"brokerName", "brokerClusterName", "brokerId", "enableProp
 NAMESRV_KEYS: Final = {"orderMessageEnable"}
 _NUMBER: Final = re.compile(r"^\d+(\.\d+)?$")
 _SETTING: Final = re.compile(r"(\w+) *=  (.*)")
-# The tool prints this when a response takes longer than it waits.
-OWN_TIMEOUT: Final = "RemotingTimeoutException"
 # What clusterRT prints after three sends, without the time of each.
 _RESPONSE_TIMES: Final = [
     ["#Cluster", "Name", "#Broker", "Name", "#RT", "#successCount", "#failCount"],

@@ -19,6 +19,8 @@ from tools.interop.servers import rocketmq_home
 from tools.interop.toolchains import java_driver, tool
 
 ACCESS_KEY: Final = "rewinder"
+# The tool prints this when a response takes longer than it waits.
+OWN_TIMEOUT: Final = "RemotingTimeoutException"
 _MAIN: Final = "org.apache.rocketmq.tools.command.MQAdminStartup"
 _COMMAND_SECONDS: Final = 240.0
 _STACK: Final = re.compile(r"^\s*(at |\.\.\. \d+ more)")
