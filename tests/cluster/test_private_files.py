@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from rewindmq import LocalCluster, Message, SendStatus
+from rewindmq import AdminClient, LocalCluster, Message, SendStatus
 from rewindmq.broker.store import MessageStore, StoreConfig
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.files.private import make_private_folder, open_private
 from rewindmq.protocol.header.namesrv import PutKVConfigRequestHeader
-from rewindmq.protocol.remoting.runtime import system_runtime
+from rewindmq.protocol.remoting.runtime import Timers, system_runtime
 from tests.support.peer import Peer
 from tests.support.processes import WAIT_SECONDS
 
+TIME_SCALE = 0.05
 NOW = 1_700_000_000_000
 # It does not compress, so that some of them fill a segment.
 MESSAGE = Message("T", random.Random(0).randbytes(100_000), keys="key")
@@ -38,6 +39,13 @@ def _umask_0() -> Iterator[None]:
     os.umask(before)
 
 
+async def until_copied(admin: AdminClient, slave: str, timers: Timers) -> None:
+    """Wait until a slave has the master's topics, which it asks for at intervals."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while "T" not in await admin.broker_topics(slave):
+            await timers.sleep(TIME_SCALE)
+
+
 def modes(root: Path) -> dict[str, str]:
     """The mode of each path below ``root`` and of itself, as text: ``drwx------``."""
     paths = (root, *root.rglob("*"))
@@ -54,7 +62,7 @@ async def test_after_work_all_files_of_a_cluster_are_private(tmp_path: Path) -> 
         brokers=1,
         slaves=1,
         directory=directory,
-        time_scale=0.05,
+        time_scale=TIME_SCALE,
         broker_config=SETTINGS,
         events_directory=events,
     ) as cluster:
@@ -67,6 +75,7 @@ async def test_after_work_all_files_of_a_cluster_are_private(tmp_path: Path) -> 
                     ).status is not SendStatus.SEND_OK:
                         pass
             assert await admin.query_message("T", "key", 1)
+            await until_copied(admin, cluster.slaves["broker-a-s1"].address, runtime.timers)
         peer = Peer(runtime, cluster.namesrv_address)
         header = PutKVConfigRequestHeader("namespace", "key", "value")
         (await peer.ask(RequestCode.PUT_KV_CONFIG, header)).require_success()
