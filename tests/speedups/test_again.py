@@ -1,4 +1,4 @@
-"""The tests of the broker pass with the native kernel, too; and what reads a peer's bytes is fuzzed."""
+"""Tests that start brokers pass with the native kernel, too; and what reads a peer's bytes is fuzzed."""
 
 from __future__ import annotations
 
@@ -16,20 +16,27 @@ from tests.support.repository import ROOT
 # CI's long group has them: they start pytest and Cargo.
 pytestmark = [pytest.mark.long, pytest.mark.computing, pytest.mark.chosen]
 
-# Folders of tests whose brokers send, store, pull, commit or reset. Scenarios that listen to points have no
-# kernel (docs/speedups.md), and those of other folders do.
-_FOLDERS = tuple(f"tests/broker/{name}" for name in ("delay", "offsets", "pull", "reset", "send", "stats"))
+# Tests that start brokers: of each sub-folder, and of the files beside them. Scenarios that listen to points
+# have no kernel (docs/speedups.md), and the others do.
+_FOLDERS = tuple(
+    str(path.relative_to(ROOT))
+    for parent in ("broker", "client")
+    for path in sorted((ROOT / "tests" / parent).iterdir())
+    if (path / "__init__.py").exists()
+)
+_PLACES = (*_FOLDERS, "tests/broker/test_*.py", "tests/cluster", "tests/sync", "tests/testing")
 _SECONDS = 600
 
 
-@pytest.mark.parametrize("folder", _FOLDERS)
-def test_a_broker_s_tests_pass_with_the_kernel(folder: str, library: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", _PLACES)
+def test_tests_that_start_brokers_pass_with_the_kernel(place: str, library: Path, tmp_path: Path) -> None:
     """Brokers of a stage get the kernel, and so do processes."""
+    paths = [str(path) for path in sorted(ROOT.glob(place))]
     site = tmp_path / "site"
     site.mkdir()
     shutil.copy(library, site / f"{NAME}.abi3.so")
     environment = {**os.environ, VARIABLE: "1", "REWINDMQ_PURE": "0", "PYTHONPATH": str(site)}
-    command = [sys.executable, "-m", "pytest", folder, "-q", "-p", "no:cacheprovider", "-n", "0"]
+    command = [sys.executable, "-m", "pytest", *paths, "-q", "-p", "no:cacheprovider", "-n", "0"]
     ended = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
     )
