@@ -23,13 +23,14 @@ from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.core.route import PublishInfo, publish_queues
 from rewindmq.client.msg_trace.dispatcher import TraceDispatcher
 from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC
+from rewindmq.client.produce.plain_sends import PlainSends
 from rewindmq.client.produce.send_request import Outgoing, SendRequests
-from rewindmq.client.produce.send_result import STATUS_OF_CODE, SendResult, SendStatus
+from rewindmq.client.produce.send_result import SendResult, SendStatus, result_of, stored_result
 from rewindmq.client.produce.send_trace import SendTrace
 from rewindmq.client.produce.waiting_requests import WaitingRequests
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import (
     ClientError,
     RequestTimeoutError,
@@ -174,6 +175,7 @@ class Producer(Client):
         # Topics of requests whose brokers have got a heartbeat since.
         self._request_topics: set[str] = set()
         self._requests: SendRequests
+        self._plain_sends: PlainSends
         self._waiting_requests: WaitingRequests
         self._trace: SendTrace | None = None
         if enable_msg_trace:
@@ -199,10 +201,25 @@ class Producer(Client):
             ResponseError: the broker refused with a code that is not retried, or the last try was refused.
             RemotingError: no broker answered.
         """
-        outgoing = self._prepare(message)
+        self._require_running()
         if queue is not None:
-            return await self._send_to(outgoing, queue, timeout)
-        return await self._send_in_turn(outgoing, message.topic, timeout)
+            return await self._send_to(self._requests.prepare(message), queue, timeout)
+        begun = self._plain_sends.begin(message, timeout) if self._trace is None else None
+        if begun is None:
+            return await self._send_in_turn(self._requests.prepare(message), message.topic, timeout)
+        response, queue, msg_id, properties, body, info = begun
+        try:
+            stored = await response
+        except RewindMQError:
+            stored = None
+        if type(stored) is SendMessageResponseHeader:
+            return stored_result(stored, msg_id, queue)
+        outgoing = Outgoing(body, properties, msg_id)
+        tries_left = self._tries - 1
+        result = await self._tried(_received(response, outgoing, queue), queue, tries_left)
+        if result is not None:
+            return result
+        return await self._try_queues(outgoing, info, timeout, tries_left, queue.broker_name)
 
     async def send_with_selector(
         self, message: Message, selector: QueueSelector, arg: Any = None, timeout: float = SEND_TIMEOUT
@@ -332,20 +349,34 @@ class Producer(Client):
 
     async def _send_in_turn(self, outgoing: Outgoing, topic: str, timeout: float) -> SendResult:
         info = self._publish.get(topic) or await self._publish_info(topic)
-        failed: str | None = None
-        for tries_left in range(self._tries - 1, -1, -1):
+        return await self._try_queues(outgoing, info, timeout, self._tries)
+
+    async def _try_queues(
+        self, outgoing: Outgoing, info: PublishInfo, timeout: float, tries: int, failed: str | None = None
+    ) -> SendResult:
+        """Try the queues in turn; ``failed`` is the broker of a try that failed before."""
+        for tries_left in range(tries - 1, -1, -1):
             queue = info.select(failed)
             failed = queue.broker_name
-            try:
-                result = await self._send_to(outgoing, queue, timeout)
-            except RewindMQError as error:
-                if not tries_left or not self._is_retryable(error):
-                    raise
-                _log.warning("sendKernelImpl exception, resend at once, %s: %s", queue, error)
-                continue
-            if result.status is SendStatus.SEND_OK or not (self._retries_not_store_ok and tries_left):
+            result = await self._tried(self._send_to(outgoing, queue, timeout), queue, tries_left)
+            if result is not None:
                 return result
         raise AssertionError("the last try returns or raises")
+
+    async def _tried(
+        self, sending: Awaitable[SendResult], queue: MessageQueue, tries_left: int
+    ) -> SendResult | None:
+        """Return the result of a try; None if another try must follow."""
+        try:
+            result = await sending
+        except RewindMQError as error:
+            if not tries_left or not self._is_retryable(error):
+                raise
+            _log.warning("sendKernelImpl exception, resend at once, %s: %s", queue, error)
+            return None
+        if result.status is SendStatus.SEND_OK or not (self._retries_not_store_ok and tries_left):
+            return result
+        return None
 
     def _is_retryable(self, error: RewindMQError) -> bool:
         """Return True if another broker may accept the message; after a time-out no time is left."""
@@ -362,7 +393,7 @@ class Producer(Client):
         trace = self._trace
         began = 0 if trace is None else trace.now_ms()
         response = await instance.remoting.invoke(address, self._requests.command(outgoing, queue), timeout)
-        result = _send_result(response, outgoing, queue)
+        result = result_of(response, outgoing.msg_id, queue)
         if trace is not None:
             trace.sent(outgoing, address, result, began)
         return result
@@ -410,6 +441,8 @@ class Producer(Client):
             compress_over=self._compress_over,
             default_topic_queue_nums=self._default_topic_queue_nums,
         )
+        plain_bytes = min(self._max_message_size, self._compress_over - 1)
+        self._plain_sends = PlainSends(instance, self._requests, self._publish, plain_bytes)
         self._waiting_requests = WaitingRequests(instance.replies, self.runtime)
         instance.register_producer(self)
         await instance.start()
@@ -441,6 +474,7 @@ class Producer(Client):
         if topic not in self._topics:
             return
         queues = publish_queues(topic, route)
+        self._plain_sends.forget(topic)
         info = self._publish.get(topic)
         if not queues:
             self._publish.pop(topic, None)
@@ -450,22 +484,8 @@ class Producer(Client):
             info.queues = queues
 
 
-def _send_result(response: RemotingCommand, outgoing: Outgoing, queue: MessageQueue) -> SendResult:
-    """Return the result; raise ResponseError if the message was not stored."""
-    status = STATUS_OF_CODE.get(response.code)
-    if status is None:
-        raise ResponseError(response.code, response.remark)
-    header = response.decode_header(SendMessageResponseHeader)
-    if header.queue_id != queue.queue_id:
-        queue = queue._replace(queue_id=header.queue_id)
-    return SendResult(
-        status,
-        outgoing.msg_id,
-        header.msg_id,
-        queue,
-        header.queue_offset,
-        header.msg_region or "DefaultRegion",
-    )
+async def _received(response: Awaitable[Any], outgoing: Outgoing, queue: MessageQueue) -> SendResult:
+    return result_of(await response, outgoing.msg_id, queue)
 
 
 def make_trace_dispatcher(
