@@ -38,7 +38,7 @@ _TRANSITIONS: Final = {
 }
 
 # Bound once, because every send tests it: an enum's member costs as much as a look-up in a dict.
-_RUNNING: Final = ServiceState.RUNNING
+RUNNING: Final = ServiceState.RUNNING
 
 
 class Client:
@@ -159,7 +159,7 @@ class Client:
         self._state = state
 
     def _require_running(self) -> None:
-        if self._state is not _RUNNING:
+        if self._state is not RUNNING:
             raise ClientError(f"The {self.KIND} service state not OK, {self._state}")
         # Faster than ``get_running_loop``, which asks the system for the process id: a loop that runs in this
         # thread is the running loop.

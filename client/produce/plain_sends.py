@@ -41,6 +41,9 @@ _SAMPLE_PROPERTIES: Final = "\x01\x02"
 # A text of properties is plain if it is so much shorter than the limit that its bytes need not be counted.
 _MAX_TEXT: Final = MAX_PROPERTIES_BYTES // 8
 
+# A value of another type may equal one with another text, as 1 equals True.
+_TEXTS: Final = frozenset((str,))
+
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
 _DECODE_EXT: Final = msgspec.msgpack.Decoder(SendMessageResponseHeader, strict=False).decode
 
@@ -112,7 +115,8 @@ class _TopicRequests:
 
     def learn(self, properties: dict[str, str]) -> bool:
         """Prepare the text of these properties; return False if they are not plain."""
-        if UNIQ_KEY in properties or MSG_TYPE in properties:
+        is_other = UNIQ_KEY in properties or MSG_TYPE in properties
+        if is_other or not _TEXTS.issuperset(map(type, properties.values())):
             return False
         try:
             text = properties_text(properties)
@@ -191,7 +195,7 @@ class PlainSends:
         msg_id = self._id_at(now)
         text = topic.text + msg_id
         future = connection.invoke_encoded(
-            requests.start, (requests.stamped, _ENCODE(text), requests.end), body, timeout, _DECODE_EXT
+            requests.start, requests.stamped + _ENCODE(text) + requests.end, body, timeout, _DECODE_EXT
         )
         if future is None:
             return None

@@ -9,6 +9,7 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
+from threading import get_ident
 from typing import Any, Final
 
 from rewindmq.client.core.client_config import (
@@ -18,7 +19,7 @@ from rewindmq.client.core.client_config import (
     ClientConfig,
     make_config,
 )
-from rewindmq.client.core.lifecycle import Client
+from rewindmq.client.core.lifecycle import RUNNING, Client
 from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.core.route import PublishInfo, publish_queues
 from rewindmq.client.msg_trace.dispatcher import TraceDispatcher
@@ -201,7 +202,9 @@ class Producer(Client):
             ResponseError: the broker refused with a code that is not retried, or the last try was refused.
             RemotingError: no broker answered.
         """
-        self._require_running()
+        # ``_require_running`` without its call.
+        if self._state is not RUNNING or get_ident() != self._thread or not self._loop.is_running():
+            self._require_running()
         if queue is not None:
             return await self._send_to(self._requests.prepare(message), queue, timeout)
         begun = self._plain_sends.begin(message, timeout) if self._trace is None else None

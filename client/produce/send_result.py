@@ -54,6 +54,7 @@ class SendResult(NamedTuple):
 
 
 _SEND_OK: Final = SendStatus.SEND_OK
+_new: Final = tuple.__new__
 
 
 def result_of(response: RemotingCommand, msg_id: str, queue: MessageQueue) -> SendResult:
@@ -76,4 +77,5 @@ def stored_result(
     if header.queue_id != queue.queue_id:
         queue = queue._replace(queue_id=header.queue_id)
     region = header.msg_region or "DefaultRegion"
-    return SendResult(status, msg_id, header.msg_id, queue, header.queue_offset, region)
+    # Without the call of the named tuple's own function.
+    return _new(SendResult, (status, msg_id, header.msg_id, queue, header.queue_offset, region))

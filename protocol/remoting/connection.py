@@ -382,7 +382,7 @@ class Connection(FrameStream):
     def invoke_encoded(
         self,
         start: FrameStart,
-        rest: tuple[bytes, bytes, bytes],
+        rest: bytes,
         body: bytes,
         timeout: float,
         decode: DecodeExt,
@@ -400,19 +400,18 @@ class Connection(FrameStream):
             The future of the response, or of the typed header if the response is plain. None: nothing was
             sent, and ``invoke`` must decide.
         """
-        pending = self._pending
         if (
             self._state is not _OPEN
             or self.peer_serialize_type is not _MSGPACK
-            or len(pending) >= MAX_PENDING
             or (self._writing_paused and (self._is_deaf() or self.is_closed))
+            or (begun := self._pending.begin(timeout, decode)) is None
         ):
             return None
-        opaque, future = pending.begin(timeout, decode)
-        first, second, third = rest
-        rest_bytes, body_bytes = len(first) + len(second) + len(third), len(body)
-        self._out += (start.encode(opaque, rest_bytes, body_bytes), first, second, third, body)
-        self._out_bytes += rest_bytes + body_bytes
+        opaque, future = begun
+        rest_bytes, body_bytes = len(rest), len(body)
+        prefix = start.encode(opaque, rest_bytes, body_bytes)
+        self._out += (prefix, rest, body)
+        self._out_bytes += len(prefix) + rest_bytes + body_bytes
         if not self._flush_due or self._out_bytes > self._gather_bytes:
             self._flush_or_schedule()
         return future

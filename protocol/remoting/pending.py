@@ -84,13 +84,17 @@ class PendingRequests:
             self._arm(deadline)
         return future
 
-    def begin(self, timeout: float, decode: DecodeExt) -> tuple[int, asyncio.Future[Response]]:
+    def begin(self, timeout: float, decode: DecodeExt) -> tuple[int, asyncio.Future[Response]] | None:
         """Return a new request's opaque, and the future of its response, which may be plain.
+
+        None: too many requests are pending.
 
         Args:
             decode: decodes the ext fields of a plain response.
         """
         table = self._table
+        if len(table) >= MAX_PENDING:
+            return None
         opaque = self._opaque + 1
         if opaque in table or opaque > MAX_OPAQUE:
             opaque = self.next_opaque()

@@ -20,16 +20,17 @@ Response = RemotingCommand | CommandHeader
 # The future, the deadline and the timeout of a request, and how to decode a plain response to it.
 PendingRequest = tuple[asyncio.Future[Response], float, float, DecodeExt | None]
 
-# Length and second word of the frame; array of seven and code 0; language; mark and value of the version;
+# Length and second word of the frame; array of seven, code 0, language and mark of the version; the version;
 # mark of the opaque, and the bytes from the opaque to the first byte of the ext fields.
-_FRAME: Final = struct.Struct(">IIHBBHBIHB")
+_FRAME: Final = struct.Struct(">IIIHBIHB")
 _FRAME_BYTES: Final = _FRAME.size
 _UNPACK: Final = _FRAME.unpack_from
 # A longer response is not plain.
 _MAX_LENGTH: Final = 1024
 _MSGPACK_WORD: Final = SerializeType.MSGPACK << 24
-_ARRAY_AND_SUCCESS: Final = 0x9700
-_MAX_FIXINT: Final = 0x7F
+# The language is any byte that is a number by itself.
+_BEGIN: Final = 0x970000CD
+_BEGIN_MASK: Final = 0xFFFF80FF
 _UINT16: Final = 0xCD
 _UINT32: Final = 0xCE
 # The flag of a response, and nil for the remark.
@@ -51,13 +52,12 @@ def complete_plain(table: dict[int, PendingRequest], data: bytes, position: int)
     """
     end = len(data)
     while end - position >= _FRAME_BYTES:
-        length, word, begin, language, mark, _, kind, opaque, flag, first = _UNPACK(data, position)
+        length, word, begin, _, kind, opaque, flag, first = _UNPACK(data, position)
         frame_end = position + 4 + length
         if (
-            begin != _ARRAY_AND_SUCCESS
-            or mark != _UINT16
-            or language > _MAX_FIXINT
+            begin & _BEGIN_MASK != _BEGIN
             or length > _MAX_LENGTH
+            # No body.
             or word != _MSGPACK_WORD + length - 4
             or frame_end > end
         ):
