@@ -15,7 +15,7 @@ import msgspec
 
 from rewindmq.client.core.checks import require_sendable
 from rewindmq.client.core.instance import ClientInstance
-from rewindmq.client.core.route import MASTER_ID, PublishInfo
+from rewindmq.client.core.route import PublishInfo
 from rewindmq.client.produce.send_request import Outgoing, SendRequests, properties_text
 from rewindmq.protocol.codec.msgpack_header import encode_header
 from rewindmq.protocol.errors import ClientError
@@ -56,8 +56,8 @@ class _QueueRequests:
     """The parts of send requests that are the same for all plain messages to one queue.
 
     Attributes:
-        addresses: the route table's addresses of the broker when ``connection`` was looked up.
         connection: to the queue's master; None: to be looked up.
+        changes: the route table's when ``connection`` was looked up.
         start: the frame up to the opaque.
         stamped: from the opaque to the properties, with the time ``stamp``.
         end: behind the properties.
@@ -66,7 +66,7 @@ class _QueueRequests:
     __slots__ = (
         "_between",
         "_middle",
-        "addresses",
+        "changes",
         "connection",
         "end",
         "queue",
@@ -83,8 +83,8 @@ class _QueueRequests:
         self._middle, _, rest = rest.partition(_ENCODE(_SAMPLE_MS))
         self._between, _, self.end = rest.partition(_ENCODE(_SAMPLE_PROPERTIES))
         self.queue = queue
-        self.addresses: Mapping[int, str] | None = None
         self.connection: Connection | None = None
+        self.changes = 0
         self.stamp = -1
         self.stamped = b""
 
@@ -180,12 +180,7 @@ class PlainSends:
         turn = info.turn + 1
         requests = of_queues[turn % len(of_queues)] or self._learn_queue(topic, turn)
         connection = requests.connection
-        queue = requests.queue
-        if (
-            connection is None
-            or connection.is_closed
-            or requests.addresses is not self._routes.brokers.get(queue.broker_name)
-        ):
+        if connection is None or requests.changes != self._routes.changes:
             connection = self._connection(requests)
             if connection is None:
                 return None
@@ -198,10 +193,11 @@ class PlainSends:
             requests.start, requests.stamped + _ENCODE(text) + requests.end, body, timeout, _DECODE_EXT
         )
         if future is None:
+            requests.connection = None
             return None
         info.turn = turn
         properties[UNIQ_KEY] = msg_id
-        return future, queue, msg_id, text, body, info
+        return future, requests.queue, msg_id, text, body, info
 
     def forget(self, topic: str) -> None:
         """Forget a topic whose queues may have changed."""
@@ -224,9 +220,7 @@ class PlainSends:
 
     def _connection(self, requests: _QueueRequests) -> Connection | None:
         """Look up the connection to the master of a queue's broker; None unless it is open."""
-        addresses = self._routes.brokers.get(requests.queue.broker_name)
-        address = None if addresses is None else addresses.get(MASTER_ID)
-        connection = None if address is None else self._remoting.ready_connection(address)
-        requests.addresses = addresses
-        requests.connection = connection
-        return connection
+        address = self._routes.master_address(requests.queue.broker_name)
+        requests.changes = self._routes.changes
+        requests.connection = None if address is None else self._remoting.ready_connection(address)
+        return requests.connection

@@ -400,16 +400,16 @@ class Connection(FrameStream):
             The future of the response, or of the typed header if the response is plain. None: nothing was
             sent, and ``invoke`` must decide.
         """
+        pending = self._pending
         if (
             self._state is not _OPEN
             or self.peer_serialize_type is not _MSGPACK
             or (self._writing_paused and (self._is_deaf() or self.is_closed))
-            or (begun := self._pending.begin(timeout, decode)) is None
+            or (future := pending.begin(timeout, decode)) is None
         ):
             return None
-        opaque, future = begun
         rest_bytes, body_bytes = len(rest), len(body)
-        prefix = start.encode(opaque, rest_bytes, body_bytes)
+        prefix = start.encode(pending.opaque, rest_bytes, body_bytes)
         self._out += (prefix, rest, body)
         self._out_bytes += len(prefix) + rest_bytes + body_bytes
         if not self._flush_due or self._out_bytes > self._gather_bytes:

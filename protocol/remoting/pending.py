@@ -35,19 +35,20 @@ class PendingRequests:
     earliest deadline known at that time, and only while requests are pending.
 
     Attributes:
+        opaque: the latest number.
         may_be_plain: whether a request accepted a plain response; see ``complete_plain``.
     """
 
     __slots__ = (
         "_create_future",
         "_now",
-        "_opaque",
         "_peer",
         "_sweep_at",
         "_table",
         "_timer",
         "_timers",
         "may_be_plain",
+        "opaque",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, timers: Timers, peer: str) -> None:
@@ -56,7 +57,7 @@ class PendingRequests:
         self._now = loop.time
         self._timers = timers
         self._peer = peer
-        self._opaque = 0
+        self.opaque = 0
         self._table: dict[int, PendingRequest] = {}
         self._sweep_at = math.inf
         self._timer: Cancellable | None = None
@@ -68,11 +69,11 @@ class PendingRequests:
     def next_opaque(self) -> int:
         """Return a number that no pending request has."""
         table = self._table
-        opaque = self._opaque
+        opaque = self.opaque
         while True:
             opaque = opaque + 1 if opaque < MAX_OPAQUE else 1
             if opaque not in table:
-                self._opaque = opaque
+                self.opaque = opaque
                 return opaque
 
     def add(self, opaque: int, timeout: float) -> asyncio.Future[RemotingCommand]:
@@ -84,10 +85,10 @@ class PendingRequests:
             self._arm(deadline)
         return future
 
-    def begin(self, timeout: float, decode: DecodeExt) -> tuple[int, asyncio.Future[Response]] | None:
-        """Return a new request's opaque, and the future of its response, which may be plain.
+    def begin(self, timeout: float, decode: DecodeExt) -> asyncio.Future[Response] | None:
+        """Return the future of the response to a new request, whose number is ``opaque`` then.
 
-        None: too many requests are pending.
+        The response may be plain. None: too many requests are pending.
 
         Args:
             decode: decodes the ext fields of a plain response.
@@ -95,17 +96,17 @@ class PendingRequests:
         table = self._table
         if len(table) >= MAX_PENDING:
             return None
-        opaque = self._opaque + 1
+        opaque = self.opaque + 1
         if opaque in table or opaque > MAX_OPAQUE:
             opaque = self.next_opaque()
-        self._opaque = opaque
+        self.opaque = opaque
         future: asyncio.Future[Response] = self._create_future()
         deadline = self._now() + timeout
         table[opaque] = (future, deadline, timeout, decode)
         self.may_be_plain = True
         if deadline < self._sweep_at:
             self._arm(deadline)
-        return opaque, future
+        return future
 
     def complete_plain(self, data: bytes, position: int) -> int:
         """Complete the requests of leading plain responses; return the position behind them."""

@@ -101,7 +101,7 @@ def _outcomes(
         await producer.send(Message("T", b"first"))
         connection = producer.instance.remoting.ready_connection(broker.address)
         assert connection is not None
-        connection._pending._opaque = opaque
+        connection._pending.opaque = opaque
         broker.handlers[SEND] = answer
         for properties, body, flag in messages:
             message = Message("T", b"x", flag=flag)

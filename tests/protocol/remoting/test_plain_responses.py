@@ -141,7 +141,7 @@ def _connection(handlers: Mapping[int, Handler], opaque: int = 1_000) -> Connect
     client = RemotingClient(system_runtime(), handlers)
     connection = Connection(client, SerializeType.MSGPACK, accepted=False)
     connection.connection_made(RecordingTransport())
-    connection._pending._opaque = opaque
+    connection._pending.opaque = opaque
     return connection
 
 
@@ -170,7 +170,7 @@ def test_responses_and_requests_are_taken_in_their_order(kinds: list[str], cuts:
                 int(kind == "refused"),
                 SendMessageResponseHeader(kind, 0, number),
                 b"body" if kind == "body" else None,
-                opaque=connection._pending._opaque,
+                opaque=connection._pending.opaque,
                 flag=FLAG_RESPONSE,
             )
             stream += frames(response)
@@ -212,7 +212,7 @@ async def test_an_encoded_request_is_refused_where_invoke_decides(monkeypatch: p
 async def test_an_encoded_request_skips_opaques_in_use_and_wraps() -> None:
     connection = _connection({}, opaque=MAX_OPAQUE - 1)
     futures = [_invoke(connection) for _ in range(3)]
-    connection._pending._opaque = MAX_OPAQUE - 1
+    connection._pending.opaque = MAX_OPAQUE - 1
     futures.append(_invoke(connection))
     assert sorted(connection._pending._table) == [1, 2, 3, MAX_OPAQUE]
     await asyncio.sleep(0)
