@@ -18,6 +18,7 @@ from rewindmq.client.core.instance import ClientInstance
 from rewindmq.client.core.route import PublishInfo
 from rewindmq.client.produce.send_request import Outgoing, SendRequests, properties_text
 from rewindmq.protocol.codec.msgpack_header import encode_header
+from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.frame import FrameStart
 from rewindmq.protocol.header.send import SendMessageResponseHeader
@@ -89,6 +90,7 @@ class _QueueRequests:
         self.stamped = b""
 
     def set_time(self, now: int) -> None:
+        """Put another time, ms since 1970, into ``stamped``."""
         self.stamp = now
         self.stamped = self._middle + _ENCODE(now) + self._between
 
@@ -165,9 +167,16 @@ class PlainSends:
         topic = self._topics.get(message.topic) or self._learn_topic(message.topic)
         if topic is None:
             return None
+        info, of_queues = topic.info, topic.of_queues
+        turn = info.turn + 1
+        requests = of_queues[turn % len(of_queues)] or self._learn_queue(topic, turn)
+        connection = requests.connection
+        if connection is None or requests.changes != self._routes.changes:
+            connection = self._connection(requests)
         body, properties = message.body, message.properties
         if (
-            type(body) is not bytes
+            connection is None
+            or type(body) is not bytes
             or not 0 < len(body) <= self._max_body_bytes
             or message.flag
             or (
@@ -176,14 +185,6 @@ class PlainSends:
             )
         ):
             return None
-        info, of_queues = topic.info, topic.of_queues
-        turn = info.turn + 1
-        requests = of_queues[turn % len(of_queues)] or self._learn_queue(topic, turn)
-        connection = requests.connection
-        if connection is None or requests.changes != self._routes.changes:
-            connection = self._connection(requests)
-            if connection is None:
-                return None
         now = self._now_ms()
         if requests.stamp != now:
             requests.set_time(now)
@@ -219,8 +220,11 @@ class PlainSends:
         return requests
 
     def _connection(self, requests: _QueueRequests) -> Connection | None:
-        """Look up the connection to the master of a queue's broker; None unless it is open."""
+        """Look up the connection to the master of a queue's broker; None unless it is open, in msgpack."""
         address = self._routes.master_address(requests.queue.broker_name)
+        connection = None if address is None else self._remoting.ready_connection(address)
+        if connection is not None and connection.peer_serialize_type is not SerializeType.MSGPACK:
+            connection = None
         requests.changes = self._routes.changes
-        requests.connection = None if address is None else self._remoting.ready_connection(address)
-        return requests.connection
+        requests.connection = connection
+        return connection

@@ -177,7 +177,7 @@ class Connection(FrameStream):
         """Complete the requests with plain responses, in their turn; yield the commands of other frames."""
         decoder, complete_plain = self._decoder, self._pending.complete_plain
         position, end = 0, len(data)
-        while position < end:
+        while position < end and decoder.failure is None:
             if decoder.buffered:
                 stop = min(end, position + decoder.missing)
             else:

@@ -245,3 +245,29 @@ async def test_an_encoded_request_times_out(stage: Stage) -> None:
     with pytest.raises(RequestTimeoutError, match=r"no answer from .* within 10 ms"):
         await future
     assert len(connection._pending) == 0
+
+
+async def test_nothing_is_taken_after_an_invalid_frame(stage: Stage) -> None:
+    async def talk(peer: RawPeer) -> None:
+        peer.answer(await peer.receive())
+        first, second = await peer.receive(), await peer.receive()
+        stored = [
+            RemotingCommand(0, SendMessageResponseHeader("id", 0, 7), opaque=each.opaque, flag=FLAG_RESPONSE)
+            for each in (first, second)
+        ]
+        unknown_type = b"\x00\x00\x00\x08\x09\x00\x00\x04abcd"
+        peer.writer.write(frames(stored[0]) + unknown_type + frames(stored[1]))
+        await peer.receive_if_any()
+
+    address = await stage.raw_server(talk)
+    client = stage.client()
+    await client.invoke(address, RemotingCommand(1))
+    connection = client.ready_connection(address)
+    assert connection is not None
+    connection._pending.opaque = 1_000
+    before, after = _invoke(connection), _invoke(connection)
+    assert before is not None
+    assert after is not None
+    assert await before == SendMessageResponseHeader("id", 0, 7)
+    with pytest.raises(ConnectionLostError, match="unknown serialize type 9"):
+        await after
