@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -32,7 +32,6 @@ from rewindmq.protocol.message.properties import (
 )
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.remoting.plain_responses import Response
 
 # Values that a header has nowhere else: its texts are in ASCII.
 _SAMPLE_OPAQUE: Final = 0x7FFEFDFC
@@ -48,9 +47,9 @@ _TEXTS: Final = frozenset((str,))
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
 _DECODE_EXT: Final = msgspec.msgpack.Decoder(SendMessageResponseHeader, strict=False).decode
 
-# The future of the response, the queue, the message's id, its properties text and its body, and its topic's
-# queues.
-Begun = tuple[asyncio.Future[Response], MessageQueue, str, str, bytes, PublishInfo]
+# The future of the ``Response``, the queue, the message's id, its properties text, its body, and the queues of
+# its topic.
+Begun = tuple[asyncio.Future[Any], MessageQueue, str, str, bytes, PublishInfo]
 
 
 class _QueueRequests:
@@ -59,6 +58,7 @@ class _QueueRequests:
     Attributes:
         connection: to the queue's master; None: to be looked up.
         changes: the route table's when ``connection`` was looked up.
+        is_other: whether the peer does not use msgpack; it is asked again after the next change.
         start: the frame up to the opaque.
         stamped: from the opaque to the properties, with the time ``stamp``.
         end: behind the properties.
@@ -70,6 +70,7 @@ class _QueueRequests:
         "changes",
         "connection",
         "end",
+        "is_other",
         "queue",
         "stamp",
         "stamped",
@@ -86,6 +87,7 @@ class _QueueRequests:
         self.queue = queue
         self.connection: Connection | None = None
         self.changes = 0
+        self.is_other = False
         self.stamp = -1
         self.stamped = b""
 
@@ -221,10 +223,14 @@ class PlainSends:
 
     def _connection(self, requests: _QueueRequests) -> Connection | None:
         """Look up the connection to the master of a queue's broker; None unless it is open, in msgpack."""
+        changes = self._routes.changes
+        if requests.is_other and requests.changes == changes:
+            return None
         address = self._routes.master_address(requests.queue.broker_name)
         connection = None if address is None else self._remoting.ready_connection(address)
-        if connection is not None and connection.peer_serialize_type is not SerializeType.MSGPACK:
-            connection = None
-        requests.changes = self._routes.changes
-        requests.connection = connection
-        return connection
+        requests.is_other = (
+            connection is not None and connection.peer_serialize_type is not SerializeType.MSGPACK
+        )
+        requests.changes = changes
+        requests.connection = None if requests.is_other else connection
+        return requests.connection

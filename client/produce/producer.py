@@ -184,6 +184,7 @@ class Producer(Client):
                 self.runtime, self.config, group, "PRODUCE", customized_trace_topic
             )
             self._trace = SendTrace(dispatcher, group, self.runtime.clock.now_ms)
+        self._sends_plain = self._trace is None and config.serialize_type in (None, SerializeType.MSGPACK)
 
     # Sending.
 
@@ -207,22 +208,24 @@ class Producer(Client):
             self._require_running()
         if queue is not None:
             return await self._send_to(self._requests.prepare(message), queue, timeout)
-        begun = self._plain_sends.begin(message, timeout) if self._trace is None else None
+        begun = self._plain_sends.begin(message, timeout) if self._sends_plain else None
         if begun is None:
             return await self._send_in_turn(self._requests.prepare(message), message.topic, timeout)
         response, queue, msg_id, properties, body, info = begun
-        try:
-            stored = await response
-        except RewindMQError:
-            stored = None
-        if type(stored) is SendMessageResponseHeader:
-            return stored_result(stored, msg_id, queue)
-        outgoing = Outgoing(body, properties, msg_id)
         tries_left = self._tries - 1
-        result = await self._tried(_received(response, outgoing, queue), queue, tries_left)
-        if result is not None:
-            return result
-        return await self._try_queues(outgoing, info, timeout, tries_left, queue.broker_name)
+        try:
+            answer = await response
+            if type(answer) is SendMessageResponseHeader:
+                return stored_result(answer, msg_id, queue)
+            result = result_of(answer, msg_id, queue)
+        except RewindMQError as error:
+            if not self._tries_after(error, queue, tries_left):
+                raise
+        else:
+            if self._is_final(result, tries_left):
+                return result
+        outgoing = Outgoing(body, properties, msg_id)
+        return await self._send_in_turn(outgoing, queue.topic, timeout, info, tries_left, queue.broker_name)
 
     async def send_with_selector(
         self, message: Message, selector: QueueSelector, arg: Any = None, timeout: float = SEND_TIMEOUT
@@ -350,36 +353,47 @@ class Producer(Client):
         self._require_running()
         return self._requests.prepare(message)
 
-    async def _send_in_turn(self, outgoing: Outgoing, topic: str, timeout: float) -> SendResult:
-        info = self._publish.get(topic) or await self._publish_info(topic)
-        return await self._try_queues(outgoing, info, timeout, self._tries)
-
-    async def _try_queues(
-        self, outgoing: Outgoing, info: PublishInfo, timeout: float, tries: int, failed: str | None = None
+    async def _send_in_turn(
+        self,
+        outgoing: Outgoing,
+        topic: str,
+        timeout: float,
+        info: PublishInfo | None = None,
+        tries: int = 0,
+        failed: str | None = None,
     ) -> SendResult:
-        """Try the queues in turn; ``failed`` is the broker of a try that failed before."""
+        """Try the queues in turn.
+
+        Args:
+            info: the queues, if a first try was made before.
+            tries: how many tries are left then.
+            failed: the broker of that first try.
+        """
+        if info is None:
+            info = self._publish.get(topic) or await self._publish_info(topic)
+            tries = self._tries
         for tries_left in range(tries - 1, -1, -1):
             queue = info.select(failed)
             failed = queue.broker_name
-            result = await self._tried(self._send_to(outgoing, queue, timeout), queue, tries_left)
-            if result is not None:
+            try:
+                result = await self._send_to(outgoing, queue, timeout)
+            except RewindMQError as error:
+                if not self._tries_after(error, queue, tries_left):
+                    raise
+                continue
+            if self._is_final(result, tries_left):
                 return result
         raise AssertionError("the last try returns or raises")
 
-    async def _tried(
-        self, sending: Awaitable[SendResult], queue: MessageQueue, tries_left: int
-    ) -> SendResult | None:
-        """Return the result of a try; None if another try must follow."""
-        try:
-            result = await sending
-        except RewindMQError as error:
-            if not tries_left or not self._is_retryable(error):
-                raise
-            _log.warning("sendKernelImpl exception, resend at once, %s: %s", queue, error)
-            return None
-        if result.status is SendStatus.SEND_OK or not (self._retries_not_store_ok and tries_left):
-            return result
-        return None
+    def _tries_after(self, error: RewindMQError, queue: MessageQueue, tries_left: int) -> bool:
+        """Return whether another try follows an error; log the error then."""
+        if not tries_left or not self._is_retryable(error):
+            return False
+        _log.warning("sendKernelImpl exception, resend at once, %s: %s", queue, error)
+        return True
+
+    def _is_final(self, result: SendResult, tries_left: int) -> bool:
+        return result.status is SendStatus.SEND_OK or not (self._retries_not_store_ok and tries_left)
 
     def _is_retryable(self, error: RewindMQError) -> bool:
         """Return True if another broker may accept the message; after a time-out no time is left."""
@@ -485,10 +499,6 @@ class Producer(Client):
             self._publish[topic] = PublishInfo(queues, self.runtime.random.getrandbits(16))
         else:
             info.queues = queues
-
-
-async def _received(response: Awaitable[Any], outgoing: Outgoing, queue: MessageQueue) -> SendResult:
-    return result_of(await response, outgoing.msg_id, queue)
 
 
 def make_trace_dispatcher(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rewindmq import Message, Producer
 from rewindmq.client.produce.plain_sends import PlainSends
+from rewindmq.protocol import frame
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType
@@ -169,7 +170,7 @@ def _stored(connection: Connection, request: RemotingCommand) -> RemotingCommand
 
 @pytest.mark.parametrize(
     ("serialize_type", "plain"),
-    [(None, [False, True, True]), (SerializeType.JSON, [False] * 3), (SerializeType.ROCKETMQ, [False] * 3)],
+    [(None, [False, True, True]), (SerializeType.JSON, []), (SerializeType.ROCKETMQ, [])],
 )
 def test_sends_are_plain_once_the_peer_has_answered_in_msgpack(
     serialize_type: SerializeType | None, plain: list[bool], monkeypatch: pytest.MonkeyPatch
@@ -183,6 +184,24 @@ def test_sends_are_plain_once_the_peer_has_answered_in_msgpack(
 
     play_scripted(scene, serialize_type=serialize_type)
     assert seen == plain
+
+
+def test_sends_to_a_broker_without_msgpack_are_not_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = _count_plain(monkeypatch)
+    monkeypatch.delitem(frame._DECODE_HEADER, SerializeType.MSGPACK)
+
+    async def scene(broker: ScriptedBroker, producer: Producer) -> None:
+        broker.handlers[SEND] = _stored
+        for _ in range(6):
+            await producer.send(Message("T", b"x"))
+        assert {request.serialize_type for request in broker.headers(SEND)} == {SerializeType.JSON}
+        queues = [
+            request.decode_header(SendMessageRequestHeaderV2).queue_id for request in broker.headers(SEND)
+        ]
+        assert sorted(queues) == [0, 0, 0, 1, 1, 1]
+
+    play_scripted(scene)
+    assert seen == [False] * 6
 
 
 def test_a_second_try_has_the_message_as_it_was_at_the_first_try(monkeypatch: pytest.MonkeyPatch) -> None:
