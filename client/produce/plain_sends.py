@@ -47,8 +47,8 @@ _TEXTS: Final = frozenset((str,))
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
 _DECODE_EXT: Final = msgspec.msgpack.Decoder(SendMessageResponseHeader, strict=False).decode
 
-# The future of the ``Response``, the queue, the message's id, its properties text, its body, and the queues of
-# its topic.
+# The future of the ``Response``, the queue, the message's id, its properties text, its body, and its topic's
+# queues.
 Begun = tuple[asyncio.Future[Any], MessageQueue, str, str, bytes, PublishInfo]
 
 
