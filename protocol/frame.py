@@ -21,6 +21,10 @@ from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES
 _PREFIX: Final = struct.Struct(">II")
 _LENGTH: Final = struct.Struct(">I")
 _PACK_PREFIX: Final = _PREFIX.pack
+_MSGPACK_WORD: Final = SerializeType.MSGPACK << 24
+_MAX_UINT16: Final = 0xFFFF
+_UINT32: Final = 0xCE
+_UINT32_BYTES: Final = 5
 _UNPACK_PREFIX: Final = _PREFIX.unpack_from
 PREFIX_BYTES: Final = _PREFIX.size
 _LENGTH_BYTES: Final = 4
@@ -66,6 +70,37 @@ def frame_end(data: bytes, position: int) -> int:
         return end
     (length,) = _LENGTH.unpack_from(data, position)
     return min(end, position + _LENGTH_BYTES + length) if length >= _LENGTH_BYTES else end
+
+
+class FrameStart:
+    """The first bytes of msgpack frames that differ in their opaque and their lengths.
+
+    Args:
+        header: the header before the opaque.
+    """
+
+    __slots__ = ("_header", "_header_bytes", "_pack")
+
+    def __init__(self, header: bytes) -> None:
+        self._header = header
+        self._header_bytes = len(header) + _UINT32_BYTES
+        self._pack = struct.Struct(f">II{len(header)}sBI").pack
+
+    def encode(self, opaque: int, rest_bytes: int, body_bytes: int) -> bytes:
+        """Return the frame up to the opaque, which must be positive.
+
+        Args:
+            rest_bytes: length of the header behind the opaque.
+            body_bytes: length of the body. With it, the frame must be within the limits.
+        """
+        header_bytes = self._header_bytes + rest_bytes
+        if opaque > _MAX_UINT16:
+            length = _LENGTH_BYTES + header_bytes + body_bytes
+            return self._pack(length, _MSGPACK_WORD | header_bytes, self._header, _UINT32, opaque)
+        number = msgspec.msgpack.encode(opaque)
+        header_bytes += len(number) - _UINT32_BYTES
+        prefix = _PACK_PREFIX(_LENGTH_BYTES + header_bytes + body_bytes, _MSGPACK_WORD | header_bytes)
+        return prefix + self._header + number
 
 
 class FrameDecoder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from enum import StrEnum
+from threading import get_ident
 from types import TracebackType
 from typing import Final, Self
 
@@ -36,6 +37,9 @@ _TRANSITIONS: Final = {
     ServiceState.SHUTDOWN_ALREADY: set[ServiceState](),
 }
 
+# Bound once, because every send tests it: an enum's member costs as much as a look-up in a dict.
+RUNNING: Final = ServiceState.RUNNING
+
 
 class Client:
     """Base of producers and consumers: ``await start()`` … ``await shutdown()``, or ``async with``.
@@ -53,6 +57,8 @@ class Client:
     instance: ClientInstance
     # The event loop on which the client runs; set by ``start()``.
     _loop: asyncio.AbstractEventLoop
+    # The thread of that loop.
+    _thread: int
 
     def __init__(self, group: str, config: ClientConfig, lease: RuntimeLease) -> None:
         require_group(group)
@@ -94,6 +100,7 @@ class Client:
             self._lease.give_back()
             raise
         self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
         self._enter(ServiceState.RUNNING)
         try:
             await self._started()
@@ -152,8 +159,12 @@ class Client:
         self._state = state
 
     def _require_running(self) -> None:
-        if self._state is not ServiceState.RUNNING:
+        if self._state is not RUNNING:
             raise ClientError(f"The {self.KIND} service state not OK, {self._state}")
+        # Faster than ``get_running_loop``, which asks the system for the process id: a loop that runs in this
+        # thread is the running loop.
+        if get_ident() == self._thread and self._loop.is_running():
+            return
         try:
             is_elsewhere = asyncio.get_running_loop() is not self._loop
         except RuntimeError:

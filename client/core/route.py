@@ -74,13 +74,18 @@ def template_route(route: TopicRouteData, default_topic_queue_nums: int) -> Topi
 
 
 class PublishInfo:
-    """A producer's view of a topic: its queues, taken in turn."""
+    """A producer's view of a topic: its queues, taken in turn.
 
-    __slots__ = ("_turn", "queues")
+    Attributes:
+        queues: the queues that can be sent to.
+        turn: the number of the latest turn, which chose the queue ``turn % len(queues)``.
+    """
+
+    __slots__ = ("queues", "turn")
 
     def __init__(self, queues: Sequence[MessageQueue], turn: int) -> None:
         self.queues = queues
-        self._turn = turn
+        self.turn = turn
 
     def select(self, failed_broker: str | None = None) -> MessageQueue:
         """Return the next queue in turn, on another broker than ``failed_broker`` if there is one."""
@@ -88,11 +93,11 @@ class PublishInfo:
         count = len(queues)
         if failed_broker is not None:
             for _ in range(count):
-                self._turn += 1
-                queue = queues[self._turn % count]
+                self.turn += 1
+                queue = queues[self.turn % count]
                 if queue.broker_name != failed_broker:
                     return queue
-        self._turn = turn = self._turn + 1
+        self.turn = turn = self.turn + 1
         return queues[turn % count]
 
 

@@ -21,6 +21,9 @@ class RouteTable:
 
     Args:
         on_route: called with each topic and route received, changed or not.
+
+    Attributes:
+        changes: grows with each change of ``brokers``.
     """
 
     def __init__(self, api: BrokerApi, on_route: Callable[[str, TopicRouteData], None]) -> None:
@@ -29,6 +32,7 @@ class RouteTable:
         self._lookups: dict[tuple[str, int | None], asyncio.Task[bool]] = {}
         self.routes: dict[str, TopicRouteData] = {}
         self.brokers: dict[str, dict[int, str]] = {}
+        self.changes = 0
         # Why the latest look-up of a topic failed.
         self.failures: dict[str, RewindMQError] = {}
 
@@ -74,6 +78,7 @@ class RouteTable:
         self.failures.pop(topic, None)
         self.routes[topic] = route
         self.brokers.update(broker_addresses(route))
+        self.changes += 1
         self._on_route(topic, route)
 
     def _log_failure(self, topic: str, error: RewindMQError) -> None:
@@ -90,6 +95,7 @@ class RouteTable:
             for broker in route.broker_datas
             for address in broker.broker_addrs.values()
         }
+        self.changes += 1
         for name, addresses in list(self.brokers.items()):
             kept = {broker_id: address for broker_id, address in addresses.items() if address in alive}
             if kept:

@@ -9,6 +9,7 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
+from threading import get_ident
 from typing import Any, Final
 
 from rewindmq.client.core.client_config import (
@@ -18,18 +19,19 @@ from rewindmq.client.core.client_config import (
     ClientConfig,
     make_config,
 )
-from rewindmq.client.core.lifecycle import Client
+from rewindmq.client.core.lifecycle import RUNNING, Client
 from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.core.route import PublishInfo, publish_queues
 from rewindmq.client.msg_trace.dispatcher import TraceDispatcher
 from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC
+from rewindmq.client.produce.plain_sends import PlainSends
 from rewindmq.client.produce.send_request import Outgoing, SendRequests
-from rewindmq.client.produce.send_result import STATUS_OF_CODE, SendResult, SendStatus
+from rewindmq.client.produce.send_result import SendResult, SendStatus, result_of, stored_result
 from rewindmq.client.produce.send_trace import SendTrace
 from rewindmq.client.produce.waiting_requests import WaitingRequests
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import (
     ClientError,
     RequestTimeoutError,
@@ -174,6 +176,7 @@ class Producer(Client):
         # Topics of requests whose brokers have got a heartbeat since.
         self._request_topics: set[str] = set()
         self._requests: SendRequests
+        self._plain_sends: PlainSends
         self._waiting_requests: WaitingRequests
         self._trace: SendTrace | None = None
         if enable_msg_trace:
@@ -181,6 +184,7 @@ class Producer(Client):
                 self.runtime, self.config, group, "PRODUCE", customized_trace_topic
             )
             self._trace = SendTrace(dispatcher, group, self.runtime.clock.now_ms)
+        self._sends_plain = self._trace is None and config.serialize_type in (None, SerializeType.MSGPACK)
 
     # Sending.
 
@@ -199,10 +203,29 @@ class Producer(Client):
             ResponseError: the broker refused with a code that is not retried, or the last try was refused.
             RemotingError: no broker answered.
         """
-        outgoing = self._prepare(message)
+        # ``_require_running`` without its call.
+        if self._state is not RUNNING or get_ident() != self._thread or not self._loop.is_running():
+            self._require_running()
         if queue is not None:
-            return await self._send_to(outgoing, queue, timeout)
-        return await self._send_in_turn(outgoing, message.topic, timeout)
+            return await self._send_to(self._requests.prepare(message), queue, timeout)
+        begun = self._plain_sends.begin(message, timeout) if self._sends_plain else None
+        if begun is None:
+            return await self._send_in_turn(self._requests.prepare(message), message.topic, timeout)
+        response, queue, msg_id, properties, body, info = begun
+        tries_left = self._tries - 1
+        try:
+            answer = await response
+            if type(answer) is SendMessageResponseHeader:
+                return stored_result(answer, msg_id, queue)
+            result = result_of(answer, msg_id, queue)
+        except RewindMQError as error:
+            if not self._tries_after(error, queue, tries_left):
+                raise
+        else:
+            if self._is_final(result, tries_left):
+                return result
+        outgoing = Outgoing(body, properties, msg_id)
+        return await self._send_in_turn(outgoing, queue.topic, timeout, info, tries_left, queue.broker_name)
 
     async def send_with_selector(
         self, message: Message, selector: QueueSelector, arg: Any = None, timeout: float = SEND_TIMEOUT
@@ -330,22 +353,47 @@ class Producer(Client):
         self._require_running()
         return self._requests.prepare(message)
 
-    async def _send_in_turn(self, outgoing: Outgoing, topic: str, timeout: float) -> SendResult:
-        info = self._publish.get(topic) or await self._publish_info(topic)
-        failed: str | None = None
-        for tries_left in range(self._tries - 1, -1, -1):
+    async def _send_in_turn(
+        self,
+        outgoing: Outgoing,
+        topic: str,
+        timeout: float,
+        info: PublishInfo | None = None,
+        tries: int = 0,
+        failed: str | None = None,
+    ) -> SendResult:
+        """Try the queues in turn.
+
+        Args:
+            info: the queues, if a first try was made before.
+            tries: how many tries are left then.
+            failed: the broker of that first try.
+        """
+        if info is None:
+            info = self._publish.get(topic) or await self._publish_info(topic)
+            tries = self._tries
+        for tries_left in range(tries - 1, -1, -1):
             queue = info.select(failed)
             failed = queue.broker_name
             try:
                 result = await self._send_to(outgoing, queue, timeout)
             except RewindMQError as error:
-                if not tries_left or not self._is_retryable(error):
+                if not self._tries_after(error, queue, tries_left):
                     raise
-                _log.warning("sendKernelImpl exception, resend at once, %s: %s", queue, error)
                 continue
-            if result.status is SendStatus.SEND_OK or not (self._retries_not_store_ok and tries_left):
+            if self._is_final(result, tries_left):
                 return result
         raise AssertionError("the last try returns or raises")
+
+    def _tries_after(self, error: RewindMQError, queue: MessageQueue, tries_left: int) -> bool:
+        """Return whether another try follows an error; log the error then."""
+        if not tries_left or not self._is_retryable(error):
+            return False
+        _log.warning("sendKernelImpl exception, resend at once, %s: %s", queue, error)
+        return True
+
+    def _is_final(self, result: SendResult, tries_left: int) -> bool:
+        return result.status is SendStatus.SEND_OK or not (self._retries_not_store_ok and tries_left)
 
     def _is_retryable(self, error: RewindMQError) -> bool:
         """Return True if another broker may accept the message; after a time-out no time is left."""
@@ -362,7 +410,7 @@ class Producer(Client):
         trace = self._trace
         began = 0 if trace is None else trace.now_ms()
         response = await instance.remoting.invoke(address, self._requests.command(outgoing, queue), timeout)
-        result = _send_result(response, outgoing, queue)
+        result = result_of(response, outgoing.msg_id, queue)
         if trace is not None:
             trace.sent(outgoing, address, result, began)
         return result
@@ -410,6 +458,8 @@ class Producer(Client):
             compress_over=self._compress_over,
             default_topic_queue_nums=self._default_topic_queue_nums,
         )
+        plain_bytes = min(self._max_message_size, self._compress_over - 1)
+        self._plain_sends = PlainSends(instance, self._requests, self._publish, plain_bytes)
         self._waiting_requests = WaitingRequests(instance.replies, self.runtime)
         instance.register_producer(self)
         await instance.start()
@@ -441,6 +491,7 @@ class Producer(Client):
         if topic not in self._topics:
             return
         queues = publish_queues(topic, route)
+        self._plain_sends.forget(topic)
         info = self._publish.get(topic)
         if not queues:
             self._publish.pop(topic, None)
@@ -448,24 +499,6 @@ class Producer(Client):
             self._publish[topic] = PublishInfo(queues, self.runtime.random.getrandbits(16))
         else:
             info.queues = queues
-
-
-def _send_result(response: RemotingCommand, outgoing: Outgoing, queue: MessageQueue) -> SendResult:
-    """Return the result; raise ResponseError if the message was not stored."""
-    status = STATUS_OF_CODE.get(response.code)
-    if status is None:
-        raise ResponseError(response.code, response.remark)
-    header = response.decode_header(SendMessageResponseHeader)
-    if header.queue_id != queue.queue_id:
-        queue = queue._replace(queue_id=header.queue_id)
-    return SendResult(
-        status,
-        outgoing.msg_id,
-        header.msg_id,
-        queue,
-        header.queue_offset,
-        header.msg_region or "DefaultRegion",
-    )
 
 
 def make_trace_dispatcher(

@@ -145,8 +145,12 @@ class SendRequests:
         text = "" if wait is None else f"{WAIT}{NAME_VALUE_SEPARATOR}{wait}"
         return Outgoing(body, text, ",".join(ids), is_batch=True, code=RequestCode.SEND_BATCH_MESSAGE)
 
-    def command(self, outgoing: Outgoing, queue: MessageQueue) -> RemotingCommand:
-        """Return the request that sends a message or batch to ``queue``."""
+    def command(self, outgoing: Outgoing, queue: MessageQueue, now: int | None = None) -> RemotingCommand:
+        """Return the request that sends a message or batch to ``queue``.
+
+        Args:
+            now: the time in ms that the request has; None: the clock's.
+        """
         header = SendMessageRequestHeaderV2(
             self._group,
             queue.topic,
@@ -154,7 +158,7 @@ class SendRequests:
             self._default_topic_queue_nums,
             queue.queue_id,
             outgoing.sys_flag,
-            self._now_ms(),
+            self._now_ms() if now is None else now,
             outgoing.flag,
             outgoing.properties,
             0,

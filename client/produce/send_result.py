@@ -6,6 +6,9 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.message_queue import MessageQueue
 
 
@@ -48,3 +51,31 @@ class SendResult(NamedTuple):
     message_queue: MessageQueue
     queue_offset: int
     region: str
+
+
+_SEND_OK: Final = SendStatus.SEND_OK
+_new: Final = tuple.__new__
+
+
+def result_of(response: RemotingCommand, msg_id: str, queue: MessageQueue) -> SendResult:
+    """Return the result that a response gives; ``queue`` is the queue to which the message was sent.
+
+    Raises:
+        ResponseError: the message was not stored.
+        HeaderError: the response's header is invalid.
+    """
+    status = STATUS_OF_CODE.get(response.code)
+    if status is None:
+        raise ResponseError(response.code, response.remark)
+    return stored_result(response.decode_header(SendMessageResponseHeader), msg_id, queue, status)
+
+
+def stored_result(
+    header: SendMessageResponseHeader, msg_id: str, queue: MessageQueue, status: SendStatus = _SEND_OK
+) -> SendResult:
+    """Return the result of a stored message."""
+    if header.queue_id != queue.queue_id:
+        queue = queue._replace(queue_id=header.queue_id)
+    region = header.msg_region or "DefaultRegion"
+    # Without the call of the named tuple's own function.
+    return _new(SendResult, (status, msg_id, header.msg_id, queue, header.queue_offset, region))

@@ -89,13 +89,20 @@ class RemotingClient(Endpoint):
             TooManyRequestsError: see ``Connection.invoke``.
             ClientError: this client is closed.
         """
-        connection = self._by_address.get(address)
-        if connection is not None and connection.has_received and not connection.is_closed:
+        connection = self.ready_connection(address)
+        if connection is not None:
             return connection.invoke(command, timeout)
         call = asyncio.get_running_loop().create_task(self._invoke(address, command, timeout))
         self._slow_calls[call] = None
         call.add_done_callback(self._forget_call)
         return call
+
+    def ready_connection(self, address: str) -> Connection | None:
+        """Return the open connection to a peer whose serialization type is certain; None if there is none."""
+        connection = self._by_address.get(address)
+        if connection is None or not connection.has_received or connection.is_closed:
+            return None
+        return connection
 
     async def invoke_oneway(self, address: str, command: RemotingCommand, timeout: float = 3.0) -> None:
         """Send a request without a response; return when the transport has accepted it.
@@ -154,8 +161,7 @@ class RemotingClient(Endpoint):
         """Return whether the serialization type of the next request to ``address`` is certain."""
         if self._fixed_type is not None or address in self._json_addresses:
             return True
-        connection = self._by_address.get(address)
-        return connection is not None and connection.has_received and not connection.is_closed
+        return self.ready_connection(address) is not None
 
     async def _greet(self, address: str, make: Callable[[], RemotingCommand], timeout: float) -> None:
         """Make the peer respond once; concurrent requests share one greeting.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from rewindmq.protocol.codec.request_limits import DEFAULT_REQUEST_LIMIT
@@ -16,7 +16,7 @@ from rewindmq.protocol.errors import (
     FrameError,
     TooManyRequestsError,
 )
-from rewindmq.protocol.frame import FrameDecoder, encode_frame, frame_end
+from rewindmq.protocol.frame import FrameDecoder, FrameStart, encode_frame, frame_end
 from rewindmq.protocol.remoting.dispatch import (
     MAX_REQUEST_BYTES_IN_PROGRESS,
     MAX_REQUESTS_IN_PROGRESS,
@@ -27,6 +27,7 @@ from rewindmq.protocol.remoting.dispatch import (
     unsupported,
 )
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
+from rewindmq.protocol.remoting.plain_responses import DecodeExt, Response
 from rewindmq.protocol.remoting.speedups import FrameKernel
 from rewindmq.protocol.remoting.stalls.timed import TimedCoroutine
 from rewindmq.protocol.remoting.state import CloseReason, ConnectionState
@@ -37,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 # Bound once: an enum's member costs as much as a look-up in a dict.
 _OPEN: Final = ConnectionState.OPEN
+_MSGPACK: Final = SerializeType.MSGPACK
 # No request has a lower limit.
 _SMALL_BODY_BYTES: Final = DEFAULT_REQUEST_LIMIT.body_bytes
 
@@ -138,8 +140,15 @@ class Connection(FrameStream):
         self._flush_due = True
         self._gather_bytes = MAX_WRITE_BYTES
         kernels = self._endpoint.frame_kernels
+        parts: Iterable[list[RemotingCommand]]
+        if kernels:
+            parts = self._other_commands(kernels, data)
+        elif self._pending.may_be_plain:
+            parts = self._commands_between_plain(data)
+        else:
+            parts = (decoder.feed(data),)
         is_new = False
-        for commands in self._other_commands(kernels, data) if kernels else (decoder.feed(data),):
+        for commands in parts:
             for command in commands:
                 is_new = True
                 if command.flag & FLAG_RESPONSE:
@@ -163,6 +172,20 @@ class Connection(FrameStream):
             (decoder.buffered or self._unfinished.began is not None) and self._accepted and not self.is_closed
         ):
             self._unfinished.update(decoder.buffered, is_new=is_new)
+
+    def _commands_between_plain(self, data: bytes) -> Iterator[list[RemotingCommand]]:
+        """Complete the requests with plain responses, in their turn; yield the commands of other frames."""
+        decoder, complete_plain = self._decoder, self._pending.complete_plain
+        position, end = 0, len(data)
+        while position < end and decoder.failure is None:
+            if decoder.buffered:
+                stop = min(end, position + decoder.missing)
+            else:
+                position = complete_plain(data, position)
+                stop = frame_end(data, position)
+            if stop > position:
+                yield decoder.feed(data[position:stop])
+            position = stop
 
     def _other_commands(self, kernels: Sequence[FrameKernel], data: bytes) -> Iterator[list[RemotingCommand]]:
         """Let the kernels answer the frames they can, in their turn; yield the commands of the others."""
@@ -354,6 +377,43 @@ class Connection(FrameStream):
         frame = encode_frame(command, self.peer_serialize_type)
         future = pending.add(opaque, timeout)
         self._send(frame)
+        return future
+
+    def invoke_encoded(
+        self,
+        start: FrameStart,
+        rest: bytes,
+        body: bytes,
+        timeout: float,
+        decode: DecodeExt,
+    ) -> asyncio.Future[Response] | None:
+        """Send a request whose msgpack header is encoded already, except for its opaque.
+
+        Args:
+            start: the frame up to the opaque.
+            rest: the header behind the opaque.
+            body: like the header, within the limits of a frame.
+            timeout: as in ``invoke``.
+            decode: decodes the ext fields of a plain response, see ``plain_responses``.
+
+        Returns:
+            The future of the response, or of the typed header if the response is plain. None: nothing was
+            sent, and ``invoke`` must decide.
+        """
+        pending = self._pending
+        if (
+            self._state is not _OPEN
+            or self.peer_serialize_type is not _MSGPACK
+            or (self._writing_paused and (self._is_deaf() or self.is_closed))
+            or (future := pending.begin(timeout, decode)) is None
+        ):
+            return None
+        rest_bytes, body_bytes = len(rest), len(body)
+        prefix = start.encode(pending.opaque, rest_bytes, body_bytes)
+        self._out += (prefix, rest, body)
+        self._out_bytes += len(prefix) + rest_bytes + body_bytes
+        if not self._flush_due or self._out_bytes > self._gather_bytes:
+            self._flush_or_schedule()
         return future
 
     def send_oneway(self, command: RemotingCommand) -> None:

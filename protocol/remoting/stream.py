@@ -174,12 +174,16 @@ class FrameStream(asyncio.Protocol):
     def _send(self, frame: bytes) -> None:
         self._out.append(frame)
         self._out_bytes += len(frame)
-        if not self._flush_due:
-            self._flush_due = True
-            self._loop.call_soon(self._flush)
-        elif self._out_bytes > self._gather_bytes:
+        if not self._flush_due or self._out_bytes > self._gather_bytes:
+            self._flush_or_schedule()
+
+    def _flush_or_schedule(self) -> None:
+        """Ensure that the collected frames are written: now if they are many, else at the end of the turn."""
+        if self._flush_due:
             self._flush()
-            self._flush_due = True
+        else:
+            self._loop.call_soon(self._flush)
+        self._flush_due = True
 
     def _flush(self) -> None:
         self._flush_due = False

@@ -8,8 +8,12 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from typing import Final
 
 from rewindmq.protocol.remoting.runtime import Runtime
+
+# The low byte of the counter as text.
+_HEX: Final = tuple(f"{number:02X}" for number in range(256))
 
 
 class UniqueIdGenerator:
@@ -31,20 +35,24 @@ class UniqueIdGenerator:
         self._counter = 0
         self._month_start = 0
         self._month_end = 0
-        # The id without its counter, cached for one millisecond.
+        # The id without the low byte of its counter, cached for one millisecond and 256 ids.
         self._stem = ""
         self._stem_ms = -1
 
     def next(self) -> str:
         """Return a new id, unique in this generator up to 65 536 ids per millisecond."""
-        now = self._now_ms()
-        if now != self._stem_ms:
+        return self.next_at(self._now_ms())
+
+    def next_at(self, now: int) -> str:
+        """Like ``next``; ``now`` is the time in ms, for a caller that has just read the clock."""
+        self._counter = counter = self._counter + 1 & 0xFFFF
+        low = counter & 0xFF
+        if now != self._stem_ms or not low:
             if not self._month_start <= now < self._month_end:
                 self._enter_month(now)
             self._stem_ms = now
-            self._stem = f"{self._prefix}{now - self._month_start:08X}"
-        self._counter = counter = self._counter + 1 & 0xFFFF
-        return f"{self._stem}{counter:04X}"
+            self._stem = f"{self._prefix}{now - self._month_start:08X}{counter >> 8:02X}"
+        return self._stem + _HEX[low]
 
     def _enter_month(self, now: int) -> None:
         start = datetime.fromtimestamp(now / 1000, UTC).replace(

@@ -125,7 +125,7 @@ async def test_opaque_numbers_start_at_1_wrap_and_skip_those_in_use() -> None:
         assert pending.next_opaque() == expected
         futures.append(pending.add(expected, 60.0))
     pending.complete(RemotingCommand(0, opaque=2, flag=1))
-    pending._opaque = MAX_OPAQUE - 1
+    pending.opaque = MAX_OPAQUE - 1
     assert [pending.next_opaque() for _ in range(3)] == [MAX_OPAQUE, 2, 4]
     pending.fail_all("test over")
     assert [type(f.exception()) for f in (futures[0], futures[2])] == [ConnectionLostError] * 2
