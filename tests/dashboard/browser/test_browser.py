@@ -11,8 +11,8 @@ import pytest
 from playwright.async_api import ConsoleMessage, Page, Response, expect
 
 from rewindmq import Message
-from tests.dashboard.browser.checks import faults_of
 from tests.dashboard.browser.conftest import Shop
+from tools.dashboard.page_checks import faults_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 PATHS = (

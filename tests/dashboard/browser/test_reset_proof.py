@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.dashboard.browser.checks import faults_of
 from tests.dashboard.browser.conftest import Shop
+from tools.dashboard.page_checks import faults_of
 from tools.dashboard.reset_story import COUNT, confirm_reset, lose_reset, served_story
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
