@@ -68,7 +68,14 @@ def _confirmed(visit: Visit, group: str) -> Confirmed:
     repairs = number_below(visit.form.get("repairs", "").strip() or "0", MAX_TIMES + 1)
     if repairs is None:
         raise ClientError(f"Lost queues can be reset again 0 to {MAX_TIMES} times")
-    return Confirmed(expected, target_of_expected(expected), ResetMode(mode) if mode else None, repairs)
+    return Confirmed(
+        expected,
+        target_of_expected(expected),
+        ResetMode(mode) if mode else None,
+        repairs,
+        # The form is sent to the address of its preview.
+        as_group=visit.query("as").strip() if expected.timestamp is None else "",
+    )
 
 
 async def _page(visit: Visit, refused: Refused | None = None, status: int = 200) -> Response:
