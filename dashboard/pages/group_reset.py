@@ -85,6 +85,8 @@ async def _page(visit: Visit, refused: Refused | None = None, status: int = 200)
     rows = queues.value.rows if queues.value else {}
     topics = sorted({queue.topic for queue in rows if not queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)})
     preview = found.preview
+    if refused is None:
+        status = 404 if queues.is_absent and preview is None and found.status == 200 else found.status
     may_confirm = preview is not None and len(preview.queues) <= MAX_QUEUES
     return visit.render(
         "reset.html",
@@ -99,6 +101,7 @@ async def _page(visit: Visit, refused: Refused | None = None, status: int = 200)
         aims=AIMS,
         preview=preview,
         problem=found.problem,
+        of_group=queues,
         rows=preview.queues[:MAX_QUEUES] if preview else (),
         refused=refused,
         expected=pack_expected(preview) if preview and may_confirm else None,
@@ -114,14 +117,14 @@ async def _preview(visit: Visit, group: str, topic: str, to: str) -> Previewed:
     if not topic and not to:
         return Previewed(None)
     if not topic or not to:
-        return Previewed(None, "Choose both, a topic and where the group goes.")
+        return Previewed(None, "Choose both, a topic and where the group goes.", 400)
     if to == "group":
         return await preview_as_group(visit.source, group, topic, visit.query("as").strip())
     now_ms = visit.source.runtime.clock.now_ms()
     try:
         target = target_of(to, milliseconds(visit.query("at")), visit.query("ago"), now_ms)
     except ClientError as error:
-        return Previewed(None, f"{error}.")
+        return Previewed(None, f"{error}.", 400)
     return await preview_of(visit.source, group, topic, target)
 
 

@@ -51,7 +51,7 @@ async def show_list(visit: Visit) -> Response:
     )
     return visit.render(
         "messages.html",
-        answer.status if answer else 200,
+        400 if wrong else answer.status if answer else 200,
         title=topic,
         by=by,
         answer=answer,

@@ -43,6 +43,21 @@ async def test_what_is_not_there_has_the_status_404_and_says_what_to_do(cluster:
             "/groups/absent": list_of_groups,
             "/groups/absent/consumers": list_of_groups,
             "/groups/absent/fenced": list_of_groups,
+            "/groups/absent/stacks": list_of_groups,
+            "/groups/absent/dead-letters": list_of_groups,
+            "/groups/absent/dead-letters?letter=broker-a/0/1": "There is no such dead letter",
+            "/groups/absent/compare?with=other": "Group absent: no broker has this group.",
+            "/groups/absent/reset": list_of_groups,
+            "/groups/absent/reset?topic=Orders&to=latest": "Group absent is gone, or has another name",
+            "/groups/absent/reset?topic=Gone&to=latest": "Topic Gone: no broker has this topic.",
+            "/groups/absent/reset?topic=Orders&to=group&as=b": "The offsets of group b cannot be taken",
+            # Names that no topic or group can have, and characters that no header may have.
+            "/groups/%3Cb%3E": list_of_groups,
+            "/groups/a%0D%0AX-Injected:1": list_of_groups,
+            "/groups/%00": list_of_groups,
+            f"/topics/{'t' * 300}": list_of_topics,
+            "/topics/a%0D%0AX-Injected:1/messages": list_of_topics,
+            "/races/R999": "There is no race",
             "/groups/absent/consumers/nobody@1/2": 'See <a href="/groups/absent/consumers">who is</a>',
             f"/topics/Orders/messages/{broker}/{queue}/99999": '<a href="/topics/Orders/messages">newest',
             "/topics/Orders/messages/absent/0/0": "broker absent does not serve topic Orders",
@@ -51,6 +66,7 @@ async def test_what_is_not_there_has_the_status_404_and_says_what_to_do(cluster:
             page = await site.get(path)
             assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8"), path
             assert advice in page.text, path
+            assert "x-injected" not in page.headers
         download = await site.get(f"/topics/Orders/messages/{broker}/{queue}/99999/body")
         assert download.status == 404
         assert (await site.get("/topics/Orders")).status == 200
@@ -86,12 +102,28 @@ async def test_a_name_server_that_hangs_is_named_after_2_s(cluster: LocalCluster
         assert "broker-a" in (await site.get("/")).text
         cluster.pause("namesrv")
         try:
-            for path in ("/", "/topics", "/groups", "/topics/Orders", "/groups/any"):
+            for path in (
+                "/",
+                "/topics",
+                "/groups",
+                "/topics/Orders",
+                "/topics/Orders/send",
+                "/groups/any",
+                "/groups/any/dead-letters",
+                "/groups/any/compare?with=other",
+                "/groups/any/reset",
+                "/groups/any/reset?topic=Orders&to=earliest",
+                "/groups/any/reset?topic=Orders&to=group&as=other",
+            ):
                 began = time.monotonic()
                 page = await site.get(path)
                 # Two questions in a row would take 4 s.
                 assert time.monotonic() - began < 4, path
-                assert "no answer within 2 s" in page.text, path
+                assert "The name server did not answer: no answer within 2 s." in page.text, path
+            began = time.monotonic()
+            sent = await site.post("/topics/Orders/send", {"csrf": "form-token", "body": "x"})
+            assert time.monotonic() - began < 4
+            assert "Nothing was sent: The name server did not answer: no answer within 2 s." in sent.text
         finally:
             cluster.resume("namesrv")
 

@@ -151,7 +151,7 @@ async def test_a_group_goes_where_another_group_is(cluster: LocalCluster, tmp_pa
         proof = await site.get(path)
         (again,) = _AGAIN.findall(proof.text)
         assert html.unescape(again) == page
-        assert f"<dd class=\"small\">where {GROUP} is</dd>" in (await site.get(page)).text
+        assert f'<dd class="small">where {GROUP} is</dd>' in (await site.get(page)).text
         assert f"<td>where {GROUP} was</td>" in (await site.get("/resets")).text
 
 
@@ -241,7 +241,7 @@ async def test_a_group_or_name_server_that_vanished_since_the_preview_is_named()
             cluster.kill("namesrv")
             silent = await confirm(site, fields)
     assert silent.status == 409
-    assert "Nothing was reset. Topic Confirmed: " in refusal(silent)
+    assert "Nothing was reset. The name server did not answer: " in refusal(silent)
 
 
 @pytest.mark.parametrize(
