@@ -16,7 +16,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.race.errors import RaceError
 from rewindmq.race.stage.operator import Operator
 from tools.dashboard.chromium import chromium
-from tools.dashboard.page_checks import faults_of
+from tools.dashboard.page_checks import faults_in_every_view
 from tools.interop.races.stage import JavaStage
 
 # A loss is named within 80 s of the reset; a redelivery is proven after 40 s.
@@ -111,7 +111,7 @@ class BrowserOperator(Operator):
             await evidence.inner_text() if await evidence.count() else "",
             await page.locator("figure.lanes").inner_text(),
             sum([await mark.is_visible() for mark in await marks.all()]),
-            tuple(await faults_of(page)),
+            tuple(await faults_in_every_view(page)),
         )
 
     async def _rows(self) -> tuple[tuple[str, ...], ...]:
