@@ -1,7 +1,9 @@
 """The dashboard's pages and its safety, over real HTTP and a real cluster."""
 
 import asyncio
+import contextlib
 import html
+import http.client
 import re
 import threading
 import time
@@ -297,3 +299,35 @@ async def test_a_visitor_who_leaves_in_the_middle_of_a_form_leaves_no_traceback(
         await writer.wait_closed()
         assert (await site.get("/login")).status == 200
     assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/topics/T/send", 413, "A form has at most 16777216 bytes."),
+        ("/groups/g/reset", 413, "A form has at most 16777216 bytes."),
+        ("/login", 413, "A token is shorter."),
+        ("/topics", 405, "Method Not Allowed"),
+    ],
+)
+async def test_a_form_of_100_mb_is_refused_without_being_kept(path: str, status: int, said: str) -> None:
+    def send(port: int) -> tuple[int, str]:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.putrequest("POST", path)
+        for name, value in {"Authorization": "Bearer t", "Content-Length": str(100 << 20)}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        # The server answers before it has read everything, and may close the connection.
+        with contextlib.suppress(OSError):
+            for _ in range(100):
+                connection.send(bytes(1 << 20))
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text
+
+    async with dashboard("127.0.0.1:1", Settings("x", token="t")) as site:
+        port = urlsplit(site.url).port
+        assert port is not None
+        assert await asyncio.to_thread(send, port) == (status, said + ("" if status == 405 else "\n"))
+        assert (await site.get("/resets", Authorization="Bearer t")).status == 200
