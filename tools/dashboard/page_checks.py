@@ -38,6 +38,10 @@ _SCRIPT = r"""
   for (const each of document.querySelectorAll("*"))
     if (each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(each).overflowX)
         && each.tabIndex < 0 && !each.querySelector("a, button")) say(each, "scrolls, but not by keyboard");
+  for (const each of document.querySelectorAll("th, td")) {
+    const isLong = each.textContent.trim().length > 6 && !each.querySelector(".sr");
+    if (isLong && visible(each) && each.clientWidth < 48) say(each, "squeezed");
+  }
   if (document.documentElement.scrollWidth > innerWidth) faults.push("wider than the screen");
 
   const parse = (text) => {

@@ -142,7 +142,8 @@ async def test_the_checks_find_what_they_look_for(shop: Shop) -> None:
             """document.querySelector("main").innerHTML =
             '<input name=a placeholder=hint><label>seen<input id=bare></label><a href="/"></a>' +
             '<nav aria-label=N></nav><nav aria-label=N></nav><svg><text y=9>drawn</text></svg>' +
-            '<p id=x>text</p><p class=faint>faint</p><h4 id=x>low</h4><pre id=wide>w</pre>'"""
+            '<p id=x>text</p><p class=faint>faint</p><h4 id=x>low</h4><pre id=wide>w</pre>' +
+            '<table class=small><tr><td class=thin>squeezed</table>'"""
         )
         for style in (
             "input { border-color: rgb(240, 240, 240) }",
@@ -150,6 +151,8 @@ async def test_the_checks_find_what_they_look_for(shop: Shop) -> None:
             "#bare:focus { outline: none }",
             "svg text { fill: rgb(210, 210, 210) }",
             ".faint { opacity: 0.3 }",
+            ".small { width: 20px }",
+            ".thin { overflow-wrap: anywhere; white-space: normal; padding: 0 }",
         ):
             await page.evaluate(
                 "text => { const sheet = new CSSStyleSheet(); sheet.replaceSync(text);"
@@ -173,6 +176,7 @@ async def test_the_checks_find_what_they_look_for(shop: Shop) -> None:
         'shows no focus: <input id="bare"',
         "<text",
         '<p class="faint"',
+        'squeezed: <td class="thin"',
     ):
         assert fault in found, (fault, found)
 
@@ -351,7 +355,13 @@ async def test_a_reset_is_previewed_from_a_form_and_its_address_leads_to_it_agai
     async with opened(shop, "/groups/reports", java_script_enabled=has_script) as page:
         await page.get_by_role("link", name="Reset", exact=True).click()
         await expect(page.get_by_label("Topic")).to_have_value("orders")
-        await page.get_by_label("Go to").select_option("ago")
+        fields = {"time": "Time", "ago": "Before now", "group": "Other group"}
+        for aim in ("earliest", "time", "group", "latest", "ago"):
+            await page.get_by_label("Go to").select_option(aim)
+            # A field that the choice does not need is not shown, without script, too.
+            for each, label in fields.items():
+                await expect(page.get_by_label(label)).to_be_visible(visible=each == aim)
+        await expect(page).to_have_title("reports · Reset · RewindMQ")
         await page.get_by_label("Before now").fill("2h")
         await page.get_by_role("button", name="Preview").click()
         await expect(page.locator("dd").first).to_have_text("20 messages")
