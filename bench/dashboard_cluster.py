@@ -44,9 +44,8 @@ BUSY: Final = "topic-0007"
 GROUP: Final = "group-0007"
 # Consumers of that group, in a process of their own.
 CONSUMERS: Final = 20
-# Records of resets; the first is of the wide topic.
+# Records of resets. The last is of the wide topic: each confirmed reset drops the first from the list.
 RECORDS: Final = 1_000
-RECORD: Final = "20260101T000000-00000000"
 _BUSY_TOPICS: Final = 10
 _DEAD: Final = f"%DLQ%{GROUP}"
 _DEAD_LETTERS: Final = 40
@@ -117,6 +116,11 @@ def _put_messages(root: Path) -> None:
     store.close()
 
 
+def record_id(number: int) -> str:
+    """Return the id of a record; one second is between two of them."""
+    return f"20260101T{number // 3600:02}{number // 60 % 60:02}{number % 60:02}-{number:08x}"
+
+
 def _write_records(folder: Path) -> None:
     folder.mkdir()
     for number in range(RECORDS):
@@ -125,17 +129,18 @@ def _write_records(folder: Path) -> None:
 
 
 def _record(number: int) -> ResetRecord:
+    is_wide = number == RECORDS - 1
     record = ResetRecord(
         version=VERSION,
-        id=f"20260101T{number // 3600:02}{number // 60 % 60:02}{number % 60:02}-{number:08x}",
-        group=WIDE_GROUP if number == 0 else f"group-{number % GROUPS:04}",
-        topic=WIDE if number == 0 else topic_name(number % TOPICS),
+        id=record_id(number),
+        group=WIDE_GROUP if is_wide else f"group-{number % GROUPS:04}",
+        topic=WIDE if is_wide else topic_name(number % TOPICS),
         timestamp=0,
         began_ms=1_767_225_600_000 + 1000 * number,
         status=Status.LOST,
         ended_ms=1_767_225_660_000 + 1000 * number,
     )
-    for queue in range(WIDE_QUEUES if number == 0 else 1):
+    for queue in range(WIDE_QUEUES if is_wide else 1):
         state = State.LOST if queue % 10 == 0 else State.PROVEN
         seen = [
             Seen(float(step), min(step, 2), (SeenPosition("10.0.0.1@1", min(step, 2), True, False),))

@@ -1,4 +1,4 @@
-"""Time of each page of the dashboard, at a broker with many topics, groups and queues."""
+"""Time of each page of the dashboard and of its metrics, at a broker with many topics, groups and queues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from bench.cluster_start import cpu_seconds
-from bench.dashboard_cluster import BUSY, GROUP, MANY, RECORD, WIDE, WIDE_GROUP, LargeCluster
+from bench.dashboard_cluster import BUSY, GROUP, MANY, RECORDS, WIDE, WIDE_GROUP, LargeCluster, record_id
 from rewindmq import AdminClient
 from rewindmq.dashboard.app import make_app
 from rewindmq.dashboard.data.cluster_source import ClusterSource
@@ -54,15 +54,17 @@ PAGES: Final = {
     "preview of a clone, 100 queues": f"/groups/group-0008/reset?topic={BUSY}&to=group&as={GROUP}",
     "history of 1,000 resets": "/resets",
     "history by name": "/resets?q=group-09",
-    "proof of 1,000 queues": f"/resets/{RECORD}",
+    "proof of 1,000 queues": f"/resets/{record_id(RECORDS - 1)}",
     "races": "/races",
     "one race": "/races/R1",
-    "metrics": "/metrics",
 }
 # They are measured in this order, after the pages: the watch of the reset goes on behind the last one.
 CONFIRM: Final = "confirm a reset, 1,000 queues"
 RUNNING: Final = "proof of 1,000 queues that are being watched"
-NAMES: Final = (*PAGES, CONFIRM, RUNNING)
+# A scrape may take 7 s, so it has no target.
+SCRAPE: Final = "metrics, a new scrape"
+METRICS: Final = "metrics, of a scrape before"
+NAMES: Final = (*PAGES, CONFIRM, RUNNING, SCRAPE, METRICS)
 _EXPECTED: Final = re.compile(r'name="expected" value="([^"]*)"')
 
 
@@ -98,6 +100,17 @@ async def costs(large: LargeCluster) -> dict[str, Cost]:
         found[CONFIRM] = await asyncio.to_thread(browser.measure, browser.post, _WIDE_RESET, form)
         await asyncio.to_thread(browser.wait_until_watched)
         found[RUNNING] = await asyncio.to_thread(browser.measure, browser.get, browser.location)
+        browser.close()
+        found[SCRAPE], found[METRICS] = await _scrapes(admin, pids)
+        return found
+
+
+async def _scrapes(admin: AdminClient, pids: list[int]) -> list[Cost]:
+    """Measure the metrics of a dashboard that has none yet, and those that it has kept."""
+    app = make_app(ClusterSource(admin), Settings(_CSRF))
+    async with serving(app, "127.0.0.1", 0) as url:
+        browser = _Browser(urlsplit(url).netloc, pids)
+        found = [await asyncio.to_thread(browser.measure, browser.get, "/metrics") for _ in range(2)]
         browser.close()
         return found
 
