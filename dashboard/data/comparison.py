@@ -82,8 +82,11 @@ async def compare(source: ClusterSource, left: str, right: str, topic: str = "")
     """
     answers = await asyncio.gather(source.group_queues(left), source.group_queues(right))
     if answers[0].value is None or answers[1].value is None:
-        texts = [_problem(answer, group) for answer, group in zip(answers, (left, right), strict=True)]
-        return Comparison((), *texts, is_absent=any(answer.is_absent for answer in answers))
+        return Comparison(
+            left_problem=_problem(answers[0], left),
+            right_problem=_problem(answers[1], right),
+            is_absent=any(answer.is_absent for answer in answers),
+        )
     first, second = _rows(answers[0].value, topic), _rows(answers[1].value, topic)
     problems = answers[0].value.problems | answers[1].value.problems
     return Comparison(

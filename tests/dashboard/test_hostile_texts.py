@@ -11,7 +11,6 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from rewindmq import MessageQueue
 from rewindmq.protocol.body.cluster import ClusterInfo
@@ -31,6 +30,7 @@ from rewindmq.protocol.names import dlq_topic, retry_topic
 from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.client.client_records import record
 from tests.client.scripted_broker import pull_answer
+from tests.dashboard.metrics.exposition import OPEN_METRICS, open_metrics
 from tests.dashboard.resets.test_history import new_record
 from tests.dashboard.scripted import Answers, name_server, scripted, success
 from tests.dashboard.site import Site, dashboard
@@ -118,7 +118,7 @@ def _broker(queue: MessageQueue) -> Answers:
         ),
         RequestCode.GET_TOPIC_STATS_INFO: TopicStatsTable({queue: TopicOffset(0, 2, _BEGUN_MS)}),
         RequestCode.GET_CONSUME_STATS: stats,
-        RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: GroupList({CLOSING}),
+        RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: GroupList([CLOSING]),
         RequestCode.GET_CONSUMER_CONNECTION_LIST: ConsumerConnection([connection], {CLOSING: subscribed}),
         RequestCode.GET_CONSUMER_RUNNING_INFO: info,
         RequestCode.LIST_FENCED_COMMITS: FencedCommitList([commit], 1),
@@ -127,7 +127,7 @@ def _broker(queue: MessageQueue) -> Answers:
         ResponseCode.SUCCESS, None, f"a={json.dumps(CLOSING)}\n{quote(CLOSING)}=1\n".encode()
     )
     place = RemotingCommand(ResponseCode.SUCCESS, SearchOffsetResponseHeader(0))
-    return {code: lambda _, request, body=body: success(body) for code, body in found.items()} | {  # type: ignore[misc]
+    return {code: lambda _, request, body=body: success(body) for code, body in found.items()} | {
         RequestCode.GET_BROKER_CONFIG: lambda _, request: config,
         RequestCode.PULL_MESSAGE: lambda _, request: pull_answer(ResponseCode.SUCCESS, 1, stored),
         RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: lambda _, request: place,
@@ -212,10 +212,10 @@ async def _served(site: Site) -> None:
         "application/octet-stream",
         "nosniff",
     )
-    metrics = (await site.get("/metrics", Accept="application/openmetrics-text")).text
+    metrics = (await site.get("/metrics", Accept=OPEN_METRICS)).text
     labels = [
         value
-        for family in text_string_to_metric_families(metrics)
+        for family in open_metrics(metrics)
         for sample in family.samples
         for value in sample.labels.values()
     ]
