@@ -1,115 +1,163 @@
-"""Time of each page of the dashboard, at a broker with many topics, groups and queues."""
+"""Time of each page of the dashboard and of its metrics, at a broker with many topics, groups and queues."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import html
 import http.client
-import json
-import tempfile
+import re
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from urllib.parse import urlsplit
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Final, NamedTuple
+from urllib.parse import urlencode, urlsplit
 
-from rewindmq import AdminClient, LocalCluster
-from rewindmq.broker.store import BatchEntry, MessageStore, StoreConfig, StoredMessage
+from bench.cluster_start import cpu_seconds
+from bench.dashboard_cluster import BUSY, GROUP, MANY, RECORDS, WIDE, WIDE_GROUP, LargeCluster, record_id
+from rewindmq import AdminClient
 from rewindmq.dashboard.app import make_app
 from rewindmq.dashboard.data.cluster_source import ClusterSource
+from rewindmq.dashboard.resets.history import open_folder
 from rewindmq.dashboard.serving import serving
 from rewindmq.dashboard.web.page import Settings
 
-TOPICS = 1_000
-GROUPS = 1_000
-# Of each topic. Each group has consumed one topic.
-QUEUES = 100
-_BUSY_TOPICS = 10
-_MESSAGES = 32
-_BODY = b'{"order": 1}'
-_BUSY, _GROUP = "topic-0007", "group-0007"
-PAGES = {
+_CSRF: Final = "bench"
+_WIDE_RESET: Final = f"/groups/{WIDE_GROUP}/reset?topic={WIDE}&to=earliest"
+# By the page's name. In their order: the last page resets a group, whose watch costs the pages after it.
+PAGES: Final = {
     "clusters": "/",
     "one broker": "/brokers/broker-a/0",
     "topics": "/topics",
     "topics by name": "/topics?q=99",
-    "one topic": f"/topics/{_BUSY}",
-    "its groups": f"/topics/{_BUSY}/groups",
-    "its newest messages": f"/topics/{_BUSY}/messages",
-    "its messages by key": f"/topics/{_BUSY}/messages?by=key&q=key-3",
-    "its messages by time": f"/topics/{_BUSY}/messages?by=time&at=0",
-    "one message": f"/topics/{_BUSY}/messages/broker-a/3/1",
+    "one topic": f"/topics/{BUSY}",
+    "one topic of 1,000 queues": f"/topics/{WIDE}",
+    "its groups": f"/topics/{BUSY}/groups",
+    "its newest messages": f"/topics/{BUSY}/messages",
+    "its messages by key": f"/topics/{BUSY}/messages?by=key&q=key-3",
+    "its messages by time": f"/topics/{BUSY}/messages?by=time&at=0",
+    "one message": f"/topics/{BUSY}/messages/broker-a/3/1",
+    "form of a send": f"/topics/{BUSY}/send",
     "groups": "/groups",
-    "one group": f"/groups/{_GROUP}",
-    "its consumers": f"/groups/{_GROUP}/consumers",
-    "its dead letters": f"/groups/{_GROUP}/dead-letters",
-    "its fenced commits": f"/groups/{_GROUP}/fenced",
+    "groups by name": "/groups?q=99",
+    "one group, of 100 queues": f"/groups/{GROUP}",
+    "one group, of 1,000 queues": f"/groups/{WIDE_GROUP}",
+    "one group, of 50,000 queues": f"/groups/{MANY}",
+    "its 20 consumers": f"/groups/{GROUP}/consumers",
+    "their stacks": f"/groups/{GROUP}/stacks",
+    "its dead letters": f"/groups/{GROUP}/dead-letters",
+    "its fenced commits": f"/groups/{GROUP}/fenced",
+    "two groups compared": f"/groups/{GROUP}/compare?with=group-0008",
+    "two groups compared, 50,000 queues": f"/groups/{GROUP}/compare?with={MANY}",
+    "form of a reset": f"/groups/{GROUP}/reset",
+    "preview of a reset, 100 queues": f"/groups/{GROUP}/reset?topic={BUSY}&to=earliest",
+    "preview of a reset, 1,000 queues": _WIDE_RESET,
+    "preview of a clone, 100 queues": f"/groups/group-0008/reset?topic={BUSY}&to=group&as={GROUP}",
+    "history of 1,000 resets": "/resets",
+    "history by name": "/resets?q=group-09",
+    "proof of 1,000 queues": f"/resets/{record_id(RECORDS - 1)}",
+    "races": "/races",
+    "one race": "/races/R1",
 }
+# They are measured in this order, after the pages: the watch of the reset goes on behind the last one.
+CONFIRM: Final = "confirm a reset, 1,000 queues"
+RUNNING: Final = "proof of 1,000 queues that are being watched"
+# A scrape may take 7 s, so it has no target.
+SCRAPE: Final = "metrics, a new scrape"
+METRICS: Final = "metrics, of a scrape before"
+NAMES: Final = (*PAGES, CONFIRM, RUNNING, SCRAPE, METRICS)
+_EXPECTED: Final = re.compile(r'name="expected" value="([^"]*)"')
 
 
-@contextlib.contextmanager
-def large_cluster() -> Iterator[LocalCluster]:
-    """Run a cluster of one broker with all topics and offsets, and messages in ten of the topics."""
-    with tempfile.TemporaryDirectory(prefix="rewindmq-bench-") as name:
-        directory = Path(name)
-        store = directory / "broker-a" / "store"
-        _put_messages(store)
-        _write_tables(store / "config")
-        with LocalCluster(1, directory=directory, start_seconds=120.0) as cluster:
-            yield cluster
+class Cost(NamedTuple):
+    """What a page took, in ms.
+
+    Attributes:
+        wall: from the request to the last byte.
+        cpu: processor time of the dashboard, the browser's part in this process, and the servers.
+    """
+
+    wall: float
+    cpu: float
 
 
-def _write_tables(config: Path) -> None:
-    config.mkdir(parents=True, exist_ok=True)
-    names = [(f"topic-{number:04}", QUEUES) for number in range(TOPICS)]
-    names += [(f"%RETRY%group-{number:04}", 1) for number in range(GROUPS)]
-    topics = {
-        name: {"topicName": name, "readQueueNums": count, "writeQueueNums": count, "perm": 6}
-        for name, count in names
-    }
-    (config / "topics.json").write_text(json.dumps({"topicConfigTable": topics}))
-    offsets = {
-        f"topic-{number:04}@group-{number:04}": dict.fromkeys(range(QUEUES), _MESSAGES // 2)
-        for number in range(GROUPS)
-    }
-    (config / "consumerOffset.json").write_text(json.dumps({"offsetTable": offsets}))
-
-
-def _put_messages(root: Path) -> None:
-    store = MessageStore(root, StoreConfig(), lambda: time.time_ns() // 1_000_000)
-    store.open()
-    for topic in range(_BUSY_TOPICS):
-        for queue in range(QUEUES):
-            entries = [
-                BatchEntry(_BODY, b"KEYS\x01key-%d\x02TAGS\x01blue" % number, 0, 0)
-                for number in range(_MESSAGES)
-            ]
-            store.put_batch(StoredMessage(f"topic-{topic:04}", queue, b""), entries)
-    store.close()
-
-
-async def milliseconds(namesrv: str) -> dict[str, float]:
-    """Return the time of each page, from the request to the last byte, by the page's name."""
-    async with (
-        AdminClient(namesrv) as admin,
-        serving(make_app(ClusterSource(admin), Settings("bench")), "127.0.0.1", 0) as url,
-    ):
-        connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+async def costs(large: LargeCluster) -> dict[str, Cost]:
+    """Return what each page takes, by the page's name."""
+    cluster = large.cluster
+    pids = [process.pid for process in (*cluster.brokers.values(), cluster.namesrv)]
+    async with AsyncExitStack() as stack:
+        admin = await stack.enter_async_context(AdminClient(cluster.namesrv_address))
+        history = await stack.enter_async_context(open_folder(large.history, admin.runtime.workers))
+        app = make_app(ClusterSource(admin), Settings(_CSRF), history)
+        url = await stack.enter_async_context(serving(app, "127.0.0.1", 0))
+        browser = _Browser(urlsplit(url).netloc, pids)
         # The first page opens the connections and compiles the templates.
         for path in PAGES.values():
-            await asyncio.to_thread(_get, connection, path)
-        times = {}
-        for name, path in PAGES.items():
-            began = time.perf_counter()
-            text = await asyncio.to_thread(_get, connection, path)
-            times[name] = (time.perf_counter() - began) * 1e3
-            assert 'role="alert"' not in text, f"{path}: {text}"
-        connection.close()
-        return times
+            await asyncio.to_thread(browser.get, path)
+        found = {
+            name: await asyncio.to_thread(browser.measure, browser.get, path) for name, path in PAGES.items()
+        }
+        form = await asyncio.to_thread(browser.form)
+        found[CONFIRM] = await asyncio.to_thread(browser.measure, browser.post, _WIDE_RESET, form)
+        await asyncio.to_thread(browser.wait_until_watched)
+        found[RUNNING] = await asyncio.to_thread(browser.measure, browser.get, browser.location)
+        browser.close()
+        found[SCRAPE], found[METRICS] = await _scrapes(admin, pids)
+        return found
 
 
-def _get(connection: http.client.HTTPConnection, path: str) -> str:
-    connection.request("GET", path)
-    response = connection.getresponse()
-    text = response.read().decode()
-    assert response.status == 200, f"{path}: {response.status}"
-    return text
+async def _scrapes(admin: AdminClient, pids: list[int]) -> list[Cost]:
+    """Measure the metrics of a dashboard that has none yet, and those that it has kept."""
+    app = make_app(ClusterSource(admin), Settings(_CSRF))
+    async with serving(app, "127.0.0.1", 0) as url:
+        browser = _Browser(urlsplit(url).netloc, pids)
+        found = [await asyncio.to_thread(browser.measure, browser.get, "/metrics") for _ in range(2)]
+        browser.close()
+        return found
+
+
+class _Browser:
+    """One connection to the dashboard."""
+
+    def __init__(self, address: str, pids: list[int]) -> None:
+        self._connection = http.client.HTTPConnection(address, timeout=60)
+        self._pids = pids
+        self.location = ""
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def measure(self, work: Callable[..., object], *arguments: object) -> Cost:
+        began, cpu = time.perf_counter(), self._cpu()
+        work(*arguments)
+        return Cost((time.perf_counter() - began) * 1e3, (self._cpu() - cpu) * 1e3)
+
+    def _cpu(self) -> float:
+        return time.process_time() + sum(map(cpu_seconds, self._pids))
+
+    def wait_until_watched(self) -> None:
+        """Wait until the brokers have accepted the reset."""
+        while "accepted the reset" not in (page := self.get(self.location)):
+            assert 'id="verdict">running<' in page, page
+
+    def get(self, path: str) -> str:
+        self._connection.request("GET", path)
+        response = self._connection.getresponse()
+        text = response.read().decode()
+        assert response.status == 200, f"{path}: {response.status}"
+        # The proof of a lost reset has an alert, too.
+        assert 'role="alert"' not in text or path.startswith("/resets/"), f"{path}: {text}"
+        return text
+
+    def form(self) -> dict[str, str]:
+        """Return the fields that confirm the preview of the wide topic."""
+        found = _EXPECTED.search(self.get(_WIDE_RESET))
+        assert found is not None
+        return {"csrf": _CSRF, "expected": html.unescape(found[1]), "name": WIDE_GROUP}
+
+    def post(self, path: str, fields: dict[str, str]) -> None:
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        self._connection.request("POST", path, urlencode(fields), headers)
+        response = self._connection.getresponse()
+        text = response.read().decode()
+        assert response.status == 303, f"{path}: {response.status} {text}"
+        self.location = response.headers["location"]

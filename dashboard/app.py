@@ -37,7 +37,7 @@ async def _absent(visit: Visit) -> Response:
     return visit.render("absent.html", 404, title="There is no such page")
 
 
-_ABSENT: Final = Page("/absent", _absent, "Absent", is_tab=False)
+_ABSENT: Final = Page("/absent", _absent, "", is_tab=False)
 
 
 def make_app(

@@ -6,7 +6,8 @@ import argparse
 import asyncio
 import os
 import secrets
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,8 @@ from rewindmq.protocol.remoting.process.options import (
 )
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from rewindmq.protocol.remoting.runtime import Runtime
 
 EPILOG: Final = """\
@@ -73,14 +76,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM, and return the exit code.
 
     Raises:
-        ClientError: the extra is not installed, other machines could connect without a token, or the folder
-            of the history cannot be used.
-        OSError: the port is taken.
+        ClientError: the extra is not installed, other machines could connect without a token, the name server
+            is not named, the port is taken, or the folder of the history cannot be used.
     """
     from rewindmq.protocol.errors import ClientError
     from rewindmq.protocol.remoting.process.open_access import is_loopback
     from rewindmq.protocol.remoting.process.runner import run_work
 
+    if arguments.token == "":
+        raise ClientError("the token is empty: name a secret with --token, or leave the option out")
     token = arguments.token or os.environ.get(_TOKEN_VARIABLE) or None
     if token is not None and not (token.isascii() and token.isprintable()):
         raise ClientError(
@@ -91,6 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"{arguments.host!r} is not a loopback address: set {_TOKEN_VARIABLE} to a secret that visitors"
             " must enter, or serve at 127.0.0.1"
         )
+    if not (arguments.namesrv or os.environ.get("NAMESRV_ADDR")):
+        raise ClientError("no name server: give -n HOST:PORT, or set NAMESRV_ADDR")
     try:
         import jinja2  # noqa: F401
         import prometheus_client  # noqa: F401
@@ -117,7 +123,6 @@ async def _serve(
     from rewindmq.dashboard.app import make_app
     from rewindmq.dashboard.data.cluster_source import ClusterSource
     from rewindmq.dashboard.resets.history import open_folder
-    from rewindmq.dashboard.serving import serving
     from rewindmq.dashboard.web.page import Settings
 
     hosts = frozenset() if token else frozenset({arguments.host, "127.0.0.1", "localhost", "::1"})
@@ -128,7 +133,24 @@ async def _serve(
         if arguments.history is not None:
             history = await stack.enter_async_context(open_folder(arguments.history, runtime.workers))
         app = make_app(ClusterSource(admin), settings, history)
-        url = await stack.enter_async_context(serving(app, arguments.host, arguments.port))
+        url = await stack.enter_async_context(_listening(app, arguments.host, arguments.port))
         print(f"dashboard: {url}", flush=True)
         await stopping.wait()
     return 0
+
+
+@asynccontextmanager
+async def _listening(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
+    from rewindmq.dashboard.serving import serving
+    from rewindmq.protocol.errors import ClientError
+
+    async with AsyncExitStack() as stack:
+        try:
+            url = await stack.enter_async_context(serving(app, host, port))
+        except OSError as error:
+            # Its own text repeats the address in another form.
+            why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+            raise ClientError(
+                f"cannot listen on {host}:{port}: {why}; choose another --port (0: any free one) or --host"
+            ) from None
+        yield url

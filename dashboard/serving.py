@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import uvicorn
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
@@ -71,6 +72,20 @@ def _ended_by(app: ASGIApp, stopping: asyncio.Event) -> ASGIApp:
                 received.cancel()
                 stopped.cancel()
 
-        await app(scope, receive_or_stop, send)
+        has_length = is_open = False
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal has_length, is_open
+            await send(message)
+            is_begin = message["type"] == "http.response.start"
+            if is_begin:
+                has_length = "content-length" in Headers(raw=message["headers"])
+            # A response without a length, such as a live page, may end anywhere.
+            is_open = not has_length and message.get("more_body", is_begin)
+
+        await app(scope, receive_or_stop, send_and_note)
+        if is_open and stopping.is_set():
+            # uvicorn logs an error for a response without an end.
+            await send({"type": "http.response.body", "body": b""})
 
     return serve

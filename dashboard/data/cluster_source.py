@@ -8,13 +8,20 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.dashboard.data.answer import LIMIT_SECONDS, NAME_SERVER, THE_BROKER, Answer, failed_with
+from rewindmq.dashboard.data.answer import (
+    LIMIT_SECONDS,
+    NAME_SERVER,
+    THE_BROKER,
+    Answer,
+    Outcome,
+    failed_with,
+)
 from rewindmq.dashboard.data.lag_history import LagHistory
 from rewindmq.protocol.body.stats import OffsetWrapper, TopicOffset
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, reply_topic, retry_topic
+from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, reply_topic, retry_topic, topic_fault
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -177,6 +184,13 @@ class ClusterSource:
         if route.value is None:
             if route.code == ResponseCode.TOPIC_NOT_EXIST:
                 return replace(route.failed(), problem="no broker has this topic")
+            if route.outcome is Outcome.REFUSED and (fault := topic_fault(topic)) is not None:
+                # RewindMQ's name server refuses such a name, which no topic can have.
+                return replace(
+                    route.failed(),
+                    problem=f"no broker has this topic: {fault.rstrip('.')}",
+                    code=ResponseCode.TOPIC_NOT_EXIST,
+                )
             return route.failed()
         found = {}
         for broker in sorted(route.value.broker_datas, key=lambda each: each.broker_name):

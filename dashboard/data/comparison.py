@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.cluster_source import ClusterSource, Queues
 from rewindmq.protocol.body.stats import OffsetWrapper
 from rewindmq.protocol.message_queue import MessageQueue
@@ -33,8 +34,9 @@ class Comparison:
 
     Attributes:
         pairs: the queues of either group, sorted; without those of the groups' own retry topics.
-        left_problem: why the left group's offsets are not known, in one sentence; then there are no pairs.
+        left_problem: why the left group's offsets are not known, a sentence; then there are no pairs.
         right_problem: the same of the right group.
+        is_absent: one of the groups does not exist.
         problems: one sentence for each broker that could not be asked.
     """
 
@@ -42,6 +44,7 @@ class Comparison:
     left_problem: str | None = None
     right_problem: str | None = None
     problems: dict[str, str] = field(default_factory=dict)
+    is_absent: bool = False
 
     @property
     def differing(self) -> int:
@@ -79,7 +82,11 @@ async def compare(source: ClusterSource, left: str, right: str, topic: str = "")
     """
     answers = await asyncio.gather(source.group_queues(left), source.group_queues(right))
     if answers[0].value is None or answers[1].value is None:
-        return Comparison((), answers[0].problem, answers[1].problem)
+        return Comparison(
+            left_problem=_problem(answers[0], left),
+            right_problem=_problem(answers[1], right),
+            is_absent=any(answer.is_absent for answer in answers),
+        )
     first, second = _rows(answers[0].value, topic), _rows(answers[1].value, topic)
     problems = answers[0].value.problems | answers[1].value.problems
     return Comparison(
@@ -91,6 +98,12 @@ async def compare(source: ClusterSource, left: str, right: str, topic: str = "")
         ),
         problems=problems,
     )
+
+
+def _problem(answer: Answer[Queues[OffsetWrapper]], group: str) -> str | None:
+    if answer.problem is None:
+        return None
+    return f"Group {group}: {answer.problem}." if answer.is_absent else answer.sentence
 
 
 def _rows(queues: Queues[OffsetWrapper], topic: str) -> dict[MessageQueue, OffsetWrapper]:

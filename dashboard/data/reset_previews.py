@@ -15,7 +15,9 @@ from rewindmq.client.admin.watched_reset.expected import Expected, expected_of, 
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.preview import Preview
 from rewindmq.client.admin.watched_reset.target import Target, offsets_of_group, unique_offsets
-from rewindmq.dashboard.data.cluster_source import ClusterSource
+from rewindmq.dashboard.data.answer import Answer
+from rewindmq.dashboard.data.cluster_source import ClusterSource, Queues
+from rewindmq.protocol.body.stats import TopicOffset
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
@@ -40,10 +42,16 @@ _END: Final = 2**63
 
 @dataclass(frozen=True)
 class Previewed:
-    """A preview, or in one sentence why there is none; both are None if none was asked for."""
+    """A preview, or in one sentence why there is none; both are None if none was asked for.
+
+    Attributes:
+        status: the HTTP status of a page about it: 404 if the topic or a group does not exist, 400 if the
+            query names no target.
+    """
 
     preview: Preview | None
     problem: str | None = None
+    status: int = 200
 
 
 def target_of(to: str, at: int | None, ago: str, now_ms: int) -> int:
@@ -117,21 +125,23 @@ def target_of_expected(expected: Expected) -> Target:
 async def preview_as_group(source: ClusterSource, group: str, topic: str, other: str) -> Previewed:
     """Ask what a reset to another group's stored offsets would do now; nothing is changed."""
     if not other:
-        return Previewed(None, "Enter the group whose offsets this group is to take.")
+        return Previewed(None, "Enter the group whose offsets this group is to take.", 400)
+    # A broker that hangs is named after 2 s; the question for the offsets would wait for it longer.
+    if (unready := _unready(topic, await source.topic_queues(topic))) is not None:
+        return unready
     offsets = await source.ask(offsets_of_group(source.admin, topic, other), PREVIEW_SECONDS)
     if offsets.value is None:
-        return Previewed(None, f"The offsets of group {other} cannot be taken: {offsets.problem}.")
+        # Every broker has just answered, so what is missing is the group.
+        status = 404 if isinstance(offsets.error, ClientError) else 200
+        return Previewed(None, f"The offsets of group {other} cannot be taken: {offsets.problem}.", status)
     return await preview_of(source, group, topic, offsets.value)
 
 
 async def preview_of(source: ClusterSource, group: str, topic: str, target: Target) -> Previewed:
     """Ask what a reset would do now. A broker that hangs is named after 2 s; nothing is changed."""
     queues, of_group = await asyncio.gather(source.topic_queues(topic), source.masters(retry_topic(group)))
-    if queues.value is None:
-        return Previewed(None, f"Topic {topic}: {queues.problem}.")
-    if queues.value.problems:
-        silent = "; ".join(f"{name}: {problem}" for name, problem in sorted(queues.value.problems.items()))
-        return Previewed(None, f"There is no preview without every broker of the topic. {silent}.")
+    if (unready := _unready(topic, queues)) is not None:
+        return unready
     answer = await source.ask(make_preview(source.admin, topic, group, target), PREVIEW_SECONDS)
     if answer.value is None:
         return Previewed(None, f"The preview failed: {answer.problem}.")
@@ -142,5 +152,19 @@ async def preview_of(source: ClusterSource, group: str, topic: str, target: Targ
             None,
             f"Group {group} is gone, or has another name: it has no consumer, no offset in topic {topic}"
             " and no retry topic.",
+            404,
         )
     return Previewed(found)
+
+
+def _unready(topic: str, queues: Answer[Queues[TopicOffset]]) -> Previewed | None:
+    """Return why there can be no preview of the topic now; None: every broker of it answers."""
+    if queues.value is None:
+        is_absent = queues.is_absent
+        return Previewed(
+            None, f"Topic {topic}: {queues.problem}." if is_absent else queues.sentence, queues.status
+        )
+    if queues.value.problems:
+        silent = "; ".join(f"{name}: {problem}" for name, problem in sorted(queues.value.problems.items()))
+        return Previewed(None, f"There is no preview without every broker of the topic. {silent}.")
+    return None

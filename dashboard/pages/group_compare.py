@@ -21,13 +21,17 @@ async def show(visit: Visit) -> Response:
     group, other, topic = visit.path("group"), visit.query("with").strip(), visit.query("topic").strip()
     names, found = await asyncio.gather(visit.source.groups(), _compared(visit, group, other, topic))
     pairs = found.pairs if found else ()
+    texts = filter(None, (found.left_problem, found.right_problem)) if found else ()
     return visit.render(
         "compare.html",
+        404 if found and found.is_absent else 200,
         title=group,
         other=other,
         topic=topic,
         names=[name for name in names.value or () if name != group][:_NAMES],
         found=found,
+        # Once, if both are for the same reason.
+        texts=[*dict.fromkeys(texts)],
         is_same=group == other,
         rows=sorted(pairs, key=_largest_first)[:_ROWS],
         topics=[*found.topics.items()][:_NAMES] if found else [],

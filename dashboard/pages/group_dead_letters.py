@@ -12,7 +12,6 @@ from rewindmq.dashboard.data.messages import Found, message_at, newest
 from rewindmq.dashboard.web.bodies import excerpt
 from rewindmq.dashboard.web.numbers import number_below
 from rewindmq.dashboard.web.page import Page, Visit
-from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.message.properties import RETRY_TOPIC
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import dlq_topic, retry_topic
@@ -25,16 +24,9 @@ async def show(visit: Visit) -> Response:
     """Show the newest messages of the group's dead-letter topic; with the query ``letter``, only that one."""
     group, text = visit.path("group"), visit.query("letter")
     topic = dlq_topic(group)
-    letter = _letter(text)
-    answer: Answer[Found]
-    if not text:
-        answer = await newest(visit.source, topic)
-    elif letter is None:
-        answer = Answer(None, "A dead letter's place is BROKER/QUEUE/OFFSET, such as broker-a/0/12")
-    else:
-        one = await message_at(visit.source, MessageQueue(topic, letter.broker, letter.queue), letter.offset)
-        answer = Answer(Found([one.value])) if one.value else Answer(None, one.problem, one.code)
-    messages = answer.value.messages if answer.value else []
+    answer = await _find(visit, topic, text)
+    status = 400 if answer is None else answer.status
+    messages = answer.value.messages if answer and answer.value else []
     rows = [
         (
             Letter(message.broker_name, message.queue_id, message.queue_offset),
@@ -44,16 +36,34 @@ async def show(visit: Visit) -> Response:
         )
         for message in messages
     ]
-    has_none = answer.code == ResponseCode.TOPIC_NOT_EXIST or (answer.value is not None and not rows)
+    absent, has_none = None, False
+    if answer and not text and (answer.is_absent or (answer.value is not None and not rows)):
+        has_none = True
+        known = await visit.source.group_masters(group)
+        absent, status = (known, 404) if known.is_absent else (None, 200)
     return visit.render(
         "dead_letters.html",
+        status,
         title=group,
         topic=topic,
         answer=answer,
         rows=rows,
         has_none=has_none,
         is_one=bool(text),
+        absent=absent,
     )
+
+
+async def _find(visit: Visit, topic: str, place: str) -> Answer[Found] | None:
+    """Return the newest dead letters, or the one of a place; None: the text names no place."""
+    if not place:
+        return await newest(visit.source, topic)
+    letter = _letter(place)
+    if letter is None:
+        return None
+    queue = MessageQueue(topic, letter.broker, letter.queue)
+    one = await message_at(visit.source, queue, letter.offset)
+    return Answer(Found([one.value])) if one.value else one.failed()
 
 
 async def send_again(visit: Visit) -> Response:

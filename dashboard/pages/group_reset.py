@@ -68,7 +68,14 @@ def _confirmed(visit: Visit, group: str) -> Confirmed:
     repairs = number_below(visit.form.get("repairs", "").strip() or "0", MAX_TIMES + 1)
     if repairs is None:
         raise ClientError(f"Lost queues can be reset again 0 to {MAX_TIMES} times")
-    return Confirmed(expected, target_of_expected(expected), ResetMode(mode) if mode else None, repairs)
+    return Confirmed(
+        expected,
+        target_of_expected(expected),
+        ResetMode(mode) if mode else None,
+        repairs,
+        # The form is sent to the address of its preview.
+        as_group=visit.query("as").strip() if expected.timestamp is None else "",
+    )
 
 
 async def _page(visit: Visit, refused: Refused | None = None, status: int = 200) -> Response:
@@ -78,6 +85,8 @@ async def _page(visit: Visit, refused: Refused | None = None, status: int = 200)
     rows = queues.value.rows if queues.value else {}
     topics = sorted({queue.topic for queue in rows if not queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)})
     preview = found.preview
+    if refused is None:
+        status = 404 if queues.is_absent and preview is None and found.status == 200 else found.status
     may_confirm = preview is not None and len(preview.queues) <= MAX_QUEUES
     return visit.render(
         "reset.html",
@@ -92,6 +101,7 @@ async def _page(visit: Visit, refused: Refused | None = None, status: int = 200)
         aims=AIMS,
         preview=preview,
         problem=found.problem,
+        of_group=queues,
         rows=preview.queues[:MAX_QUEUES] if preview else (),
         refused=refused,
         expected=pack_expected(preview) if preview and may_confirm else None,
@@ -107,14 +117,14 @@ async def _preview(visit: Visit, group: str, topic: str, to: str) -> Previewed:
     if not topic and not to:
         return Previewed(None)
     if not topic or not to:
-        return Previewed(None, "Choose both, a topic and where the group goes.")
+        return Previewed(None, "Choose both, a topic and where the group goes.", 400)
     if to == "group":
         return await preview_as_group(visit.source, group, topic, visit.query("as").strip())
     now_ms = visit.source.runtime.clock.now_ms()
     try:
         target = target_of(to, milliseconds(visit.query("at")), visit.query("ago"), now_ms)
     except ClientError as error:
-        return Previewed(None, f"{error}.")
+        return Previewed(None, f"{error}.", 400)
     return await preview_of(visit.source, group, topic, target)
 
 

@@ -51,7 +51,7 @@ async def show_list(visit: Visit) -> Response:
     )
     return visit.render(
         "messages.html",
-        answer.status if answer else 200,
+        400 if wrong else answer.status if answer else 200,
         title=topic,
         by=by,
         answer=answer,
@@ -118,7 +118,8 @@ async def show_one(visit: Visit) -> Response:
         title=title,
         answer=answer,
         message=message,
-        body=shown_body(message),
+        # In a thread: a small compressed body may inflate to 64 MiB.
+        body=await visit.source.runtime.workers.run(shown_body, message),
         properties=properties,
         gave_up=topic.removeprefix(DLQ_GROUP_TOPIC_PREFIX)
         if topic.startswith(DLQ_GROUP_TOPIC_PREFIX)
@@ -134,7 +135,8 @@ async def download(visit: Visit) -> Response:
         return PlainTextResponse(f"{answer.sentence}\n", 404 if answer.is_absent else 502)
     name = _UNSAFE.sub("_", f"{visit.path('topic')}-{visit.path('queue')}-{visit.path('offset')}")
     headers = {"Content-Disposition": f"attachment; filename={name}.bin"}
-    return Response(readable_body(answer.value)[0], headers=headers, media_type="application/octet-stream")
+    body, _ = await visit.source.runtime.workers.run(readable_body, answer.value)
+    return Response(body, headers=headers, media_type="application/octet-stream")
 
 
 async def _message(visit: Visit) -> Answer[MessageExt]:

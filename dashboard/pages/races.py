@@ -33,7 +33,7 @@ async def show_one(visit: Visit) -> Response:
     try:
         race = find_scenario(visit.path("id"))
     except RaceError as error:
-        return visit.render("race.html", 404, title="Races", race=None, problem=f"{error}.")
+        return visit.render("race.html", 404, title="Races", race=None, problem=f"{_capital(str(error))}.")
     cases = {f"{profile}/{mode}": (profile, mode) for profile, mode in race.cases}
     asked = visit.query("case")
     case = cases.get(asked) or choose_case(race, None, None)
@@ -88,6 +88,10 @@ async def _played(visit: Visit, case: RaceCase) -> tuple[RaceRun | None, str | N
 async def _until_left(visit: Visit) -> None:
     while (await visit.request.receive())["type"] != "http.disconnect":
         pass
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _outcome(losses: frozenset[Loss]) -> str:

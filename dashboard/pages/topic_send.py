@@ -27,7 +27,8 @@ async def send(visit: Visit) -> Response:
     topic = visit.path("topic")
     route = await visit.source.masters(topic)
     if route.value is None:
-        return _form(visit, route, f"Nothing was sent: {route.problem}.")
+        why = f"{route.problem}." if route.is_absent else route.sentence
+        return _form(visit, route, f"Nothing was sent: {why}")
     answer = await _send(visit, topic)
     if answer.value is None:
         return _form(visit, route, _explain(answer))

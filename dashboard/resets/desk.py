@@ -42,12 +42,14 @@ class Confirmed:
         target: what the preview was of.
         mode: None leaves it to the brokers.
         repairs: how often lost queues may be reset again, 0 to 100.
+        as_group: the group whose stored offsets the target is; "": none.
     """
 
     expected: Expected
     target: Target
     mode: ResetMode | None = None
     repairs: int = 0
+    as_group: str = ""
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,7 @@ class ResetDesk:
             began_ms=now_ms,
             mode="" if confirmed.mode is None else str(confirmed.mode),
             max_repairs=confirmed.repairs,
+            as_group=confirmed.as_group,
         )
 
     async def _check(self, confirmed: Confirmed, record: ResetRecord) -> Refused | None:

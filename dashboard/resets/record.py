@@ -109,6 +109,7 @@ class Summary(msgspec.Struct, rename="camel"):
     Attributes:
         timestamp: ms since 1970 that the group went to; -1 is the end of every queue; None: an offset for
             each queue.
+        as_group: the group whose stored offsets the group took; "": none, or a record of an older version.
         began_ms, ended_ms: ms since 1970; ``ended_ms`` is None while the reset is watched.
         counts: state to number of queues.
         problem: why the reset failed, or was not watched to its end.
@@ -125,6 +126,7 @@ class Summary(msgspec.Struct, rename="camel"):
     repairs: int = 0
     counts: dict[str, int] = msgspec.field(default_factory=dict)
     problem: str = ""
+    as_group: str = ""
 
 
 class ResetRecord(Summary, rename="camel"):

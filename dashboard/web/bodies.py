@@ -8,6 +8,8 @@ from typing import Final
 
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.message import inflate_begin
+from rewindmq.protocol.message.sysflag import MessageSysFlag
 from rewindmq.protocol.text import escape_controls
 
 # Bytes of a body that a page shows as text, and as a hex dump.
@@ -38,7 +40,7 @@ class ShownBody:
 
 
 def shown_body(message: MessageExt) -> ShownBody:
-    """Return the body as a page shows it."""
+    """Return the body as a page shows it; one that inflates to 64 MiB takes half a second."""
     body, problem = readable_body(message)
     if not body:
         return ShownBody("", "empty", 0, 0, problem)
@@ -52,13 +54,24 @@ def shown_body(message: MessageExt) -> ShownBody:
 
 
 def excerpt(message: MessageExt) -> str:
-    """Return the begin of the body in one line."""
-    body, problem = readable_body(message)
-    text = None if problem else _as_text(body[: EXCERPT * 4], is_cut=len(body) > EXCERPT * 4)
+    """Return the begin of the body in one line; no more of the body is inflated."""
+    body, is_readable = _begin(message, EXCERPT * 4 + 1)
+    text = _as_text(body[: EXCERPT * 4], is_cut=len(body) > EXCERPT * 4) if is_readable else None
     if text is None:
         return body[:24].hex(" ") + (" …" if len(body) > 24 else "")
     line = escape_controls(text[:EXCERPT])
     return line + ("…" if len(text) > EXCERPT else "")
+
+
+def _begin(message: MessageExt, count: int) -> tuple[bytes, bool]:
+    """Return the first bytes of the body, and True; or of the body as it is stored, and False."""
+    stored = bytes(message.stored_body[:count])
+    if not message.sys_flag & MessageSysFlag.COMPRESSED:
+        return stored, True
+    try:
+        return inflate_begin(message.stored_body, message.sys_flag, count), True
+    except ClientError:
+        return stored, False
 
 
 def readable_body(message: MessageExt) -> tuple[bytes, str | None]:

@@ -265,17 +265,32 @@ def inflate(stored_body: bytes, sys_flag: int) -> bytes:
     Raises:
         ClientError: LZ4 or ZSTD, damaged, or larger than ``MAX_INFLATED_BODY_BYTES``.
     """
+    body, is_whole = _inflate_first(stored_body, sys_flag, MAX_INFLATED_BODY_BYTES)
+    if not is_whole:
+        raise ClientError(f"the body is cut short, or inflates to more than {MAX_INFLATED_BODY_BYTES} bytes")
+    return body
+
+
+def inflate_begin(stored_body: bytes, sys_flag: int, count: int) -> bytes:
+    """Return the first ``count`` bytes of a compressed body; it costs the same however long the body is.
+
+    Raises:
+        ClientError: LZ4 or ZSTD, or damaged before there.
+    """
+    return _inflate_first(stored_body, sys_flag, count)[0]
+
+
+def _inflate_first(stored_body: bytes, sys_flag: int, count: int) -> tuple[bytes, bool]:
+    """Return up to ``count`` bytes, and True if they are the whole body."""
     kind = sys_flag & COMPRESSION_TYPE_MASK
     if kind in _UNREADABLE:
         raise ClientError(f"the body is compressed with {_UNREADABLE[kind]}; only zlib bodies can be read")
     inflater = zlib.decompressobj()
     try:
-        body = inflater.decompress(stored_body, MAX_INFLATED_BODY_BYTES)
+        body = inflater.decompress(stored_body, count)
     except zlib.error as error:
         raise ClientError(f"the body is marked as compressed but does not inflate: {error}") from None
-    if not inflater.eof:
-        raise ClientError(f"the body is cut short, or inflates to more than {MAX_INFLATED_BODY_BYTES} bytes")
-    return body
+    return body, inflater.eof
 
 
 def format_host(packed: bytes) -> str:

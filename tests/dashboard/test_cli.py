@@ -2,11 +2,14 @@
 
 import contextlib
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
 
 import pytest
+
+from tests.support.default_group import first_of
 
 _MISSING = """\
 import sys
@@ -52,13 +55,38 @@ def test_a_token_that_fits_into_no_header_is_refused_in_one_line(token: str) -> 
     )
 
 
+def test_an_empty_token_is_no_wish_for_none() -> None:
+    done = _run("-m", "rewindmq", "dashboard", "-n", "127.0.0.1:1", "--port", "0", "--token=")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("rewindmq dashboard: the token is empty")
+
+
+def test_without_a_name_server_one_line_says_how_to_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    done = _run("-m", "rewindmq", "dashboard", "--port", "0")
+    assert done.returncode == 1
+    assert done.stderr == "rewindmq dashboard: no name server: give -n HOST:PORT, or set NAMESRV_ADDR\n"
+
+
+def test_a_port_that_is_taken_is_named_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = _run("-m", "rewindmq", "dashboard", "-n", "127.0.0.1:1", "--port", str(port))
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"rewindmq dashboard: cannot listen on 127.0.0.1:{port}: Address already in use;"
+        " choose another --port (0: any free one) or --host\n"
+    )
+
+
 def test_the_core_imports_nothing_of_the_extra() -> None:
     extra = {"starlette", "uvicorn", "jinja2", "prometheus_client"}
     code = f"import sys, rewindmq; rewindmq.AdminClient; print(sorted({extra!r} & set(sys.modules)))"
     assert _run("-c", code).stdout == "[]\n"
 
 
-def test_it_serves_and_plays_a_race_until_SIGTERM() -> None:
+@pytest.mark.parametrize("number", first_of([signal.SIGTERM, signal.SIGINT]))
+def test_it_serves_and_plays_a_race_until_a_signal(number: signal.Signals) -> None:
     command = [sys.executable, "-m", "rewindmq", "dashboard", "-n", "127.0.0.1:1", "--port", "0"]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
@@ -74,6 +102,9 @@ def test_it_serves_and_plays_a_race_until_SIGTERM() -> None:
         # The command's event loop is uvloop's, which starts processes in its own way.
         with urllib.request.urlopen(f"{url}/races/R1?case=v49/classic&seed=1", timeout=60) as response:
             assert b'id="verdict"' in response.read()
-        process.send_signal(signal.SIGTERM)
+        # A page that is open is live; it must not hold up the stop.
+        live = ended.enter_context(urllib.request.urlopen(f"{url}/?live", timeout=30))
+        assert live.readline() == b"event: part\n"
+        process.send_signal(number)
         assert process.wait(30) == 0
         assert process.stderr.read() == ""

@@ -3,7 +3,10 @@
 import html
 import re
 import socket
+import threading
 import time
+import tracemalloc
+import zlib
 
 import pytest
 
@@ -11,8 +14,14 @@ from rewindmq import LocalCluster, Message, SendResult, TopicConfig
 from rewindmq.dashboard.data import messages as searches
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.data.messages import MAX_QUESTIONS, PAGE_MESSAGES, since
-from rewindmq.dashboard.web.bodies import DUMP_BYTES, TEXT_BYTES
+from rewindmq.dashboard.pages import messages
+from rewindmq.dashboard.web import bodies
+from rewindmq.dashboard.web.bodies import DUMP_BYTES, EXCERPT, TEXT_BYTES, excerpt, readable_body
+from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.message_id import offset_message_id
+from rewindmq.protocol.message.record import decode_record, encode_record
+from rewindmq.protocol.message.sysflag import MessageSysFlag
+from tests.client.client_records import HOST
 from tests.dashboard.site import Answered, Site, dashboard
 
 _PLACE = re.compile(r'href="(/topics/[^"/]+/messages/[^"]+)"')
@@ -174,3 +183,66 @@ async def test_json_that_indenting_would_change_or_blow_up_is_shown_as_it_is(
         page = await site.get(place)
     assert html.escape(body) in page.text.replace("&#34;", "&quot;")
     assert len(page.text) < 8 * TEXT_BYTES
+
+
+def _compressed(part: bytes, times: int = 1) -> MessageExt:
+    """Return a message whose compressed body is the part so many times."""
+    deflater = zlib.compressobj()
+    stored = b"".join(deflater.compress(part) for _ in range(times)) + deflater.flush()
+    return decode_record(
+        encode_record(
+            topic="T",
+            stored_body=stored,
+            properties=b"",
+            queue_id=0,
+            queue_offset=0,
+            physical_offset=0,
+            born_timestamp=0,
+            born_host=HOST,
+            store_timestamp=0,
+            store_host=HOST,
+            sys_flag=MessageSysFlag.COMPRESSED,
+        ),
+        0,
+        "broker-a",
+    )
+
+
+def test_a_list_inflates_no_more_of_a_body_than_it_shows() -> None:
+    """A message of 100 KiB may inflate to 100 MiB, and a list has twenty."""
+    large = _compressed(b"<a>" * 350_000, times=60)
+    assert len(large.stored_body) < 1_000_000
+    tracemalloc.start()
+    try:
+        shown = excerpt(large)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert shown == "<a>" * 26 + "<a…"
+    assert peak < 1_000_000
+    assert excerpt(_compressed("Ä".encode() * 1000)) == "Ä" * EXCERPT + "…"
+    assert excerpt(_compressed(b"short")) == "short"
+    assert excerpt(_compressed(b"")) == ""
+    assert excerpt(_compressed(b"\x00" * 1000)).startswith("00 00")
+
+
+async def test_a_body_is_inflated_beside_the_loop(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """64 MiB take half a second, in which every other visitor would wait."""
+    threads: set[int] = set()
+
+    def readable(message: MessageExt) -> tuple[bytes, str | None]:
+        threads.add(threading.get_ident())
+        return readable_body(message)
+
+    for module in (bodies, messages):
+        monkeypatch.setattr(module, "readable_body", readable)
+    await _send(cluster, Message("Inflated", b"<i>" * 10_000))
+    async with dashboard(cluster.namesrv_address) as site:
+        (place,) = _places(await site.get("/topics/Inflated/messages"))
+        assert threads == set()
+        assert "&lt;i&gt;" in (await site.get(place)).text
+        assert (await site.get(f"{place}/body")).text == "<i>" * 10_000
+    assert threads
+    assert threading.get_ident() not in threads

@@ -1,7 +1,9 @@
 """The dashboard's pages and its safety, over real HTTP and a real cluster."""
 
 import asyncio
+import contextlib
 import html
+import http.client
 import re
 import threading
 import time
@@ -43,6 +45,21 @@ async def test_what_is_not_there_has_the_status_404_and_says_what_to_do(cluster:
             "/groups/absent": list_of_groups,
             "/groups/absent/consumers": list_of_groups,
             "/groups/absent/fenced": list_of_groups,
+            "/groups/absent/stacks": list_of_groups,
+            "/groups/absent/dead-letters": list_of_groups,
+            "/groups/absent/dead-letters?letter=broker-a/0/1": "There is no such dead letter",
+            "/groups/absent/compare?with=other": "Group absent: no broker has this group.",
+            "/groups/absent/reset": list_of_groups,
+            "/groups/absent/reset?topic=Orders&to=latest": "Group absent is gone, or has another name",
+            "/groups/absent/reset?topic=Gone&to=latest": "Topic Gone: no broker has this topic.",
+            "/groups/absent/reset?topic=Orders&to=group&as=b": "The offsets of group b cannot be taken",
+            # Names that no topic or group can have, and characters that no header may have.
+            "/groups/%3Cb%3E": list_of_groups,
+            "/groups/a%0D%0AX-Injected:1": list_of_groups,
+            "/groups/%00": list_of_groups,
+            f"/topics/{'t' * 300}": list_of_topics,
+            "/topics/a%0D%0AX-Injected:1/messages": list_of_topics,
+            "/races/R999": "There is no race",
             "/groups/absent/consumers/nobody@1/2": 'See <a href="/groups/absent/consumers">who is</a>',
             f"/topics/Orders/messages/{broker}/{queue}/99999": '<a href="/topics/Orders/messages">newest',
             "/topics/Orders/messages/absent/0/0": "broker absent does not serve topic Orders",
@@ -51,6 +68,7 @@ async def test_what_is_not_there_has_the_status_404_and_says_what_to_do(cluster:
             page = await site.get(path)
             assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8"), path
             assert advice in page.text, path
+            assert "x-injected" not in page.headers
         download = await site.get(f"/topics/Orders/messages/{broker}/{queue}/99999/body")
         assert download.status == 404
         assert (await site.get("/topics/Orders")).status == 200
@@ -86,12 +104,28 @@ async def test_a_name_server_that_hangs_is_named_after_2_s(cluster: LocalCluster
         assert "broker-a" in (await site.get("/")).text
         cluster.pause("namesrv")
         try:
-            for path in ("/", "/topics", "/groups", "/topics/Orders", "/groups/any"):
+            for path in (
+                "/",
+                "/topics",
+                "/groups",
+                "/topics/Orders",
+                "/topics/Orders/send",
+                "/groups/any",
+                "/groups/any/dead-letters",
+                "/groups/any/compare?with=other",
+                "/groups/any/reset",
+                "/groups/any/reset?topic=Orders&to=earliest",
+                "/groups/any/reset?topic=Orders&to=group&as=other",
+            ):
                 began = time.monotonic()
                 page = await site.get(path)
                 # Two questions in a row would take 4 s.
                 assert time.monotonic() - began < 4, path
-                assert "no answer within 2 s" in page.text, path
+                assert "The name server did not answer: no answer within 2 s." in page.text, path
+            began = time.monotonic()
+            sent = await site.post("/topics/Orders/send", {"csrf": "form-token", "body": "x"})
+            assert time.monotonic() - began < 4
+            assert "Nothing was sent: The name server did not answer: no answer within 2 s." in sent.text
         finally:
             cluster.resume("namesrv")
 
@@ -265,3 +299,35 @@ async def test_a_visitor_who_leaves_in_the_middle_of_a_form_leaves_no_traceback(
         await writer.wait_closed()
         assert (await site.get("/login")).status == 200
     assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/topics/T/send", 413, "A form has at most 16777216 bytes."),
+        ("/groups/g/reset", 413, "A form has at most 16777216 bytes."),
+        ("/login", 413, "A token is shorter."),
+        ("/topics", 405, "Method Not Allowed"),
+    ],
+)
+async def test_a_form_of_100_mb_is_refused_without_being_kept(path: str, status: int, said: str) -> None:
+    def send(port: int) -> tuple[int, str]:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.putrequest("POST", path)
+        for name, value in {"Authorization": "Bearer t", "Content-Length": str(100 << 20)}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        # The server answers before it has read everything, and may close the connection.
+        with contextlib.suppress(OSError):
+            for _ in range(100):
+                connection.send(bytes(1 << 20))
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text
+
+    async with dashboard("127.0.0.1:1", Settings("x", token="t")) as site:
+        port = urlsplit(site.url).port
+        assert port is not None
+        assert await asyncio.to_thread(send, port) == (status, said + ("" if status == 405 else "\n"))
+        assert (await site.get("/resets", Authorization="Bearer t")).status == 200

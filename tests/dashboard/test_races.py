@@ -86,8 +86,8 @@ async def test_the_list_names_every_race_and_a_wrong_address_says_what_to_do() -
         page = (await site.get("/races")).text
         assert re.findall(r'href="/races/([^"]+)"', page) == list(SCENARIOS)
         for path, status, sentence in (
-            ("/races/R99", 404, "there is no race &#39;R99&#39;"),
-            ("/races/%3Cb%3E", 404, "there is no race &#39;&lt;b&gt;&#39;"),
+            ("/races/R99", 404, "There is no race &#39;R99&#39;"),
+            ("/races/%3Cb%3E", 404, "There is no race &#39;&lt;b&gt;&#39;"),
             ("/races/R1?case=v1/classic&seed=1", 404, "This race has no such case"),
             ("/races/R1?seed=-1", 400, "A seed is a number from 0 to 2,147,483,647."),
             ("/races/R1?seed=2147483648", 400, "A seed is a number from 0"),

@@ -63,19 +63,21 @@ async def test_the_page_says_why_brokers_would_refuse_a_reset(cluster: LocalClus
 async def test_a_preview_that_cannot_be_made_says_why_in_one_sentence(cluster: LocalCluster) -> None:
     await create_topic(cluster)
     async with dashboard(cluster.namesrv_address) as site:
-        for query, sentence in (
-            ("topic=Gone&to=earliest", "Topic Gone: no broker has this topic."),
-            ("topic=Rewound&to=earliest", "Group absent is gone, or has another name"),
-            ("topic=Rewound", "Choose both, a topic and where the group goes."),
+        for query, status, sentence in (
+            ("topic=Gone&to=earliest", 404, "Topic Gone: no broker has this topic."),
+            ("topic=Rewound&to=earliest", 404, "Group absent is gone, or has another name"),
+            ("topic=Rewound", 400, "Choose both, a topic and where the group goes."),
             (
                 "topic=Rewound&to=elsewhere",
+                400,
                 "Choose where the group goes: earliest, latest, time, ago, ",
             ),
-            ("topic=Rewound&to=time&at=soon", "Enter the time to go to"),
-            ("topic=Rewound&to=ago&ago=%3Cb%3E", "must be a number and s, m, h or d"),
+            ("topic=Rewound&to=time&at=soon", 400, "Enter the time to go to"),
+            ("topic=Rewound&to=ago&ago=%3Cb%3E", 400, "must be a number and s, m, h or d"),
+            ("topic=Rewound&to=group", 400, "Enter the group whose offsets"),
         ):
             page = await site.get(f"/groups/absent/reset?{query}")
-            assert page.status == 200
+            assert page.status == status, query
             assert sentence in page.text
             assert "<table>" not in page.text
             assert "<b>" not in page.text
@@ -90,12 +92,13 @@ async def test_a_preview_names_a_broker_that_hangs_after_2_s(cluster: LocalClust
     cluster.pause(hanging)
     try:
         async with dashboard(cluster.namesrv_address) as site:
-            began = time.monotonic()
-            page = await site.get("/groups/rewinder/reset?topic=Rewound&to=earliest")
-            assert time.monotonic() - began < 4
+            for query in ("to=earliest", "to=group&as=other"):
+                began = time.monotonic()
+                page = await site.get(f"/groups/rewinder/reset?topic=Rewound&{query}")
+                assert time.monotonic() - began < 4, query
+                assert f"{hanging}: no answer within 2 s." in page.text, query
     finally:
         cluster.resume(hanging)
-    assert f"{hanging}: no answer within 2 s." in page.text
 
 
 def test_a_target_is_a_time_that_exists() -> None:

@@ -43,7 +43,7 @@ SHOWN: Final = (
     Picture("messages", "/topics/orders/messages", "dark", height=640),
     Picture("message", "/topics/orders/messages/broker-a/2/1"),
     Picture("group", "/groups/reports", has_plot=True),
-    Picture("consumers", "/groups/shipping/consumers", height=480),
+    Picture("consumers", "/groups/shipping/consumers", height=520),
     Picture("dead-letters", "/groups/mailer/dead-letters", height=480),
     Picture("compare", "/groups/billing/compare?with=reports", height=700),
     Picture("race", "/races/R1?case=v49/classic&seed=7", "dark", height=1180),

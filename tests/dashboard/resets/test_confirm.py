@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 
 from rewindmq import AdminClient, LocalCluster, Message, MessageQueue, TopicConfig
@@ -23,6 +24,7 @@ from tests.dashboard.site import HOSTS, Answered, Site, dashboard
 GROUP: Final = "confirmer"
 PAGE: Final = f"/groups/{GROUP}/reset?topic=Confirmed&to=earliest"
 _EXPECTED: Final = re.compile(r'name="expected" value="([^"]*)"')
+_AGAIN: Final = re.compile(r'href="([^"]*)">Preview again<')
 _VERDICT: Final = re.compile(r'id="verdict">(\w+)<')
 
 
@@ -141,9 +143,30 @@ async def test_a_group_goes_where_another_group_is(cluster: LocalCluster, tmp_pa
         async with asyncio.timeout(30):
             while "accepted the reset" not in (proof := await site.get(path)).text:
                 pass
-        assert '<dd class="small">an offset by queue</dd>' in proof.text
+        assert f'<dd class="small">where {GROUP} was</dd>' in proof.text
         assert await offset_of(cluster, queue, "follower") == 1
-        assert "an offset by queue" in (await site.get("/resets")).text
+        assert f"<td>where {GROUP} was</td>" in (await site.get("/resets")).text
+    # The record says so after a restart, too, and leads to a preview of the same reset.
+    async with dashboard(cluster.namesrv_address, history=tmp_path) as site:
+        proof = await site.get(path)
+        (again,) = _AGAIN.findall(proof.text)
+        assert html.unescape(again) == page
+        assert f'<dd class="small">where {GROUP} is</dd>' in (await site.get(page)).text
+        assert f"<td>where {GROUP} was</td>" in (await site.get("/resets")).text
+
+
+async def test_a_record_of_before_the_other_group_was_kept_says_what_it_knows(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    record = new_record(1)
+    record.timestamp = None
+    content = msgspec.json.decode(msgspec.json.encode(record))
+    del content["asGroup"]
+    (tmp_path / f"{record.id}.json").write_bytes(msgspec.json.encode(content))
+    async with dashboard(cluster.namesrv_address, history=tmp_path) as site:
+        proof = await site.get(f"/resets/{record.id}")
+        assert '<dd class="small">an offset by queue</dd>' in proof.text
+        assert _AGAIN.findall(proof.text)[0].endswith("&amp;to=group")
 
 
 async def test_a_wrong_name_resets_nothing(cluster: LocalCluster) -> None:
@@ -218,7 +241,7 @@ async def test_a_group_or_name_server_that_vanished_since_the_preview_is_named()
             cluster.kill("namesrv")
             silent = await confirm(site, fields)
     assert silent.status == 409
-    assert "Nothing was reset. Topic Confirmed: " in refusal(silent)
+    assert "Nothing was reset. The name server did not answer: " in refusal(silent)
 
 
 @pytest.mark.parametrize(

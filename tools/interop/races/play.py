@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rewindmq.race.checker import Verdict, judge
 from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE
@@ -20,6 +20,9 @@ from tools.interop.races.stage import JavaStage
 from tools.interop.races.watching_operator import WatchedReset
 from tools.interop.toolchains import server_jars
 from tools.interop.turns import take_turn
+
+if TYPE_CHECKING:
+    from tools.interop.races.browser import ShownProof
 
 _AT_A_TIME: Final = 36
 _APART_SECONDS: Final = 0.5
@@ -33,6 +36,7 @@ class CellResult:
     Attributes:
         error: why it did not run to its end.
         watched: what the watcher of the reset found; None if the stage has no watcher.
+        shown: what the dashboard's page showed of it; None if the stage has no browser.
     """
 
     cell: Cell
@@ -42,6 +46,7 @@ class CellResult:
     error: BaseException | None = None
     seconds: float = 0.0
     watched: WatchedReset | None = None
+    shown: ShownProof | None = None
 
 
 def play(
@@ -166,7 +171,7 @@ async def _play_one(cell: Cell, shared: _SharedServers, stage_type: type[JavaSta
             await stage.at_rest()
         result.history = stage.judged()
         result.verdict = judge(result.history)
-        result.watched = stage.watched
+        result.watched, result.shown = stage.watched, stage.shown
     except Exception as error:
         result.error = error
     result.seconds = time.monotonic() - began

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.protocol.errors import ResponseError
@@ -44,6 +44,9 @@ from tools.interop.races.race_driver import RaceDriver
 from tools.interop.races.watching_operator import WatchedReset
 from tools.interop.raw import create_topic
 
+if TYPE_CHECKING:
+    from tools.interop.races.browser import ShownProof
+
 # The least time that a wait must allow: many races run at a time on two cores.
 _PATIENCE: Final = 100.0
 _ASK_SECONDS: Final = 0.1
@@ -68,11 +71,13 @@ class JavaStage(BaseStage):
     Attributes:
         operator_type: the administrator and producer of the race.
         watched: what the watcher of the last reset found; None without a watcher.
+        shown: what the dashboard's page showed of the last reset; None without a browser.
     """
 
     is_held = True
     operator_type: type[Operator] = Operator
     watched: WatchedReset | None = None
+    shown: ShownProof | None = None
 
     def __init__(
         self,
