@@ -162,6 +162,7 @@ def wire(
             has_added=profile.adds_stats,
             system_topics=profile.system_topics,
         ),
+        store.put_counts,
     )
     if runtime.stalls is not None:
         runtime.stalls.on_slow_request = stats.on_slow_request
@@ -270,7 +271,6 @@ def wire(
             hooks,
             stores_wait=profile.stores_wait,
             unique_ids=_unique_ids(runtime, store.store_host) if profile.adds_unique_key else None,
-            latencies=stats.items.put_latencies,
         ),
         reply_sender=ReplySender(
             config,
@@ -289,7 +289,6 @@ def wire(
             appender,
             answers,
             names_batch=profile.adds_unique_key,
-            latencies=stats.items.put_latencies,
         ),
         puller=puller,
         registration=registration,

@@ -215,10 +215,10 @@ class MessagePuller:
             self._on_moved(connection, header, result)
         stats, found = self._stats, result.message_count
         if found:
-            stats.count_found(topic, header.consumer_group, queue_id, found, len(result.body))
+            stats.items.pulls.count(topic, header.consumer_group, queue_id, found, len(result.body))
         else:
             stats.missed_total += 1
-            stats.items.last_latency = None
+            stats.items.pulls.last = None
         response_header = PullMessageResponseHeader(
             broker_id,
             next_offset,

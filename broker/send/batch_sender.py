@@ -12,7 +12,6 @@ from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.sender import INNER_BATCH_FLAGS, require_keys, tags_code_of
 from rewindmq.broker.send.validator import SendValidator
-from rewindmq.broker.stats.put_latencies import PutLatencies
 from rewindmq.broker.store.model import BatchEntries, StoredMessage
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -47,7 +46,6 @@ class BatchSender:
     Args:
         added: properties that every message gets, see ``added_properties``.
         names_batch: the response has the batch's own UNIQ_KEY (5.3.3 ``SendMessageProcessor``).
-        latencies: counts each batch; None before 5.x.
     """
 
     def __init__(
@@ -58,17 +56,16 @@ class BatchSender:
         answers: SendAnswers,
         *,
         names_batch: bool = False,
-        latencies: PutLatencies | None = None,
     ) -> None:
         self._admit = validator.admit
         self._create = validator.create
         self._put_batch = appender.put_batch
+        self._on_refused = appender.on_refused
         self._answer_when_durable = appender.answer_when_durable
         self._answer_when_saved = appender.answer_when_saved
         self._answers = answers
         self._added = added
         self._names_batch = names_batch
-        self._latencies = latencies
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
@@ -105,13 +102,10 @@ class BatchSender:
                 ),
                 entries,
             )
-            if self._latencies is not None:
-                self._latencies.count(target.topic, queue_id)
             if target.planned is not None:
                 self._create(target.planned)
         except RequestError as error:
-            if self._latencies is not None:
-                self._latencies.last = None
+            self._on_refused()
             return self._answers.refused(error)
         response = self._answers.stored(queue_id, result, result.physical_offsets, name)
         if target.is_unsaved:
