@@ -40,7 +40,7 @@ from rewindmq.broker.pull.reset_announcer import ResetAnnouncer
 from rewindmq.broker.pull.reset_notifier import ResetNotifier
 from rewindmq.broker.pull.reset_redirector import ResetRedirector
 from rewindmq.broker.pull.validator import PullValidator
-from rewindmq.broker.send.added_properties import added_properties, region_properties
+from rewindmq.broker.send.added_properties import added_properties, added_text, region_properties
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.batch_sender import BatchSender
@@ -127,7 +127,7 @@ def wire(
     """
     clock = runtime.clock
     profile = PROFILES[Profile(config.profile).release]
-    added = added_properties(config, profile)
+    added = added_text(config, profile)
     host = address.rpartition(":")[0]
     folder = config.root / _CONFIG_FOLDER
     topics = TopicConfigManager(config, ConfigFile(folder / "topics.json", disk), clock.now_ms)
@@ -182,6 +182,7 @@ def wire(
         long_polling,
         sync_flush,
         sync_replica,
+        ends_properties=profile.ends_properties,
         tables_saved=table_flush.saved,
         refused=answers.refused,
     )
@@ -284,10 +285,11 @@ def wire(
             region_properties(config, profile),
         ),
         batch_sender=BatchSender(
-            added,
+            added_properties(config, profile),
             send_validator,
             appender,
             answers,
+            ends=profile.ends_properties,
             names_batch=profile.adds_unique_key,
         ),
         puller=puller,

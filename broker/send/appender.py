@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
+import msgspec
+
 from rewindmq.broker.background.sync_flush import SyncFlush
 from rewindmq.broker.ha.sync_replica import SyncReplica
 from rewindmq.broker.stats.broker_stats import BrokerStats
@@ -14,6 +16,7 @@ from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.message.properties import ended
 from rewindmq.protocol.names import SCHEDULE_TOPIC
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.speedups import QueueRun
@@ -62,6 +65,7 @@ class MessageAppender:
         arrivals: the suspended pulls.
         sync_flush: None under ASYNC_FLUSH.
         sync_replica: None unless sends wait for a slave.
+        ends_properties: see ``BrokerProfile``.
         tables_saved: ``TableFlush.saved``.
         refused: the answer to a send whose topic could not be saved.
     """
@@ -74,6 +78,7 @@ class MessageAppender:
         sync_flush: SyncFlush | None,
         sync_replica: SyncReplica | None = None,
         *,
+        ends_properties: bool = False,
         tables_saved: Callable[[], Awaitable[None]],
         refused: Callable[[RequestError], RemotingCommand],
     ) -> None:
@@ -87,11 +92,14 @@ class MessageAppender:
         self._sync_replica = sync_replica
         self._answers_at_once = sync_flush is None and sync_replica is None
         self._disk_used_ratio = store.disk_used_ratio
+        self._ends_properties = ends_properties
         self._tables_saved = tables_saved
         self._refused = refused
 
     def put(self, message: StoredMessage) -> PutResult:
         """Store the message of a send in the queue to which it was sent. The store counts it.
+
+        Its properties end as the release ends them.
 
         Raises:
             RequestError: MESSAGE_ILLEGAL (13), SERVICE_NOT_AVAILABLE (14) or SYSTEM_ERROR (1); nothing is
@@ -145,6 +153,8 @@ class MessageAppender:
         Args:
             is_counted: False for the broker's own messages, which are in no topic's statistics.
         """
+        if self._ends_properties:
+            message = msgspec.structs.replace(message, properties=ended(message.properties))
         result = self.put(message)
         self._stats.count_other_put(message.topic, result.size, is_counted=is_counted)
         return result

@@ -5,7 +5,6 @@ RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendMessage``. This is the hottest pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from rewindmq.broker.send.answer import SendAnswers
@@ -24,7 +23,6 @@ from rewindmq.protocol.message.properties import (
     UNIQ_KEY,
     WAIT,
     find_property,
-    format_properties,
     with_property,
 )
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
@@ -51,7 +49,7 @@ class MessageSender:
     """Serves sends of single messages.
 
     Args:
-        added: properties that every message gets, see ``added_properties``.
+        added: the text of the properties that every message gets, see ``added_text``.
         stores_wait: messages keep their WAIT property; if False, only those of internal topics do.
         unique_ids: generates the UNIQ_KEY of a message that has none (5.3.3
             ``SendMessageProcessor#sendMessage``).
@@ -59,7 +57,7 @@ class MessageSender:
 
     def __init__(
         self,
-        added: Mapping[str, str],
+        added: str,
         validator: SendValidator,
         appender: MessageAppender,
         answers: SendAnswers,
@@ -77,7 +75,7 @@ class MessageSender:
         self._answer_when_durable = appender.answer_when_durable
         self._answer_when_saved = appender.answer_when_saved
         self._answers = answers
-        self._added = format_properties(added)
+        self._added = added
         self._stores_wait = stores_wait
         self._unique_ids = unique_ids
 

@@ -121,7 +121,8 @@ class SpeedupsModule(Protocol):
 
         Args:
             store_host: packed as in records.
-            added: properties text that every message gets.
+            added: properties text that every message gets. If it ends with a separator, so do those of each
+                record.
             keeps_wait: records keep the property WAIT.
             has_transaction: a response has the message's UNIQ_KEY, and a send without one is not plain.
             special_flags: sysFlag bits of messages that are not plain.
