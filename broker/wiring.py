@@ -30,7 +30,7 @@ from rewindmq.broker.offsets.delay_offsets import DelayOffsets
 from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
-from rewindmq.broker.profile import PROFILES
+from rewindmq.broker.profile import PROFILES, BrokerProfile
 from rewindmq.broker.pull.broker_suggester import BrokerSuggester
 from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.pull.offset_moved import OffsetMovedLog
@@ -145,7 +145,7 @@ def wire(
         table.load()
     offsets.before_save = store.flush
     table_flush = TableFlush(runtime.workers, (topics, groups, request_modes))
-    registration = _registration(runtime, config, client, topics, address, ha_master.port)
+    registration = _registration(runtime, config, profile, client, topics, address, ha_master.port)
     topics.on_change = registration.announce
     store.store_host = pack_host(address)
     stats = BrokerStats(
@@ -363,6 +363,7 @@ def _ignore_arrivals(arrivals: Sequence[Arrival]) -> None:
 def _registration(
     runtime: Runtime,
     config: BrokerConfig,
+    profile: BrokerProfile,
     client: RemotingClient,
     topics: TopicConfigManager,
     address: str,
@@ -386,4 +387,5 @@ def _registration(
         topics.mark_ordered,
         period_ms=config.register_name_server_period,
         timeout_seconds=config.register_broker_timeout_mills / 1_000,
+        sends_changes=profile.registers_changes,
     )

@@ -37,7 +37,7 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     topic.attributes = _attributes(context, header)
     context.topics.update(topic, announce=False)
     await context.table_flush.saved()
-    await context.registration.register()
+    await context.registration.register((topic.topic_name,))
     return RemotingCommand(ResponseCode.SUCCESS)
 
 
