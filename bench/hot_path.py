@@ -157,14 +157,15 @@ LOADS: Final = (
 
 
 class _RecordingNetwork(TcpNetwork):
-    """Records the connection factories of listeners, so that a connection can be made without a socket."""
+    """Records the connection factories by port, so that a connection can be made without a socket."""
 
     def __init__(self) -> None:
-        self.factories: list[Callable[[], asyncio.Protocol]] = []
+        self.factories: dict[int, Callable[[], asyncio.Protocol]] = {}
 
     async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
-        self.factories.append(factory)
-        return await super().listen(factory, host, port)
+        listener = await super().listen(factory, host, port)
+        self.factories[listener.port] = factory
+        return listener
 
 
 class _Sink(asyncio.Transport):
@@ -261,7 +262,7 @@ async def prepared(
         config = BrokerConfig(store_path_root_dir=directory, listen_port=0, profile=profile)
         broker = Broker(watched, config)
         await broker.start()
-        connection, sink = network.factories[0](), _Sink()
+        connection, sink = network.factories[int(broker.address.rpartition(":")[2])](), _Sink()
         connection.connection_made(sink)
         try:
             yield await _warmed_up(connection, sink, load)
