@@ -53,12 +53,12 @@ COUNTING: Final[Mapping[str, Sequence[str]]] = {
     ),
     "rewindmq.broker.pull.puller": (
         """\
-        stats, found = self._stats, result.message_count
+        found = result.message_count
         if found:
-            stats.items.pulls.count(topic, header.consumer_group, queue_id, found, len(result.body))
+            self._pulls.count(topic, header.consumer_group, queue_id, found, len(result.body))
         else:
-            stats.missed_total += 1
-            stats.items.pulls.last = None
+            self._stats.missed_total += 1
+            self._pulls.last = None
 """,
     ),
     "rewindmq.broker.pull.plain_pulls": (
