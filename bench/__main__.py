@@ -76,7 +76,7 @@ def main() -> int:
     parser.add_argument(
         "--full",
         action="store_true",
-        help="also run hot-path-v53, and pipeline-full: 10 million messages, some minutes",
+        help="also run statistics, hot-path-v53, and pipeline-full: 10 million messages; many minutes",
     )
     parser.add_argument(
         "--vs-rocketmq",

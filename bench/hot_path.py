@@ -10,8 +10,8 @@ import asyncio
 import gc
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -38,7 +38,7 @@ from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.collector import tune_collector
 from rewindmq.protocol.remoting.process.stall_watch import watch_stalls
-from rewindmq.protocol.remoting.runtime import Listener, Runtime, TcpNetwork, system_runtime
+from rewindmq.protocol.remoting.runtime import Listener, TcpNetwork, system_runtime
 from rewindmq.protocol.remoting.speedups import SpeedupsModule
 from rewindmq.protocol.subscription import build_subscription_data
 from rewindmq.protocol.version import LanguageCode
@@ -157,14 +157,15 @@ LOADS: Final = (
 
 
 class _RecordingNetwork(TcpNetwork):
-    """Records the connection factories of listeners, so that a connection can be made without a socket."""
+    """Records the connection factories by port, so that a connection can be made without a socket."""
 
     def __init__(self) -> None:
-        self.factories: list[Callable[[], asyncio.Protocol]] = []
+        self.factories: dict[int, Callable[[], asyncio.Protocol]] = {}
 
     async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
-        self.factories.append(factory)
-        return await super().listen(factory, host, port)
+        listener = await super().listen(factory, host, port)
+        self.factories[listener.port] = factory
+        return listener
 
 
 class _Sink(asyncio.Transport):
@@ -232,48 +233,65 @@ def microseconds(
         speedups: the native kernels; None measures pure Python.
         profile: of the broker.
     """
-    with tempfile.TemporaryDirectory(prefix="rewindmq-bench-") as directory, _tuned_collector():
-        config = BrokerConfig(store_path_root_dir=directory, listen_port=0, profile=profile)
-        least = uvloop.run(_least_nanoseconds(config, list(load.make_reads()), runs, speedups))
-        return least / 1_000 / load.in_a_read
+    return uvloop.run(_least_microseconds(load, runs, speedups, profile))
 
 
-async def _least_nanoseconds(
-    config: BrokerConfig, reads: Sequence[bytes], runs: int, speedups: SpeedupsModule | None
+async def _least_microseconds(
+    load: Load, runs: int, speedups: SpeedupsModule | None, profile: Profile
 ) -> float:
+    async with prepared(load, speedups, profile) as run:
+        return min([await run() for _ in range(runs)])
+
+
+@asynccontextmanager
+async def prepared(
+    load: Load, speedups: SpeedupsModule | None, profile: Profile
+) -> AsyncIterator[Callable[[], Awaitable[float]]]:
+    """Start a broker with a backlog, and warm it up with the load.
+
+    Returns:
+        A function that passes the load to the broker and returns the microseconds for one item.
+    """
     network = _RecordingNetwork()
     runtime = replace(system_runtime(), network=network, speedups=speedups)
-    with watch_stalls(runtime) as watched:
-        return await _least_of(watched, network, config, reads, runs)
+    with (
+        tempfile.TemporaryDirectory(prefix="rewindmq-bench-") as directory,
+        _tuned_collector(),
+        watch_stalls(runtime) as watched,
+    ):
+        config = BrokerConfig(store_path_root_dir=directory, listen_port=0, profile=profile)
+        broker = Broker(watched, config)
+        await broker.start()
+        connection, sink = network.factories[int(broker.address.rpartition(":")[2])](), _Sink()
+        connection.connection_made(sink)
+        try:
+            yield await _warmed_up(connection, sink, load)
+        finally:
+            # The sink does not end the connection, for which the broker would wait.
+            connection.connection_lost(None)
+            await broker.close()
+            watched.workers.close()
 
 
-async def _least_of(
-    runtime: Runtime, network: _RecordingNetwork, config: BrokerConfig, reads: Sequence[bytes], runs: int
-) -> float:
-    broker = Broker(runtime, config)
-    await broker.start()
-    connection, sink = network.factories[0](), _Sink()
-    connection.connection_made(sink)
-    try:
-        for read in (_heartbeat(), *_batches(_BACKLOG_BATCHES)):
-            connection.data_received(read)
-        await sink.wait_answers(1 + _BACKLOG_BATCHES)
-        requests = sum(len(FrameDecoder().feed(read)) for read in reads)
-        for _ in range(_RUNS_OF_WARM_UP):
-            for read in reads:
-                connection.data_received(read)
-            await sink.wait_answers(requests)
-        samples = []
-        for _ in range(runs):
-            started = time.process_time_ns()
-            for read in reads:
-                connection.data_received(read)
-            samples.append((time.process_time_ns() - started) / len(reads))
-            assert sink.take_answers() == requests, "a response came after the time was taken"
-            await asyncio.sleep(0)
-        return min(samples)
-    finally:
-        # The sink does not end the connection, for which the broker would wait.
-        connection.connection_lost(None)
-        await broker.close()
-        runtime.workers.close()
+async def _warmed_up(connection: asyncio.Protocol, sink: _Sink, load: Load) -> Callable[[], Awaitable[float]]:
+    reads = list(load.make_reads())
+    receive = connection.data_received
+    for read in (_heartbeat(), *_batches(_BACKLOG_BATCHES)):
+        receive(read)
+    await sink.wait_answers(1 + _BACKLOG_BATCHES)
+    requests = sum(len(FrameDecoder().feed(read)) for read in reads)
+    for _ in range(_RUNS_OF_WARM_UP):
+        for read in reads:
+            receive(read)
+        await sink.wait_answers(requests)
+
+    async def run() -> float:
+        started = time.process_time_ns()
+        for read in reads:
+            receive(read)
+        nanoseconds = time.process_time_ns() - started
+        assert sink.take_answers() == requests, "a response came after the time was taken"
+        await asyncio.sleep(0)
+        return nanoseconds / len(reads) / load.in_a_read / 1_000
+
+    return run

@@ -68,6 +68,10 @@ class BrokerProfile:
             Without it, 5.x tools show a negative number of messages in flight.
         stores_region: messages are stored with MSG_REGION and TRACE_ON.
         stores_wait: messages are stored with their producer's WAIT property.
+        ends_properties: the properties of a record end with a separator (5.3.3
+            ``MessageDecoder#messageProperties2String``; 5.1.0 still removes it).
+        registers_changes: after a change the broker registers the changed topics alone, however they changed.
+            4.9.7 does so for UPDATE_AND_CREATE_TOPIC (17) only.
         adds_unique_key: a single message without UNIQ_KEY gets one. The response to a send has the UNIQ_KEY
             of the message or of the batch.
         reports_active: GET_BROKER_RUNTIME_INFO (28) has ``brokerActive``, which clusterList shows.
@@ -128,6 +132,8 @@ class BrokerProfile:
     reports_pull_offset: bool = False
     stores_region: bool = False
     stores_wait: bool = False
+    ends_properties: bool = False
+    registers_changes: bool = False
     adds_unique_key: bool = False
     reports_active: bool = False
     runtime_extras: Mapping[str, str] = field(default_factory=dict)
@@ -178,6 +184,8 @@ PROFILES: Final = MappingProxyType(
             reports_pull_offset=True,
             stores_region=True,
             stores_wait=True,
+            ends_properties=True,
+            registers_changes=True,
             adds_unique_key=True,
             reports_active=True,
             serves_lists=True,

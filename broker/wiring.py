@@ -30,7 +30,7 @@ from rewindmq.broker.offsets.delay_offsets import DelayOffsets
 from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
-from rewindmq.broker.profile import PROFILES
+from rewindmq.broker.profile import PROFILES, BrokerProfile
 from rewindmq.broker.pull.broker_suggester import BrokerSuggester
 from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.pull.offset_moved import OffsetMovedLog
@@ -40,7 +40,7 @@ from rewindmq.broker.pull.reset_announcer import ResetAnnouncer
 from rewindmq.broker.pull.reset_notifier import ResetNotifier
 from rewindmq.broker.pull.reset_redirector import ResetRedirector
 from rewindmq.broker.pull.validator import PullValidator
-from rewindmq.broker.send.added_properties import added_properties, region_properties
+from rewindmq.broker.send.added_properties import added_properties, added_text, region_properties
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.batch_sender import BatchSender
@@ -127,7 +127,7 @@ def wire(
     """
     clock = runtime.clock
     profile = PROFILES[Profile(config.profile).release]
-    added = added_properties(config, profile)
+    added = added_text(config, profile)
     host = address.rpartition(":")[0]
     folder = config.root / _CONFIG_FOLDER
     topics = TopicConfigManager(config, ConfigFile(folder / "topics.json", disk), clock.now_ms)
@@ -145,7 +145,7 @@ def wire(
         table.load()
     offsets.before_save = store.flush
     table_flush = TableFlush(runtime.workers, (topics, groups, request_modes))
-    registration = _registration(runtime, config, client, topics, address, ha_master.port)
+    registration = _registration(runtime, config, profile, client, topics, address, ha_master.port)
     topics.on_change = registration.announce
     store.store_host = pack_host(address)
     stats = BrokerStats(
@@ -162,6 +162,7 @@ def wire(
             has_added=profile.adds_stats,
             system_topics=profile.system_topics,
         ),
+        store.put_counts,
     )
     if runtime.stalls is not None:
         runtime.stalls.on_slow_request = stats.on_slow_request
@@ -181,6 +182,7 @@ def wire(
         long_polling,
         sync_flush,
         sync_replica,
+        ends_properties=profile.ends_properties,
         tables_saved=table_flush.saved,
         refused=answers.refused,
     )
@@ -270,7 +272,6 @@ def wire(
             hooks,
             stores_wait=profile.stores_wait,
             unique_ids=_unique_ids(runtime, store.store_host) if profile.adds_unique_key else None,
-            latencies=stats.items.put_latencies,
         ),
         reply_sender=ReplySender(
             config,
@@ -284,12 +285,12 @@ def wire(
             region_properties(config, profile),
         ),
         batch_sender=BatchSender(
-            added,
+            added_properties(config, profile),
             send_validator,
             appender,
             answers,
+            ends=profile.ends_properties,
             names_batch=profile.adds_unique_key,
-            latencies=stats.items.put_latencies,
         ),
         puller=puller,
         registration=registration,
@@ -362,6 +363,7 @@ def _ignore_arrivals(arrivals: Sequence[Arrival]) -> None:
 def _registration(
     runtime: Runtime,
     config: BrokerConfig,
+    profile: BrokerProfile,
     client: RemotingClient,
     topics: TopicConfigManager,
     address: str,
@@ -385,4 +387,5 @@ def _registration(
         topics.mark_ordered,
         period_ms=config.register_name_server_period,
         timeout_seconds=config.register_broker_timeout_mills / 1_000,
+        sends_changes=profile.registers_changes,
     )

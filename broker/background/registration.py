@@ -2,16 +2,18 @@
 
 The broker sends REGISTER_BROKER (103) at its start, on a schedule and when a topic changes, and
 UNREGISTER_BROKER (104) when it stops. Source: RocketMQ 4.9.4 ``BrokerOuterAPI`` and
-``BrokerController#registerBrokerAll``.
-Kept: the broker registers at all name servers in parallel, with the full table each time (``forceRegister``).
-Changed: the broker sends no QUERY_DATA_VERSION (322), which only saves traffic; the body is not compressed.
+``BrokerController#registerBrokerAll``, 5.3.3 ``registerIncrementBrokerData``.
+Kept: the broker registers at all name servers in parallel, on its schedule with the full table
+(``forceRegister``). Under v53 a change registers the changed topics alone.
+Changed: a name server that is not known to have the full table gets it with the next change. The broker sends
+no QUERY_DATA_VERSION (322), which only saves traffic; the body is not compressed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -65,6 +67,18 @@ class _Answer(NamedTuple):
     ha_address: str | None
 
 
+class _Body(NamedTuple):
+    """What one name server gets.
+
+    Attributes:
+        is_part: the body has only the topics that have changed.
+    """
+
+    address: str
+    body: PreparedBody
+    is_part: bool = False
+
+
 class Registration:
     """Keeps the broker registered at all name servers.
 
@@ -73,6 +87,9 @@ class Registration:
         on_order_topics: called with the topics of the ORDER_TOPIC_CONFIG table, if a name server has one.
         period_ms: clamped to 10 000 .. 60 000, as in RocketMQ.
         timeout_seconds: for each name server's response.
+        sends_changes: a change registers the changed topics alone. A name server sets the queues and the
+            permission of every topic that it gets, so the permissions that it has wiped outlast changes of
+            other topics.
 
     Attributes:
         on_master: called after each registration with the master's address and its HA address; both None at a
@@ -90,6 +107,7 @@ class Registration:
         *,
         period_ms: int,
         timeout_seconds: float,
+        sends_changes: bool = False,
     ) -> None:
         self._client = client
         self._timers = timers
@@ -99,13 +117,18 @@ class Registration:
         self._on_order_topics = on_order_topics
         self._period_seconds = min(max(period_ms, MIN_PERIOD_MS), MAX_PERIOD_MS) / 1_000
         self._timeout_seconds = timeout_seconds
+        self._sends_changes = sends_changes
+        # Name servers whose last answer was to the full table or to a change of it.
+        self._complete: set[str] = set()
         # Name servers whose last attempt failed: the log has one line per change, not one every 30 s.
         self._failing: set[str] = set()
         self.on_master: Callable[[str | None, str | None], None] = _ignore_master
         self._timer: Cancellable | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        # Whether a topic has changed since the running announcement began, and whether one is running.
-        self._is_unannounced = False
+        # The topics that have changed since the running announcement began, and whether all have. Whether an
+        # announcement is running.
+        self._changed: dict[str, None] = {}
+        self._all_changed = False
         self._is_announcing = False
         self._encoding = asyncio.Lock()
         # The serialization types of the name servers.
@@ -131,10 +154,14 @@ class Registration:
         await end_tasks(self._tasks)
         await asyncio.gather(*(self._unregister(address) for address in self._addresses))
 
-    async def register(self) -> None:
-        """Register at every name server and wait for the responses; log failures."""
-        body = await self._body()
-        answers = await asyncio.gather(*(self._register_at(address, body) for address in self._addresses))
+    async def register(self, changed: Collection[str] = ()) -> None:
+        """Register at every name server and wait for the responses; log failures.
+
+        Args:
+            changed: the topics that have changed; empty: the full table.
+        """
+        bodies = await self._bodies(changed)
+        answers = await asyncio.gather(*(self._register_at(each) for each in bodies))
         # Name servers may disagree; as in RocketMQ the first response counts.
         answer = next((answer for answer in answers if answer is not None), None)
         if answer is None:
@@ -147,12 +174,16 @@ class Registration:
             except RewindMQError as error:
                 _log.error("can not store the order of topics: %s", error)
 
-    def announce(self) -> None:
-        """Register at every name server now, oneway, because a topic changed.
+    def announce(self, changed: Collection[str] = ()) -> None:
+        """Register at every name server now, oneway, because topics changed.
 
-        All changes during one announcement share the next one, because each announcement has every topic.
+        All changes during one announcement share the next one.
+
+        Args:
+            changed: see ``register``.
         """
-        self._is_unannounced = True
+        self._changed.update(dict.fromkeys(changed))
+        self._all_changed = self._all_changed or not changed
         if self._timer is not None and self._addresses and not self._is_announcing:
             self._is_announcing = True
             self._run(self._announce_all())
@@ -163,19 +194,40 @@ class Registration:
 
     async def _announce_all(self) -> None:
         try:
-            while self._is_unannounced:
-                self._is_unannounced = False
-                await self._announce()
+            while self._changed or self._all_changed:
+                changed = () if self._all_changed else tuple(self._changed)
+                self._changed.clear()
+                self._all_changed = False
+                await self._announce(changed)
         finally:
             self._is_announcing = False
 
-    async def _announce(self) -> None:
-        body = await self._body()
-        for address in self._addresses:
+    async def _announce(self, changed: Collection[str]) -> None:
+        for each in await self._bodies(changed):
             try:
-                await self._client.invoke_oneway(address, self._command(body), self._timeout_seconds)
+                await self._client.invoke_oneway(
+                    each.address, self._command(each.body), self._timeout_seconds
+                )
             except RewindMQError as error:
-                self._note_failure(address, error)
+                self._note_failure(each.address, error)
+
+    async def _bodies(self, changed: Collection[str]) -> list[_Body]:
+        """Return what each name server gets: the changed topics if it has the others, else all."""
+        if not self._sends_changes or not changed:
+            body = await self._body()
+            return [_Body(address, body) for address in self._addresses]
+        full = None if self._complete.issuperset(self._addresses) else await self._body()
+        # One at a time, see ``_body``.
+        async with self._encoding:
+            topics, version = self._topics().topic_config_table, self._topics().data_version
+        table = {name: topics[name] for name in changed if name in topics}
+        part = PreparedBody(RegisterBrokerBody(TopicConfigSerializeWrapper(table, version)))
+        return [
+            _Body(address, part, is_part=True)
+            if full is None or address in self._complete
+            else _Body(address, full)
+            for address in self._addresses
+        ]
 
     async def _body(self) -> PreparedBody:
         """Return all topics; many are encoded in slices, because the broker serves others meanwhile."""
@@ -190,8 +242,15 @@ class Registration:
             prepared.used = self._used_types
             return prepared
 
-    async def _register_at(self, address: str, body: PreparedBody) -> _Answer | None:
+    async def _register_at(self, given: _Body) -> _Answer | None:
         """Register at one name server; return None if that fails."""
+        answer = await self._try(given.address, given.body)
+        if answer is None and given.is_part:
+            # A name server that was started again refuses a single topic of a broker that it does not know.
+            answer = await self._try(given.address, await self._body())
+        return answer
+
+    async def _try(self, address: str, body: PreparedBody) -> _Answer | None:
         try:
             response = await self._client.invoke(address, self._command(body), self._timeout_seconds)
             response.require_success()
@@ -200,6 +259,7 @@ class Registration:
         except RewindMQError as error:
             self._note_failure(address, error)
             return None
+        self._complete.add(address)
         if address in self._failing:
             self._failing.discard(address)
             _log.info("registered at name server %s", address)
@@ -233,6 +293,7 @@ class Registration:
         return RemotingCommand(RequestCode.REGISTER_BROKER, header, body)
 
     def _note_failure(self, address: str, error: RewindMQError) -> None:
+        self._complete.discard(address)
         if address not in self._failing:
             self._failing.add(address)
             _log.warning("not registered at name server %s, will try again: %s", address, error)

@@ -5,7 +5,9 @@ topics.json and registers with the name servers before it responds. Only v53 sto
 v53 stores attributes. It refuses invalid changes with 1 and 5.3.3's remarks, and the message type MIXED with
 29 unless ``enableMixedMessageType`` is on. Like 5.3.3's broker it does not compare messages with
 ``message.type``. Other profiles ignore attributes, as 4.x does, except ``cleanup.policy``.
-Changed: the broker registers all topics, not only the new one.
+Under v53, as in 5.3.3, the broker registers the topic alone. It neither stores nor registers a topic that the
+request does not change.
+Changed under v42 and v49: the broker registers all topics, not only the new one.
 Refused with 1: a request to a slave, as in 4.9.4; ``queue.type=BatchCQ``.
 Refused with 1 (under v53 with INVALID_PARAMETER, 29): numbers out of range; an unknown filter type, which
 4.9.4 accepts.
@@ -35,9 +37,16 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     header = request.decode_header(CreateTopicRequestHeader)
     topic = _checked(context, header)
     topic.attributes = _attributes(context, header)
+    # As in 5.3.3, a topic with attributes counts as changed.
+    if (
+        context.profile.registers_changes
+        and not topic.attributes
+        and topic == context.topics.find(topic.topic_name)
+    ):
+        return RemotingCommand(ResponseCode.SUCCESS)
     context.topics.update(topic, announce=False)
     await context.table_flush.saved()
-    await context.registration.register()
+    await context.registration.register((topic.topic_name,))
     return RemotingCommand(ResponseCode.SUCCESS)
 
 

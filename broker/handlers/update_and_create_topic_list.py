@@ -11,7 +11,7 @@ as by brokers before 5.3.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
@@ -34,8 +34,9 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     check_master(context.config)
     topics = decode_body(request, CreateTopicListRequestBody).topic_config_list
     check_list("topics", len(topics))
-    context.topics.update_all(_checked(context, topics), announce=False)
-    return _registered(context)
+    checked = _checked(context, topics)
+    context.topics.update_all(checked, announce=False)
+    return _registered(context, checked)
 
 
 def _checked(context: BrokerContext, topics: Iterable[TopicConfig]) -> dict[str, TopicConfig]:
@@ -49,7 +50,7 @@ def _checked(context: BrokerContext, topics: Iterable[TopicConfig]) -> dict[str,
     return found
 
 
-async def _registered(context: BrokerContext) -> RemotingCommand:
+async def _registered(context: BrokerContext, topics: Collection[str]) -> RemotingCommand:
     await context.table_flush.saved()
-    await context.registration.register()
+    await context.registration.register(topics)
     return RemotingCommand(ResponseCode.SUCCESS)

@@ -59,6 +59,6 @@ class OffsetMovedLog:
             born_host=pack_host(client),
         )
         try:
-            self._appender.put(message, is_counted=False)
+            self._appender.put_other(message, is_counted=False)
         except RequestError as error:
             _log.warning("offset moved event of group %s not stored: %s", event.consumer_group, error)

@@ -63,7 +63,7 @@ class PlainPulls:
         self._offsets = offsets
         self._find_mark = reset_offsets.find
         self._commit_again = committer.commit_again
-        self._count_found = stats.count_found
+        self._pulls = stats.items.pulls
 
     def take(self, remote_address: str, data: bytes, position: int) -> tuple[int, bytes] | None:
         """See ``FrameKernel``; it handles one frame, so that each pull's time is measured."""
@@ -99,11 +99,20 @@ class PlainPulls:
         place = self._find_messages(topic, queue_id, header.queue_offset, count)
         if place is None:
             return None
-        encoded = self._encode(serialize_type, opaque, place[0], wanted, place[1], place[2], place[3])
+        found_at, entries, segment, limits, queue = place
+        encoded = self._encode(serialize_type, opaque, found_at, wanted, entries, segment, limits)
         if encoded is None:
             return None
         frame, found, size = encoded
-        self._count_found(topic, group, queue_id, found, size)
+        # As ``PullCounts.count``, without a call.
+        counts = self._pulls
+        pulls = queue.pulls.get(group) or counts.in_queue(queue, group)
+        if not pulls.requests:
+            counts.counted.append(pulls)
+        pulls.requests += 1
+        pulls.messages += found
+        pulls.size += size
+        counts.last = pulls
         if commits:
             self._commit_again(client, group, topic, queue_id, header.commit_offset)
         return frame

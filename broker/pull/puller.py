@@ -99,6 +99,7 @@ class MessagePuller:
         self._long_polling = long_polling
         self._offset_moved = offset_moved
         self._stats = stats
+        self._pulls = stats.items.pulls
         self._suggester = suggester
         self._commit_flag = _COMMIT_OFFSET if accepts_commits else 0
 
@@ -213,12 +214,12 @@ class MessagePuller:
             broker_id, next_offset, code = self._suggester.place(header, result, code)
         if code is _MOVED:
             self._on_moved(connection, header, result)
-        stats, found = self._stats, result.message_count
+        found = result.message_count
         if found:
-            stats.count_found(topic, header.consumer_group, queue_id, found, len(result.body))
+            self._pulls.count(topic, header.consumer_group, queue_id, found, len(result.body))
         else:
-            stats.missed_total += 1
-            stats.items.last_latency = None
+            self._stats.missed_total += 1
+            self._pulls.last = None
         response_header = PullMessageResponseHeader(
             broker_id,
             next_offset,

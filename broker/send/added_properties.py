@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.profile import BrokerProfile
-from rewindmq.protocol.message.properties import CLUSTER, MSG_REGION, TRACE_ON
+from rewindmq.protocol.message.properties import (
+    CLUSTER,
+    MSG_REGION,
+    PROPERTY_SEPARATOR,
+    TRACE_ON,
+    format_properties,
+)
 
 
 def added_properties(config: BrokerConfig, profile: BrokerProfile) -> dict[str, str]:
@@ -14,6 +20,12 @@ def added_properties(config: BrokerConfig, profile: BrokerProfile) -> dict[str, 
     of 5.x do not trace a message without a region.
     """
     return region_properties(config, profile) | {CLUSTER: config.broker_cluster_name}
+
+
+def added_text(config: BrokerConfig, profile: BrokerProfile) -> str:
+    """Return the text of the added properties, with which a record's properties end."""
+    end = PROPERTY_SEPARATOR if profile.ends_properties else ""
+    return format_properties(added_properties(config, profile)) + end
 
 
 def region_properties(config: BrokerConfig, profile: BrokerProfile) -> dict[str, str]:

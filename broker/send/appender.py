@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
+import msgspec
+
 from rewindmq.broker.background.sync_flush import SyncFlush
 from rewindmq.broker.ha.sync_replica import SyncReplica
 from rewindmq.broker.stats.broker_stats import BrokerStats
@@ -14,6 +16,7 @@ from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.message.properties import ended
 from rewindmq.protocol.names import SCHEDULE_TOPIC
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.speedups import QueueRun
@@ -62,6 +65,7 @@ class MessageAppender:
         arrivals: the suspended pulls.
         sync_flush: None under ASYNC_FLUSH.
         sync_replica: None unless sends wait for a slave.
+        ends_properties: see ``BrokerProfile``.
         tables_saved: ``TableFlush.saved``.
         refused: the answer to a send whose topic could not be saved.
     """
@@ -74,6 +78,7 @@ class MessageAppender:
         sync_flush: SyncFlush | None,
         sync_replica: SyncReplica | None = None,
         *,
+        ends_properties: bool = False,
         tables_saved: Callable[[], Awaitable[None]],
         refused: Callable[[RequestError], RemotingCommand],
     ) -> None:
@@ -81,21 +86,20 @@ class MessageAppender:
         self._put_message = store.put_message
         self._put_batch = store.put_batch
         self._stats = stats
-        self._topic_puts = stats.items.topic_puts
         self._on_arrival = arrivals.on_arrival
         self._is_awaited = arrivals.is_awaited
         self._sync_flush = sync_flush
         self._sync_replica = sync_replica
         self._answers_at_once = sync_flush is None and sync_replica is None
         self._disk_used_ratio = store.disk_used_ratio
+        self._ends_properties = ends_properties
         self._tables_saved = tables_saved
         self._refused = refused
 
-    def put(self, message: StoredMessage, *, is_counted: bool = True) -> PutResult:
-        """Store one message.
+    def put(self, message: StoredMessage) -> PutResult:
+        """Store the message of a send in the queue to which it was sent. The store counts it.
 
-        Args:
-            is_counted: False for the broker's own messages, which are in no topic's statistics.
+        Its properties end as the release ends them.
 
         Raises:
             RequestError: MESSAGE_ILLEGAL (13), SERVICE_NOT_AVAILABLE (14) or SYSTEM_ERROR (1); nothing is
@@ -104,17 +108,8 @@ class MessageAppender:
         result = self._put_message(message)
         if result.status is not _PUT_OK:
             raise self._refusal(result.status)
-        stats, topic, size = self._stats, message.topic, result.size
-        stats.put_total += 1
-        stats.put_bytes += size
-        if is_counted:
-            item = self._topic_puts[topic]
-            item.times += 1
-            item.size += size
-        else:
-            stats.own_puts += 1
         self._on_arrival(
-            topic,
+            message.topic,
             message.queue_id,
             result.queue_offset + 1,
             (message.tags_code,),
@@ -132,18 +127,12 @@ class MessageAppender:
         result = self._put_batch(message, entries)
         if result.status is not _PUT_OK:
             raise self._refusal(result.status)
-        count = len(entries)
-        stats = self._stats
-        stats.put_total += count
-        stats.put_bytes += result.size
-        stats.batch_extra += count - 1
-        self._topic_puts[message.topic].add(count, result.size)
         if self._is_awaited(message.topic, message.queue_id):
             tag_codes = tuple({tags_code for _, _, tags_code, _ in entries})
             self._on_arrival(
                 message.topic,
                 message.queue_id,
-                result.queue_offset + count,
+                result.queue_offset + len(entries),
                 tag_codes,
                 [properties for _, properties, _, _ in entries],
             )
@@ -156,31 +145,37 @@ class MessageAppender:
 
     def put_run(self, records: bytes, queues: Sequence[QueueRun], timestamp: int) -> None:
         """Store encoded messages on which no pull waits; see ``MessageStore.put_run``."""
-        self._store.put_run(
-            records, [(queue, entries, end) for queue, entries, _, _, end in queues], timestamp
-        )
-        stats, latencies = self._stats, self._stats.items.put_latencies
-        for queue, _, (requests, count), size, _ in queues:
-            stats.put_total += count
-            stats.put_bytes += size
-            stats.batch_extra += count - requests
-            item = self._topic_puts[queue.topic]
-            item.times += requests
-            item.extra += count - requests
-            item.size += size
-            if latencies is not None:
-                latencies.count(queue.topic, queue.queue_id, requests)
+        self._store.put_run(records, queues, timestamp)
 
-    def put_special(self, message: StoredMessage) -> PutResult:
-        """Store a message that a ``PutMessageHook`` may have delayed; see ``put``."""
+    def put_other(self, message: StoredMessage, *, is_counted: bool = True) -> PutResult:
+        """Store a message that is not, or not only, a send to its queue; see ``put``.
+
+        Args:
+            is_counted: False for the broker's own messages, which are in no topic's statistics.
+        """
+        if self._ends_properties:
+            message = msgspec.structs.replace(message, properties=ended(message.properties))
         result = self.put(message)
+        self._stats.count_other_put(message.topic, result.size, is_counted=is_counted)
+        return result
+
+    def put_special(self, message: StoredMessage, queue_id: int) -> PutResult:
+        """Store the message of a send that a ``PutMessageHook`` may have moved; see ``put``.
+
+        Args:
+            queue_id: the queue to which it was sent.
+        """
+        result = self.put_other(message)
+        items = self._stats.items
         if message.topic == SCHEDULE_TOPIC:
-            self._stats.items.count_delayed(message.queue_id, result.size)
+            items.count_delayed(message.queue_id, result.size)
+        if items.put_latencies is not None:
+            items.put_latencies.count(message.topic, queue_id)
         return result
 
     def put_due(self, message: StoredMessage, queue_id: int) -> PutResult:
         """Store a delayed message, from a queue of the schedule topic, in its real topic; see ``put``."""
-        result = self.put(message)
+        result = self.put_other(message)
         self._stats.items.count_delivered(queue_id, result.size)
         return result
 
@@ -189,12 +184,16 @@ class MessageAppender:
 
         As in RocketMQ, only a delayed message is in its topic's statistics, and none in the broker's.
         """
-        result = self.put(message, is_counted=False)
+        result = self.put_other(message, is_counted=False)
         items = self._stats.items
         if message.topic == SCHEDULE_TOPIC:
             items.count_delayed_back(message.queue_id, result.size)
         items.count_send_back(topic, group)
         return result
+
+    def on_refused(self) -> None:
+        """Note that a send was refused, so that its time does not count for a queue."""
+        self._stats.forget_last_put()
 
     def _refusal(self, status: PutStatus) -> RequestError:
         self._stats.put_failed += 1

@@ -12,7 +12,6 @@ from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.sender import INNER_BATCH_FLAGS, require_keys, tags_code_of
 from rewindmq.broker.send.validator import SendValidator
-from rewindmq.broker.stats.put_latencies import PutLatencies
 from rewindmq.broker.store.model import BatchEntries, StoredMessage
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -25,6 +24,7 @@ from rewindmq.protocol.message.properties import (
     TRAN_MSG,
     UNIQ_KEY,
     WAIT,
+    ended,
     find_property,
     format_properties,
     parse_properties,
@@ -46,8 +46,8 @@ class BatchSender:
 
     Args:
         added: properties that every message gets, see ``added_properties``.
+        ends: the properties of each record end with a separator, see ``BrokerProfile``.
         names_batch: the response has the batch's own UNIQ_KEY (5.3.3 ``SendMessageProcessor``).
-        latencies: counts each batch; None before 5.x.
     """
 
     def __init__(
@@ -57,18 +57,19 @@ class BatchSender:
         appender: MessageAppender,
         answers: SendAnswers,
         *,
+        ends: bool = False,
         names_batch: bool = False,
-        latencies: PutLatencies | None = None,
     ) -> None:
         self._admit = validator.admit
         self._create = validator.create
         self._put_batch = appender.put_batch
+        self._on_refused = appender.on_refused
         self._answer_when_durable = appender.answer_when_durable
         self._answer_when_saved = appender.answer_when_saved
         self._answers = answers
         self._added = added
+        self._ends = ends
         self._names_batch = names_batch
-        self._latencies = latencies
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
@@ -89,7 +90,7 @@ class BatchSender:
             shared |= self._added
             # A received body is bytes.
             body: Any = request.body or b""
-            entries = _entries(body, shared, self._answers.max_messages)
+            entries = _entries(body, shared, self._answers.max_messages, ends=self._ends)
             if target.needs_keys:
                 for _, properties, _, _ in entries:
                     require_keys(properties.decode("utf-8", "replace"))
@@ -105,13 +106,10 @@ class BatchSender:
                 ),
                 entries,
             )
-            if self._latencies is not None:
-                self._latencies.count(target.topic, queue_id)
             if target.planned is not None:
                 self._create(target.planned)
         except RequestError as error:
-            if self._latencies is not None:
-                self._latencies.last = None
+            self._on_refused()
             return self._answers.refused(error)
         response = self._answers.stored(queue_id, result, result.physical_offsets, name)
         if target.is_unsaved:
@@ -119,10 +117,13 @@ class BatchSender:
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
 
-def _entries(batch: bytes, shared: Mapping[str, str], most: int) -> BatchEntries:
+def _entries(batch: bytes, shared: Mapping[str, str], most: int, *, ends: bool) -> BatchEntries:
     """Return the messages with the batch's properties added; a message's own value wins.
 
     Specification: docs/spec/protocol.md 6.6.
+
+    Args:
+        ends: see ``BatchSender``.
 
     Raises:
         RequestError: MESSAGE_ILLEGAL (13), the batch does not decode, has more than ``most`` messages, or has
@@ -132,7 +133,7 @@ def _entries(batch: bytes, shared: Mapping[str, str], most: int) -> BatchEntries
     # A name that occurs nowhere in the batch is not searched in each message. Decode once: a search is much
     # faster in str than in bytes.
     everything = _SEPARATOR.join([properties for _, properties, _ in messages]).decode("utf-8", "replace")
-    additions = _Additions(shared, everything)
+    additions = _Additions(shared, everything, ends=ends)
     may_be_refused = _DELAY_MARK in everything or _TRAN_MARK in everything
     has_tags = _TAGS_MARK in everything
     # The properties of a batch's messages mostly differ only in their UNIQ_KEY, which comes first. So cache
@@ -161,10 +162,12 @@ class _Additions:
     Args:
         shared: the batch's own properties.
         everything: the properties texts of all messages.
+        ends: see ``BatchSender``.
     """
 
-    def __init__(self, shared: Mapping[str, str], everything: str) -> None:
+    def __init__(self, shared: Mapping[str, str], everything: str, *, ends: bool) -> None:
         self._shared = shared
+        self._end = _SEPARATOR if ends else b""
         names = [(1 << index, f"{name}\x01") for index, name in enumerate(shared)]
         self._marks = [
             (bit, first, PROPERTY_SEPARATOR + first) for bit, first in names if first in everything
@@ -181,14 +184,15 @@ class _Additions:
         addition = self._known.get(own)
         if addition is None:
             addition = self._known[own] = self._missing(own)
-        if text and addition and text[-1] != PROPERTY_SEPARATOR:
-            return _SEPARATOR + addition
-        return addition
+        if not text or text[-1] == PROPERTY_SEPARATOR:
+            return addition
+        return _SEPARATOR + addition if addition else self._end
 
     def _missing(self, own: int) -> bytes:
         shared = self._shared.items()
         missing = {name: value for index, (name, value) in enumerate(shared) if not own >> index & 1}
-        return format_properties(missing).encode()
+        text = format_properties(missing).encode()
+        return ended(text) if self._end else text
 
 
 def _refuse_special(sys_flag: int, text: str) -> None:

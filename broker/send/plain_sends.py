@@ -24,7 +24,6 @@ from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.frame import PREFIX_BYTES
-from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.remoting.address import pack_host
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.speedups import NativeSendKernel
@@ -133,13 +132,13 @@ def plain_sends(
     appender: MessageAppender,
     answers: SendAnswers,
     awaited: Mapping[tuple[str, int], object],
-    added: Mapping[str, str],
+    added: str,
 ) -> tuple[PlainSends, ...]:
     """Return the kernels of a broker; none if the runtime has none, or none of its sends can be plain.
 
     Args:
         awaited: the queues on which pulls wait, a view of what they are at any time.
-        added: properties that every message gets, see ``added_properties``.
+        added: the text of the properties that every message gets, see ``added_text``.
     """
     speedups = runtime.speedups
     is_watched = runtime.probe is not None or runtime.failpoint is not None
@@ -155,7 +154,7 @@ def plain_sends(
     runs.kernel = speedups.SendKernel(
         resolve=runs.resolve,
         store_host=store.store_host,
-        added=format_properties(added).encode(),
+        added=added.encode(),
         keeps_wait=profile.stores_wait,
         has_transaction=has_transaction,
         special_flags=SPECIAL_FLAGS,

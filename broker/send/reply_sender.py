@@ -172,7 +172,7 @@ class ReplySender:
             header.reconsume_times or 0,
         )
         try:
-            result = self._appender.put(self._before_put(message, text))
+            result = self._appender.put_other(self._before_put(message, text))
             if target.planned is not None:
                 self._validator.create(target.planned)
         except RequestError as error:

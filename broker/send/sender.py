@@ -5,14 +5,12 @@ RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendMessage``. This is the hottest pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.put_message_hook import PutMessageHooks
 from rewindmq.broker.send.validator import SendValidator
-from rewindmq.broker.stats.put_latencies import PutLatencies
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -25,7 +23,6 @@ from rewindmq.protocol.message.properties import (
     UNIQ_KEY,
     WAIT,
     find_property,
-    format_properties,
     with_property,
 )
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
@@ -52,16 +49,15 @@ class MessageSender:
     """Serves sends of single messages.
 
     Args:
-        added: properties that every message gets, see ``added_properties``.
+        added: the text of the properties that every message gets, see ``added_text``.
         stores_wait: messages keep their WAIT property; if False, only those of internal topics do.
         unique_ids: generates the UNIQ_KEY of a message that has none (5.3.3
             ``SendMessageProcessor#sendMessage``).
-        latencies: counts each send; None before 5.x.
     """
 
     def __init__(
         self,
-        added: Mapping[str, str],
+        added: str,
         validator: SendValidator,
         appender: MessageAppender,
         answers: SendAnswers,
@@ -69,20 +65,19 @@ class MessageSender:
         *,
         stores_wait: bool,
         unique_ids: UniqueIdGenerator | None = None,
-        latencies: PutLatencies | None = None,
     ) -> None:
         self._admit = validator.admit
         self._create = validator.create
         self._before_put = hooks.before_put
         self._put = appender.put
         self._put_special = appender.put_special
+        self._on_refused = appender.on_refused
         self._answer_when_durable = appender.answer_when_durable
         self._answer_when_saved = appender.answer_when_saved
         self._answers = answers
-        self._added = format_properties(added)
+        self._added = added
         self._stores_wait = stores_wait
         self._unique_ids = unique_ids
-        self._latencies = latencies
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
@@ -133,16 +128,11 @@ class MessageSender:
             )
             if is_special:
                 message = self._before_put(message, text)
-            result = self._put_special(message) if is_special else self._put(message)
-            latencies = self._latencies
-            if latencies is not None:
-                latencies.last = latency = latencies[message.topic, queue_id]
-                latency.times += 1
+            result = self._put_special(message, queue_id) if is_special else self._put(message)
             if target.planned is not None:
                 self._create(target.planned)
         except RequestError as error:
-            if self._latencies is not None:
-                self._latencies.last = None
+            self._on_refused()
             return self._answers.refused(error)
         response = self._answers.stored(queue_id, result, (result.physical_offset,), unique_key)
         if target.is_unsaved:

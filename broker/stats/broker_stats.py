@@ -9,9 +9,11 @@ from typing import Final, NamedTuple
 
 from rewindmq.broker.stats.manager import SAMPLE_SECONDS, BrokerStatsManager, StatsData
 from rewindmq.broker.stats.put_times import PutTimes
+from rewindmq.broker.store.consume_queue.put_counts import PutCounts, QueuePuts
 from rewindmq.protocol.code import RequestCode
 
 _WINDOWS_SECONDS: Final = (10.0, 60.0, 600.0)
+_QUEUES_PER_SLICE: Final = 500
 _SENDS: Final = frozenset(
     (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
 )
@@ -30,32 +32,35 @@ class _Sample(NamedTuple):
 class BrokerStats:
     """Counters, sampled every 10 s.
 
+    Sends and pulls only add to counts of their queues. Whatever reads a figure first adds these counts to the
+    totals and items.
+
+    Args:
+        puts: the store's counts of what was sent to each queue.
+
     Attributes:
-        put_total: messages stored since the start.
-        put_bytes: size of their records in bytes.
         put_failed: puts that stored nothing.
         own_puts: stored messages that are in no topic's statistics, such as op records.
-        batch_extra: stored messages of batches beyond one for each batch.
-        get_total: messages returned by pulls since the start.
         get_time_max: the longest pull in milliseconds (``getMessageEntireTimeMax``).
-        found_total, missed_total: reads by pulls that found messages, and reads that found none.
+        missed_total: reads by pulls that found no messages.
         put_at_midnight, get_at_midnight: ``today`` at the beginnings of yesterday and today, local time.
         items: the statistics of topics and groups.
         put_times: how long puts take.
     """
 
-    def __init__(self, now_ms: int, now: float, items: BrokerStatsManager) -> None:
+    def __init__(
+        self, now_ms: int, now: float, items: BrokerStatsManager, puts: PutCounts | None = None
+    ) -> None:
         self.boot_timestamp = now_ms
         self.items = items
         self.put_times = PutTimes()
-        self.put_total = 0
-        self.put_bytes = 0
+        self._puts = PutCounts() if puts is None else puts
+        self._put_total = 0
+        self._put_bytes = 0
+        self._batch_extra = 0
         self.put_failed = 0
         self.own_puts = 0
-        self.batch_extra = 0
-        self.get_total = 0
         self.get_time_max = 0
-        self.found_total = 0
         self.missed_total = 0
         self.put_at_midnight = (0, 0)
         self.get_at_midnight = (0, 0)
@@ -63,11 +68,73 @@ class BrokerStats:
         samples = int(_WINDOWS_SECONDS[-1] / SAMPLE_SECONDS) + 1
         self._samples = deque([_Sample(now, 0, 0, 0, 0)], maxlen=samples)
 
-    def count_found(self, topic: str, group: str, queue_id: int, count: int, size: int) -> None:
-        """Count a pull that returned ``count`` messages, ``size`` bytes together."""
-        self.get_total += count
-        self.found_total += 1
-        self.items.count_get(topic, group, queue_id, count, size)
+    @property
+    def put_total(self) -> int:
+        """Messages stored since the start."""
+        self._settle_puts()
+        return self._put_total
+
+    @property
+    def put_bytes(self) -> int:
+        """Size of their records in bytes."""
+        self._settle_puts()
+        return self._put_bytes
+
+    @property
+    def batch_extra(self) -> int:
+        """Stored messages of batches beyond one for each batch."""
+        self._settle_puts()
+        return self._batch_extra
+
+    @property
+    def get_total(self) -> int:
+        """Messages returned by pulls since the start."""
+        self.items.pulls.settle()
+        return self.items.pulls.messages
+
+    @property
+    def found_total(self) -> int:
+        """Reads by pulls that found messages."""
+        self.items.pulls.settle()
+        return self.items.pulls.requests
+
+    def _settle_puts(self) -> None:
+        for puts in self._puts.take():
+            self._count_puts(puts)
+
+    def _settle_in_slices(self) -> Generator[None]:
+        for number, puts in enumerate(self._puts.take(), 1):
+            self._count_puts(puts)
+            if number % _QUEUES_PER_SLICE == 0:
+                yield
+        yield from self.items.pulls.settle_in_slices()
+
+    def _count_puts(self, puts: QueuePuts) -> None:
+        self._put_total += puts.requests + puts.extra
+        self._put_bytes += puts.size
+        self._batch_extra += puts.extra
+        self.items.count_puts(puts)
+
+    def count_other_put(self, topic: str, size: int, *, is_counted: bool) -> None:
+        """Count the last put, of one message, that is not, or not only, a send to its queue.
+
+        Args:
+            size: bytes of its record.
+            is_counted: whether it is in its topic's statistics.
+        """
+        self._puts.take_back(size)
+        self._put_total += 1
+        self._put_bytes += size
+        if is_counted:
+            self.items.topic_puts[topic].add(1, size)
+        else:
+            self.own_puts += 1
+
+    def forget_last_put(self) -> None:
+        """Note that a send was refused, so that its time does not count for a queue."""
+        self._puts.last = None
+        if self.items.put_latencies is not None:
+            self.items.put_latencies.last = None
 
     def on_slow_request(self, code: int, ms: float) -> None:
         """Record a put or pull that took more than a millisecond; called directly after the request.
@@ -79,14 +146,24 @@ class BrokerStats:
         """
         if code in _PUTS:
             self.put_times.add_slow(int(ms))
-            if code in _SENDS and self.items.put_latencies is not None:
-                self.items.put_latencies.add(int(ms))
+            if code in _SENDS:
+                self._add_latency(int(ms))
         elif code == RequestCode.PULL_MESSAGE:
             self.get_time_max = max(self.get_time_max, int(ms))
-            self.items.add_latency(int(ms))
+            self.items.pulls.add_latency(int(ms))
+
+    def _add_latency(self, ms: int) -> None:
+        """Add milliseconds to the queue of the last send, if it was stored."""
+        latencies, queue = self.items.put_latencies, self._puts.last
+        if latencies is None:
+            return
+        item = latencies.last if queue is None else latencies[queue.topic, queue.queue_id]
+        if item is not None:
+            item.extra += ms
 
     def sample(self, now_ms: int, now: float) -> Generator[None]:
         """Record the counters, then those of topics and groups in slices; called every ``SAMPLE_SECONDS``."""
+        yield from self._settle_in_slices()
         self._samples.append(self._now(now))
         self.put_times.sample(self.put_total - self.batch_extra)
         day = datetime.fromtimestamp(now_ms / 1_000).astimezone().date()
@@ -108,7 +185,13 @@ class BrokerStats:
 
     def find(self, name: str, key: str) -> StatsData | None:
         """Return one statistic, or None if there is none of that name and key."""
+        self._settle_puts()
         return self.items.find(name, key, self.put_total - self.own_puts, self.get_total)
+
+    def on_topic_deleted(self, topic: str) -> None:
+        """Remove a topic's items, if so configured; see ``BrokerStatsManager``."""
+        self._settle_puts()
+        self.items.on_topic_deleted(topic)
 
     def put_tps(self) -> str:
         """Return the messages stored per second over the last 10, 60 and 600 s, for the tools."""

@@ -6,9 +6,11 @@ from collections.abc import Generator
 from functools import partial
 from typing import Final, NamedTuple
 
-from rewindmq.broker.stats.item import LatencyItem, StatsItem, StatsSnapshot
+from rewindmq.broker.stats.item import LatencyItem, StatsSnapshot
 from rewindmq.broker.stats.item_set import StatsItemSet
+from rewindmq.broker.stats.pull_counts import PullCounts
 from rewindmq.broker.stats.put_latencies import PutLatencies
+from rewindmq.broker.store.consume_queue.put_counts import QueuePuts
 from rewindmq.protocol.names import SCHEDULE_TOPIC, SYSTEM_TOPICS, is_system_topic
 
 SAMPLE_SECONDS: Final = 10.0
@@ -35,19 +37,12 @@ class StatsData(NamedTuple):
     day: StatsSnapshot
 
 
-class _Pulled(NamedTuple):
-    """The items that a pull of one group from one queue changes."""
-
-    got: StatsItem
-    latency: StatsItem
-
-
 class BrokerStatsManager:
     """Items by the name of their statistic and their key.
 
     Attributes:
         topic_puts: by ``topic``: sends to the topic, and their messages and bytes.
-        last_latency: the item of the last pull; None if that pull found nothing.
+        pulls: counts the pulls that found messages.
         has_added: the broker shows the statistics that 5.x added.
         put_latencies: by queue, how long sends take; None unless ``has_added``.
 
@@ -94,9 +89,7 @@ class BrokerStatsManager:
         self._channels = StatsItemSet("CHANNEL_ACTIVITY")
         # Messages that count for the schedule topic, but not for the broker.
         self._delayed_back = 0
-        self.last_latency: StatsItem | None = None
-        # By topic, group and queue id, so that a pull builds no keys.
-        self._pulled: dict[tuple[str, str, int], _Pulled] = {}
+        self.pulls = PullCounts(self._group_gets, self._get_latencies)
         # By name: the items, and whether the statistic is about their sizes.
         self._names: dict[str, tuple[StatsItemSet, bool]] = {
             "TOPIC_PUT_NUMS": (self.topic_puts, False),
@@ -147,31 +140,14 @@ class BrokerStatsManager:
 
     # Counting.
 
-    def count_get(self, topic: str, group: str, queue_id: int, count: int, size: int) -> None:
-        """Count the messages that one pull returned, and a latency of 0 ms."""
-        pulled = self._pulled.get((topic, group, queue_id))
-        if pulled is None:
-            pulled = self._new_pulled(topic, group, queue_id)
-        got, latency = pulled
-        got.times += 1
-        got.extra += count - 1
-        got.size += size
-        latency.times += 1
-        self.last_latency = latency
-
-    def add_latency(self, ms: int) -> None:
-        """Add milliseconds to the latency of the last pull, if it found messages."""
-        if self.last_latency is not None:
-            self.last_latency.extra += ms
-
-    def _new_pulled(self, topic: str, group: str, queue_id: int) -> _Pulled:
-        got, latency = self._group_gets, self._get_latencies
-        may_lose = got.is_full or latency.is_full
-        pulled = _Pulled(got[f"{topic}@{group}"], latency[f"{queue_id}@{topic}@{group}"])
-        # Once a set has room again, lost keys must be looked up there.
-        if not may_lose:
-            self._pulled[topic, group, queue_id] = pulled
-        return pulled
+    def count_puts(self, puts: QueuePuts) -> None:
+        """Count sends to a queue."""
+        item = self.topic_puts[puts.topic]
+        item.times += puts.requests
+        item.extra += puts.extra
+        item.size += puts.size
+        if self.put_latencies is not None:
+            self.put_latencies[puts.topic, puts.queue_id].times += puts.requests
 
     def count_delayed(self, queue_id: int, size: int) -> None:
         """Count a message that a send or CONSUMER_SEND_MSG_BACK (36) stored in the schedule topic."""
@@ -224,6 +200,7 @@ class BrokerStatsManager:
             puts: messages that clients stored at this broker since the start, and delivered delayed ones.
             gets: messages that pulls returned since the start.
         """
+        self.pulls.settle()
         self._set_broker(puts, gets)
         self._samples += 1
         tens = self._samples % _SAMPLES_PER_TEN_MINUTES == 0
@@ -243,13 +220,10 @@ class BrokerStatsManager:
                 if len(items) > _ITEMS_PER_SLICE:
                     yield
                 items.remove_idle(self._idle_limit)
-                # In the same slice: a pull or send must not count in an item that is removed.
-                self._forget()
-
-    def _forget(self) -> None:
-        self._pulled.clear()
-        if self.put_latencies is not None:
-            self.put_latencies.clear()
+                # In the same slice: a send must not count in an item that is removed.
+                if self.put_latencies is not None:
+                    self.put_latencies.clear()
+            self.pulls.forget()
 
     def _set_broker(self, puts: int, gets: int) -> None:
         """Set the counts of the whole broker. As in RocketMQ, they count no requests: avgpt stays 0.0."""
@@ -271,6 +245,7 @@ class BrokerStatsManager:
         Args:
             puts, gets: see ``sample``.
         """
+        self.pulls.settle()
         items, of_size = self._names.get(name, (None, False))
         if items is None:
             return None
@@ -291,6 +266,7 @@ class BrokerStatsManager:
 
     def group_get_tps(self, topic: str, group: str) -> float:
         """Return the messages that a group pulled per second over the last minute."""
+        self.pulls.settle()
         item = self._group_gets.get(f"{topic}@{group}")
         return item.minute.snapshot(of_size=False).tps if item is not None else 0.0
 
@@ -298,21 +274,21 @@ class BrokerStatsManager:
         """Remove a topic's items, if so configured (``BrokerStatsManager#onTopicDeleted``)."""
         if not self._deletes:
             return
+        self.pulls.settle()
         self.topic_puts.remove_key(topic)
         for items in (self._queue_puts, self._queue_gets, self._group_gets, self._send_backs):
             items.remove(lambda fields: fields[0] == topic)
         self._get_latencies.remove(lambda fields: fields[1] == topic)
         if self.put_latencies is not None:
             self.put_latencies.remove_topic(topic)
-        self._pulled.clear()
 
     def on_group_deleted(self, group: str) -> None:
         """Remove a group's items, if so configured (``BrokerStatsManager#onGroupDeleted``)."""
         if not self._deletes:
             return
+        self.pulls.settle()
         for items in (self._queue_gets, self._group_gets, self._send_backs, self._get_latencies):
             items.remove(lambda fields: fields[-1] == group)
-        self._pulled.clear()
 
 
 def _is_of_system_topic(key: str, system_topics: frozenset[str]) -> bool:

@@ -10,12 +10,12 @@ class PutLatencies(dict[tuple[str, int], StatsItem]):
     """Items by topic and queue id, so that a send builds no key; an item appears with its first send.
 
     The topic is the one in which the message was stored, for a delayed message the schedule topic. The queue
-    is the one to which it was sent. A send that was stored counts by its item's ``times`` and sets ``last``.
-    If it took longer than 1 ms, ``add`` follows: see ``BrokerStats.on_slow_request``.
+    is the one to which it was sent. A send that was stored counts by its item's ``times``. If it took longer
+    than 1 ms, ``BrokerStats.on_slow_request`` adds to the item.
 
     Attributes:
         by_key: the items by ``queueId@topic``.
-        last: the item of the last send; None if that send was refused.
+        last: the item of the last send that ``count`` counted; None once another send was refused.
     """
 
     __slots__ = ("by_key", "last")
@@ -34,15 +34,10 @@ class PutLatencies(dict[tuple[str, int], StatsItem]):
             self[key] = item
         return item
 
-    def count(self, topic: str, queue_id: int, times: int = 1) -> None:
-        """Count sends that were stored."""
+    def count(self, topic: str, queue_id: int) -> None:
+        """Count a send that was stored elsewhere than in the queue to which it was sent."""
         self.last = item = self[topic, queue_id]
-        item.times += times
-
-    def add(self, ms: int) -> None:
-        """Add milliseconds to the last send, if it was stored."""
-        if self.last is not None:
-            self.last.extra += ms
+        item.times += 1
 
     def remove_topic(self, topic: str) -> None:
         """Remove the items of a topic."""

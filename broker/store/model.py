@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, IntEnum
-from mmap import mmap
 from typing import NamedTuple
 
 import msgspec
@@ -147,21 +146,3 @@ class SearchMode(Enum):
     NEAREST = "nearest"
     # 5.1.1 and later.
     BOUNDARY = "boundary"
-
-
-class PlainRead(NamedTuple):
-    """Where the messages of a pull lie.
-
-    Attributes:
-        offsets: the queue offset of the first entry; the queue's minimum and maximum.
-        entries: a file of the queue, and where the entries to scan begin and end in it.
-        segment: a file of the log, its log position, and the end of its records. Records in other segments
-            are not found.
-        limits: records before this log position count as being on disk; the most messages in memory, on disk,
-            and the most bytes of them.
-    """
-
-    offsets: tuple[int, int, int]
-    entries: tuple[mmap, int, int]
-    segment: tuple[mmap, int, int]
-    limits: tuple[int, int, int, int, int]

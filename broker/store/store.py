@@ -12,6 +12,7 @@ from rewindmq.broker.store.cleaner import StoreCleaner
 from rewindmq.broker.store.compaction.queue import CompactionQueue
 from rewindmq.broker.store.compaction.store import CompactionStore
 from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
+from rewindmq.broker.store.consume_queue.put_counts import PutCounts
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.store_times import StoreTimes
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
@@ -26,14 +27,13 @@ from rewindmq.broker.store.layout.known_end import decode_known_end
 from rewindmq.broker.store.layout.paths import StoreLayout
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.messages.query import query_message
-from rewindmq.broker.store.messages.reader import EMPTY_QUEUE, MessageReader, RecordScan
+from rewindmq.broker.store.messages.reader import EMPTY_QUEUE, MessageReader, PlainRead, RecordScan
 from rewindmq.broker.store.messages.replica import Arrival, ReplicaWriter
-from rewindmq.broker.store.messages.writer import MessageWriter, QueueEntries
+from rewindmq.broker.store.messages.writer import MessageWriter, QueueRun
 from rewindmq.broker.store.model import (
     BatchEntries,
     Boundary,
     GetResult,
-    PlainRead,
     PutResult,
     PutStatus,
     QueryResult,
@@ -236,12 +236,17 @@ class MessageStore:
         """
         return self._writer.run_start if self._is_writable else None
 
-    def put_run(self, records: bytes, queues: Iterable[QueueEntries], timestamp: int) -> None:
+    def put_run(self, records: bytes, queues: Iterable[QueueRun], timestamp: int) -> None:
         """Append encoded records of queues of ``plain_queue``, made for ``run_start`` just before.
 
         The records must end before the room's end, and the entries of a queue must fit into its active file.
         """
         self._writer.put_run(records, queues, timestamp)
+
+    @property
+    def put_counts(self) -> PutCounts:
+        """What was stored in each queue by requests, for statistics."""
+        return self._writer.counts
 
     @property
     def removed_queues(self) -> int:

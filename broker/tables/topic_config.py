@@ -34,7 +34,8 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
     """The broker's topics (RocketMQ 4.9.4 ``TopicConfigManager``).
 
     Attributes:
-        on_change: called after each change, to register at the name servers.
+        on_change: called with the changed topics after each change, to register at the name servers; with
+            none if all have changed.
         on_compacted: called with the topics of the compaction store, after the table is loaded and after each
             change.
     """
@@ -43,7 +44,7 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         built_in = {topic.topic_name: topic for topic in _built_in(config)}
         super().__init__(file, now_ms, key="topicConfigTable", entry=TopicConfig, built_in=built_in)
         self._config = config
-        self.on_change: Callable[[], None] = _ignore_change
+        self.on_change: Callable[[Collection[str]], None] = _ignore_change
         self.on_compacted: Callable[[Collection[str]], None] = _ignore_compacted
         self._built_in = frozenset(built_in)
         self._compacted: set[str] = set()
@@ -138,18 +139,18 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         """
         self._update(topic.topic_name, topic)
         if announce:
-            self.on_change()
+            self.on_change((topic.topic_name,))
 
     def update_all(self, topics: Mapping[str, TopicConfig], *, announce: bool = True) -> None:
         """Create or replace several topics, as ``update`` does; all of them or none."""
         self._update_all(topics)
         if announce:
-            self.on_change()
+            self.on_change(topics)
 
     def renew(self) -> None:
         """Renew the data version and register, because the broker's permission has changed."""
         self._put({})
-        self.on_change()
+        self.on_change(())
 
     def take_over(self, wrapper: TopicConfigSerializeWrapper) -> None:
         """Replace all topics by the master's, if its data version differs.
@@ -210,5 +211,5 @@ def _ignore_compacted(topics: Collection[str]) -> None:
     """Do nothing, before a store is connected."""
 
 
-def _ignore_change() -> None:
+def _ignore_change(topics: Collection[str]) -> None:
     """Do nothing, before the broker registers."""

@@ -184,7 +184,7 @@ class CheckRun:
         return True
 
     def _put_again(self, copy: StoredMessage) -> PutResult:
-        return self._parts.appender.put(copy, is_counted=self._parts.counts_puts)
+        return self._parts.appender.put_other(copy, is_counted=self._parts.counts_puts)
 
     def _discard(self, half: MessageExt) -> None:
         _log.error(
@@ -193,7 +193,7 @@ class CheckRun:
             TRANS_CHECK_MAX_TIME_TOPIC,
         )
         self._parts.topics.ensure(TRANS_CHECK_MAX_TIME_TOPIC, 1)
-        self._parts.appender.put(copied(half, TRANS_CHECK_MAX_TIME_TOPIC, 0), is_counted=False)
+        self._parts.appender.put_other(copied(half, TRANS_CHECK_MAX_TIME_TOPIC, 0), is_counted=False)
 
 
 def _again(half: MessageExt, name: str, value: int) -> StoredMessage:

@@ -47,7 +47,7 @@ class TransactionEnds:
         self._timeout_ms = config.transaction_time_out
         self._profile = profile
         self._store = store
-        self._put = appender.put
+        self._put = appender.put_other
         self._clock = clock
 
     def end(self, header: EndTransactionRequestHeader) -> bool:

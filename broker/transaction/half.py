@@ -95,7 +95,7 @@ class HalfMessages:
             topic=TRANS_HALF_TOPIC,
             queue_id=HALF_QUEUE,
             sys_flag=message.sys_flag & _NO_TRANSACTION,
-            properties=PROPERTY_SEPARATOR.join([text, *pairs]).encode(),
+            properties=PROPERTY_SEPARATOR.join([text.removesuffix(PROPERTY_SEPARATOR), *pairs]).encode(),
         )
 
     def _rejected(self) -> RequestError:

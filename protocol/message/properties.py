@@ -85,6 +85,12 @@ def with_property(text: str, name: str, value: str) -> str:
     return PROPERTY_SEPARATOR.join((*kept, mark + value))
 
 
+def ended(properties: bytes) -> bytes:
+    """Return the properties with a separator at their end, as 5.3.3 does; empty ones stay empty."""
+    separator = PROPERTY_SEPARATOR.encode()
+    return properties + separator if properties and not properties.endswith(separator) else properties
+
+
 def find_property(text: str, name: str) -> str | None:
     """Return the last value of ``name`` in a properties text, without parsing the rest of it."""
     needle = PROPERTY_SEPARATOR + name + NAME_VALUE_SEPARATOR

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from mmap import mmap
 from typing import Any, Protocol
 
-# A consume queue's part of a run: the queue, its encoded entries, the numbers of requests and of messages,
-# the bytes of the records, and the log position behind the last of these.
-QueueRun = tuple[Any, bytes, tuple[int, int], int, int]
+# A consume queue's part of a run: the queue, its encoded entries, the number of requests, their messages
+# beyond one for each request, the bytes of the records, and the log position behind the last of these.
+QueueRun = tuple[Any, bytes, int, int, int, int]
 # The position behind the last frame, the frames of the responses, the records, and each queue's part.
 EncodedRun = tuple[int, bytes, bytes, Sequence[QueueRun]]
 # Of a topic and a queue id: the queue, its key among the awaited queues, the topic as in records, and flags
@@ -82,7 +82,7 @@ class NativePullKernel(Protocol):
 
         Args:
             tag_codes: of the wanted messages; None: all.
-            offsets, entries, segment, limits: see ``PlainRead`` in ``broker/store/model.py``.
+            offsets, entries, segment, limits: see ``PlainRead`` in ``broker/store/messages/reader.py``.
 
         Returns:
             None if no message is found, one lies in another segment, or the response is over 1 MiB.
@@ -121,7 +121,8 @@ class SpeedupsModule(Protocol):
 
         Args:
             store_host: packed as in records.
-            added: properties text that every message gets.
+            added: properties text that every message gets. If it ends with a separator, so do those of each
+                record.
             keeps_wait: records keep the property WAIT.
             has_transaction: a response has the message's UNIQ_KEY, and a send without one is not plain.
             special_flags: sysFlag bits of messages that are not plain.

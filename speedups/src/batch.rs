@@ -46,6 +46,8 @@ pub struct Shared<'a> {
     pairs: Vec<(&'a [u8], usize)>,
     /// The batch's own, if there is one.
     pub unique_key: Option<&'a [u8]>,
+    /// The properties of each record end with a separator, as those that the broker adds.
+    ends: bool,
 }
 
 impl<'a> Shared<'a> {
@@ -76,7 +78,11 @@ impl<'a> Shared<'a> {
             }
             pairs.push((piece, name_length));
         }
-        Some(Shared { pairs, unique_key })
+        Some(Shared {
+            pairs,
+            unique_key,
+            ends: added.last() == Some(&SEPARATOR),
+        })
     }
 
     /// Appends the properties to store to `out`; returns the tagsCode.
@@ -110,6 +116,9 @@ impl<'a> Shared<'a> {
                 }
                 out.extend_from_slice(pair);
             }
+        }
+        if self.ends && out.len() > start && out.last() != Some(&SEPARATOR) {
+            out.push(SEPARATOR);
         }
         (out.len() - start <= properties::MAX_BYTES).then(|| properties::hash_of(tags))
     }

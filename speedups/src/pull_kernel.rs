@@ -49,7 +49,7 @@ pub struct PullKernel {
     is_broken: bool,
 }
 
-/// What one read may return, see `PlainRead` in `broker/store/model.py`.
+/// What one read may return, see `PlainRead` in `broker/store/messages/reader.py`.
 #[derive(FromPyObject)]
 struct Limits(i64, i64, i64, i64, i64);
 

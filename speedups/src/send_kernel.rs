@@ -64,9 +64,9 @@ struct Start<'a> {
     born_host: &'a [u8],
 }
 
-/// A queue's part of a run: the queue, its entries, the numbers of requests and messages, the bytes of their records, and the log
-/// position behind the last record.
-type QueueResult<'py> = (Py<PyAny>, Bound<'py, PyBytes>, (usize, usize), i64, i64);
+/// A queue's part of a run: the queue, its entries, the number of requests, their messages beyond one for each, the bytes of
+/// their records, and the log position behind the last record.
+type QueueResult<'py> = (Py<PyAny>, Bound<'py, PyBytes>, usize, usize, i64, i64);
 /// The position behind the last frame, the responses, the records and the queues.
 type RunResult<'py> = (
     usize,
@@ -489,7 +489,8 @@ impl SendKernel {
         Ok((
             queue.object.clone_ref(py),
             PyBytes::new(py, &queue.entries),
-            (queue.requests, count),
+            queue.requests,
+            count - queue.requests,
             queue.bytes,
             offset + i64::from(size),
         ))

@@ -112,15 +112,11 @@ def statistics(keys: dict[str, tuple[str, ...]]) -> list[Statistic]:
 
 
 _NO_POP: Final = "RewindMQ serves no pop consumers"
-_SEPARATOR: Final = "5.x ends the properties of a record with a separator, one byte; RewindMQ does not"
-_BATCH: Final = f"{_SEPARATOR}; 5.5.0 does not copy the properties of a batch to its messages, 5.3.3 does"
+_BATCH: Final = "5.5.0 does not copy the properties of a batch to its messages, 5.3.3 does"
 _SIZES_OF_28: Final = ("putMessageSizeTotal", "putMessageAverageSize", "commitLogMaxOffset")
-SIZES: Final = ("TOPIC_PUT_SIZE", "GROUP_GET_SIZE", "QUEUE_PUT_SIZE", "QUEUE_GET_SIZE")
 # By statistic or key of 28, and release: why RewindMQ's figure differs.
 EXPLAINED: Final[dict[tuple[str, str], str]] = {
     ("putMessageFailedTimes", "4.9.7"): "4.x does not count a message whose properties are too long",
     **{(name, release): _NO_POP for name in POPPED for release in ("5.3.3", "5.5.0")},
-    **{(name, "5.3.3"): _SEPARATOR for name in (*SIZES, *_SIZES_OF_28)},
-    **{(name, "5.5.0"): _SEPARATOR for name in ("QUEUE_PUT_SIZE", "QUEUE_GET_SIZE")},
     **{(name, "5.5.0"): _BATCH for name in ("TOPIC_PUT_SIZE", "GROUP_GET_SIZE", *_SIZES_OF_28)},
 }

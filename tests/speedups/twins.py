@@ -148,7 +148,7 @@ class _CountingKernel:
     def encode(self, *args: Any) -> Any:
         encoded = self._kernel.encode(*args)
         if encoded is not None:
-            self.frames += sum(requests for _, _, (requests, _), _, _ in encoded[3])
+            self.frames += sum(requests for _, _, requests, _, _, _ in encoded[3])
         return encoded
 
 
@@ -295,7 +295,7 @@ def _outcome(broker: Broker, root: Path, sinks: Sequence[_Sink], waiting: int) -
     }
     totals = (
         *(stats.put_total, stats.put_bytes, stats.put_failed, stats.own_puts, stats.batch_extra),
-        *(stats.get_total, stats.found_total, stats.missed_total, stats.items.last_latency is None),
+        *(stats.get_total, stats.found_total, stats.missed_total, stats.items.pulls.last is None),
     )
     items = {
         name: {key: (item.times, item.value, item.size) for key, item in found.items()}

@@ -199,7 +199,7 @@ class BrokerHall(Hall):
         for number in range(min(MAX_STATS_ITEMS, len(self.topics))):
             topic, group = self.topics[number], self.groups[number % len(self.groups)]
             items.topic_puts[topic].add(1)
-            items.count_get(topic, group, number, 1, 1)
+            items.pulls.count(topic, group, number, 1, 1)
             items.count_send_back(topic, group)
             items.count_delayed(number, 1)
             items.count_delivered(number, 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.broker.store.config import CQ_ENTRY_BYTES
+from rewindmq.broker.store.consume_queue.queue_pulls import QueuePulls
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MappedFile, MappedFileQueue, MmapCache
 from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
@@ -28,6 +29,8 @@ _FILES_CHECKED: Final = 3
 # Bytes read at once: most files are large holes behind a few entries.
 _CHUNK_BYTES: Final = 3_276 * CQ_ENTRY_BYTES
 _ANY_POSITION: Final = 0x7FFF_FFFF_FFFF_FFFF
+# Shared by all queues without counts of pulls; it stays empty.
+NO_PULLS: Final[dict[str, QueuePulls]] = {}
 
 
 @lru_cache(maxsize=_RUN)
@@ -45,6 +48,11 @@ class ConsumeQueue:
         max_offset: index of the next message.
         max_physical_offset: log position behind the newest record with an entry here, -1 if there is none.
         room_end: index up to which entries may be appended without ``make_room``.
+        put_requests: requests that stored messages here, since statistics last read these three numbers. The
+            queue is in ``PutCounts`` while they are not 0.
+        put_extra: their messages beyond one for each request.
+        put_bytes: bytes of their records.
+        pulls: counts of pulls by group, see ``PullCounts``.
     """
 
     __slots__ = (
@@ -56,6 +64,10 @@ class ConsumeQueue:
         "max_offset",
         "max_physical_offset",
         "min_offset",
+        "pulls",
+        "put_bytes",
+        "put_extra",
+        "put_requests",
         "queue_id",
         "room_end",
         "topic",
@@ -79,6 +91,8 @@ class ConsumeQueue:
         self.max_physical_offset = -1
         self.room_end = 0
         self._flushed_index = 0
+        self.put_requests = self.put_extra = self.put_bytes = 0
+        self.pulls = NO_PULLS
 
     # Writing
 

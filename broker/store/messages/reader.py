@@ -6,12 +6,13 @@ Specification: docs/spec/store.md 4.5, docs/spec/broker.md B.5.
 from __future__ import annotations
 
 import struct
-from typing import Final, Protocol
+from mmap import mmap
+from typing import Final, NamedTuple, Protocol
 
 from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.queue import ENTRY, FILLER_SIZE, ConsumeQueue
 from rewindmq.broker.store.log.commit_log import CommitLog
-from rewindmq.broker.store.model import GetMessageStatus, GetResult, PlainRead
+from rewindmq.broker.store.model import GetMessageStatus, GetResult
 from rewindmq.protocol.limits import MAX_RESPONSE_BODY_BYTES
 
 # The log position of an entry.
@@ -33,6 +34,26 @@ class RecordScan(Protocol):
 
     def accepts(self, record: bytes) -> bool:
         """Return True if the record is part of the result."""
+
+
+class PlainRead(NamedTuple):
+    """Where the messages of a pull lie.
+
+    Attributes:
+        offsets: the queue offset of the first entry; the queue's minimum and maximum.
+        entries: a file of the queue, and where the entries to scan begin and end in it.
+        segment: a file of the log, its log position, and the end of its records. Records in other segments
+            are not found.
+        limits: records before this log position count as being on disk; the most messages in memory, on disk,
+            and the most bytes of them.
+        queue: the queue.
+    """
+
+    offsets: tuple[int, int, int]
+    entries: tuple[mmap, int, int]
+    segment: tuple[mmap, int, int]
+    limits: tuple[int, int, int, int, int]
+    queue: ConsumeQueue
 
 
 class MessageReader:
@@ -102,6 +123,7 @@ class MessageReader:
             (file.map, first, last),
             (segment.map, segment.base, min(segment.base + segment.size, log.max_offset)),
             self._limits(max_count),
+            queue,
         )
 
     def _limits(self, max_count: int) -> tuple[int, int, int, int, int]:

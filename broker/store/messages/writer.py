@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from rewindmq.broker.store.config import StoreConfig
+from rewindmq.broker.store.consume_queue.put_counts import PutCounts
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, TagsCoder
@@ -37,8 +38,9 @@ _ILLEGAL: Final = PutResult(PutStatus.MESSAGE_ILLEGAL)
 _NO_ROOM: Final = PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
 
 
-# A queue, encoded entries, and the log position behind the record of the last entry.
-QueueEntries = tuple[ConsumeQueue, bytes, int]
+# A queue's part of a run: the queue, its encoded entries, the number of requests, their messages beyond one
+# for each request, the bytes of the records, and the log position behind the last record.
+QueueRun = tuple[ConsumeQueue, bytes, int, int, int, int]
 
 
 class _Head(NamedTuple):
@@ -48,7 +50,11 @@ class _Head(NamedTuple):
 
 
 class MessageWriter:
-    """Appends a record, then its consume-queue entry, at the queue's next offset."""
+    """Appends a record, then its consume-queue entry, at the queue's next offset.
+
+    Attributes:
+        counts: what was stored, by queue.
+    """
 
     def __init__(
         self,
@@ -67,6 +73,7 @@ class MessageWriter:
         self._max_message_bytes = config.max_message_size
         self._max_record_bytes = config.mapped_file_size_commit_log - BLANK_BYTES
         self._heads: dict[int, _Head] = {}
+        self.counts = PutCounts()
         self.set_store_host(b"\x7f\x00\x00\x01\x00\x00\x2a\x9f")
 
     def set_store_host(self, store_host: bytes) -> None:
@@ -148,6 +155,13 @@ class MessageWriter:
             if message.topic == SCHEDULE_TOPIC:
                 tags_code = self._coder.tags_code(SCHEDULE_TOPIC, properties, timestamp)
             queue.append(physical_offset, size, tags_code, timestamp)
+        # As ``PutCounts.add``, without a call.
+        counts = self.counts
+        if not queue.put_bytes:
+            counts.append(queue)
+        queue.put_requests += 1
+        queue.put_bytes += size
+        counts.last = queue
         return PutResult(_PUT_OK, physical_offset, queue_offset, size, timestamp, 1)
 
     def put_batch(self, message: StoredMessage, entries: BatchEntries) -> PutResult:
@@ -194,6 +208,7 @@ class MessageWriter:
         log.last_store_timestamp = timestamp
         queue_offset = queue.max_offset
         queue.append_all(queue_entries, total, timestamp)
+        self.counts.add(queue, 1, len(entries) - 1, total)
         return PutResult(
             _PUT_OK, queue_entries[0], queue_offset, total, timestamp, len(entries), queue_entries[::3]
         )
@@ -204,7 +219,7 @@ class MessageWriter:
         log = self._log
         return log.max_offset, log.room_end, max(self._now_ms(), log.last_store_timestamp)
 
-    def put_run(self, records: bytes, queues: Iterable[QueueEntries], timestamp: int) -> None:
+    def put_run(self, records: bytes, queues: Iterable[QueueRun], timestamp: int) -> None:
         """Append encoded records of several queues, which were made for ``run_start``."""
         log = self._log
         start = log.max_offset - log.base
@@ -213,8 +228,17 @@ class MessageWriter:
         log.buffer[start : start + _MAGIC_END] = records[:_MAGIC_END]
         log.max_offset += len(records)
         log.last_store_timestamp = timestamp
-        for queue, entries, end in queues:
+        counts = self.counts
+        for queue, entries, requests, extra, size, end in queues:
             queue.append_encoded(entries, end, timestamp)
+            # As ``PutCounts.add``, without a call.
+            if not queue.put_bytes:
+                counts.append(queue)
+            queue.put_requests += requests
+            queue.put_bytes += size
+            if extra:
+                queue.put_extra += extra
+        counts.last = queue
 
     def _make_room(self, queue: ConsumeQueue, size: int, entries: int, timestamp: int) -> bool:
         log = self._log

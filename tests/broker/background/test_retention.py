@@ -38,9 +38,9 @@ from tests.support.stage import SimStage
 ALL = (Profile.V42, Profile.V49, Profile.V53)
 ANY_HOUR = ";".join(map(str, range(24)))
 HOUR = 3_600.0
-# Twenty of these fill a segment; 5.x stores more properties with each.
+# Twenty of these fill a segment; 5.x stores more properties with each, and a separator behind them.
 BODY = b"x" * 90
-BODIES = dict.fromkeys((Profile.V42, Profile.V49), BODY) | {Profile.V53: b"x" * 9}
+BODIES = dict.fromkeys((Profile.V42, Profile.V49), BODY) | {Profile.V53: b"x" * 8}
 SMALL: dict[str, Any] = {"mapped_file_size_commit_log": 4_096, "mapped_file_size_consume_queue": 200}
 
 

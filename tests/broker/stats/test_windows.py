@@ -33,9 +33,9 @@ class Counted:
     def get(
         self, topic: str, group: str, count: int, *, queue_id: int = 0, size: int = 0, ms: int = 0
     ) -> None:
-        self.manager.count_get(topic, group, queue_id, count, size)
+        self.manager.pulls.count(topic, group, queue_id, count, size)
         if ms:
-            self.manager.add_latency(ms)
+            self.manager.pulls.add_latency(ms)
         self.gets += count
 
     def pass_samples(self, count: int = 1) -> None:
