@@ -237,6 +237,7 @@ def _print(
             "late": setting.budget,
             "fault": arguments.fault,
             "schedules": findings.schedules,
+            "drawn_again": findings.known,
             "equivalent": findings.equivalent,
             "complete": findings.is_complete,
             "run_twice": findings.repeated,
@@ -255,8 +256,13 @@ def _print(
         f"{setting.model.name}, {setting.mode}, {setting.profile}{fault}: {every},"
         f" late messages in each: at most {setting.budget}"
     )
+    saved = (
+        f"{findings.known:,} drawn again and not run again"
+        if findings.known
+        else f"{findings.equivalent:,} equivalent ones stopped early"
+    )
     print(
-        f"{findings.schedules:,} schedules ({findings.equivalent:,} equivalent ones stopped early)"
+        f"{findings.schedules:,} schedules ({saved})"
         f" in {findings.seconds:.1f} s, {findings.rate:.0f}/s;"
         f" {findings.repeated} of them run twice, with identical traces"
     )

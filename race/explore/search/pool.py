@@ -65,6 +65,7 @@ class Job:
         is_strict: see ``Follower``.
         seed, strategy: a random schedule.
         changes, length: only for ``Strategy.PCT``, see ``PctChooser``.
+        known: number of states at the beginning of a random schedule whose possible steps the search knows.
         with_account: True to return the run's steps and history.
     """
 
@@ -75,6 +76,7 @@ class Job:
     strategy: Strategy = Strategy.PCT
     changes: int = 0
     length: int = 0
+    known: int = 0
     with_account: bool = False
 
     def chooser(self, budget: int) -> Chooser:
@@ -230,9 +232,13 @@ def _at_rest(setting: Setting) -> SimulatedCluster:
 def _run(world: SimulatedCluster, job: Job, setting: Setting) -> Outcome:
     chooser = job.chooser(setting.budget)
     try:
-        return play_schedule(world, chooser, budget=setting.budget, with_account=job.with_account)
+        outcome = play_schedule(world, chooser, budget=setting.budget, with_account=job.with_account)
     except RaceError as error:
         return Outcome(tuple(chooser.taken), error=str(error))
+    if not job.seed:
+        return outcome
+    new = chooser.options[job.known :]
+    return outcome._replace(options=tuple(tuple((step.kind, step.name) for step in steps) for steps in new))
 
 
 def _send(descriptor: int, value: Any) -> None:

@@ -17,6 +17,9 @@ from rewindmq.race.explore.search.laws import Broken, judge_run
 # suspends a pull for 20 s.
 REST_SECONDS: Final = 32.0
 
+# The possible steps at a state, as a chooser sees them: kind and name of each.
+Options = tuple[tuple[StepKind, str], ...]
+
 
 class Outcome(NamedTuple):
     """Outcome of a schedule.
@@ -29,6 +32,8 @@ class Outcome(NamedTuple):
         names: names of the steps taken at states with a choice, if a law was broken or the job wants an
             account; otherwise empty.
         account: the run's steps and history, if the job wants an account.
+        options: the possible steps at each state with a choice after those that the job knows, for a random
+            search; otherwise empty.
         error: why the schedule could not be run; "" if it could.
     """
 
@@ -38,6 +43,7 @@ class Outcome(NamedTuple):
     states: tuple[State, ...] = ()
     names: tuple[str, ...] = ()
     account: Account | None = None
+    options: tuple[Options, ...] = ()
     error: str = ""
 
     @property
