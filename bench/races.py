@@ -7,7 +7,7 @@ import time
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.models import DEFAULT_PROFILES, find_model
-from rewindmq.race.explore.search.pool import Setting
+from rewindmq.race.explore.search.job import Setting
 from rewindmq.race.explore.search.search import Search
 from rewindmq.race.play.run import HELD_TIME_SCALE, Plan, Staging, play_simulated
 from rewindmq.race.play.run_many import play_many

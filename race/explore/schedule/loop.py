@@ -16,7 +16,7 @@ class ExploredLoop(VirtualLoop):
     """Virtual loop that keeps due timers until ``fire`` is called for their host.
 
     Attributes:
-        when_idle: called when nothing is ready; it must make something ready.
+        when_idle: called when nothing is ready; it must make something ready, or stop the loop.
     """
 
     def __init__(self) -> None:

@@ -40,6 +40,10 @@ class Chooser:
     def take_only(self, step: Step) -> None:
         """Note that the only possible step is taken."""
 
+    def pauses(self, steps: list[Step]) -> bool:
+        """See ``scheduler.Chooser``."""
+        return False
+
     def end(self, touched: set[str]) -> None:
         """Note the end of the window."""
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from rewindmq.race.explore.search.job import Job
 from rewindmq.race.explore.search.known import Draw, KnownSchedules
-from rewindmq.race.explore.search.pool import BATCH, Job
+from rewindmq.race.explore.search.pool import BATCH
 from rewindmq.race.explore.search.run import Outcome
 
 # Schedules drawn ahead of the first that has no outcome yet.
@@ -68,8 +69,8 @@ class RandomDraws:
         return batch
 
     def _take(self, job: Job, draw: Draw) -> None:
+        outcome = self._schedules.advance(draw)
         if not job.with_account:
-            outcome = self._schedules.advance(draw)
             if outcome is not None:
                 self._outcomes[draw.number] = outcome, True
                 return
@@ -78,7 +79,7 @@ class RandomDraws:
                 return
             job = replace(job, known=len(draw.path))
         self._running[job.seed] = draw
-        self._jobs.append(job)
+        self._jobs.append(replace(job, begins=draw.path))
 
     def settle(self, job: Job, outcome: Outcome) -> None:
         """Take the outcome of a job.

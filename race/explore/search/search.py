@@ -10,7 +10,8 @@ from typing import Final
 
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.search.explorer import Branch
-from rewindmq.race.explore.search.pool import BATCH, Job, Pool, Setting
+from rewindmq.race.explore.search.job import Job, Setting
+from rewindmq.race.explore.search.pool import BATCH, Pool
 from rewindmq.race.explore.search.random_draws import RandomDraws
 from rewindmq.race.explore.search.run import Outcome
 from rewindmq.race.explore.search.strategy import Strategy

@@ -8,9 +8,10 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.schedule.step import Step, StepKind
 from rewindmq.race.explore.search.choosers import Chooser
+from rewindmq.race.explore.search.job import Job
 from rewindmq.race.explore.search.known import Draw, KnownSchedules
 from rewindmq.race.explore.search.laws import Broken
-from rewindmq.race.explore.search.pool import Job, Pool
+from rewindmq.race.explore.search.pool import Pool
 from rewindmq.race.explore.search.run import Outcome
 from rewindmq.race.explore.search.search import Findings, Search
 from rewindmq.race.explore.search.strategy import Strategy
