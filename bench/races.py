@@ -7,7 +7,7 @@ import time
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.models import DEFAULT_PROFILES, find_model
-from rewindmq.race.explore.search.pool import Setting
+from rewindmq.race.explore.search.job import Setting
 from rewindmq.race.explore.search.search import Search
 from rewindmq.race.play.run import HELD_TIME_SCALE, Plan, Staging, play_simulated
 from rewindmq.race.play.run_many import play_many
@@ -24,10 +24,15 @@ def simulated_rate(race_id: str, runs: int) -> float:
     return runs / (time.perf_counter() - started)
 
 
-def explored_rate(mode: ResetMode, schedules: int, seed: int) -> float:
-    """Return schedules per second of the model ``one-reset``, searched at random in one worker process."""
+def explored_rates(mode: ResetMode, schedules: int, seed: int) -> tuple[float, float]:
+    """Search the model ``one-reset`` at random in one worker process.
+
+    Returns:
+        Schedules drawn per second, and different schedules run per second.
+    """
     setting = Setting(find_model("one-reset"), mode, DEFAULT_PROFILES[mode], 1)
-    return Search(setting, 1).run_some(schedules, seed).rate
+    findings = Search(setting, 1).run_some(schedules, seed)
+    return findings.rate, findings.run_rate
 
 
 def held_seconds() -> dict[str, float]:

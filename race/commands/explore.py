@@ -15,7 +15,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.search.strategy import Strategy
 
 if TYPE_CHECKING:
-    from rewindmq.race.explore.search.pool import Setting
+    from rewindmq.race.explore.search.job import Setting
     from rewindmq.race.explore.search.run import Outcome
     from rewindmq.race.explore.search.search import Findings
 
@@ -148,7 +148,7 @@ def _setting(arguments: argparse.Namespace) -> Setting:
 
     from rewindmq.race.explore.model.faults import find_fault
     from rewindmq.race.explore.model.models import DEFAULT_PROFILES, find_model
-    from rewindmq.race.explore.search.pool import Setting
+    from rewindmq.race.explore.search.job import Setting
 
     model = find_model(arguments.model)
     fault = None if arguments.fault is None else find_fault(arguments.fault)
@@ -165,7 +165,8 @@ def _setting(arguments: argparse.Namespace) -> Setting:
 
 def _shorten(arguments: argparse.Namespace, setting: Setting, findings: Findings) -> Outcome | None:
     """Shorten the failing schedule, and write the requested files; return None if no schedule fails."""
-    from rewindmq.race.explore.search.pool import Job, Pool
+    from rewindmq.race.explore.search.job import Job
+    from rewindmq.race.explore.search.pool import Pool
     from rewindmq.race.explore.search.shrink import prescribed, shrink
     from rewindmq.race.explore.transcript import save_report
 
@@ -237,6 +238,7 @@ def _print(
             "late": setting.budget,
             "fault": arguments.fault,
             "schedules": findings.schedules,
+            "drawn_again": findings.known,
             "equivalent": findings.equivalent,
             "complete": findings.is_complete,
             "run_twice": findings.repeated,
@@ -255,8 +257,13 @@ def _print(
         f"{setting.model.name}, {setting.mode}, {setting.profile}{fault}: {every},"
         f" late messages in each: at most {setting.budget}"
     )
+    saved = (
+        f"{findings.known:,} drawn again and not run again"
+        if findings.known
+        else f"{findings.equivalent:,} equivalent ones stopped early"
+    )
     print(
-        f"{findings.schedules:,} schedules ({findings.equivalent:,} equivalent ones stopped early)"
+        f"{findings.schedules:,} schedules ({saved})"
         f" in {findings.seconds:.1f} s, {findings.rate:.0f}/s;"
         f" {findings.repeated} of them run twice, with identical traces"
     )

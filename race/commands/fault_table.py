@@ -13,7 +13,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.faults import FAULTS
 from rewindmq.race.explore.model.models import find_model
 from rewindmq.race.explore.schedule_file import NO_FAULT
-from rewindmq.race.explore.search.pool import Setting
+from rewindmq.race.explore.search.job import Setting
 from rewindmq.race.explore.search.search import Findings, Search
 from rewindmq.race.explore.search.strategy import Strategy
 

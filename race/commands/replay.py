@@ -11,7 +11,7 @@ from rewindmq.protocol.text import escape_lines
 
 if TYPE_CHECKING:
     from rewindmq.race.explore.schedule_file import Schedule
-    from rewindmq.race.explore.search.pool import Setting
+    from rewindmq.race.explore.search.job import Setting
 
 EPILOG: Final = """\
 Schedule files are written by: rewindmq race explore MODEL --save FILE
@@ -40,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from rewindmq.race.errors import RaceError
     from rewindmq.race.explore.schedule_file import code_fingerprint, read_schedule
-    from rewindmq.race.explore.search.pool import Job, Pool
+    from rewindmq.race.explore.search.job import Job
+    from rewindmq.race.explore.search.pool import Pool
     from rewindmq.race.explore.transcript import describe, save_report
     from rewindmq.race.report.output import require_writable
 
@@ -85,7 +86,7 @@ def _setting(schedule: Schedule) -> Setting:
     from rewindmq.race.explore.model.faults import find_fault
     from rewindmq.race.explore.model.models import find_model
     from rewindmq.race.explore.schedule_file import NO_FAULT
-    from rewindmq.race.explore.search.pool import Setting
+    from rewindmq.race.explore.search.job import Setting
 
     return Setting(
         find_model(schedule.model),

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE
+from rewindmq.race.explore.search.job import Setting
 from rewindmq.race.explore.search.laws import judge_resets
-from rewindmq.race.explore.search.pool import Setting
 from rewindmq.race.explore.search.run import Account, Outcome
 from rewindmq.race.history import Event, History
 from rewindmq.race.report import ReportMeta, render_html, write_report

@@ -35,7 +35,7 @@ class Incarnation:
         self.awaited: dict[asyncio.Future[Any], None] = {}
         self._swept = 0
         self.context: Context = copy_context()
-        self.context.run(_CURRENT.set, self)
+        self.context.run(CURRENT.set, self)
 
     def add_task(self, task: asyncio.Task[Any]) -> None:
         """Add a task of this host."""
@@ -68,17 +68,18 @@ class Incarnation:
         self.tasks.clear()
 
 
-_CURRENT: Final[ContextVar[Incarnation | None]] = ContextVar("host", default=None)
+# The host whose code runs in a context; None for the world's own code. The loop reads it for every callback.
+CURRENT: Final[ContextVar[Incarnation | None]] = ContextVar("host", default=None)
 
 
 def current_incarnation() -> Incarnation | None:
     """Return the host whose code is running; None for the world's own code."""
-    return _CURRENT.get()
+    return CURRENT.get()
 
 
 def incarnation_of(context: Context) -> Incarnation | None:
     """Return the host whose code runs in this context; None for the world's own code."""
-    return context.get(_CURRENT)
+    return context.get(CURRENT)
 
 
 def _close(coroutine: Any) -> None:

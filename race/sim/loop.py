@@ -12,7 +12,7 @@ from contextvars import Context, copy_context
 from typing import Any, Never, TypeVar, TypeVarTuple, Unpack
 
 from rewindmq.protocol.errors import RewindMQError
-from rewindmq.race.sim.host import Incarnation, current_incarnation, incarnation_of
+from rewindmq.race.sim.host import CURRENT, Incarnation, current_incarnation, incarnation_of
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -28,11 +28,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
     Timers due at the same moment run in the order they were set. Callbacks and timers of a killed host do not
     run; those of a paused host wait for ``resume``. There are no threads. Sockets, signals and subprocesses
     raise the base class's NotImplementedError.
+
+    Attributes:
+        now: virtual seconds since the loop was made.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._now = 0.0
+        self.now = 0.0
         self._set_count = 0
         self._ready: deque[asyncio.Handle]
         self._closed: bool
@@ -43,13 +46,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
-        return self._now
+        return self.now
 
     @property
     def next_change(self) -> float:
         """Virtual time at which the next callback runs: now if one is ready, infinity if no timer is set."""
         if self._ready:
-            return self._now
+            return self.now
         moment = self._next_moment()
         return math.inf if moment is None else moment
 
@@ -74,7 +77,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Set a timer that is due in ``delay`` virtual seconds."""
-        return self.call_at(self._now + delay, callback, *args, context=context)
+        return self.call_at(self.now + delay, callback, *args, context=context)
 
     def call_at(
         self,
@@ -87,7 +90,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self._closed:
             self._check_closed()  # type: ignore[attr-defined]
         timer = VirtualTimer(when, callback, args, self, context)
-        if when <= self._now:
+        if when <= self.now:
             self._ready.append(timer)
         else:
             self._set_count += 1
@@ -119,7 +122,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             handle: Any = take()
             if handle._cancelled:
                 continue
-            owner = incarnation_of(handle._context)
+            owner = handle._context.get(CURRENT)
             if owner is None or (owner.is_alive and owner.held is None):
                 run(handle)
             elif owner.held is not None:
@@ -149,17 +152,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
         moment = self._next_moment()
         if moment is None:
             raise DeadlockError(self._describe_deadlock())
-        self._now = moment
+        self.now = moment
         return moment
 
     def _next_moment(self) -> float | None:
         """Return the time of the next timer that is neither cancelled nor of a killed host."""
         timers = self._timers
         while timers:
-            timer = timers[0][2]
-            owner = incarnation_of(timer.context)
-            if not timer.cancelled() and (owner is None or owner.is_alive):
-                return timers[0][0]
+            moment, _, timer = timers[0]
+            if timer.counts():
+                return moment
             heapq.heappop(timers)
         return None
 
@@ -175,13 +177,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _describe_deadlock(self) -> str:
         tasks = sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
         waiting = "; ".join(f"{task.get_name()} in {_where(task)}" for task in tasks)
-        return f"deadlock at {self._now:.3f} s: nothing ready, no timer set; waiting: {waiting}"
+        return f"deadlock at {self.now:.3f} s: nothing ready, no timer set; waiting: {waiting}"
 
 
 class _VirtualHandle(asyncio.Handle):
     """asyncio's handle, made without the question whether the loop is in debug mode."""
 
     __slots__ = ()
+    _callback: Callable[..., object] | None
+    _cancelled: bool
+    _context: Context
+    _loop: asyncio.AbstractEventLoop
+    _repr: str | None
+    _source_traceback: None
 
     def __init__(
         self,
@@ -190,16 +198,28 @@ class _VirtualHandle(asyncio.Handle):
         loop: asyncio.AbstractEventLoop,
         context: Context | None,
     ) -> None:
-        _fill(self, callback, args, loop, context)
+        # What ``asyncio.Handle.__init__`` sets.
+        self._context = copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
 
 
 class VirtualTimer(asyncio.TimerHandle):
     """asyncio's timer handle, made likewise, with its context as a public attribute."""
 
     __slots__ = ()
+    _callback: Callable[..., object] | None
+    _cancelled: bool
     _context: Context
-    _when: float
+    _loop: asyncio.AbstractEventLoop
+    _repr: str | None
     _scheduled: bool
+    _source_traceback: None
+    _when: float
 
     def __init__(
         self,
@@ -209,7 +229,14 @@ class VirtualTimer(asyncio.TimerHandle):
         loop: asyncio.AbstractEventLoop,
         context: Context | None,
     ) -> None:
-        _fill(self, callback, args, loop, context)
+        # What ``asyncio.TimerHandle.__init__`` sets.
+        self._context = copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
         self._when = when
         self._scheduled = False
 
@@ -218,22 +245,12 @@ class VirtualTimer(asyncio.TimerHandle):
         """Context in which the callback runs; names its host."""
         return self._context
 
-
-def _fill(
-    handle: Any,
-    callback: Callable[..., object],
-    args: Sequence[Any],
-    loop: asyncio.AbstractEventLoop,
-    context: Context | None,
-) -> None:
-    """Set what ``asyncio.Handle.__init__`` sets."""
-    handle._context = copy_context() if context is None else context
-    handle._loop = loop
-    handle._callback = callback
-    handle._args = args
-    handle._cancelled = False
-    handle._repr = None
-    handle._source_traceback = None
+    def counts(self) -> bool:
+        """Return True if the timer is neither cancelled nor of a killed host."""
+        if self._cancelled:
+            return False
+        owner = self._context.get(CURRENT)
+        return owner is None or owner.is_alive
 
 
 def _where(task: asyncio.Task[Any]) -> str:

@@ -50,7 +50,7 @@ class World:
     @property
     def now(self) -> float:
         """Virtual seconds since the world began."""
-        return 0.0 if self._loop is None else self._loop.time()
+        return 0.0 if self._loop is None else self._loop.now
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Run ``main`` to its end and return its result; a world runs once.
@@ -198,10 +198,12 @@ class _WorldClock:
     scale: float = 1.0
 
     def now_ms(self) -> int:
-        return EPOCH_MS + round(self.world.now * 1000)
+        return EPOCH_MS + round(self.monotonic() * 1000)
 
     def monotonic(self) -> float:
-        return self.world.now
+        # Read for every event, so without the property ``World.now``.
+        loop = self.world._loop
+        return 0.0 if loop is None else loop.now
 
 
 class InlineWorkers:

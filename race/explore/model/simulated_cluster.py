@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Collection, Coroutine, Mapping
 from functools import partial
@@ -66,6 +67,19 @@ class ExploredWorld(World):
         """Run until ``scene`` returns; then every process stands still."""
         assert self._loop is not None
         return self._loop.run_until_complete(scene)
+
+    def begin(self, scene: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Make ``scene`` ready; ``go_on`` runs it."""
+        loop = self._loop
+        assert loop is not None
+        task = loop.create_task(scene)
+        task.add_done_callback(lambda _: loop.stop())
+        return task
+
+    def go_on(self) -> None:
+        """Run until the scene that was begun returns, or until a chooser pauses the world."""
+        assert self._loop is not None
+        self._loop.run_forever()
 
     def _new_fabric(self, rng: random.Random, latency: tuple[float, float]) -> Fabric:
         self.fabric = ExploredFabric(self.name_of, TOPIC)

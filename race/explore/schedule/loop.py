@@ -16,7 +16,7 @@ class ExploredLoop(VirtualLoop):
     """Virtual loop that keeps due timers until ``fire`` is called for their host.
 
     Attributes:
-        when_idle: called when nothing is ready; it must make something ready.
+        when_idle: called when nothing is ready; it must make something ready, or stop the loop.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class ExploredLoop(VirtualLoop):
         moment, timers = self._go_to_next_moment(), self._timers
         while timers and timers[0][0] == moment:
             timer = heapq.heappop(timers)[2]
-            if _counts(timer):
+            if timer.counts():
                 owner = incarnation_of(timer.context)
                 self._due.setdefault(LAB_HOST if owner is None else owner.host, []).append(timer)
 
@@ -47,9 +47,13 @@ class ExploredLoop(VirtualLoop):
         """Return the hosts with due timers, in the order in which the timers became due."""
         if not self._due:
             return []
-        for host in [host for host, timers in self._due.items() if not any(map(_counts, timers))]:
-            del self._due[host]
-        return list(self._due)
+        hosts = []
+        for host, timers in list(self._due.items()):
+            if any(timer.counts() for timer in timers):
+                hosts.append(host)
+            else:
+                del self._due[host]
+        return hosts
 
     def fire(self, host: str) -> None:
         """Make the due timers of a host ready to run."""
@@ -57,10 +61,3 @@ class ExploredLoop(VirtualLoop):
 
     def _idle(self) -> None:
         self.when_idle()
-
-
-def _counts(timer: VirtualTimer) -> bool:
-    if timer.cancelled():
-        return False
-    owner = incarnation_of(timer.context)
-    return owner is None or owner.is_alive

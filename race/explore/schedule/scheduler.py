@@ -32,6 +32,9 @@ class Chooser(Protocol):
     def end(self, touched: set[str]) -> None:
         """Note the end of the window; for ``touched`` see ``choose``."""
 
+    def pauses(self, steps: list[Step]) -> bool:
+        """Return True if the world must stand still here, until ``resume`` gives it another chooser."""
+
     def choose(self, steps: list[Step], touched: set[str]) -> Step:
         """Return one of ``steps``; the first is what a fast network and prompt hosts would do.
 
@@ -79,6 +82,7 @@ class Scheduler:
         self._fresh: set[str] = set()
         self._touched: set[str] = set()
         self._is_noted = False
+        self._is_paused = False
         self.taken: list[tuple[float, str]] = []
         self.late_count = 0
         self.on_calm: Callable[[], None] = lambda: None
@@ -91,6 +95,11 @@ class Scheduler:
         self._until = until
         self._fresh.add(EVERYWHERE)
 
+    def resume(self, chooser: Chooser) -> None:
+        """Continue a world that stands still before a choice, with a chooser that knows the steps so far."""
+        self._chooser = chooser
+        self._is_paused = False
+
     def offer(self, action: Action) -> None:
         """Make an action a possible step from now on."""
         self._actions[action.name] = action, self._fabric.step_number
@@ -101,9 +110,9 @@ class Scheduler:
         self._is_noted = True
 
     def make_ready(self) -> None:
-        """Make something ready to run; the loop's ``when_idle``."""
+        """Make something ready to run, or pause; the loop's ``when_idle``."""
         loop = self._loop
-        while not loop.is_busy:
+        while not loop.is_busy and not self._is_paused:
             lanes, due = self._fabric.lanes(), loop.due_hosts()
             if self._chooser is None:
                 self._make_ready_calmly(lanes, due)
@@ -157,6 +166,10 @@ class Scheduler:
         steps = self._possible(lanes, due)
         if not steps or (steps[0].kind is StepKind.TICK and self._may_end(lanes) and self.is_over()):
             self._close(chooser)
+            return
+        if chooser.pauses(steps):
+            self._is_paused = True
+            self._loop.stop()
             return
         step = chooser.choose(steps, self._touched)
         self.taken.append((self._loop.time(), step.name))

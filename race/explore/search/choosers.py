@@ -14,11 +14,13 @@ class Chooser:
 
     Attributes:
         taken, names: index and name of each recorded step.
+        options: the steps that were possible at each of these states.
     """
 
     def __init__(self) -> None:
         self.taken: list[int] = []
         self.names: list[str] = []
+        self.options: list[list[Step]] = []
 
     def choose(self, steps: list[Step], touched: set[str]) -> Step:
         """See ``scheduler.Chooser``."""
@@ -28,6 +30,7 @@ class Chooser:
         taken = self.pick(steps)
         self.taken.append(taken)
         self.names.append(steps[taken].name)
+        self.options.append(steps)
         return steps[taken]
 
     def pick(self, steps: list[Step]) -> int:
@@ -36,6 +39,10 @@ class Chooser:
 
     def take_only(self, step: Step) -> None:
         """Note that the only possible step is taken."""
+
+    def pauses(self, steps: list[Step]) -> bool:
+        """See ``scheduler.Chooser``."""
+        return False
 
     def end(self, touched: set[str]) -> None:
         """Note the end of the window."""

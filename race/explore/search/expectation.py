@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.explore.search.pool import Setting
+from rewindmq.race.explore.search.job import Setting
 
 
 class Expectation(StrEnum):

@@ -1,8 +1,4 @@
-"""Worker processes that run schedules: each keeps worlds at rest and forks a child per batch of schedules.
-
-A fork costs about as much as a schedule, so one child runs several, each in its own world. All worlds are
-built alike. A child's changes to them end with the child.
-"""
+"""Worker processes that run schedules. Each keeps worlds in which many schedules begin."""
 
 from __future__ import annotations
 
@@ -10,82 +6,26 @@ import contextlib
 import gc
 import logging
 import os
-import pickle
 import select
 import signal
-import struct
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from rewindmq.cluster.signals import stop_signals
-from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
-from rewindmq.race.explore.model.model import Model
-from rewindmq.race.explore.model.simulated_cluster import SimulatedCluster
-from rewindmq.race.explore.search.choosers import Chooser, Follower, PctChooser, UniformChooser
-from rewindmq.race.explore.search.explorer import Branch, Explorer
-from rewindmq.race.explore.search.run import Outcome, play_schedule
-from rewindmq.race.explore.search.strategy import Strategy
+from rewindmq.race.explore.search.choosers import Follower
+from rewindmq.race.explore.search.job import Job, Setting
+from rewindmq.race.explore.search.paused import PausedWorld
+from rewindmq.race.explore.search.pipes import receive, send
+from rewindmq.race.explore.search.run import Outcome
+from rewindmq.race.explore.search.shelf import Shelf, at_rest
 
 BATCH: Final = 32
 # Batches sent to a worker ahead of time, so that it never waits for the search.
 _AHEAD: Final = 2
-_LENGTH: Final = struct.Struct(">I")
 # Runs before the first fork: they fill caches that all later runs, in every child, then find filled.
 _WARM_UP_RUNS: Final = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Parameters of the worlds in which a search runs its schedules.
-
-    Attributes:
-        budget: how many messages of a schedule may be late.
-        fault: context manager that puts a deliberate fault into the code.
-    """
-
-    model: Model
-    mode: ResetMode
-    profile: Profile
-    budget: int
-    fault: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One schedule to run, given by exactly one of ``branch``, ``names`` and ``seed``.
-
-    Attributes:
-        branch: a path of an exhaustive search.
-        names: the names of the steps to take, see ``Follower``.
-        is_strict: see ``Follower``.
-        seed, strategy: a random schedule.
-        changes, length: only for ``Strategy.PCT``, see ``PctChooser``.
-        with_account: True to return the run's steps and history.
-    """
-
-    branch: Branch | None = None
-    names: tuple[str, ...] | None = None
-    is_strict: bool = False
-    seed: str = ""
-    strategy: Strategy = Strategy.PCT
-    changes: int = 0
-    length: int = 0
-    with_account: bool = False
-
-    def chooser(self, budget: int) -> Chooser:
-        """Return the chooser that runs this schedule."""
-        if self.branch is not None:
-            return Explorer(self.branch, budget)
-        if self.names is not None:
-            return Follower(self.names, is_strict=self.is_strict)
-        if self.strategy is Strategy.UNIFORM:
-            return UniformChooser(self.seed)
-        return PctChooser(self.seed, changes=self.changes, length=self.length)
 
 
 class _Worker:
@@ -174,13 +114,13 @@ class Pool:
             for worker in sorted(self._workers, key=lambda worker: len(worker.waiting)):
                 while len(worker.waiting) < _AHEAD and (batch := more()):
                     worker.waiting.append(batch)
-                    _send(worker.jobs, batch)
+                    send(worker.jobs, batch)
             busy = {worker.results: worker for worker in self._workers if worker.waiting}
             if not busy:
                 return
             readable, _, _ = select.select(list(busy), [], [])
             for results in readable:
-                outcomes = _receive(results)
+                outcomes = receive(results)
                 if outcomes is None:
                     raise RaceError("a worker process of the search ended unexpectedly")
                 if isinstance(outcomes, str):
@@ -199,60 +139,11 @@ def _serve(setting: Setting, jobs: int, results: int) -> None:
         logging.disable(logging.CRITICAL)
         with setting.fault():
             for _ in range(_WARM_UP_RUNS):
-                play_schedule(_at_rest(setting), Follower((), is_strict=False), budget=setting.budget)
-            worlds: list[SimulatedCluster] = []
+                PausedWorld(at_rest(setting), setting.budget).play(Follower((), is_strict=False))
             gc.disable()
-            while (batch := _receive(jobs)) is not None:
-                if len(worlds) < len(batch):
-                    worlds += [_at_rest(setting) for _ in range(len(batch) - len(worlds))]
-                    # Frozen objects are not touched by the collector, so a fork does not copy their pages.
-                    gc.collect()
-                    gc.freeze()
-                child = os.fork()
-                if child == 0:
-                    _send(
-                        results,
-                        [_run(world, job, setting) for world, job in zip(worlds, batch, strict=False)],
-                    )
-                    os._exit(0)
-                os.waitpid(child, 0)
+            shelf = Shelf(setting)
+            while (batch := receive(jobs)) is not None:
+                shelf.run(batch, results)
     except BaseException:
-        _send(results, traceback.format_exc(limit=-4))
+        send(results, traceback.format_exc(limit=-4))
     os._exit(0)
-
-
-def _at_rest(setting: Setting) -> SimulatedCluster:
-    cluster = SimulatedCluster(setting.model, setting.mode, setting.profile)
-    cluster.world.play(cluster.come_to_rest())
-    return cluster
-
-
-def _run(world: SimulatedCluster, job: Job, setting: Setting) -> Outcome:
-    chooser = job.chooser(setting.budget)
-    try:
-        return play_schedule(world, chooser, budget=setting.budget, with_account=job.with_account)
-    except RaceError as error:
-        return Outcome(tuple(chooser.taken), error=str(error))
-
-
-def _send(descriptor: int, value: Any) -> None:
-    data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    view = memoryview(_LENGTH.pack(len(data)) + data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def _receive(descriptor: int) -> Any:
-    """Read one value; None at the end of the pipe."""
-    head = _read(descriptor, _LENGTH.size)
-    return None if head is None else pickle.loads(_read(descriptor, _LENGTH.unpack(head)[0]) or b"")  # noqa: S301
-
-
-def _read(descriptor: int, size: int) -> bytes | None:
-    data = b""
-    while len(data) < size:
-        piece = os.read(descriptor, size - len(data))
-        if not piece:
-            return None
-        data += piece
-    return data

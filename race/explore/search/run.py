@@ -1,21 +1,23 @@
-"""Runs one schedule of a model, from a world at rest to the verdict."""
+"""The window of one schedule, from a world at rest until it is at rest again, and the outcome."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from rewindmq.race.explore.model.simulated_cluster import SimulatedCluster
 from rewindmq.race.explore.schedule.step import EVERYWHERE, Step, StepKind
 from rewindmq.race.explore.search.choosers import Chooser
-from rewindmq.race.explore.search.explorer import EquivalentError, Explorer, State
-from rewindmq.race.explore.search.laws import Broken, judge_run
+from rewindmq.race.explore.search.explorer import State
+from rewindmq.race.explore.search.laws import Broken
 
 # The cluster settles within this time after the window: consumers rebalance every 20 s, and the broker
 # suspends a pull for 20 s.
 REST_SECONDS: Final = 32.0
+
+# The possible steps at a state, as a chooser sees them: kind and name of each.
+Options = tuple[tuple[StepKind, str], ...]
 
 
 class Outcome(NamedTuple):
@@ -29,6 +31,8 @@ class Outcome(NamedTuple):
         names: names of the steps taken at states with a choice, if a law was broken or the job wants an
             account; otherwise empty.
         account: the run's steps and history, if the job wants an account.
+        options: the possible steps at each state with a choice after those that the job knows, for a random
+            search; otherwise empty.
         error: why the schedule could not be run; "" if it could.
     """
 
@@ -38,6 +42,7 @@ class Outcome(NamedTuple):
     states: tuple[State, ...] = ()
     names: tuple[str, ...] = ()
     account: Account | None = None
+    options: tuple[Options, ...] = ()
     error: str = ""
 
     @property
@@ -73,35 +78,13 @@ class Account(NamedTuple):
         return digest.hexdigest()
 
 
-def play_schedule(
-    cluster: SimulatedCluster, chooser: Chooser, *, budget: int, with_account: bool = False
-) -> Outcome:
-    """Run a schedule in a world at rest, which cannot be used again afterwards.
-
-    Raises:
-        RaceError: a strict schedule names a step that is not possible.
-    """
-    states: Callable[[], tuple[State, ...]] = chooser.states if isinstance(chooser, Explorer) else tuple
-    try:
-        opened_at, is_settled = cluster.world.play(_window(cluster, chooser, budget))
-    except EquivalentError:
-        return Outcome(tuple(chooser.taken), is_equivalent=True, states=states())
-    broken = judge_run(cluster.recorder.to_events(), is_at_rest=is_settled)
-    return Outcome(
-        tuple(chooser.taken),
-        broken,
-        states=states(),
-        names=tuple(chooser.names) if broken or with_account else (),
-        account=_account(cluster, opened_at) if with_account else None,
-    )
-
-
-def _account(cluster: SimulatedCluster, opened_at: float) -> Account:
+def account_of(cluster: SimulatedCluster, opened_at: float) -> Account:
+    """Return the steps and the history of a run that has ended."""
     history = "".join(event.to_json() + "\n" for event in cluster.recorder.to_events())
     return Account(opened_at, tuple(cluster.scheduler.taken), history)
 
 
-async def _window(cluster: SimulatedCluster, chooser: Chooser, budget: int) -> tuple[float, bool]:
+async def play_window(cluster: SimulatedCluster, chooser: Chooser, budget: int) -> tuple[float, bool]:
     """Run the window; return when it opened, and whether the cluster came to rest afterwards."""
     phases = [
         Step(StepKind.ACT, f"window opens after {seconds:g} s", EVERYWHERE, lambda: None, is_free=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.search.explorer import Branch
-from rewindmq.race.explore.search.pool import BATCH, Job, Pool, Setting
+from rewindmq.race.explore.search.job import Job, Setting
+from rewindmq.race.explore.search.pool import BATCH, Pool
+from rewindmq.race.explore.search.random_draws import RandomDraws
 from rewindmq.race.explore.search.run import Outcome
 from rewindmq.race.explore.search.strategy import Strategy
 from rewindmq.race.explore.search.tree import Tree
@@ -28,7 +30,8 @@ class Findings:
     """Findings of a search so far.
 
     Attributes:
-        schedules: number of schedules run to their end.
+        schedules: number of schedules run to their end, or known from an earlier run.
+        known: number of random schedules that were drawn again and not run again.
         equivalent: number of schedules stopped early because an explored schedule is equivalent.
         broken: number of schedules that broke a law, by law.
         bad: number of schedules that broke any law.
@@ -40,6 +43,7 @@ class Findings:
     """
 
     schedules: int = 0
+    known: int = 0
     equivalent: int = 0
     broken: Counter[str] = field(default_factory=Counter)
     bad: int = 0
@@ -51,8 +55,13 @@ class Findings:
 
     @property
     def rate(self) -> float:
-        """Schedules per second, including those stopped early."""
+        """Schedules per second, including those stopped early and those drawn again."""
         return (self.schedules + self.equivalent) / self.seconds if self.seconds else 0.0
+
+    @property
+    def run_rate(self) -> float:
+        """Different schedules per second, each of which was run, including those stopped early."""
+        return (self.schedules - self.known + self.equivalent) / self.seconds if self.seconds else 0.0
 
     def add(self, outcome: Outcome) -> None:
         """Add the outcome of a schedule."""
@@ -95,6 +104,7 @@ class Search:
         self._stop_at_first = stop_at_first
         self._samples: list[Outcome] = []
         self._started = 0
+        self._began = 0.0
 
     def run_all(self, limit: int | None = None) -> Findings:
         """Run every schedule, or at most ``limit``.
@@ -111,58 +121,58 @@ class Search:
                 return ()
             # Depth first keeps the number of waiting branches small.
             batch, waiting[-room:] = waiting[-room:], []
-            return [self._new_job(branch=branch) for branch in batch]
+            return [self._new_job(Job(branch=branch)) for branch in batch]
 
-        for outcome in self._outcomes(more):
+        for _, outcome in self._runs(more):
             waiting += tree.add(outcome.states)
+            self._add(outcome)
+        self._repeat()
         self.findings.is_complete = not waiting
         return self.findings
 
     def run_some(self, count: int, seed: int, strategy: Strategy = Strategy.PCT) -> Findings:
-        """Run ``count`` random schedules; see ``run_all``."""
+        """Draw ``count`` random schedules, and run those that are not known; see ``run_all``."""
 
-        def more() -> Sequence[Job]:
-            first = self._started
-            if self._is_enough():
-                return ()
-            numbers = range(first, min(first + BATCH, count))
-            return [self._new_job(seed=f"{seed} {n}", strategy=strategy) for n in numbers]
+        def new_job(number: int) -> Job:
+            text = f"{seed} {number}"
+            return self._new_job(Job(seed=text, strategy=strategy, changes=_CHANGES, length=_LENGTH))
 
-        for _ in self._outcomes(more):
-            pass
+        draws = RandomDraws(count, new_job, self._setting.budget, self._is_enough)
+        for job, outcome in self._runs(draws.more):
+            draws.settle(job, outcome)
+            self._add_drawn(draws)
+        self._add_drawn(draws)
+        self._repeat()
         return self.findings
+
+    def _add_drawn(self, draws: RandomDraws) -> None:
+        for outcome in draws.ready():
+            self.findings.known = draws.known_count
+            self._add(outcome)
 
     def _is_enough(self) -> bool:
         return self._stop_at_first and self.findings.first is not None
 
-    def _new_job(
-        self, *, branch: Branch | None = None, seed: str = "", strategy: Strategy = Strategy.PCT
-    ) -> Job:
+    def _new_job(self, job: Job) -> Job:
         number = self._started
         self._started += 1
         is_sample = number < MIN_REPEATED or number % REPEAT_EVERY == 0
-        return Job(
-            branch=branch,
-            seed=seed,
-            strategy=strategy,
-            changes=_CHANGES,
-            length=_LENGTH,
-            with_account=is_sample,
-        )
+        return replace(job, with_account=is_sample)
 
-    def _outcomes(self, more: Callable[[], Sequence[Job]]) -> Iterator[Outcome]:
-        began = time.monotonic()
+    def _runs(self, more: Callable[[], Sequence[Job]]) -> Iterator[tuple[Job, Outcome]]:
+        self._began = time.monotonic()
         with Pool(self._setting, self._workers) as pool:
-            for _, outcome in pool.stream(more):
+            for job, outcome in pool.stream(more):
                 if outcome.error:
                     raise RaceError(outcome.error)
-                self.findings.add(outcome)
                 if outcome.account is not None:
                     self._samples.append(outcome)
-                yield outcome
-                self.findings.seconds = time.monotonic() - began
-                self._progress(self.findings)
-        self._repeat()
+                yield job, outcome
+
+    def _add(self, outcome: Outcome) -> None:
+        self.findings.add(outcome)
+        self.findings.seconds = time.monotonic() - self._began
+        self._progress(self.findings)
 
     def _repeat(self) -> None:
         """Run the sample again in new worlds; raise RaceError if a trace differs."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from rewindmq.race.explore.search.pool import Job, Pool
+from rewindmq.race.explore.search.job import Job
+from rewindmq.race.explore.search.pool import Pool
 from rewindmq.race.explore.search.run import Outcome
 
 _MAX_ROUNDS: Final = 20

@@ -10,7 +10,7 @@ import pytest
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.models import DEFAULT_PROFILES, find_model
-from rewindmq.race.explore.search.pool import Setting
+from rewindmq.race.explore.search.job import Setting
 
 # Searches that take minutes: only ``--full`` runs all of them. Searches that take seconds: CI runs them.
 FULL = (pytest.mark.long, pytest.mark.computing)

@@ -1,4 +1,4 @@
-"""The search finds every deliberate fault in the fencing."""
+"""The search finds every deliberate fault in the fencing, and shortens the schedule that shows it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.faults import FAULTS
+from rewindmq.race.explore.search.job import Job
+from rewindmq.race.explore.search.pool import Pool
+from rewindmq.race.explore.search.run import Outcome
 from rewindmq.race.explore.search.search import Search
+from rewindmq.race.explore.search.shrink import prescribed, shrink
 from tests.race.explore.explore_settings import setting_of
 
 # Late messages needed, and schedules until the fault is found. The first group takes a third of a second
@@ -32,7 +36,21 @@ def find(name: str, late: int, limit: int) -> None:
     fault = FAULTS[name]
     setting = setting_of(fault.model, ResetMode.FENCED, late=late, profile=fault.profile, fault=fault.enter)
     findings = Search(setting, 1, stop_at_first=True).run_all(limit)
-    assert findings.first is not None, f"not found in {findings.schedules} schedules"
+    failing = findings.first
+    assert failing is not None, f"not found in {findings.schedules} schedules"
+    with Pool(setting, 1) as pool:
+        shortest = shrink(pool, failing)
+        steps = prescribed(shortest)
+        (again,) = pool.run([Job(names=steps, is_strict=True)])
+        without_one = pool.run([Job(names=steps[:n] + steps[n + 1 :]) for n in range(len(steps))])
+    assert (again.error, again.broken) == ("", shortest.broken)
+    assert again.laws & failing.laws
+    assert size(shortest) <= size(failing)
+    assert not [other for other in without_one if other.laws & failing.laws and size(other) < size(shortest)]
+
+
+def size(outcome: Outcome) -> tuple[int, int]:
+    return outcome.deviations, len(prescribed(outcome))
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -10,7 +10,8 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.schedule.step import EVERYWHERE, Step, StepKind
 from rewindmq.race.explore.search.explorer import Branch
-from rewindmq.race.explore.search.pool import BATCH, Job, Pool, Setting
+from rewindmq.race.explore.search.job import Job, Setting
+from rewindmq.race.explore.search.pool import BATCH, Pool
 from rewindmq.race.explore.search.races import Event, find_races
 from rewindmq.race.explore.search.run import Outcome
 from rewindmq.race.explore.search.tree import Tree

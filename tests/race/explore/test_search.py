@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.models import MODELS
-from rewindmq.race.explore.search.pool import Job, Pool
+from rewindmq.race.explore.search.job import Job
+from rewindmq.race.explore.search.pool import Pool
 from rewindmq.race.explore.search.search import MIN_REPEATED, Search
 from rewindmq.race.explore.search.strategy import Strategy
 from tests.race.explore.explore_settings import CHOSEN, setting_of
@@ -77,12 +79,22 @@ def test_the_seed_determines_the_schedules(strategy: Strategy) -> None:
     assert run(1) == run(1) != run(2)
 
 
+@pytest.mark.parametrize("mode", ResetMode)
+def test_a_schedule_that_begins_in_a_paused_world_has_the_same_trace(mode: ResetMode) -> None:
+    with Pool(setting_of("one-reset", mode, late=1), 1) as pool:
+        jobs = [Job(seed=f"1 {n}", changes=3, length=30, with_account=True) for n in range(6)]
+        at_rest = pool.run(jobs)
+        begun = [replace(job, begins=outcome.taken[:2]) for job, outcome in zip(jobs, at_rest, strict=True)]
+        assert pool.run(begun) == at_rest
+
+
 _DIGESTS = """
 import sys
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.models import find_model
-from rewindmq.race.explore.search.pool import Job, Pool, Setting
+from rewindmq.race.explore.search.job import Job, Setting
+from rewindmq.race.explore.search.pool import Pool
 jobs = [Job(seed=str(n), changes=3, length=30, with_account=True) for n in range(4)]
 with Pool(Setting(find_model(sys.argv[1]), ResetMode.FENCED, Profile.EPOCH, 2), 1) as pool:
     for outcome in pool.run(jobs):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.explore.search.pool import Job, Pool
+from rewindmq.race.explore.search.job import Job
+from rewindmq.race.explore.search.pool import Pool
 from rewindmq.race.explore.search.run import Outcome
 from rewindmq.race.explore.search.search import Search
 from rewindmq.race.explore.search.shrink import prescribed, shrink
