@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import mmap
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable
 from pathlib import Path
@@ -208,6 +209,10 @@ class MessageStore:
     def _release(self) -> None:
         self._pool.release_all()
         self._unlock()
+
+    def on_log_growth(self, prefault: Callable[[mmap.mmap, int, int], object]) -> None:
+        """Call ``prefault(mapping, start, end)`` with the part of the log that is written soon."""
+        self._log.on_growth = prefault
 
     # Hot path
 
