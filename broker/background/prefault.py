@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import mmap
+from pathlib import Path
 
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.protocol.remoting.runtime import Workers
@@ -21,7 +21,7 @@ class LogPrefault:
         self._disk = disk
         self._running: asyncio.Future[None] | None = None
 
-    def begin(self, mapping: mmap.mmap, start: int, end: int) -> None:
-        """Prefault a part of a mapping, unless an earlier part is not finished."""
+    def begin(self, path: Path, start: int, end: int) -> None:
+        """Prefault a part of a file, unless an earlier part is not finished."""
         if self._running is None or self._running.done():
-            self._running = asyncio.ensure_future(self._workers.run(self._disk.prefault, mapping, start, end))
+            self._running = asyncio.ensure_future(self._workers.run(self._disk.prefault, path, start, end))

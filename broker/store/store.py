@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import mmap
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable
 from pathlib import Path
@@ -210,8 +209,8 @@ class MessageStore:
         self._pool.release_all()
         self._unlock()
 
-    def on_log_growth(self, prefault: Callable[[mmap.mmap, int, int], object]) -> None:
-        """Call ``prefault(mapping, start, end)`` with the part of the log that is written soon."""
+    def on_log_growth(self, prefault: Callable[[Path, int, int], object]) -> None:
+        """Call ``prefault(path, start, end)`` with the part of a log file that is written soon."""
         self._log.on_growth = prefault
 
     # Hot path

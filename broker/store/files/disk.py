@@ -91,8 +91,8 @@ class Disk(Protocol):
     def allocate(self, path: Path, offset: int, length: int) -> None:
         """Allocate disk blocks, because writing to a mapping on a full disk kills the process (SIGBUS)."""
 
-    def prefault(self, mapping: mmap.mmap, start: int, end: int) -> None:
-        """Bring a part of a mapping into memory, so that writing to it does not wait.
+    def prefault(self, path: Path, start: int, end: int) -> None:
+        """Bring a part of a file into memory, so that writing to its mapping does not wait.
 
         Called on worker threads; never raises OSError.
         """
@@ -220,8 +220,8 @@ class OsDisk:
         with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), offset, length)
 
-    def prefault(self, mapping: mmap.mmap, start: int, end: int) -> None:
-        prefault(mapping, start, end)
+    def prefault(self, path: Path, start: int, end: int) -> None:
+        prefault(path, start, end)
 
     @_names_path
     def sync(self, path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import mmap
 import platform
+import subprocess
 import sys
 from pathlib import Path
 
@@ -31,8 +33,10 @@ class RecordingDisk(SimDisk):
         super().__init__(lambda: 0)
         self.parts: list[tuple[float, float]] = []
 
-    def prefault(self, mapping: mmap.mmap, start: int, end: int) -> None:
-        assert not mapping[start:end].strip(b"\0"), "the log has written this part already"
+    def prefault(self, path: Path, start: int, end: int) -> None:
+        data = self.read(path)
+        assert data is not None
+        assert not data[start:end].strip(b"\0"), "the log has written this part already"
         self.parts.append((start / MIB, end / MIB))
 
 
@@ -68,46 +72,60 @@ def test_the_log_is_prefaulted_behind_its_blocks_once_it_grows() -> None:
 
 async def test_one_part_is_prefaulted_at_a_time(tmp_path: Path) -> None:
     workers, disk, parts = HandWorkers(), OsDisk(), []
-    disk.prefault = lambda mapping, start, end: parts.append((start, end))  # type: ignore[method-assign]
+    disk.prefault = lambda path, start, end: parts.append((start, end))  # type: ignore[method-assign]
     growing = LogPrefault(workers, disk)
-    mapping = mmap.mmap(-1, 4 * MIB)
-    growing.begin(mapping, 0, MIB)
-    growing.begin(mapping, MIB, 2 * MIB)
+    growing.begin(tmp_path, 0, MIB)
+    growing.begin(tmp_path, MIB, 2 * MIB)
     await workers.finish()
-    growing.begin(mapping, 2 * MIB, 3 * MIB)
+    growing.begin(tmp_path, 2 * MIB, 3 * MIB)
     await workers.finish()
     assert parts == [(0, MIB), (2 * MIB, 3 * MIB)]
 
 
-def resident_bytes(path: Path) -> int:
-    """Return how many bytes of a file this process has mapped in memory."""
-    sections = Path("/proc/self/smaps").read_text().split(f"{path}\n")
-    assert len(sections) == 2
-    (line,) = [line for line in sections[1].splitlines()[:10] if line.startswith("Rss:")]
-    return int(line.split()[1]) * 1_024
+def cached_pages(path: Path) -> int:
+    """Return how many pages of a file are in the page cache, as mincore(2) tells."""
+    with path.open("r+b") as file:
+        mapping = mmap.mmap(file.fileno(), 0)
+    pages = (ctypes.c_ubyte * (len(mapping) // mmap.PAGESIZE))()
+    first = ctypes.c_char.from_buffer(mapping)
+    library = ctypes.CDLL(None)
+    library.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    assert library.mincore(ctypes.addressof(first), len(mapping), ctypes.addressof(pages)) == 0
+    return sum(page & 1 for page in pages)
 
 
 @pytest.mark.skipif(LINUX < (5, 14), reason="MADV_POPULATE_READ came with Linux 5.14")
 def test_a_prefaulted_part_is_in_memory_and_unchanged(tmp_path: Path) -> None:
     disk, path = OsDisk(), tmp_path / "log"
     disk.create(path, 64 * MIB)
-    disk.allocate(path, 0, 8 * MIB)
+    disk.allocate(path, 0, 64 * MIB)
     mapping = disk.map(path, 64 * MIB)
-    mapping[5 * MIB : 5 * MIB + 5] = b"hello"
-    assert resident_bytes(path) < 3 * MIB
+    mapping[33 * MIB : 33 * MIB + 5] = b"hello"
+    before = cached_pages(path)
     # Neither end is that of a page.
-    disk.prefault(mapping, 4 * MIB + 100, 8 * MIB - 100)
-    assert resident_bytes(path) >= 4 * MIB
-    assert mapping[5 * MIB : 5 * MIB + 5] == b"hello"
-    assert mapping[: 8 * MIB].replace(b"hello", bytes(5)) == bytes(8 * MIB)
+    disk.prefault(path, 4 * MIB + 100, 60 * MIB - 100)
+    assert cached_pages(path) >= max(before, 56 * MIB // mmap.PAGESIZE)
+    assert before < 40 * MIB // mmap.PAGESIZE
+    assert mapping[33 * MIB : 33 * MIB + 5] == b"hello"
+    assert mapping[:].replace(b"hello", bytes(5)) == bytes(64 * MIB)
 
 
-def test_a_system_that_refuses_to_prefault_changes_nothing(tmp_path: Path) -> None:
+def test_a_file_that_is_deleted_or_cut_meanwhile_is_not_prefaulted(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    path.write_bytes(b"hello".ljust(mmap.PAGESIZE, b"\0"))
-    with path.open("r+b") as file:
-        mapping = mmap.mmap(file.fileno(), mmap.PAGESIZE)
-        # The pages are beyond the end of the file, which Linux reports as a fault.
-        file.truncate(0)
-        prefault(mapping, 0, mmap.PAGESIZE)
-        mapping.close()
+    prefault(path, 0, MIB)
+    assert not path.exists()
+    path.write_bytes(b"hello")
+    prefault(path, 0, MIB)
+    assert path.read_bytes() == b"hello"
+
+
+@pytest.mark.parametrize("begin", ["ctypes.CDLL = lambda name: object()", "sys.modules['ctypes'] = None"])
+def test_a_system_that_cannot_prefault_does_nothing(tmp_path: Path, begin: str) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(bytes(MIB))
+    program = (
+        f"import ctypes, pathlib, sys\n{begin}\nfrom rewindmq.broker.store.files.prefault import prefault\n"
+        f"prefault(pathlib.Path({str(path)!r}), 0, {MIB})\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert path.read_bytes() == bytes(MIB)
