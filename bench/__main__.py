@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.comparison import render_comparisons
 from bench.loads import FULL_LOADS, LOADS, say
+from bench.python_build import describe_python
 from bench.table import Row, render, write_json
 
 _BOTH, _BROKER, _NAMESRV = "both", "broker", "namesrv"
@@ -43,6 +44,7 @@ def _compare(part: str, rounds: int, scale: float, json_file: Path | None) -> in
         return 2
     print(render_comparisons(rows, ROCKETMQ, REWINDMQ))
     print(vs_rocketmq.ABOUT)
+    print(describe_python())
     if json_file is not None:
         write_json(rows, json_file)
     return 1 if any(row.reached is False for row in rows) else 0
@@ -104,6 +106,7 @@ def main() -> int:
     for name in dict.fromkeys([*names, *(FULL_LOADS if arguments.full else ())]):
         rows += loads[name](arguments.rounds, arguments.scale)
     print(render(rows))
+    print(describe_python())
     if arguments.json:
         write_json(rows, arguments.json)
     return 1 if any(row.reached is False for row in rows) else 0

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from rewindmq.broker.background.flush import BackgroundFlush
+from rewindmq.broker.background.prefault import LogPrefault
 from rewindmq.broker.background.registration import BrokerIdentity, Registration
 from rewindmq.broker.background.retention import Retention
 from rewindmq.broker.background.schedule import BackgroundService
@@ -148,6 +149,7 @@ def wire(
     registration = _registration(runtime, config, profile, client, topics, address, ha_master.port)
     topics.on_change = registration.announce
     store.store_host = pack_host(address)
+    store.on_log_growth(LogPrefault(runtime.workers, disk).begin)
     stats = BrokerStats(
         clock.now_ms(),
         clock.monotonic(),

@@ -32,6 +32,8 @@ _MAX_LENGTH: Final = MAX_FRAME_BYTES - _LENGTH_BYTES
 _HEADER_LENGTH_MASK: Final = 0xFFFFFF
 # A short piece takes much more memory than its bytes, so this many pieces become one.
 _MAX_PIECES: Final = 256
+# The largest frame that ``completed_by`` joins: a copy of it costs little.
+_MAX_JOINED_BYTES: Final = 65_536
 _ENCODE_HEADER: Final = {kind: codec.encode_header for kind, codec in HEADER_CODECS.items()}
 _DECODE_HEADER: Final = {kind: codec.decode_header for kind, codec in HEADER_CODECS.items()}
 
@@ -146,6 +148,17 @@ class FrameDecoder:
     def missing(self) -> int:
         """Number of bytes that complete the buffered frame, or the first part of it that tells its length."""
         return self._need - self.buffered
+
+    def completed_by(self, data: bytes) -> bytes | None:
+        """Return the buffered frame with ``data`` behind it, if ``data`` is its rest; nothing changes.
+
+        Returns:
+            None for another ``data``, and for a large frame, which ``feed`` would join a second time.
+        """
+        need = self._need
+        if not PREFIX_BYTES < need == self.buffered + len(data) or need > _MAX_JOINED_BYTES:
+            return None
+        return b"".join((*self._chunks, data))
 
     def discard(self) -> None:
         """Drop the bytes of an incomplete frame."""

@@ -130,30 +130,53 @@ def _entries(batch: bytes, shared: Mapping[str, str], most: int, *, ends: bool) 
             a delayed or transaction message.
     """
     messages = decode_batch(batch, most)
-    # A name that occurs nowhere in the batch is not searched in each message. Decode once: a search is much
-    # faster in str than in bytes.
-    everything = _SEPARATOR.join([properties for _, properties, _ in messages]).decode("utf-8", "replace")
-    additions = _Additions(shared, everything, ends=ends)
-    may_be_refused = _DELAY_MARK in everything or _TRAN_MARK in everything
-    has_tags = _TAGS_MARK in everything
-    # The properties of a batch's messages mostly differ only in their UNIQ_KEY, which comes first. So cache
-    # the result by the text after it.
-    known: dict[bytes, tuple[bytes, int]] = {}
+    # The properties of a batch's messages mostly differ only in their UNIQ_KEY, which comes first. So only
+    # one message of those with the same text after it is parsed.
+    rests: list[bytes] = []
+    parsed: dict[bytes, bytes] = {}
     id_mark = _ID_MARK if UNIQ_KEY not in shared else None
-    entries: list[tuple[bytes, bytes, int, int]] = []
-    for body, properties, flag in messages:
+    for _, properties, _ in messages:
         first, separator, rest = properties.partition(_SEPARATOR)
         if not separator or first[:_ID_MARK_BYTES] != id_mark:
             rest = properties
-        found = known.get(rest)
-        if found is None:
-            text = properties.decode("utf-8", "replace")
-            if may_be_refused:
-                _refuse_special(0, text)
-            found = known[rest] = additions.to(text), tags_code_of(text) if has_tags else 0
-        addition, tags_code = found
+        if rest not in parsed:
+            parsed[rest] = properties
+        rests.append(rest)
+    found = _parse(parsed, shared, ends=ends)
+    if len(found) == 1:
+        addition, tags_code = found[rests[0]]
+        return [(body, properties + addition, tags_code, flag) for body, properties, flag in messages]
+    entries: list[tuple[bytes, bytes, int, int]] = []
+    for (body, properties, flag), rest in zip(messages, rests, strict=True):
+        addition, tags_code = found[rest]
         entries.append((body, properties + addition, tags_code, flag))
     return entries
+
+
+def _parse(
+    parsed: Mapping[bytes, bytes], shared: Mapping[str, str], *, ends: bool
+) -> dict[bytes, tuple[bytes, int]]:
+    """Return the text to add and the tagsCode of properties, under the same keys.
+
+    Args:
+        ends: see ``BatchSender``.
+
+    Raises:
+        RequestError: MESSAGE_ILLEGAL (13), a delayed or transaction message.
+    """
+    # A name that occurs nowhere in the batch is not searched in each message. Decode once: a search is much
+    # faster in str than in bytes.
+    everything = _SEPARATOR.join(parsed.values()).decode("utf-8", "replace")
+    additions = _Additions(shared, everything, ends=ends)
+    may_be_refused = _DELAY_MARK in everything or _TRAN_MARK in everything
+    has_tags = _TAGS_MARK in everything
+    found: dict[bytes, tuple[bytes, int]] = {}
+    for key, properties in parsed.items():
+        text = properties.decode("utf-8", "replace")
+        if may_be_refused:
+            _refuse_special(0, text)
+        found[key] = additions.to(text), tags_code_of(text) if has_tags else 0
+    return found
 
 
 class _Additions:

@@ -209,6 +209,10 @@ class MessageStore:
         self._pool.release_all()
         self._unlock()
 
+    def on_log_growth(self, prefault: Callable[[Path, int, int], object]) -> None:
+        """Call ``prefault(path, start, end)`` with the part of a log file that is written soon."""
+        self._log.on_growth = prefault
+
     # Hot path
 
     def put_message(self, message: StoredMessage) -> PutResult:

@@ -194,13 +194,21 @@ class Connection(FrameStream):
         while position < end and self._may_answer():
             if decoder.buffered:
                 stop = min(end, position + decoder.missing)
+                piece = data[position:stop]
+                frame = decoder.completed_by(piece)
+                if frame is not None and self._take(kernels, frame, 0) is not None:
+                    decoder.discard()
+                    self._unfinished.update(0, is_new=True)
+                    position = stop
+                    continue
             else:
                 taken = self._take(kernels, data, position)
                 if taken is not None:
                     position = taken
                     continue
                 stop = frame_end(data, position)
-            yield decoder.feed(data[position:stop])
+                piece = data[position:stop]
+            yield decoder.feed(piece)
             position = stop
         if position < end:
             yield decoder.feed(data[position:])

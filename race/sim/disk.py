@@ -120,6 +120,9 @@ class SimDisk:
     def allocate(self, path: Path, offset: int, length: int) -> None:
         """Do nothing: a simulated disk is never full."""
 
+    def prefault(self, path: Path, start: int, end: int) -> None:
+        """Do nothing: the content is in memory."""
+
     def sync(self, path: Path) -> None:
         file = self._file(path)
         if self._remembers_synced:

@@ -23,6 +23,8 @@ use crate::text::Reader;
 // Limits of a run: the event loop waits for it.
 const MAX_FRAMES: usize = 256;
 const MAX_RECORD_BYTES: usize = 1 << 20;
+/// Memory of the records that a kernel keeps for its next run.
+const KEPT_BYTES: usize = 1 << 20;
 // Messages of a batch: all their ids fit into a header.
 const MAX_BATCH: usize = 1_024;
 const ENTRY_BYTES: usize = 20;
@@ -94,6 +96,8 @@ pub struct SendKernel {
     queues: Vec<Queue>,
     by_topic: HashMap<Vec<u8>, HashMap<i32, usize>>,
     run: u64,
+    /// Empty between two runs.
+    records: Vec<u8>,
     properties: Vec<u8>,
     stored_properties: Vec<u8>,
     /// The message ids of the current request.
@@ -146,6 +150,7 @@ impl SendKernel {
             queues: Vec::new(),
             by_topic: HashMap::new(),
             run: 0,
+            records: Vec::new(),
             properties: Vec::new(),
             stored_properties: Vec::new(),
             ids: Vec::new(),
@@ -205,7 +210,10 @@ impl SendKernel {
         awaited: &Bound<'py, PyDict>,
     ) -> PyResult<Option<RunResult<'py>>> {
         self.run += 1;
-        let mut run = Run::default();
+        let mut run = Run {
+            records: std::mem::take(&mut self.records),
+            ..Run::default()
+        };
         let mut properties = std::mem::take(&mut self.properties);
         while run.frames < MAX_FRAMES && run.records.len() < MAX_RECORD_BYTES {
             let rest = data.get(position..).unwrap_or_default();
@@ -226,6 +234,7 @@ impl SendKernel {
         }
         self.properties = properties;
         if run.frames == 0 {
+            self.records = run.records;
             return Ok(None);
         }
         let queues = run
@@ -233,12 +242,12 @@ impl SendKernel {
             .iter()
             .map(|&index| self.queue_result(py, index))
             .collect::<PyResult<_>>()?;
-        Ok(Some((
-            position,
-            PyBytes::new(py, &run.responses),
-            PyBytes::new(py, &run.records),
-            queues,
-        )))
+        let records = PyBytes::new(py, &run.records);
+        run.records.clear();
+        run.records.shrink_to(KEPT_BYTES);
+        self.records = run.records;
+        let responses = PyBytes::new(py, &run.responses);
+        Ok(Some((position, responses, records, queues)))
     }
 
     /// The index of the queue of a request; None if Python must decide about it.

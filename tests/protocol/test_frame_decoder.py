@@ -56,6 +56,29 @@ def test_one_byte_at_a_time() -> None:
     assert [command.opaque for command in got] == [1, 2]
 
 
+@given(cuts=st.lists(st.integers(1, 200), max_size=3), more=st.integers(-3, 3))
+def test_a_frame_can_be_had_before_the_rest_of_it_is_fed(cuts: list[int], more: int) -> None:
+    whole = frame(1, b"x" * 50)
+    edges = [0, *sorted(min(cut, len(whole) - 1) for cut in cuts)]
+    decoder = FrameDecoder()
+    for start, end in itertools.pairwise(edges):
+        decoder.feed(whole[start:end])
+    rest = (whole + b"abc")[edges[-1] : len(whole) + more]
+    # Before the first eight bytes its length is unknown.
+    is_known = edges[-1] >= 8
+    assert decoder.completed_by(rest) == (whole if is_known and not more else None)
+    (command,) = decoder.feed(whole[edges[-1] :])
+    assert command.body == b"x" * 50
+
+
+def test_a_large_frame_is_joined_only_once() -> None:
+    for size, is_joined in ((60_000, True), (70_000, False)):
+        whole = frame(1, bytes(size))
+        decoder = FrameDecoder()
+        decoder.feed(whole[:100])
+        assert (decoder.completed_by(whole[100:]) is not None) is is_joined
+
+
 def test_an_empty_body_and_an_absent_one_are_the_same() -> None:
     assert FrameDecoder().feed(frame(1, b""))[0].body is None
 

@@ -73,8 +73,17 @@ def test_reads_that_end_within_frames_give_the_same(speedups: SpeedupsModule, si
     stream = b"".join(send("TU"[n % 2], n % 4, bytes(n), opaque=n) for n in range(12)) + pull(0, 0)
     steps = [Step(stream[at : at + size]) for at in range(0, len(stream), size)]
     _, encoded = played(speedups, *steps)
-    # The frame that a read completes is Python's; a read of 500 bytes has another one.
-    assert (encoded > 0) == (size == 500)
+    assert encoded == 12
+
+
+def test_each_frame_that_a_read_cuts_has_the_whole_time_for_its_rest(speedups: SpeedupsModule) -> None:
+    stream = b"".join(send("TU"[n % 2], n % 4, opaque=n) for n in range(12))
+    size = len(stream) // 12 - 1
+    # Longer in all than a frame may take. A connection whose frame is late is closed.
+    steps = [Step(stream[at : at + size], seconds=8.0) for at in range(0, len(stream), size)]
+    outcome, encoded = played(speedups, *steps)
+    assert encoded == 12
+    assert [answer.opaque for answer in answers(outcome)[-12:]] == list(range(12))
 
 
 def test_the_ends_of_segments_and_queue_files_are_python_s(speedups: SpeedupsModule) -> None:

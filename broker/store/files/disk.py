@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from rewindmq.broker.store.files.lock import StoreLock
+from rewindmq.broker.store.files.prefault import prefault
 from rewindmq.broker.store.files.unsynced_names import UnsyncedNames
 from rewindmq.protocol.files.copying import copy_file
 from rewindmq.protocol.files.private import FILE_MODE, make_private_folder, open_private
@@ -89,6 +90,12 @@ class Disk(Protocol):
 
     def allocate(self, path: Path, offset: int, length: int) -> None:
         """Allocate disk blocks, because writing to a mapping on a full disk kills the process (SIGBUS)."""
+
+    def prefault(self, path: Path, start: int, end: int) -> None:
+        """Bring a part of a file into memory, so that writing to its mapping does not wait.
+
+        Called on worker threads; never raises OSError.
+        """
 
     def sync(self, path: Path) -> None:
         """Make the file durable: its name, and its content with writes through mappings.
@@ -212,6 +219,9 @@ class OsDisk:
     def allocate(self, path: Path, offset: int, length: int) -> None:
         with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), offset, length)
+
+    def prefault(self, path: Path, start: int, end: int) -> None:
+        prefault(path, start, end)
 
     @_names_path
     def sync(self, path: Path) -> None:

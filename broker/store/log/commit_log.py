@@ -10,6 +10,7 @@ import logging
 import mmap
 import struct
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +47,8 @@ class CommitLog:
         room_end: log position up to which records may be written without ``make_room``.
         last_store_timestamp: store timestamp of the newest record, ms; 0 in an empty log.
         flushed_offset: everything before this position is durable.
+        on_growth: called as ``on_growth(path, start, end)`` when a segment that grows gets disk blocks, with
+            the part of its file behind these blocks.
     """
 
     def __init__(self, folder: Path, config: StoreConfig, disk: Disk, pool: MmapCache) -> None:
@@ -59,6 +62,7 @@ class CommitLog:
         self.room_end = 0
         self.last_store_timestamp = 0
         self.flushed_offset = 0
+        self.on_growth: Callable[[Path, int, int], object] | None = None
 
     @property
     def min_offset(self) -> int:
@@ -105,7 +109,11 @@ class CommitLog:
         start = max(segment.allocated, self.max_offset - segment.base)
         end = min(max(end, segment.allocated + _ALLOCATION_BYTES), self.segment_bytes)
         self._disk.allocate(segment.path, start, end - start)
+        # Not for the first blocks: a store of few messages needs no more pages than it writes.
+        is_growing = segment.allocated > 0 and end < self.segment_bytes
         segment.allocated = end
+        if is_growing and self.on_growth is not None:
+            self.on_growth(segment.path, end, min(end + _ALLOCATION_BYTES, self.segment_bytes))
 
     def _roll(self) -> None:
         files = self.segments.files

@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol
 
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.points import Probe
+from rewindmq.protocol.remoting.process.allocator import keep_freed_memory
 from rewindmq.protocol.remoting.process.collector import tune_collector
 from rewindmq.protocol.remoting.process.log_format import OneLineFormatter
 from rewindmq.protocol.remoting.process.options import ProcessOptions
@@ -115,6 +116,7 @@ def run_work(
     if options.exit_with_parent:
         # Only a parent can move the clock of its process.
         runtime = replace(runtime, clock=TravellingClock(options.time_scale))
+    keep_freed_memory()
     tune_collector()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
