@@ -17,8 +17,8 @@ class Leaps:
     """The redelivery of a queue, which must go on from the target without a gap.
 
     A consumer that takes the queue begins at the target, or where the redelivery has come to. A later
-    beginning is a leap: other messages may be left out, because a late commit was stored. A leap is explained
-    if the redelivery is as fast as the leap.
+    beginning is a leap: messages may be left out, because a late commit was stored. A leap is explained if
+    the redelivery is as fast as the leap. The first one needs the target as the stored offset, too.
 
     Args:
         target: the offset that the reset asks for.
@@ -29,7 +29,7 @@ class Leaps:
         self._fastest = 0.0
         # Messages and seconds of each leap.
         self._leaps: list[tuple[int, float]] = []
-        self._was_below = False
+        self._was_below = self._has_begun = False
 
     @property
     def are_open(self) -> bool:
@@ -42,10 +42,16 @@ class Leaps:
         """Note where consumers hold messages: below the target, it is not the reset that moved them."""
         self._was_below = self._was_below or any(low < self._target for low in lows)
 
-    def note(self, low: int, seconds: float) -> None:
-        """Note that a consumer begins at ``low``, ``seconds`` after the sample before."""
+    def note(self, low: int, seconds: float, stored: int) -> None:
+        """Note that a consumer begins at ``low``, ``seconds`` after the sample before.
+
+        Args:
+            stored: the stored offset. The first consumer begins there, and it may be that of a late commit.
+        """
         if low > self._reached:
-            self._leaps.append((low - self._reached, seconds))
+            is_late = not self._has_begun and stored > self._target
+            self._leaps.append((low - self._reached, 0.0 if is_late else seconds))
+        self._has_begun = True
 
     def reach(self, low: int, fastest: float) -> None:
         """Note that the redelivery has come to ``low``, with the fastest step in messages per second."""

@@ -29,6 +29,8 @@ _WAIT: Final = (3.0, 9.0)
 _OVERLAP: Final = 50.0
 # The last moment at which rates are looked at.
 _LATEST: Final = 80.0
+# A consumer does not take a queue, redeliver it and give it up in less.
+_MUTE: Final = 3.0
 # Consumers tell a restarted broker of themselves within 30 s.
 _HEARTBEAT: Final = 35.0
 # What consumers show of a rewind or skip.
@@ -91,6 +93,7 @@ class QueueWatch:
     _may_have_consumed: bool = False
     _has_lost_worker: bool = False
     _mute_worker: str | None = None
+    _mute_since: dict[str, float] = field(default_factory=dict)
     _is_filtered: bool = False
     # Every consumer that was connected before or since the reset.
     _known: set[str] = field(init=False)
@@ -104,6 +107,8 @@ class QueueWatch:
     _jumped_to: int = 0
     _passing: Passing = field(init=False)
     _is_empty: bool = False
+    # A consumer that was not listed may have had the queue.
+    _had_short_list: bool = False
     _worked_in_wait: bool = False
     # Of consumers whose work is older than the reset: client id to the lowest offset not consumed.
     _earlier: dict[str, int] = field(init=False)
@@ -169,7 +174,10 @@ class QueueWatch:
             self._restarted = seconds
         self._is_empty = not sample.clients
         is_short = self._restarted is not None and seconds - self._restarted < _HEARTBEAT and bool(missing)
-        return replace(sample, is_complete=False) if is_short else sample
+        if not is_short:
+            return sample
+        self._had_short_list = True
+        return replace(sample, is_complete=False)
 
     def _forget_work(self) -> None:
         """Begin again to prove: what happened while the broker did not answer is unknown."""
@@ -208,7 +216,17 @@ class QueueWatch:
             self._holders.add(position.client_id)
             if seconds >= _WAIT[0]:
                 self._workers.add(position.client_id)
+        self._note_mute(seconds, sample)
         self._worked_in_wait = self._worked_in_wait or bool(seen.live and _WAIT[0] <= seconds <= _WAIT[1])
+
+    def _note_mute(self, seconds: float, sample: Sample) -> None:
+        """Note the consumers that do not answer for a while: they may have the queue, and redeliver it."""
+        mute = sample.clients - sample.succeeded.keys() if not sample.is_complete else frozenset()
+        self._mute_since = {client: self._mute_since.get(client, seconds) for client in mute}
+        for client_id, since in self._mute_since.items():
+            if seconds >= _WAIT[0] and seconds - since >= _MUTE:
+                self._workers.add(client_id)
+                self._holders.add(client_id)
 
     def _forget_earlier_work(self, seen: QueueSample, sample: Sample) -> None:
         """Note which consumers gave the queue up, or went back: what they hold later is redelivered."""
@@ -275,7 +293,8 @@ class QueueWatch:
         last = self._last
         is_next = last is not None and last.client_id == holding.client_id and last.low <= low
         if last is None or not is_next or last.seconds < self._seen_at:
-            self._leaps.note(low, seconds - self._seen_at)
+            stored = self.old if self.stored is None else self.stored
+            self._leaps.note(low, seconds - self._seen_at, stored)
         if self._held_since is None or not is_next:
             self._held_since = seconds
             self._fastest = 0.0
@@ -352,7 +371,8 @@ class QueueWatch:
         if consumed is None:
             return False
         # A consumer that has left no longer tells how much it consumed, and some never do.
-        silent = self._workers - sample.consumed.keys()
+        workers = self._known if self._had_short_list else self._workers
+        silent = workers - sample.consumed.keys()
         self._has_lost_worker = not silent <= sample.clients
         self._mute_worker = min(silent, default=None)
         self._may_have_consumed = bool(silent) or self._is_filtered or consumed >= self.old - self._progress
@@ -363,7 +383,8 @@ class QueueWatch:
 
         None: the rates of this sample do not cover that time, or cover the time before the reset, too.
         """
-        consumed = sum(count for client_id, count in sample.consumed.items() if client_id in self._holders)
+        holders = self._known if self._had_short_list else self._holders
+        consumed = sum(count for client_id, count in sample.consumed.items() if client_id in holders)
         if not self._worked_in_wait:
             first, last = _RATES_AFTER_WAIT
             return consumed if first <= seconds <= last else None

@@ -63,9 +63,17 @@ def test_a_redelivery_that_was_fast_at_its_beginning_is_proven() -> None:
     play(watch, [10.0], sample(0))
     for step in range(60):
         low = min(5 + 10 * step, 99)
-        play(watch, [10.5 + step / 2], sample(low, at(low)))
+        play(watch, [10.5 + step / 2], sample(0 if step < 9 else low, at(low)))
     play(watch, range(41, 60), sample(99, at(99)))
     assert watch.state is State.PROVEN
+
+
+def test_a_late_commit_right_behind_the_target_is_taken_for_no_fast_beginning() -> None:
+    watch = rewind()
+    play(watch, [10.0], sample(0))
+    for step in range(100):
+        low = min(1 + step, 99)
+        assert play(watch, [10.5 + step / 2], sample(low, at(low))) is not State.PROVEN
 
 
 def test_a_consumer_that_takes_the_queue_over_further_on_leaves_messages_out() -> None:
@@ -151,6 +159,27 @@ def test_a_broker_that_was_restarted_and_does_not_know_the_consumers_yet_names_n
     play(watch, range(37, 90), sample(OLD, idle(OLD), consumed=120.0))
     watch.end(120.0)
     assert watch.state is State.UNKNOWN
+
+
+def test_a_consumer_that_redelivered_while_the_broker_did_not_know_it_may_have_consumed_everything() -> None:
+    watch = rewind(clients="AC")
+    play(watch, [0.5], sample(OLD, at(OLD, dropped=True), clients="AC"))
+    play(watch, [1.0, 2.0], sample(None, clients=""))
+    play(watch, range(3, 33), sample(OLD, idle(OLD, client="C"), clients="C"))
+    seen = sample(OLD, idle(OLD, client="C"), clients="AC")
+    play(watch, range(33, 120), replace(seen, consumed={"A": 120.0, "C": 0.7}))
+    watch.end(120.0)
+    assert watch.state is State.UNKNOWN
+
+
+def test_a_consumer_that_did_not_answer_and_then_left_may_have_consumed_everything() -> None:
+    watch = rewind(clients="AB")
+    play(watch, [0.5], sample(OLD, at(OLD, dropped=True), clients="AB"))
+    mute = replace(sample(OLD, clients="AB"), is_complete=False, succeeded={"B": 0.0})
+    play(watch, range(5, 30), mute)
+    play(watch, range(30, 120), sample(OLD, idle(OLD, client="B"), clients="B"))
+    watch.end(120.0)
+    assert (watch.state, "has left" in watch.reason) == (State.UNKNOWN, True)
 
 
 def test_all_consumers_that_are_missing_at_once_may_be_those_of_a_restarted_broker() -> None:
