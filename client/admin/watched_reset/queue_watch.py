@@ -19,11 +19,11 @@ HOLD: Final = 40.0
 _REPAIR: Final = 6.0
 # The classic wait is 10 s, and a rebalance may follow.
 _SETTLED: Final = 30.0
-# The rates of consumers cover their last minute, and are up to 10 s old. In the first interval, they cover
-# every moment since the reset. In the second, they cover every moment since the classic wait, and none before
-# the reset: it is for queues that were dropped during the wait.
+# The rates of consumers cover a minute that ended up to 10 s ago. In the first interval, they cover every
+# moment since the reset. In the second, which is for queues that were dropped during the classic wait, they
+# cover every moment since the wait, except up to 1 s at its end. Then they cover none before the reset.
 _RATES: Final = (55.0, 60.0)
-_RATES_AFTER_WAIT: Final = (70.0, 80.0)
+_RATES_AFTER_WAIT: Final = (60.0, 71.0)
 _WAIT: Final = (3.0, 9.0)
 # Two rates overlap if one is at most so much later: they cover a minute, and are up to 10 s old.
 _OVERLAP: Final = 50.0
@@ -365,8 +365,6 @@ class QueueWatch:
 
     def _rates_exclude(self, seconds: float, sample: Sample) -> bool:
         """True if the consumers consumed too little for this queue's redelivery."""
-        if self._may_have_consumed:
-            return False
         consumed = self._consumed_since_reset(seconds, sample)
         if consumed is None:
             return False
@@ -385,10 +383,7 @@ class QueueWatch:
         """
         holders = self._known if self._had_short_list else self._holders
         consumed = sum(count for client_id, count in sample.consumed.items() if client_id in holders)
-        if not self._worked_in_wait:
-            first, last = _RATES_AFTER_WAIT
-            return consumed if first <= seconds <= last else None
-        first, last = _RATES
+        first, last = _RATES if self._worked_in_wait else _RATES_AFTER_WAIT
         if seconds < first:
             self._early = seconds, consumed
             return None

@@ -182,6 +182,18 @@ def test_a_consumer_that_did_not_answer_and_then_left_may_have_consumed_everythi
     assert (watch.state, "has left" in watch.reason) == (State.UNKNOWN, True)
 
 
+def test_rates_that_begin_after_a_kept_redelivery_name_no_loss() -> None:
+    """At 76 s, they may cover the time from 16 s on. Before, a consumer did not answer for a while."""
+    watch = rewind()
+    play(watch, [0.5, 5.0], sample(OLD, at(OLD, dropped=True)))
+    play(watch, [10.0], sample(0))
+    play(watch, range(11, 30), sample(OLD, idle(OLD), consumed=120.0))
+    play(watch, range(30, 61), replace(sample(OLD), is_complete=False))
+    play(watch, range(61, 120), sample(OLD, idle(OLD), consumed=0.7))
+    watch.end(120.0)
+    assert watch.state is State.UNKNOWN
+
+
 def test_all_consumers_that_are_missing_at_once_may_be_those_of_a_restarted_broker() -> None:
     watch = rewind()
     play(watch, [0.5], sample(OLD, at(OLD, dropped=True)))
