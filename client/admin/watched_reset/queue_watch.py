@@ -97,7 +97,8 @@ class QueueWatch:
     _is_filtered: bool = False
     # Every consumer that was connected before or since the reset.
     _known: set[str] = field(init=False)
-    # When the broker's list of consumers was last lost.
+    _is_silent: bool = False
+    # When the broker last answered again, and did not list every consumer.
     _restarted: float | None = None
     # Time of the last sample whose broker answered.
     _seen_at: float = 0.0
@@ -106,7 +107,6 @@ class QueueWatch:
     _has_followed_jump: bool = False
     _jumped_to: int = 0
     _passing: Passing = field(init=False)
-    _is_empty: bool = False
     # A consumer that was not listed may have had the queue.
     _had_short_list: bool = False
     _worked_in_wait: bool = False
@@ -140,7 +140,7 @@ class QueueWatch:
         seen = sample.queues[self.queue]
         if seen.stored is None:
             self.clues.broker_was_away = True
-            self._restarted = seconds
+            self._is_silent = True
             self._forget_work()
             return False
         sample = self._without_short_list(seconds, sample)
@@ -164,17 +164,19 @@ class QueueWatch:
         return changed
 
     def _without_short_list(self, seconds: float, sample: Sample) -> Sample:
-        """Return the sample, as incomplete if a restarted broker may not know all consumers yet."""
-        if sample.has_silent_broker:
-            # The list may come from the broker of another queue.
-            self._restarted = seconds
+        """Return the sample, as incomplete if a restarted broker may not know all consumers yet.
+
+        A broker that does not answer once may only be busy. Then its list still has every consumer.
+        """
         missing = self._known - sample.clients
         self._known |= sample.clients
-        if sample.is_complete and missing == self._known and not self._is_empty:
-            self._restarted = seconds
-        self._is_empty = not sample.clients
-        is_short = self._restarted is not None and seconds - self._restarted < _HEARTBEAT and bool(missing)
-        if not is_short:
+        # The list may come from the broker of another queue.
+        is_silent = sample.has_silent_broker
+        if self._is_silent and not is_silent:
+            self._restarted = seconds if missing else None
+        self._is_silent = is_silent
+        is_recent = self._restarted is not None and seconds - self._restarted < _HEARTBEAT
+        if not missing or not (is_silent or is_recent):
             return sample
         self._had_short_list = True
         return replace(sample, is_complete=False)
@@ -226,7 +228,6 @@ class QueueWatch:
         for client_id, since in self._mute_since.items():
             if seconds >= _WAIT[0] and seconds - since >= _MUTE:
                 self._workers.add(client_id)
-                self._holders.add(client_id)
 
     def _forget_earlier_work(self, seen: QueueSample, sample: Sample) -> None:
         """Note which consumers gave the queue up, or went back: what they hold later is redelivered."""

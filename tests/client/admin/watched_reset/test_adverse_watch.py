@@ -194,11 +194,15 @@ def test_rates_that_begin_after_a_kept_redelivery_name_no_loss() -> None:
     assert watch.state is State.UNKNOWN
 
 
-def test_all_consumers_that_are_missing_at_once_may_be_those_of_a_restarted_broker() -> None:
+def test_a_consumer_that_is_killed_is_none_that_a_restarted_broker_does_not_know_yet() -> None:
+    """The broker had missed a sample, and the list was empty until the next consumer joined (R8-KILL)."""
     watch = rewind()
     play(watch, [0.5], sample(OLD, at(OLD, dropped=True)))
-    assert play(watch, range(1, 33), sample(OLD, clients="")) is State.ACCEPTED
-    assert play(watch, range(33, 60), sample(OLD, clients="")) is State.LOST
+    play(watch, [1.0], sample(None, clients=""))
+    play(watch, [1.5, 2.0], sample(OLD, at(OLD, dropped=True)))
+    play(watch, [4.0, 4.5], sample(OLD, clients=""))
+    play(watch, range(5, 80), sample(OLD, idle(OLD, client="B"), clients="B"))
+    assert watch.state is State.LOST
 
 
 def test_a_consumer_that_a_restarted_broker_does_not_know_yet_has_not_given_its_queue_up() -> None:
