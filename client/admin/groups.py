@@ -47,9 +47,9 @@ class GroupAdmin(AdminBase):
             )
         return merged
 
-    async def broker_group_stats(self, address: str, group: str) -> ConsumeStats:
-        """Return the group's progress in every topic at one broker: GET_CONSUME_STATS (208)."""
-        return await broker_consume_stats(self._remote, address, group)
+    async def broker_group_stats(self, address: str, group: str, topic: str | None = None) -> ConsumeStats:
+        """Return the group's progress at one broker: GET_CONSUME_STATS (208); None means every topic."""
+        return await broker_consume_stats(self._remote, address, group, topic)
 
     async def topic_consume_stats(self, group: str, topic: str, *, has_offsets: bool = False) -> ConsumeStats:
         """Return stored and maximum offsets of the group in one topic, also if the group never connected.

@@ -83,9 +83,7 @@ def test_the_fast_redelivery_of_an_idle_group_is_counted() -> None:
     assert {queue.state for queue in watched.queues} == {State.PROVEN}
 
 
-@pytest.mark.parametrize(
-    "scenario_id", [pytest.param(item, marks=COMPUTING) for item in SCENARIOS if item not in SHOWN]
-)
+@pytest.mark.parametrize("scenario_id", [pytest.param(item, marks=COMPUTING) for item in SCENARIOS])
 def test_the_watcher_names_each_loss_and_never_proves_a_lost_reset(scenario_id: str, seeds: range) -> None:
     for seed in seeds:
         check(scenario_id, seed)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import itertools
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rewindmq.client.admin.admin_client import AdminClient
@@ -23,6 +27,9 @@ from rewindmq.race.stage.simulated import SimulatedStage
 from rewindmq.race.stage.stage import BROKER, GROUP, TOPIC
 
 _HOST = "10.0.0.2"
+# A play leaves about 1 MB of cycles.
+_COLLECT_EVERY = 25
+_PLAYS = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,20 @@ class WatchedStage(SimulatedStage):
         return self.watch.queues
 
 
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Run without Python's garbage collector, which takes a sixth of the time; collect now and then."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if next(_PLAYS) % _COLLECT_EVERY == 0:
+            gc.collect()
+        if was_enabled:
+            gc.enable()
+
+
 def play_watched(plan: Plan, seed: int, idle: float = 0.0) -> Watched:
     """Play one run under virtual time, and watch its last reset; see ``WatchedStage.idle``."""
     world = World(seed)
@@ -106,7 +127,8 @@ def play_watched(plan: Plan, seed: int, idle: float = 0.0) -> Watched:
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        error, queues = world.run(main())
+        with _without_collection():
+            error, queues = world.run(main())
     finally:
         logging.disable(level)
     return Watched(NOTHING_TO_JUDGE if error else judge(stage.history), error, queues)

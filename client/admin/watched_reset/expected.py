@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from typing import Final
 
@@ -69,7 +70,7 @@ def read_expected(data: bytes) -> Expected:
     if len(data) > MAX_BYTES:
         raise ClientError(f"a preview has at most {MAX_BYTES} bytes: save --preview --json again")
     try:
-        return msgspec.json.decode(data, type=Expected)
+        return msgspec.json.decode(data.removeprefix(BOM_UTF8), type=Expected)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ClientError(
             f"this is no preview ({error}): save the output of --preview --json again"

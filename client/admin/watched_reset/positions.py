@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo, ProcessQueueInfo
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
-
-if TYPE_CHECKING:
-    from rewindmq.client.admin.admin_client import AdminClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +22,7 @@ class Position:
         dropped: the consumer gives the queue up, and discards what it holds.
         last_consume: time of the last consumption by the consumer's clock, in ms; of the start if none.
         last_pull: time of the last pull by the consumer's clock, in ms.
+        done: messages above the lowest one that it holds, and consumed already.
     """
 
     client_id: str
@@ -33,6 +31,7 @@ class Position:
     dropped: bool
     last_consume: int
     last_pull: int = 0
+    done: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,12 @@ class ClientReport:
     info: ConsumerRunningInfo | None
 
 
-async def consumer_positions(admin: AdminClient, group: str, clients: Iterable[str]) -> list[ClientReport]:
+async def consumer_positions(brokers: Brokers, group: str, clients: Iterable[str]) -> list[ClientReport]:
     """Ask the consumers at the same time; a consumer that does not answer has no running info."""
 
     async def ask(client_id: str) -> ClientReport:
         try:
-            return ClientReport(client_id, await admin.get_consumer_running_info(group, client_id))
+            return ClientReport(client_id, await brokers.running_info(group, client_id))
         except RewindMQError:
             return ClientReport(client_id, None)
 
@@ -89,4 +88,12 @@ def _position(client_id: str, info: ProcessQueueInfo) -> Position:
         info.droped,
         info.last_consume_timestamp,
         info.last_pull_timestamp,
+        max(0, info.cached_msg_max_offset - info.cached_msg_min_offset + 1 - info.cached_msg_count)
+        if info.cached_msg_count
+        else 0,
     )
+
+
+def low_of(position: Position) -> int:
+    """Return the lowest offset that the consumer has not consumed."""
+    return position.offset if position.first is None else position.first

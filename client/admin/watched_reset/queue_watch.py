@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from rewindmq.client.admin.watched_reset.positions import Position
+from rewindmq.client.admin.watched_reset.gaps import Leaps, Passing
+from rewindmq.client.admin.watched_reset.positions import Position, low_of
 from rewindmq.client.admin.watched_reset.races import Clues, name_races
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
 from rewindmq.client.admin.watched_reset.states import FINAL, TRANSITIONS, Sign, State
@@ -18,18 +19,23 @@ HOLD: Final = 40.0
 _REPAIR: Final = 6.0
 # The classic wait is 10 s, and a rebalance may follow.
 _SETTLED: Final = 30.0
-# The rates of consumers cover their last minute, and are up to 10 s old. In the first interval, they cover
-# every moment since the reset. In the second, they cover every moment since the classic wait, and none before
-# the reset: it is for queues that were dropped during the wait.
+# The rates of consumers cover a minute that ended up to 10 s ago. In the first interval, they cover every
+# moment since the reset. In the second, which is for queues that were dropped during the classic wait, they
+# cover every moment since the wait, except up to 1 s at its end. Then they cover none before the reset.
 _RATES: Final = (55.0, 60.0)
-_RATES_AFTER_WAIT: Final = (70.0, 80.0)
+_RATES_AFTER_WAIT: Final = (60.0, 71.0)
 _WAIT: Final = (3.0, 9.0)
 # Two rates overlap if one is at most so much later: they cover a minute, and are up to 10 s old.
 _OVERLAP: Final = 50.0
 # The last moment at which rates are looked at.
 _LATEST: Final = 80.0
+# A consumer does not take a queue, redeliver it and give it up in less.
+_MUTE: Final = 3.0
+# Consumers tell a restarted broker of themselves within 30 s.
+_HEARTBEAT: Final = 35.0
 # What consumers show of a rewind or skip.
 _OF_CONSUMERS: Final = (Sign.REDELIVERY, Sign.COUNTED, Sign.HELD)
+_ALONE: Final = "no consumer is connected: the stored offset takes effect when one takes the queue"
 # Consumers report times in ms; RewindMQ's compute them from another clock.
 _SAME_MS: Final = 50
 
@@ -87,14 +93,32 @@ class QueueWatch:
     _may_have_consumed: bool = False
     _has_lost_worker: bool = False
     _mute_worker: str | None = None
+    _mute_since: dict[str, float] = field(default_factory=dict)
     _is_filtered: bool = False
+    # Every consumer that was connected before or since the reset.
+    _known: set[str] = field(init=False)
+    _is_silent: bool = False
+    # When the broker last answered again, and did not list every consumer.
+    _restarted: float | None = None
+    # Time of the last sample whose broker answered.
+    _seen_at: float = 0.0
+    _leaps: Leaps = field(init=False)
+    # The stored offset was above messages that a consumer held, and the consumer moved up to it.
+    _has_followed_jump: bool = False
+    _jumped_to: int = 0
+    _passing: Passing = field(init=False)
+    # A consumer that was not listed may have had the queue.
+    _had_short_list: bool = False
     _worked_in_wait: bool = False
     # Of consumers whose work is older than the reset: client id to the lowest offset not consumed.
     _earlier: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self._progress = self.target
-        lows = {position.client_id: _low(position) for position in self.before.live}
+        self._known = set(self.clients_before)
+        self._leaps = Leaps(self.target)
+        self._passing = Passing(self.before, self.old, self.target, self.clients_before)
+        lows = {position.client_id: low_of(position) for position in self.before.live}
         self._earlier = {client: low for client, low in lows.items() if self.target < low < self.old}
 
     @property
@@ -116,16 +140,21 @@ class QueueWatch:
         seen = sample.queues[self.queue]
         if seen.stored is None:
             self.clues.broker_was_away = True
+            self._is_silent = True
             self._forget_work()
             return False
+        sample = self._without_short_list(seconds, sample)
         self.stored = seen.stored
         self.consumer = next((position.client_id for position in seen.live), None)
         self._gather_clues(seconds, seen, sample)
         signs = (
             self._rewind_signs(seconds, seen, sample, is_counted=is_counted)
             if self.is_rewind
-            else self._skip_signs(seconds, seen)
+            else self._skip_signs(seconds, seen, sample)
         )
+        if seconds >= _SETTLED and not self._known and sample.is_complete:
+            signs.append(Sign.ALONE)
+        self._seen_at = seconds
         if self.clues.is_broadcasting:
             # Such consumers keep their own offsets, so what they consume says nothing of the reset.
             signs = [sign for sign in signs if sign not in _OF_CONSUMERS]
@@ -133,6 +162,24 @@ class QueueWatch:
         for sign in signs:
             changed = self._apply(sign, seconds) or changed
         return changed
+
+    def _without_short_list(self, seconds: float, sample: Sample) -> Sample:
+        """Return the sample, as incomplete if a restarted broker may not know all consumers yet.
+
+        A broker that does not answer once may only be busy. Then its list still has every consumer.
+        """
+        missing = self._known - sample.clients
+        self._known |= sample.clients
+        # The list may come from the broker of another queue.
+        is_silent = sample.has_silent_broker
+        if self._is_silent and not is_silent:
+            self._restarted = seconds if missing else None
+        self._is_silent = is_silent
+        is_recent = self._restarted is not None and seconds - self._restarted < _HEARTBEAT
+        if not missing or not (is_silent or is_recent):
+            return sample
+        self._had_short_list = True
+        return replace(sample, is_complete=False)
 
     def _forget_work(self) -> None:
         """Begin again to prove: what happened while the broker did not answer is unknown."""
@@ -151,7 +198,7 @@ class QueueWatch:
             self.reason = str(sign)
             self.races = name_races(self.clues, has_jumped=sign is Sign.JUMPED)
         elif after is State.UNKNOWN:
-            self.reason = self._doubt()
+            self.reason = _ALONE if sign is Sign.ALONE else self._doubt()
         self.state, self.since = after, seconds
         return True
 
@@ -171,11 +218,20 @@ class QueueWatch:
             self._holders.add(position.client_id)
             if seconds >= _WAIT[0]:
                 self._workers.add(position.client_id)
+        self._note_mute(seconds, sample)
         self._worked_in_wait = self._worked_in_wait or bool(seen.live and _WAIT[0] <= seconds <= _WAIT[1])
+
+    def _note_mute(self, seconds: float, sample: Sample) -> None:
+        """Note the consumers that do not answer for a while: they may have the queue, and redeliver it."""
+        mute = sample.clients - sample.succeeded.keys() if not sample.is_complete else frozenset()
+        self._mute_since = {client: self._mute_since.get(client, seconds) for client in mute}
+        for client_id, since in self._mute_since.items():
+            if seconds >= _WAIT[0] and seconds - since >= _MUTE:
+                self._workers.add(client_id)
 
     def _forget_earlier_work(self, seen: QueueSample, sample: Sample) -> None:
         """Note which consumers gave the queue up, or went back: what they hold later is redelivered."""
-        lows = {position.client_id: _low(position) for position in seen.live}
+        lows = {position.client_id: low_of(position) for position in seen.live}
         for client_id, low in [*self._earlier.items()]:
             if client_id not in lows and not sample.is_complete:
                 continue
@@ -188,7 +244,7 @@ class QueueWatch:
         self, seconds: float, seen: QueueSample, sample: Sample, *, is_counted: bool
     ) -> list[Sign]:
         stored = self.stored if self.stored is not None else self.old
-        working = [position for position in seen.live if self.target <= _low(position) < self.old]
+        working = [position for position in seen.live if self.target <= low_of(position) < self.old]
         signs = []
         if self.target <= stored < self.old:
             self.clues.was_stored = True
@@ -196,7 +252,8 @@ class QueueWatch:
         holding = [position for position in working if position.first is not None]
         redelivered = [position for position in holding if position.client_id not in self._earlier]
         if holding:
-            self._note_jump(seconds, stored, holding[0], seen)
+            self._note_jump(seconds, stored, holding[0], seen, sample)
+        self._leaps.note_below(low_of(position) for position in seen.live if position.first is not None)
         if redelivered:
             signs.append(Sign.REDELIVERY)
             self._note_work(seconds, redelivered[0])
@@ -209,34 +266,43 @@ class QueueWatch:
         is_through = sample.is_complete and not working
         if self._jumped_since is not None and (seconds - self._jumped_since >= _REPAIR or is_through):
             signs.append(Sign.JUMPED)
-        if self._is_held(seconds):
+        if self._is_held(seconds) and (is_counted or not (self._leaps.are_open or self._has_followed_jump)):
             signs.append(Sign.HELD)
         if self._is_untouched(seconds, stored, working, seen, sample):
             signs.append(Sign.UNTOUCHED)
         return signs
 
-    def _note_jump(self, seconds: float, stored: int, holding: Position, seen: QueueSample) -> None:
+    def _note_jump(
+        self, seconds: float, stored: int, holding: Position, seen: QueueSample, sample: Sample
+    ) -> None:
         """Note whether the stored offset is above a message that a consumer holds.
 
         While two consumers have the queue, the offset may be that of the other.
         """
         others = [other for other in seen.live if other.client_id != holding.client_id]
-        if stored <= _low(holding) or any(stored <= _low(other) for other in others):
+        if stored <= low_of(holding) or any(stored <= low_of(other) for other in others):
+            if self._jumped_since is not None and low_of(holding) >= self._jumped_to:
+                self._has_followed_jump = True
             self._jumped_since = None
-        elif self._jumped_since is None:
+        elif self._jumped_since is None and sample.is_complete:
             self._jumped_since = seconds
+            self._jumped_to = stored
 
     def _note_work(self, seconds: float, holding: Position) -> None:
         """Note that a consumer holds a message to be redelivered."""
-        low = _low(holding)
+        low = low_of(holding)
         last = self._last
         is_next = last is not None and last.client_id == holding.client_id and last.low <= low
+        if last is None or not is_next or last.seconds < self._seen_at:
+            stored = self.old if self.stored is None else self.stored
+            self._leaps.note(low, seconds - self._seen_at, stored)
         if self._held_since is None or not is_next:
             self._held_since = seconds
             self._fastest = 0.0
         elif last is not None and seconds > last.seconds:
             self._fastest = max(self._fastest, (low - last.low) / (seconds - last.seconds))
         self._is_finished = False
+        self._leaps.reach(low, self._fastest)
         self._last = _Work(seconds, holding.client_id, low)
         self._progress = max(self._progress, low)
 
@@ -246,7 +312,7 @@ class QueueWatch:
             self.clues.was_stored
             and stored >= self.old
             and bool(seen.live)
-            and all(_low(position) >= self.old for position in seen.live)
+            and all(low_of(position) >= self.old for position in seen.live)
         )
 
     def _note_end(self, seconds: float, seen: QueueSample) -> None:
@@ -300,13 +366,12 @@ class QueueWatch:
 
     def _rates_exclude(self, seconds: float, sample: Sample) -> bool:
         """True if the consumers consumed too little for this queue's redelivery."""
-        if self._may_have_consumed:
-            return False
         consumed = self._consumed_since_reset(seconds, sample)
         if consumed is None:
             return False
         # A consumer that has left no longer tells how much it consumed, and some never do.
-        silent = self._workers - sample.consumed.keys()
+        workers = self._known if self._had_short_list else self._workers
+        silent = workers - sample.consumed.keys()
         self._has_lost_worker = not silent <= sample.clients
         self._mute_worker = min(silent, default=None)
         self._may_have_consumed = bool(silent) or self._is_filtered or consumed >= self.old - self._progress
@@ -317,11 +382,9 @@ class QueueWatch:
 
         None: the rates of this sample do not cover that time, or cover the time before the reset, too.
         """
-        consumed = sum(count for client_id, count in sample.consumed.items() if client_id in self._holders)
-        if not self._worked_in_wait:
-            first, last = _RATES_AFTER_WAIT
-            return consumed if first <= seconds <= last else None
-        first, last = _RATES
+        holders = self._known if self._had_short_list else self._holders
+        consumed = sum(count for client_id, count in sample.consumed.items() if client_id in holders)
+        first, last = _RATES if self._worked_in_wait else _RATES_AFTER_WAIT
         if seconds < first:
             self._early = seconds, consumed
             return None
@@ -332,14 +395,17 @@ class QueueWatch:
             return None
         return self._early[1] + consumed
 
-    def _skip_signs(self, seconds: float, seen: QueueSample) -> list[Sign]:
+    def _skip_signs(self, seconds: float, seen: QueueSample, sample: Sample) -> list[Sign]:
         stored = self.stored if self.stored is not None else self.old
-        is_there = stored >= self.target and all(_low(position) >= self.target for position in seen.live)
+        is_there = stored >= self.target and all(low_of(position) >= self.target for position in seen.live)
         signs = []
         if stored >= self.target:
             self.clues.was_stored = True
             signs.append(Sign.AT_TARGET)
-            if any(self.old < _low(position) < self.target for position in seen.live) and seconds > _SETTLED:
+            if (
+                any(self.old < low_of(position) < self.target for position in seen.live)
+                and seconds > _SETTLED
+            ):
                 self._consumed_through = True
         elif seconds > _SETTLED:
             self._consumed_through = True
@@ -347,12 +413,13 @@ class QueueWatch:
                 self._untouched_since = seconds
             if seconds - self._untouched_since >= _SETTLED / 2:
                 signs.append(Sign.UNTOUCHED)
+        self._passing.add(seconds, seen, sample, is_there=is_there)
         if is_there and seen.live:
             signs.append(Sign.REDELIVERY)
             self._held_since = seconds if self._held_since is None else self._held_since
         elif not is_there:
             self._held_since = None
-        if self._is_held(seconds) and not self._consumed_through:
+        if self._is_held(seconds) and self._passing.is_excluded and not self._consumed_through:
             signs.append(Sign.HELD)
         return signs
 
@@ -361,6 +428,10 @@ class QueueWatch:
             return "the broker did not answer at times"
         if self.consumer is None:
             return "no consumer has the queue: the stored offset takes effect when one takes it"
+        if not self.is_rewind and (self._consumed_through or not self._passing.is_excluded):
+            return "the consumers may have consumed the messages up to the target instead of skipping them"
+        if self._leaps.are_open or self._has_followed_jump:
+            return "the redelivery was seen with a gap: a consumer may have left messages out"
         if self._held_since is not None:
             return "the redelivery has begun, but was not watched for long enough"
         if self._has_lost_worker:
@@ -382,10 +453,5 @@ def group_offset(seen: QueueSample, target: int) -> int:
     not consumed.
     """
     stored = min(seen.stored or 0, seen.max_offset)
-    low = max((_low(position) for position in seen.live), default=stored)
+    low = max((low_of(position) for position in seen.live), default=stored)
     return min(low, seen.max_offset) if stored <= target < low else stored
-
-
-def _low(position: Position) -> int:
-    """Return the lowest offset that the consumer has not consumed."""
-    return position.offset if position.first is None else position.first

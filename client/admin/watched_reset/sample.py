@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rewindmq.client.admin.watched_reset.make_preview import consumers_of
+from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.positions import (
     ClientReport,
     Position,
@@ -59,6 +60,7 @@ class Sample:
             rounded to two decimals.
         has_failures: a consumer failed to consume a message of the topic in the last minute.
         is_filtered: a subscription leaves out messages of the topic, by tags or SQL92.
+        has_silent_broker: a broker did not answer, so it may be restarted.
     """
 
     at: float
@@ -71,6 +73,7 @@ class Sample:
     succeeded: Mapping[str, float] = field(default_factory=dict)
     has_failures: bool = False
     is_filtered: bool = False
+    has_silent_broker: bool = False
 
 
 # Rates are rounded to a hundredth of a message per second, and cover up to 70 s.
@@ -83,29 +86,33 @@ _COUNTING_LANGUAGES = frozenset({"JAVA", "PYTHON"})
 _EVERY_MESSAGE = frozenset({"*", ""})
 
 
-async def take_sample(admin: AdminClient, topic: str, group: str, queues: Sequence[MessageQueue]) -> Sample:
+async def take_sample(
+    admin: AdminClient,
+    topic: str,
+    group: str,
+    queues: Sequence[MessageQueue],
+    brokers: Brokers | None = None,
+) -> Sample:
     """Ask the brokers for the stored offsets, then each consumer for its running info.
 
     A broker that does not answer leaves its queues without a stored offset; a consumer that does not makes
     the sample incomplete. Nothing is raised.
+
+    Args:
+        brokers: of a watch, which takes many samples.
     """
-    stored: dict[MessageQueue, QueueSample] = {}
-    try:
-        told = await admin.topic_consume_stats_by_broker(group, topic)
-    except RewindMQError:
-        told = {}
-    for stats in told.values():
-        stored |= {
-            queue: QueueSample(entry.consumer_offset, entry.broker_offset)
-            for queue, entry in stats.offset_table.items()
-        }
+    brokers = Brokers(admin) if brokers is None else brokers
+    told = {}
+    with contextlib.suppress(RewindMQError):
+        told = await brokers.consume_stats(group, topic)
+    stored = {queue: QueueSample(entry.consumer_offset, entry.broker_offset) for queue, entry in told.items()}
     connection, is_told = None, True
     try:
-        connection = await consumers_of(admin, group)
+        connection = await brokers.consumers_of(group)
     except RewindMQError:
         is_told = False
     clients = [] if connection is None else [client.client_id for client in connection.connection_set]
-    reports = await consumer_positions(admin, group, clients)
+    reports = await consumer_positions(brokers, group, clients)
     table = {}
     for queue in queues:
         seen = stored.get(queue, QueueSample(None))
@@ -116,17 +123,22 @@ async def take_sample(admin: AdminClient, topic: str, group: str, queues: Sequen
         if report.info is not None and topic in report.info.status_table
     }
     counting = _counting(connection)
+    is_complete = is_told and all(report.info is not None for report in reports)
+    has_silent_broker = any(seen.stored is None for seen in table.values())
+    if has_silent_broker or not is_complete:
+        brokers.forget()
     return Sample(
         admin.runtime.clock.monotonic(),
         table,
         frozenset(clients),
-        is_told and all(report.info is not None for report in reports),
+        is_complete,
         {client_id: _most(status) for client_id, status in rates.items() if client_id in counting},
         connection is not None and connection.message_model is MessageModel.BROADCASTING,
         connection is not None and connection.consume_type is ConsumeType.CONSUME_ACTIVELY,
         {client_id: status.consume_ok_tps for client_id, status in rates.items()},
         any(status.consume_failed_tps for status in rates.values()),
         _is_filtered(topic, connection, reports),
+        has_silent_broker,
     )
 
 

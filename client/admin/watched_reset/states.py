@@ -28,10 +28,12 @@ class Sign(StrEnum):
     HELD = "nothing has contradicted the redelivery for 40 s"
     JUMPED = "the stored offset is above messages that a consumer still holds"
     UNTOUCHED = "the stored offset is not at the target, and nothing was redelivered"
+    ALONE = "no consumer was connected before the reset, nor for 30 s since"
     OVER = "the time is over"
 
 
 _LOSSES: Final = {Sign.JUMPED: State.LOST, Sign.UNTOUCHED: State.LOST, Sign.OVER: State.UNKNOWN}
+_DOUBTS: Final = {**_LOSSES, Sign.ALONE: State.UNKNOWN}
 
 # A sign that is missing in a row changes nothing.
 TRANSITIONS: Final[Mapping[State, Mapping[Sign, State]]] = MappingProxyType(
@@ -39,12 +41,12 @@ TRANSITIONS: Final[Mapping[State, Mapping[Sign, State]]] = MappingProxyType(
         State.ACCEPTED: {
             Sign.AT_TARGET: State.STORED,
             Sign.REDELIVERY: State.REDELIVERING,
-            **_LOSSES,
+            **_DOUBTS,
         },
         State.STORED: {
             Sign.REDELIVERY: State.REDELIVERING,
             Sign.COUNTED: State.REDELIVERING,
-            **_LOSSES,
+            **_DOUBTS,
         },
         State.REDELIVERING: {Sign.HELD: State.PROVEN, **_LOSSES},
         State.PROVEN: {},

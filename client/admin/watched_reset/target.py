@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
@@ -46,7 +47,7 @@ def read_offsets(data: bytes, topic: str) -> dict[MessageQueue, int]:
     if len(data) > MAX_BYTES:
         raise ClientError(f"a file of offsets has at most {MAX_BYTES} bytes: name fewer queues")
     try:
-        file = msgspec.json.decode(data, type=_File)
+        file = msgspec.json.decode(data.removeprefix(BOM_UTF8), type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ClientError(f"the file of offsets has another form ({error}): write {_FORM}") from None
     if file.topic != topic:

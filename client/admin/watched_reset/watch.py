@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.counting import RedeliveryCount
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch, group_offset
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
@@ -106,9 +107,10 @@ async def follow(
     """
     queues = [item.queue for item in watch.queues]
     clock = admin.runtime.clock
+    brokers = Brokers(admin)
     until = clock.monotonic() + patience
     while True:
-        sample = await take_sample(admin, topic, group, queues)
+        sample = await take_sample(admin, topic, group, queues, brokers)
         changes = watch.add(sample)
         observe(sample)
         for change in changes:

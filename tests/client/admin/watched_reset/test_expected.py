@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from pathlib import Path
 
@@ -42,6 +43,19 @@ def test_a_reset_is_carried_out_if_nothing_moved_since_its_preview(play: RunScen
         assert printed.exit_code == 0
         admin = await stage.admin()
         assert [await admin.stored_offset(GROUP, queue) for queue in (Q0, Q1)] == [0, 0]
+
+    play(scenario)
+
+
+def test_a_preview_that_an_editor_saved_with_a_byte_order_mark_is_read(
+    tmp_path: Path, play: RunScenario
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        path = tmp_path / "preview"
+        line = await previewed(stage, path)
+        path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
+        (printed,) = await stage.printed(line.split())
+        assert printed.exit_code == 0
 
     play(scenario)
 

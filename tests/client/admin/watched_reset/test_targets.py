@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 from pathlib import Path
@@ -183,6 +184,11 @@ def test_a_file_of_another_form_is_refused_in_one_sentence(text: str, complaint:
     with pytest.raises(ClientError, match=complaint) as refused:
         read_offsets(text.encode(errors="surrogatepass"), TOPIC)
     assert "\n" not in str(refused.value)
+
+
+def test_a_file_with_a_byte_order_mark_is_read() -> None:
+    text = {"topic": TOPIC, "queues": [{"brokerName": "broker-a", "queueId": 0, "offset": 5}]}
+    assert read_offsets(codecs.BOM_UTF8 + json.dumps(text).encode(), TOPIC) == {Q0: 5}
 
 
 @pytest.mark.parametrize("option", ["--from-file", "-s 0 --expect"])

@@ -6,16 +6,20 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
+from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.positions import Position
 from rewindmq.client.admin.watched_reset.queue_watch import HOLD, QueueWatch
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
 from rewindmq.client.admin.watched_reset.states import FINAL, TRANSITIONS, Sign, State, transitions_table
 from rewindmq.client.admin.watched_reset.watch import ResetWatch
 from rewindmq.protocol.names import retry_topic
+from rewindmq.protocol.points import Point
 from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
@@ -321,6 +325,29 @@ def test_the_command_shows_that_an_idle_slow_consumer_loses_a_classic_reset_and_
     play(scenario)
 
 
+@pytest.mark.parametrize(("skipped", "verdict", "code"), [(400, "proven", 0), (4, "unknown", 4)])
+def test_a_skip_is_proven_unless_the_consumers_may_have_come_there_by_themselves(
+    play: RunScenario, skipped: int, verdict: str, code: int
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(skipped + 30, TOPIC)
+
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            return await slow(stage, messages)
+
+        async with new_consumer(stage, listener=listener, consume_thread_max=1):
+            await stage.world.sleep(60)
+            target = f"--to-offset broker-a:0={skipped + 30}"
+            line = f"resetOffsetByTime -t {TOPIC} -g {GROUP} {target} --mode server --watch"
+            *_, last = await stage.printed(line.split())
+        assert (last.data["verdict"], last.exit_code) == (verdict, code)
+        if verdict == "unknown":
+            assert "instead of skipping them" in last.data["queues"][0]["reason"]
+
+    play(scenario)
+
+
 def test_the_command_is_cancelled_cleanly_while_it_watches(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
@@ -361,6 +388,44 @@ def test_a_group_without_consumers_is_stored_and_then_unknown(play: RunScenario)
         assert change.data["change"]["state"] == "unknown"
         assert "takes effect when one takes it" in change.data["change"]["reason"]
         assert last.exit_code == 4
+
+    play(scenario)
+
+
+def test_a_watch_of_a_group_that_no_consumer_joins_ends_after_30_s(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(4, TOPIC)
+        stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 0, 4)
+        began = stage.world.now
+        *_, last = await stage.printed(f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --watch".split())
+        assert 30 <= stage.world.now - began < 35
+        assert (last.data["verdict"], last.exit_code) == ("unknown", 4)
+        assert last.data["queues"][0]["reason"].startswith("no consumer is connected")
+
+    play(scenario)
+
+
+def test_a_watch_asks_name_servers_for_a_route_now_and_then(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(4, TOPIC)
+        async with new_consumer(stage):
+            await stage.world.sleep(20)
+            asked: list[str] = []
+
+            def probe(point: Point, details: dict[str, Any]) -> None:
+                if point is Point.ROUTE_QUERIED:
+                    asked.append(details["topic"])
+
+            admin = AdminClient(stage.namesrv, runtime=stage.world.runtime(probe=probe))
+            async with admin:
+                brokers = Brokers(admin)
+                for _ in range(60):
+                    seen = await take_sample(admin, TOPIC, GROUP, [QUEUE], brokers)
+                    assert (seen.queues[QUEUE].stored, len(seen.clients), seen.is_complete) == (4, 1, True)
+                    await stage.world.sleep(0.5)
+            assert asked.count(TOPIC) == asked.count(retry_topic(GROUP)) == 3
 
     play(scenario)
 

@@ -1,0 +1,103 @@
+"""Tells whether a redelivery has a gap, and whether consumers consumed what a skip would leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from rewindmq.client.admin.watched_reset.positions import low_of
+from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
+
+# Rates are up to 10 s old, and cover the minute before: until then they cover every moment since the reset.
+_RATES_AGE: Final = 11.0
+_RATES_END: Final = 60.0
+
+
+class Leaps:
+    """The redelivery of a queue, which must go on from the target without a gap.
+
+    A consumer that takes the queue begins at the target, or where the redelivery has come to. A later
+    beginning is a leap: messages may be left out, because a late commit was stored. A leap is explained if
+    the redelivery is as fast as the leap. The first one needs the target as the stored offset, too.
+
+    Args:
+        target: the offset that the reset asks for.
+    """
+
+    def __init__(self, target: int) -> None:
+        self._reached = self._target = target
+        self._fastest = 0.0
+        # Messages and seconds of each leap.
+        self._leaps: list[tuple[int, float]] = []
+        self._was_below = self._has_begun = False
+
+    @property
+    def are_open(self) -> bool:
+        """True if a leap is not explained, or a consumer worked below the target."""
+        return self._was_below or any(
+            messages > 2 * self._fastest * seconds for messages, seconds in self._leaps
+        )
+
+    def note_below(self, lows: Iterable[int]) -> None:
+        """Note where consumers hold messages: below the target, it is not the reset that moved them."""
+        self._was_below = self._was_below or any(low < self._target for low in lows)
+
+    def note(self, low: int, seconds: float, stored: int) -> None:
+        """Note that a consumer begins at ``low``, ``seconds`` after the sample before.
+
+        Args:
+            stored: the stored offset. The first consumer begins there, and it may be that of a late commit.
+        """
+        if low > self._reached:
+            is_late = not self._has_begun and stored > self._target
+            self._leaps.append((low - self._reached, 0.0 if is_late else seconds))
+        self._has_begun = True
+
+    def reach(self, low: int, fastest: float) -> None:
+        """Note that the redelivery has come to ``low``, with the fastest step in messages per second."""
+        self._reached = max(self._reached, low)
+        self._fastest = max(self._fastest, fastest)
+
+
+class Passing:
+    """A skip after which the consumers may have come to the target by themselves.
+
+    The consumers' rates exclude it: fewer messages were consumed than the skip leaves out.
+
+    Args:
+        before: the queue right before the reset.
+        old, target: see ``QueueWatch``.
+        clients: the consumers right before the reset.
+
+    Attributes:
+        is_excluded: the consumers cannot have consumed every message up to the target.
+    """
+
+    def __init__(self, before: QueueSample, old: int, target: int, clients: frozenset[str]) -> None:
+        low = max((low_of(position) for position in before.live), default=old)
+        done = sum(position.done for position in before.live)
+        self._skipped = target - max(low, old) - done
+        self._clients = clients
+        self._is_countable = True
+        self._passed: float | None = None
+        self.is_excluded = target == old
+
+    def add(self, seconds: float, seen: QueueSample, sample: Sample, *, is_there: bool) -> None:
+        """Take in a sample.
+
+        Args:
+            is_there: the stored offset and every consumer are at the target or past it.
+        """
+        # A client that leaves no longer tells how much it consumed, and filters pass messages uncounted.
+        self._is_countable = self._is_countable and self._clients <= sample.clients and not sample.is_filtered
+        self._clients |= sample.clients
+        if self._passed is None:
+            self._passed = seconds if is_there and seen.live else None
+        elif not is_there:
+            # A late commit was stored, so the consumers go through the messages after all.
+            self._is_countable = self.is_excluded = False
+        if self._passed is None or not self._passed + _RATES_AGE <= seconds <= _RATES_END:
+            return
+        is_told = sample.is_complete and self._clients <= sample.consumed.keys()
+        if self._is_countable and is_told and sum(sample.consumed.values()) < self._skipped:
+            self.is_excluded = True
