@@ -18,5 +18,5 @@ def describe_python() -> str:
     options = [option for option in _OPTIONS if option in arguments]
     return (
         f"{platform.python_implementation()} {platform.python_version()} ({platform.python_compiler()}),"
-        f" build options: {' '.join(options) or 'no ' + _OPTIONS[0]}"
+        f" build options: {' '.join(options) or 'none for speed reported'}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 from rewindmq.broker.store.files.disk import Disk
@@ -12,8 +13,9 @@ from rewindmq.protocol.remoting.runtime import Workers
 class LogPrefault:
     """Prefaults the end of a log that grows, one part at a time.
 
-    Without it, the event loop waits whenever the first write to a page lets the system clear it and those
-    behind it (docs/benchmarks.md).
+    Without it, the event loop waits for the system to clear the log's pages at the first write to each
+    (docs/benchmarks.md). The loop still waits for the first 8 MiB of a segment, and for a part that comes
+    while an earlier one is being prefaulted.
     """
 
     def __init__(self, workers: Workers, disk: Disk) -> None:
@@ -22,6 +24,9 @@ class LogPrefault:
         self._running: asyncio.Future[None] | None = None
 
     def begin(self, path: Path, start: int, end: int) -> None:
-        """Prefault a part of a file, unless an earlier part is not finished."""
-        if self._running is None or self._running.done():
+        """Prefault a part of a file, unless an earlier part is not finished. Called in the event loop."""
+        if self._running is not None and not self._running.done():
+            return
+        # RuntimeError: the process can have no further thread. The log is written without this help.
+        with suppress(RuntimeError):
             self._running = asyncio.ensure_future(self._workers.run(self._disk.prefault, path, start, end))

@@ -99,7 +99,7 @@ class MessageAppender:
     def put(self, message: StoredMessage) -> PutResult:
         """Store the message of a send in the queue to which it was sent. The store counts it.
 
-        Its properties end as the release ends them.
+        The caller has ended its properties as the release does.
 
         Raises:
             RequestError: MESSAGE_ILLEGAL (13), SERVICE_NOT_AVAILABLE (14) or SYSTEM_ERROR (1); nothing is

@@ -48,13 +48,11 @@ class BrokerStats:
         put_times: how long puts take.
     """
 
-    def __init__(
-        self, now_ms: int, now: float, items: BrokerStatsManager, puts: PutCounts | None = None
-    ) -> None:
+    def __init__(self, now_ms: int, now: float, items: BrokerStatsManager, puts: PutCounts) -> None:
         self.boot_timestamp = now_ms
         self.items = items
         self.put_times = PutTimes()
-        self._puts = PutCounts() if puts is None else puts
+        self._puts = puts
         self._put_total = 0
         self._put_bytes = 0
         self._batch_extra = 0

@@ -38,8 +38,8 @@ def _populate() -> Callable[[mmap.mmap], object] | None:
 def prefault(path: Path, start: int, end: int) -> None:
     """Bring the bytes from ``start`` to ``end`` of a file into memory; do nothing where the system cannot.
 
-    A mapping of their own is enough: another one finds the pages in the page cache. Populated for reading,
-    that one would have a second page fault at each first write.
+    This function maps the bytes itself, because the log's mapping finds the pages in the page cache anyway.
+    If the log's mapping were populated for reading, its first write to each page would be a second fault.
     """
     populate = _populate()
     start -= start % mmap.ALLOCATIONGRANULARITY

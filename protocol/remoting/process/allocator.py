@@ -12,10 +12,11 @@ _KEPT_BYTES: Final = 4_194_304
 
 
 def keep_freed_memory() -> None:
-    """Let the allocator keep up to 4 MiB of freed memory for later; do nothing without glibc.
+    """Let the allocator trim the heap only above 4 MiB of free memory at its top; do nothing without glibc.
 
-    By default, glibc returns the memory of a large read to the system when the read has been handled. The
-    next read then gets new pages, and each costs a page fault (docs/benchmarks.md).
+    Blocks below 4 MiB come from the heap, and larger ones from mappings of their own. glibc's first limit is
+    128 KiB: then the memory of a large read goes back to the system when the read has been handled. The next
+    read gets new pages, and each costs a page fault (docs/benchmarks.md).
     """
     try:
         import ctypes

@@ -20,7 +20,7 @@ from rewindmq.protocol.remoting.slices.run import run_at_once
 
 
 def new_stats() -> BrokerStats:
-    return BrokerStats(0, 0.0, BrokerStatsManager("C", deletes=True))
+    return BrokerStats(0, 0.0, BrokerStatsManager("C", deletes=True), PutCounts())
 
 
 def latency(stats: BrokerStats, key: str) -> int:
