@@ -11,14 +11,18 @@ from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
 # Rates are up to 10 s old, and cover the minute before: until then they cover every moment since the reset.
 _RATES_AGE: Final = 11.0
 _RATES_END: Final = 60.0
+# How much faster than seen a consumer may have been between two samples.
+_SLACK: Final = 2
 
 
 class Leaps:
     """The redelivery of a queue, which must go on from the target without a gap.
 
     A consumer that takes the queue begins at the target, or where the redelivery has come to. A later
-    beginning is a leap: messages may be left out, because a late commit was stored. A leap is explained if
-    the redelivery is as fast as the leap. The first one needs the target as the stored offset, too.
+    beginning is a leap: messages may be left out, because a late commit was stored. A leap to another
+    consumer is explained if the redelivery is as fast as the leap. A leap of the same consumer, or to the
+    first one, may be twice as fast, because samples miss the fastest moments. The first one needs the target
+    as the stored offset, too.
 
     Args:
         target: the offset that the reset asks for.
@@ -27,30 +31,30 @@ class Leaps:
     def __init__(self, target: int) -> None:
         self._reached = self._target = target
         self._fastest = 0.0
-        # Messages and seconds of each leap.
+        # Messages of each leap, and the seconds in which the redelivery must have come so far.
         self._leaps: list[tuple[int, float]] = []
         self._was_below = self._has_begun = False
 
     @property
     def are_open(self) -> bool:
         """True if a leap is not explained, or a consumer worked below the target."""
-        return self._was_below or any(
-            messages > 2 * self._fastest * seconds for messages, seconds in self._leaps
-        )
+        return self._was_below or any(messages > self._fastest * seconds for messages, seconds in self._leaps)
 
     def note_below(self, lows: Iterable[int]) -> None:
         """Note where consumers hold messages: below the target, it is not the reset that moved them."""
         self._was_below = self._was_below or any(low < self._target for low in lows)
 
-    def note(self, low: int, seconds: float, stored: int) -> None:
+    def note(self, low: int, seconds: float, stored: int, *, is_same: bool) -> None:
         """Note that a consumer begins at ``low``, ``seconds`` after the sample before.
 
         Args:
             stored: the stored offset. The first consumer begins there, and it may be that of a late commit.
+            is_same: the consumer goes on with its own redelivery.
         """
         if low > self._reached:
             is_late = not self._has_begun and stored > self._target
-            self._leaps.append((low - self._reached, 0.0 if is_late else seconds))
+            slack = 0 if is_late else _SLACK if is_same or not self._has_begun else 1
+            self._leaps.append((low - self._reached, slack * seconds))
         self._has_begun = True
 
     def reach(self, low: int, fastest: float) -> None:

@@ -292,10 +292,11 @@ class QueueWatch:
         """Note that a consumer holds a message to be redelivered."""
         low = low_of(holding)
         last = self._last
-        is_next = last is not None and last.client_id == holding.client_id and last.low <= low
+        is_same = last is not None and last.client_id == holding.client_id
+        is_next = is_same and last is not None and last.low <= low
         if last is None or not is_next or last.seconds < self._seen_at:
             stored = self.old if self.stored is None else self.stored
-            self._leaps.note(low, seconds - self._seen_at, stored)
+            self._leaps.note(low, seconds - self._seen_at, stored, is_same=is_same)
         if self._held_since is None or not is_next:
             self._held_since = seconds
             self._fastest = 0.0

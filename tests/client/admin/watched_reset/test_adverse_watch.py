@@ -86,6 +86,27 @@ def test_a_consumer_that_takes_the_queue_over_further_on_leaves_messages_out() -
         assert play(watch, [second], seen) is not State.PROVEN
 
 
+def test_a_take_over_further_on_than_the_first_consumer_can_have_come_leaves_messages_out() -> None:
+    """A consumed 2 messages a second, so the messages 20 and 21 never came."""
+    watch = rewind(clients="AB")
+    for second in range(11, 21):
+        play(watch, [second], sample(0, at(2 * (second - 11)), clients="AB"))
+    for second in range(21, 120):
+        low = min(22 + second - 21, 99)
+        assert play(watch, [second], sample(low, at(low, client="B"), clients="AB")) is not State.PROVEN
+
+
+def test_a_take_over_during_a_broker_s_silence_leaves_messages_out_if_it_is_too_far_on() -> None:
+    """In 15 s, A can have come from 8 to 38; B begins at 60."""
+    watch = rewind(clients="AB")
+    for second in range(11, 16):
+        play(watch, [second], sample(0, at(2 * (second - 11)), clients="AB"))
+    play(watch, range(16, 30), sample(None, clients="AB"))
+    for second in range(30, 120):
+        low = min(60 + (second - 30) // 2, 99)
+        assert play(watch, [second], sample(low, at(low, client="B"), clients="AB")) is not State.PROVEN
+
+
 def test_a_consumer_that_takes_the_queue_over_where_it_was_leaves_nothing_out() -> None:
     watch = rewind(clients="AB")
     for second in range(11, 20):
