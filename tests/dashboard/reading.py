@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rewindmq import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
+from rewindmq import AdminClient, ConsumeConcurrentlyStatus, MessageExt, PushConsumer
 
 
 def reader(
@@ -25,3 +25,16 @@ def reader(
     consumer.subscribe(topic, expression)
     consumer.register_message_listener(listen)
     return consumer, read
+
+
+async def store_offsets(consumer: PushConsumer, group: str, namesrv: str, topic: str, count: int) -> None:
+    """Let the broker store that the group has consumed ``count`` messages.
+
+    The consumer counts a message only after its listener has returned, which is after ``reader``'s event.
+    """
+    async with AdminClient(namesrv) as admin, asyncio.timeout(60):
+        while True:
+            await consumer.persist_offsets()
+            stats = await admin.examine_consume_stats(group, topic)
+            if sum(offsets.consumer_offset for offsets in stats.offset_table.values()) == count:
+                return

@@ -11,7 +11,7 @@ from rewindmq import AdminClient, Message, Producer
 from rewindmq.dashboard.metrics.table import METRICS, OWN
 from rewindmq.protocol.body.registration import TopicConfig
 from tests.dashboard.metrics.exposition import OPEN_METRICS, Exposed, exposed, open_metrics, total
-from tests.dashboard.reading import reader
+from tests.dashboard.reading import reader, store_offsets
 from tests.dashboard.site import dashboard
 from tools.interop.servers import BROKER, RocketMQServer
 from tools.interop.versions import SERVER_4
@@ -47,6 +47,7 @@ async def _measure(server: RocketMQServer) -> None:
             for _ in range(COUNT):
                 await producer.send(Message(TOPIC, b"body"))
             await asyncio.wait_for(read.wait(), SECONDS)
+            await store_offsets(consumer, GROUP, namesrv, TOPIC, COUNT)
         for _ in range(2):
             await producer.send(Message(TOPIC, b"later"))
     found = await _scraped(namesrv)

@@ -24,7 +24,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.dashboard.metrics.exposition import OPEN_METRICS, Exposed, exposed, open_metrics, total
-from tests.dashboard.reading import reader
+from tests.dashboard.reading import reader, store_offsets
 from tests.dashboard.scripted import Answers, name_server, scripted
 from tests.dashboard.site import Site, dashboard
 
@@ -49,7 +49,7 @@ async def test_offsets_lag_consumers_and_fenced_resets_are_those_of_the_cluster(
             await producer.send(Message(TOPIC, b"body"))
         async with consumer:
             await asyncio.wait_for(read.wait(), 60)
-            await consumer.persist_offsets()
+            await store_offsets(consumer, GROUP, namesrv, TOPIC, COUNT)
             async with dashboard(namesrv) as site:
                 found = await scraped(site)
         assert total(found, "rocketmq_producer_offset", topic=TOPIC) == COUNT
