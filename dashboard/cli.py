@@ -83,9 +83,11 @@ def run(arguments: argparse.Namespace) -> int:
     from rewindmq.protocol.remoting.process.open_access import is_loopback
     from rewindmq.protocol.remoting.process.runner import run_work
 
-    if arguments.token == "":
-        raise ClientError("the token is empty: name a secret with --token, or leave the option out")
-    token = arguments.token or os.environ.get(_TOKEN_VARIABLE) or None
+    token = os.environ.get(_TOKEN_VARIABLE) if arguments.token is None else arguments.token
+    if token == "":
+        raise ClientError(
+            f"the token is empty: name a secret with --token or {_TOKEN_VARIABLE}, or set neither"
+        )
     if token is not None and not (token.isascii() and token.isprintable()):
         raise ClientError(
             "the token must be printable ASCII: other characters do not fit into an HTTP header"

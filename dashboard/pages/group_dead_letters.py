@@ -37,7 +37,7 @@ async def show(visit: Visit) -> Response:
         for message in messages
     ]
     absent, has_none = None, False
-    if answer and not text and (answer.is_absent or (answer.value is not None and not rows)):
+    if answer and not text and (answer.is_absent or _is_empty(answer.value)):
         has_none = True
         known = await visit.source.group_masters(group)
         absent, status = (known, 404) if known.is_absent else (None, 200)
@@ -52,6 +52,11 @@ async def show(visit: Visit) -> Response:
         is_one=bool(text),
         absent=absent,
     )
+
+
+def _is_empty(found: Found | None) -> bool:
+    """True if every broker answered, and none has a message."""
+    return found is not None and not found.messages and not found.problems
 
 
 async def _find(visit: Visit, topic: str, place: str) -> Answer[Found] | None:

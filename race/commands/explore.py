@@ -58,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--schedules",
         type=positive_int,
         metavar="N",
-        help=f"run N random schedules (default: {DEFAULT_SCHEDULES})",
+        help="draw N random schedules; one that is drawn again is not run again"
+        f" (default: {DEFAULT_SCHEDULES})",
     )
     parser.add_argument(
         "--seed", type=int, default=1, metavar="S", help="seed of the random schedules (default: 1)"
@@ -244,6 +245,7 @@ def _print(
             "run_twice": findings.repeated,
             "seconds": round(findings.seconds, 3),
             "per_second": round(findings.rate, 1),
+            "run_per_second": round(findings.run_rate, 1),
             "broken": dict(sorted(findings.broken.items())),
             "found": None if shortest is None else _sentence(shortest),
             "steps": None if shortest is None else prescribed(shortest),
@@ -257,14 +259,14 @@ def _print(
         f"{setting.model.name}, {setting.mode}, {setting.profile}{fault}: {every},"
         f" late messages in each: at most {setting.budget}"
     )
-    saved = (
-        f"{findings.known:,} drawn again and not run again"
-        if findings.known
-        else f"{findings.equivalent:,} equivalent ones stopped early"
-    )
+    if arguments.exhaustive:
+        counts = f"{findings.schedules:,} schedules ({findings.equivalent:,} equivalent ones stopped early)"
+        rates = f"{findings.rate:.0f}/s"
+    else:
+        counts = f"{findings.schedules:,} schedules drawn ({findings.known:,} drawn again)"
+        rates = f"{findings.rate:.0f}/s drawn, {findings.run_rate:.0f}/s different and run"
     print(
-        f"{findings.schedules:,} schedules ({saved})"
-        f" in {findings.seconds:.1f} s, {findings.rate:.0f}/s;"
+        f"{counts} in {findings.seconds:.1f} s, {rates};"
         f" {findings.repeated} of them run twice, with identical traces"
     )
     if shortest is None:

@@ -61,6 +61,16 @@ def test_an_empty_token_is_no_wish_for_none() -> None:
     assert done.stderr.startswith("rewindmq dashboard: the token is empty")
 
 
+def test_an_empty_token_of_the_environment_is_no_wish_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REWINDMQ_DASHBOARD_TOKEN", "")
+    # The name server is missing, so that a command that takes the token for none ends, too.
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    done = _run("-m", "rewindmq", "dashboard", "--port", "0")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("rewindmq dashboard: the token is empty")
+    assert "REWINDMQ_DASHBOARD_TOKEN" in done.stderr
+
+
 def test_without_a_name_server_one_line_says_how_to_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     done = _run("-m", "rewindmq", "dashboard", "--port", "0")

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from rewindmq import ConsumeConcurrentlyStatus, LocalCluster, Message, MessageExt
+from rewindmq import ConsumeConcurrentlyStatus, LocalCluster, Message, MessageExt, TopicConfig
 from rewindmq.dashboard.data.dead_letters import MAX_RESENT, copy_of
 from rewindmq.dashboard.web.page import Settings
 from rewindmq.protocol.errors import ClientError
@@ -109,6 +109,22 @@ async def test_one_dead_letter_has_a_page_that_its_message_leads_to(cluster: Loc
                 "place is BROKER/QUEUE/OFFSET"
                 in (await site.get(f"/groups/single/dead-letters?letter={wrong}")).text
             )
+
+
+async def test_a_broker_that_hangs_is_not_taken_for_one_without_dead_letters(cluster: LocalCluster) -> None:
+    hanging = max(cluster.brokers)
+    async with cluster.admin() as admin:
+        config = TopicConfig(topic_name=dlq_topic("unheard"))
+        await admin.create_and_update_topic_config(cluster.brokers[hanging].address, config)
+    cluster.pause(hanging)
+    try:
+        async with dashboard(cluster.namesrv_address) as site:
+            page = await site.get("/groups/unheard/dead-letters")
+    finally:
+        cluster.resume(hanging)
+    assert f"<b>{hanging}</b>: no answer within 2 s" in page.text
+    assert "The group has no dead letters" not in page.text
+    assert "Send the chosen ones again" not in page.text
 
 
 async def test_a_form_that_chooses_none_too_many_or_nonsense_sends_nothing(cluster: LocalCluster) -> None:

@@ -23,6 +23,11 @@ class _State:
     steps: list[Step]
     children: _Children = field(default_factory=dict)
 
+    @property
+    def options(self) -> Options:
+        """Kind and name of each possible step."""
+        return tuple((step.kind, step.name) for step in self.steps)
+
 
 @dataclass(slots=True)
 class Draw:
@@ -107,7 +112,7 @@ class KnownSchedules:
         """Add the outcome of a schedule whose first ``known`` states are in the tree.
 
         Raises:
-            RaceError: the tree has another outcome of the same schedule.
+            RaceError: an earlier schedule with the same steps had other choices or another outcome.
         """
         children, index = self._first, _FIRST
         for depth, taken in enumerate(outcome.taken):
@@ -115,9 +120,15 @@ class KnownSchedules:
             if state is None and depth >= known and self._states < _MAX_STATES:
                 self._states += 1
                 state = children[index] = _State(_steps(outcome.options[depth - known]))
+            if isinstance(state, Outcome):
+                raise RaceError("a schedule went on after its last choice when run twice")
             if not isinstance(state, _State):
                 return
+            if depth >= known and state.options != tuple(outcome.options[depth - known]):
+                raise RaceError("a schedule had other possible steps when run twice")
             children, index = state.children, taken
+        if isinstance(children.get(index), _State):
+            raise RaceError("a schedule ended before its last choice when run twice")
         again = children.setdefault(index, outcome._replace(options=(), account=None))
         if isinstance(again, Outcome) and (again.taken, again.broken) != (outcome.taken, outcome.broken):
             raise RaceError("a schedule gave two different outcomes when run twice")

@@ -19,9 +19,10 @@ def send(descriptor: int, value: Any) -> None:
 
 
 def receive(descriptor: int) -> Any:
-    """Read one value; return None at the end of the pipe."""
+    """Read one value; return None if the pipe ends before the value does."""
     head = _read(descriptor, _LENGTH.size)
-    return None if head is None else pickle.loads(_read(descriptor, _LENGTH.unpack(head)[0]) or b"")  # noqa: S301
+    data = None if head is None else _read(descriptor, _LENGTH.unpack(head)[0])
+    return None if data is None else pickle.loads(data)  # noqa: S301
 
 
 def _read(descriptor: int, size: int) -> bytes | None:

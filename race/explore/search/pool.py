@@ -144,6 +144,8 @@ def _serve(setting: Setting, jobs: int, results: int) -> None:
             shelf = Shelf(setting)
             while (batch := receive(jobs)) is not None:
                 shelf.run(batch, results)
+    except RaceError as error:
+        send(results, str(error))
     except BaseException:
         send(results, traceback.format_exc(limit=-4))
     os._exit(0)

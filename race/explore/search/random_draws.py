@@ -11,14 +11,16 @@ from rewindmq.race.explore.search.known import Draw, KnownSchedules
 from rewindmq.race.explore.search.pool import BATCH
 from rewindmq.race.explore.search.run import Outcome
 
-# Schedules drawn ahead of the first that has no outcome yet.
+# Drawn schedules that have no outcome yet: at most this many.
 _WINDOW: Final = 32 * BATCH
 
 
 class RandomDraws:
-    """Random schedules in the order of their numbers, each run at most once.
+    """Random schedules in the order of their numbers; those that the search knows are not run again.
 
-    A schedule whose job wants an account is always run, so the sample also checks what the search knows.
+    Two kinds of schedules may run more than once. A schedule whose job wants an account is always run, so the
+    sample also checks what the search knows. Beyond the limit of known states, a schedule may be unknown when
+    it is drawn again.
 
     Args:
         count: how many schedules to draw.
@@ -26,7 +28,7 @@ class RandomDraws:
         is_enough: True if no further schedule must be run.
 
     Attributes:
-        known_count: number of schedules drawn again and not run again, among those that ``ready`` returned.
+        known_count: number of schedules that ``ready`` returned and that equal one with a smaller number.
     """
 
     def __init__(
@@ -44,9 +46,11 @@ class RandomDraws:
         self._running: dict[str, Draw] = {}
         # Jobs of the schedules that wait for one that is being run, by number.
         self._waiting: dict[int, Job] = {}
-        # Outcomes by number that ``ready`` has not returned, and whether each schedule was known.
-        self._outcomes: dict[int, tuple[Outcome, bool]] = {}
+        # Outcomes by number that ``ready`` has not returned.
+        self._outcomes: dict[int, Outcome] = {}
         self._returned = 0
+        # Choices of the schedules that ``ready`` returned.
+        self._different: set[tuple[int, ...]] = set()
         self.known_count = 0
 
     def more(self) -> Sequence[Job]:
@@ -72,7 +76,7 @@ class RandomDraws:
         outcome = self._schedules.advance(draw)
         if not job.with_account:
             if outcome is not None:
-                self._outcomes[draw.number] = outcome, True
+                self._outcomes[draw.number] = outcome
                 return
             if not self._schedules.begin(draw):
                 self._waiting[draw.number] = job
@@ -88,7 +92,7 @@ class RandomDraws:
             RaceError: the outcome differs from an earlier one of the same schedule.
         """
         draw = self._running.pop(job.seed)
-        self._outcomes[draw.number] = outcome, False
+        self._outcomes[draw.number] = outcome
         if job.with_account:
             self._schedules.add(outcome)
             return
@@ -98,7 +102,9 @@ class RandomDraws:
     def ready(self) -> Iterator[Outcome]:
         """Yield the outcomes that have come, in the order of the schedules' numbers."""
         while self._returned in self._outcomes:
-            outcome, is_known = self._outcomes.pop(self._returned)
+            outcome = self._outcomes.pop(self._returned)
             self._returned += 1
-            self.known_count += is_known
+            # What the workers knew in time depends on their number; this count does not.
+            self.known_count += outcome.taken in self._different
+            self._different.add(outcome.taken)
             yield outcome

@@ -31,7 +31,7 @@ class Findings:
 
     Attributes:
         schedules: number of schedules run to their end, or known from an earlier run.
-        known: number of random schedules that were drawn again and not run again.
+        known: number of random schedules that were drawn again.
         equivalent: number of schedules stopped early because an explored schedule is equivalent.
         broken: number of schedules that broke a law, by law.
         bad: number of schedules that broke any law.
@@ -60,7 +60,7 @@ class Findings:
 
     @property
     def run_rate(self) -> float:
-        """Different schedules per second, each of which was run, including those stopped early."""
+        """Different schedules run per second, including those stopped early."""
         return (self.schedules - self.known + self.equivalent) / self.seconds if self.seconds else 0.0
 
     def add(self, outcome: Outcome) -> None:

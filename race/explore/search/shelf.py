@@ -27,14 +27,20 @@ class Shelf:
         self._worlds: dict[Path, list[PausedWorld]] = {}
 
     def run(self, batch: Sequence[Job], results: int) -> None:
-        """Run a batch in a child, which writes the outcomes to the descriptor ``results``."""
+        """Run a batch in a child, which writes the outcomes to the descriptor ``results``.
+
+        Raises:
+            RaceError: the child ended before it had written all outcomes.
+        """
         self._build(batch)
         child = os.fork()
         if child == 0:
             worlds = {begin: iter(worlds) for begin, worlds in self._worlds.items()}
             send(results, [_run(next(worlds[_begin(job)]), job, self._setting) for job in batch])
             os._exit(0)
-        os.waitpid(child, 0)
+        _, status = os.waitpid(child, 0)
+        if status:
+            raise RaceError(f"a child process of the search was ended {_cause(status)}")
 
     def _build(self, batch: Sequence[Job]) -> None:
         """Build the worlds that a batch needs, as far as they do not exist."""
@@ -57,6 +63,11 @@ def at_rest(setting: Setting) -> SimulatedCluster:
     cluster = SimulatedCluster(setting.model, setting.mode, setting.profile)
     cluster.world.play(cluster.come_to_rest())
     return cluster
+
+
+def _cause(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return f"by signal {-code}" if code < 0 else f"with status {code}"
 
 
 def _begin(job: Job) -> Path:

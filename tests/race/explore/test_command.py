@@ -146,6 +146,23 @@ def test_a_search_that_misses_the_expected_violation_exits_1(capsys: pytest.Capt
     assert "not the expected result: no law was broken" in capsys.readouterr().out
 
 
+def test_a_random_search_prints_how_many_schedules_it_drew_again(capsys: pytest.CaptureFixture[str]) -> None:
+    random = ("crash-broker", "--mode", "fenced", "--schedules", "12")
+    assert run_explore(*random, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["schedules"] == 12
+    assert found["run_per_second"] == pytest.approx(
+        found["per_second"] * (12 - found["drawn_again"]) / 12, abs=0.2
+    )
+    assert run_explore(*random) == 0
+    printed = capsys.readouterr().out
+    assert f"12 schedules drawn ({found['drawn_again']} drawn again) in " in printed
+    assert "/s different and run; " in printed
+    # A single schedule is never drawn again; the text still is that of a random search.
+    assert run_explore("crash-broker", "--mode", "fenced", "--schedules", "1") == 0
+    assert "1 schedules drawn (0 drawn again) in " in capsys.readouterr().out
+
+
 _SEARCH = """
 import argparse, sys
 from rewindmq.race.commands import explore

@@ -72,6 +72,22 @@ def test_another_outcome_of_a_known_schedule_is_an_error() -> None:
         schedules.add(outcome_of(0, 1, broken=(Broken("stored", "lost"),)))
 
 
+@pytest.mark.parametrize(
+    ("again", "why"),
+    [
+        (outcome_of(0, 1, 0), "went on after its last choice"),
+        (outcome_of(0), "ended before its last choice"),
+        (Outcome((0, 1), options=(STEPS, STEPS[::-1])), "had other possible steps"),
+        (Outcome((0, 1), options=(STEPS, STEPS[:1])), "had other possible steps"),
+    ],
+)
+def test_other_choices_of_a_known_schedule_are_an_error(again: Outcome, why: str) -> None:
+    schedules = KnownSchedules()
+    schedules.add(outcome_of(0, 1))
+    with pytest.raises(RaceError, match=why):
+        schedules.add(again)
+
+
 def test_other_steps_than_those_drawn_are_an_error() -> None:
     schedules = KnownSchedules()
     schedules.add(outcome_of(0, 1))
@@ -112,4 +128,7 @@ def test_a_search_finds_the_same_as_one_that_runs_every_schedule(mode: ResetMode
 def test_two_workers_find_the_same_as_one() -> None:
     setting = setting_of("one-reset", ResetMode.CLASSIC, late=1)
     one, two = (Search(setting, workers).run_some(80, 1) for workers in (1, 2))
+    assert (two.schedules, two.known) == (one.schedules, one.known)
+    assert 0 < one.known < 80
     assert (two.bad, two.broken, two.first_number) == (one.bad, one.broken, one.first_number)
+    assert (two.first and two.first.names) == (one.first and one.first.names)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.model.models import MODELS
+from rewindmq.race.explore.search import shelf
 from rewindmq.race.explore.search.job import Job
 from rewindmq.race.explore.search.pool import Pool
 from rewindmq.race.explore.search.search import MIN_REPEATED, Search
@@ -77,6 +82,33 @@ def test_the_seed_determines_the_schedules(strategy: Strategy) -> None:
             return [outcome.names for outcome in pool.run(jobs)]
 
     assert run(1) == run(1) != run(2)
+
+
+def _end_by_signal() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [(_end_by_signal, "by signal 9"), (partial(os._exit, 3), "with status 3")],
+)
+@pytest.mark.parametrize("written", ["nothing", "half"])
+def test_a_child_that_ends_early_ends_the_search(
+    monkeypatch: pytest.MonkeyPatch, end: Callable[[], None], why: str, written: str
+) -> None:
+    def send(results: int, value: object) -> None:
+        if written == "half":
+            # The length of a value that is longer than any message about the failure.
+            os.write(results, (1 << 20).to_bytes(4, "big"))
+        end()
+
+    monkeypatch.setattr(shelf, "send", send)
+    why = f"a child process of the search was ended {why}" if written == "nothing" else "ended unexpectedly"
+    with (
+        Pool(setting_of("one-reset", ResetMode.FENCED), 1) as pool,
+        pytest.raises(RaceError, match=why),
+    ):
+        pool.run([Job(seed=f"1 {n}", changes=3, length=30) for n in range(2)])
 
 
 @pytest.mark.parametrize("mode", ResetMode)
