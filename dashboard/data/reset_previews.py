@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_duration
-from rewindmq.client.admin.watched_reset.expected import Expected, expected_of, read_expected
+from rewindmq.client.admin.watched_reset.expected import Expected, expected_of
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.preview import Preview
 from rewindmq.client.admin.watched_reset.target import Target, offsets_of_group, unique_offsets
@@ -81,12 +81,23 @@ def target_of(to: str, at: int | None, ago: str, now_ms: int) -> int:
     raise ClientError(f"Choose where the group goes: {', '.join(AIMS)}")
 
 
-def pack_expected(preview: Preview) -> str:
+class Shown(Expected, frozen=True):
+    """What a page showed of a preview.
+
+    Attributes:
+        as_group: the group whose stored offsets the target is; "": none.
+    """
+
+    as_group: str = ""
+
+
+def pack_expected(preview: Preview, as_group: str = "") -> str:
     """Return what a form sends back of the preview that it confirms, as JSON in base64."""
-    return base64.urlsafe_b64encode(msgspec.json.encode(expected_of(preview))).decode()
+    shown = Shown(*msgspec.structs.astuple(expected_of(preview)), as_group=as_group)
+    return base64.urlsafe_b64encode(msgspec.json.encode(shown)).decode()
 
 
-def unpack_expected(text: str, group: str) -> Expected:
+def unpack_expected(text: str, group: str) -> Shown:
     """Return what ``pack_expected`` packed.
 
     Raises:
@@ -95,8 +106,9 @@ def unpack_expected(text: str, group: str) -> Expected:
     if len(text) > MAX_EXPECTED_BYTES:
         raise ClientError(f"What the form says of its preview has more than {MAX_EXPECTED_BYTES:,} bytes")
     try:
-        expected = read_expected(base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True))
-    except (binascii.Error, UnicodeEncodeError, ClientError):
+        data = base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
+        expected = msgspec.json.decode(data, type=Shown)
+    except (binascii.Error, UnicodeError, msgspec.DecodeError, RecursionError):
         raise ClientError("The form does not say what its preview showed: preview the reset again") from None
     if expected.group != group:
         raise ClientError(f"The form is of group {expected.group}, not {group}: preview the reset again")

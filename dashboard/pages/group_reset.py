@@ -73,8 +73,7 @@ def _confirmed(visit: Visit, group: str) -> Confirmed:
         target_of_expected(expected),
         ResetMode(mode) if mode else None,
         repairs,
-        # The form is sent to the address of its preview.
-        as_group=visit.query("as").strip() if expected.timestamp is None else "",
+        as_group=expected.as_group if expected.timestamp is None else "",
     )
 
 
@@ -104,7 +103,7 @@ async def _page(visit: Visit, refused: Refused | None = None, status: int = 200)
         of_group=queues,
         rows=preview.queues[:MAX_QUEUES] if preview else (),
         refused=refused,
-        expected=pack_expected(preview) if preview and may_confirm else None,
+        expected=pack_expected(preview, visit.query("as").strip()) if preview and may_confirm else None,
         running=visit.resets.running_id(group, preview.topic) if preview else None,
         modes=MODES,
         max_repairs=MAX_TIMES,

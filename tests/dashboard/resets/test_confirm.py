@@ -155,6 +155,21 @@ async def test_a_group_goes_where_another_group_is(cluster: LocalCluster, tmp_pa
         assert f"<td>where {GROUP} was</td>" in (await site.get("/resets")).text
 
 
+async def test_the_proof_names_the_group_of_the_preview_not_of_the_address(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    await store_offset(cluster)
+    await store_offset(cluster, "previewed")
+    page = "/groups/previewed/reset?topic=Confirmed&to=group&as="
+    async with dashboard(cluster.namesrv_address, history=tmp_path) as site:
+        fields = await preview(site, page + GROUP)
+        answered = await confirm(site, fields, page + "elsewhere")
+        assert answered.status == 303, answered
+        proof = await site.get(answered.headers["location"])
+    assert f"where {GROUP} was" in proof.text
+    assert "elsewhere" not in proof.text
+
+
 async def test_a_record_of_before_the_other_group_was_kept_says_what_it_knows(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
