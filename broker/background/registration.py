@@ -5,8 +5,8 @@ UNREGISTER_BROKER (104) when it stops. Source: RocketMQ 4.9.4 ``BrokerOuterAPI``
 ``BrokerController#registerBrokerAll``, 5.3.3 ``registerIncrementBrokerData``.
 Kept: the broker registers at all name servers in parallel, on its schedule with the full table
 (``forceRegister``). Under v53 a change registers the changed topics alone.
-Changed: a name server that is not known to have the full table gets it with the next change. The broker sends
-no QUERY_DATA_VERSION (322), which only saves traffic; the body is not compressed.
+Changed: a name server gets the full table with the next change unless it has answered one over the same
+connection. The broker sends no QUERY_DATA_VERSION (322), which only saves traffic; the body is not compressed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import PreparedBody, decode_body
 from rewindmq.protocol.codec.body_slices import prepare
 from rewindmq.protocol.command import RemotingCommand, SerializeType
-from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.errors import ResponseError, RewindMQError
 from rewindmq.protocol.header.namesrv import (
     RegisterBrokerRequestHeader,
     RegisterBrokerResponseHeader,
     UnRegisterBrokerRequestHeader,
 )
 from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers
 from rewindmq.protocol.remoting.slices.run import run_slices
 from rewindmq.protocol.remoting.tasks import end_tasks
@@ -92,6 +93,7 @@ class Registration:
             other topics.
 
     Attributes:
+        due: topics that a request has changed, until it has registered them.
         on_master: called after each registration with the master's address and its HA address; both None at a
             master, or if the name server knows no master.
     """
@@ -118,10 +120,12 @@ class Registration:
         self._period_seconds = min(max(period_ms, MIN_PERIOD_MS), MAX_PERIOD_MS) / 1_000
         self._timeout_seconds = timeout_seconds
         self._sends_changes = sends_changes
-        # Name servers whose last answer was to the full table or to a change of it.
-        self._complete: set[str] = set()
+        # The connections over which name servers have answered the full table. A name server that was started
+        # again has another connection, and knows no topic.
+        self._complete: dict[str, Connection] = {}
         # Name servers whose last attempt failed: the log has one line per change, not one every 30 s.
         self._failing: set[str] = set()
+        self.due: set[str] = set()
         self.on_master: Callable[[str | None, str | None], None] = _ignore_master
         self._timer: Cancellable | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -160,8 +164,10 @@ class Registration:
         Args:
             changed: the topics that have changed; empty: the full table.
         """
+        registered = set(changed or self.due)
         bodies = await self._bodies(changed)
         answers = await asyncio.gather(*(self._register_at(each) for each in bodies))
+        self.due -= registered
         # Name servers may disagree; as in RocketMQ the first response counts.
         answer = next((answer for answer in answers if answer is not None), None)
         if answer is None:
@@ -182,9 +188,11 @@ class Registration:
         Args:
             changed: see ``register``.
         """
+        if not self._addresses:
+            return
         self._changed.update(dict.fromkeys(changed))
         self._all_changed = self._all_changed or not changed
-        if self._timer is not None and self._addresses and not self._is_announcing:
+        if self._timer is not None and not self._is_announcing:
             self._is_announcing = True
             self._run(self._announce_all())
 
@@ -216,15 +224,20 @@ class Registration:
         if not self._sends_changes or not changed:
             body = await self._body()
             return [_Body(address, body) for address in self._addresses]
-        full = None if self._complete.issuperset(self._addresses) else await self._body()
+        complete = {
+            address
+            for address, connection in self._complete.items()
+            if connection is self._client.ready_connection(address)
+        }
+        full = None if complete.issuperset(self._addresses) else await self._body()
         # One at a time, see ``_body``.
         async with self._encoding:
-            topics, version = self._topics().topic_config_table, self._topics().data_version
-        table = {name: topics[name] for name in changed if name in topics}
-        part = PreparedBody(RegisterBrokerBody(TopicConfigSerializeWrapper(table, version)))
+            topics = self._topics()
+        table = {name: config for name in changed if (config := topics.topic_config_table.get(name))}
+        part = PreparedBody(RegisterBrokerBody(TopicConfigSerializeWrapper(table, topics.data_version)))
         return [
             _Body(address, part, is_part=True)
-            if full is None or address in self._complete
+            if full is None or address in complete
             else _Body(address, full)
             for address in self._addresses
         ]
@@ -234,7 +247,7 @@ class Registration:
         topics = self._topics()
         if len(topics.topic_config_table) <= _SMALL_TOPICS:
             return PreparedBody(RegisterBrokerBody(topics))
-        # One at a time: a name server must not get an older table after a newer one.
+        # One at a time, in the order of the versions.
         async with self._encoding:
             body = RegisterBrokerBody(self._topics())
             prepared = await run_slices(self._timers, prepare(body, sorted(self._used_types)))
@@ -244,22 +257,27 @@ class Registration:
 
     async def _register_at(self, given: _Body) -> _Answer | None:
         """Register at one name server; return None if that fails."""
-        answer = await self._try(given.address, given.body)
-        if answer is None and given.is_part:
-            # A name server that was started again refuses a single topic of a broker that it does not know.
-            answer = await self._try(given.address, await self._body())
-        return answer
-
-    async def _try(self, address: str, body: PreparedBody) -> _Answer | None:
         try:
-            response = await self._client.invoke(address, self._command(body), self._timeout_seconds)
-            response.require_success()
-            header = response.decode_header(RegisterBrokerResponseHeader)
-            ordered = decode_body(response, KVTable).table if response.body else None
+            try:
+                return await self._ask(given)
+            except ResponseError:
+                if not given.is_part:
+                    raise
+                # A name server that was started again refuses a single topic of a broker unknown to it.
+                return await self._ask(_Body(given.address, await self._body()))
         except RewindMQError as error:
-            self._note_failure(address, error)
+            self._note_failure(given.address, error)
             return None
-        self._complete.add(address)
+
+    async def _ask(self, given: _Body) -> _Answer:
+        address = given.address
+        response = await self._client.invoke(address, self._command(given.body), self._timeout_seconds)
+        response.require_success()
+        header = response.decode_header(RegisterBrokerResponseHeader)
+        ordered = decode_body(response, KVTable).table if response.body else None
+        connection = self._client.ready_connection(address)
+        if connection is not None and not given.is_part:
+            self._complete[address] = connection
         if address in self._failing:
             self._failing.discard(address)
             _log.info("registered at name server %s", address)
@@ -293,7 +311,7 @@ class Registration:
         return RemotingCommand(RequestCode.REGISTER_BROKER, header, body)
 
     def _note_failure(self, address: str, error: RewindMQError) -> None:
-        self._complete.discard(address)
+        self._complete.pop(address, None)
         if address not in self._failing:
             self._failing.add(address)
             _log.warning("not registered at name server %s, will try again: %s", address, error)

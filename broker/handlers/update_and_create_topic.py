@@ -37,17 +37,25 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     header = request.decode_header(CreateTopicRequestHeader)
     topic = _checked(context, header)
     topic.attributes = _attributes(context, header)
-    # As in 5.3.3, a topic with attributes counts as changed.
-    if (
-        context.profile.registers_changes
-        and not topic.attributes
-        and topic == context.topics.find(topic.topic_name)
-    ):
+    if context.profile.registers_changes and _is_known(context, topic):
         return RemotingCommand(ResponseCode.SUCCESS)
+    context.registration.due.add(topic.topic_name)
     context.topics.update(topic, announce=False)
     await context.table_flush.saved()
     await context.registration.register((topic.topic_name,))
     return RemotingCommand(ResponseCode.SUCCESS)
+
+
+def _is_known(context: BrokerContext, topic: TopicConfig) -> bool:
+    """True if the request changes nothing: an earlier one has saved and registered this topic."""
+    name = topic.topic_name
+    return (
+        # As in 5.3.3, a topic with attributes counts as changed.
+        not topic.attributes
+        and topic == context.topics.find(name)
+        and context.topics.is_saved(name)
+        and name not in context.registration.due
+    )
 
 
 def _checked(context: BrokerContext, header: CreateTopicRequestHeader) -> TopicConfig:

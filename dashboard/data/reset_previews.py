@@ -93,7 +93,7 @@ class Shown(Expected, frozen=True):
 
 def pack_expected(preview: Preview, as_group: str = "") -> str:
     """Return what a form sends back of the preview that it confirms, as JSON in base64."""
-    shown = Shown(*msgspec.structs.astuple(expected_of(preview)), as_group=as_group)
+    shown = Shown(**msgspec.structs.asdict(expected_of(preview)) | {"as_group": as_group})
     return base64.urlsafe_b64encode(msgspec.json.encode(shown)).decode()
 
 

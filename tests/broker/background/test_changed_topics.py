@@ -6,16 +6,20 @@ Source: 5.3.3 ``BrokerController#registerIncrementBrokerData``, called for every
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from rewindmq.protocol.body.registration import RegisterBrokerBody
-from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.header.namesrv import WipeWritePermOfBrokerRequestHeader
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
 from rewindmq.protocol.profile import Profile
 from tests.broker.background.test_registration import Recorder
+from tests.support.failing_disk import FailingDisk
 from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
@@ -110,5 +114,117 @@ def test_a_name_server_that_was_restarted_gets_all_topics(simulate: RunScenario,
         await peer.create_topic()
         assert await permission(asker, "T") == READ_WRITE
         assert await permission(asker, "BenchmarkTest") == READ_WRITE
+
+    simulate(scenario, brokers=0, profile=Profile.V53)
+
+
+@pytest.mark.parametrize("is_oneway", [False, True])
+@pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
+def test_a_name_server_that_was_restarted_between_two_registrations_gets_all_topics(
+    simulate: RunScenario, profile: Profile, is_oneway: bool
+) -> None:
+    """A name server of 4.x accepts a single topic, and then ignores the full table with the same version."""
+
+    async def scenario(stage: SimStage) -> None:
+        namesrv = await stage.start_namesrv(profile=profile)
+        await stage.start_broker(namesrv_addr=namesrv.address)
+        peer = stage.peer()
+        await stage.at(1.0)
+        await peer.create_topic("Before")
+        port = int(namesrv.address.rpartition(":")[2])
+        await namesrv.close()
+        await stage.at(2.0)
+        namesrv = await stage.start_namesrv(profile=profile, listen_port=port)
+        if is_oneway:
+            (await peer.send("New")).require_success()
+        else:
+            await peer.create_topic("New")
+        asker = stage.peer("asker", namesrv.address)
+        # Before the schedule's next registration, and after it.
+        for seconds in (4.0, 11.0):
+            await stage.at(seconds)
+            topics = ("New", "Before", "BenchmarkTest")
+            assert [await permission(asker, topic) for topic in topics] == [READ_WRITE] * 3
+
+    simulate(scenario, brokers=0, profile=Profile.V53)
+
+
+def test_a_change_waits_for_a_silent_name_server_once(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        recorder = Recorder(stage, "10.0.5.1")
+        await stage.start_broker(namesrv_addr=await recorder.start())
+        peer = stage.peer()
+        await stage.at(1.0)
+        recorder.delay = 100.0
+        await peer.create_topic()
+        # ``registerBrokerTimeoutMills`` is 6 s.
+        assert stage.world.now < 7.5
+        assert recorder.times() == [0.0, 1.0]
+        recorder.delay = 0.0
+        await peer.create_topic("U")
+        tables = [registered(request) for _, request in recorder.received]
+        assert tables[1] == {"T"}
+        assert tables[2] == tables[0] | {"T", "U"}
+        await stage.broker.close()
+        await recorder.server.close()
+
+    simulate(scenario, brokers=0, profile=Profile.V53)
+
+
+def test_a_change_brings_no_full_table_after_a_failed_change(simulate: RunScenario) -> None:
+    """Only the answer to a full table shows that a name server has all topics."""
+
+    async def scenario(stage: SimStage) -> None:
+        recorder = Recorder(stage, "10.0.5.1")
+        await stage.start_broker(namesrv_addr=await recorder.start())
+        peer = stage.peer()
+        await stage.at(1.0)
+        recorder.delay = 7.0
+        await peer.create_topic("T")
+        recorder.delay = 0.0
+        await peer.send("N")
+        await peer.send("M")
+        await stage.at(9.0)
+        tables = [registered(request) for _, request in recorder.received]
+        assert tables[1] == {"T"}
+        # Oneway requests have no response.
+        assert tables[2] >= tables[0] | {"T", "N"}
+        assert tables[3] == tables[0] | {"T", "N", "M"}
+        await stage.at(11.0)
+        await peer.send("O")
+        await stage.at(12.0)
+        assert registered(recorder.received[-1][1]) == {"O"}
+        await stage.broker.close()
+        await recorder.server.close()
+
+    simulate(scenario, brokers=0, profile=Profile.V53)
+
+
+@pytest.mark.parametrize("is_saved_before", [False, True])
+def test_a_topic_that_was_not_saved_is_saved_and_registered_by_the_same_request(
+    simulate: RunScenario, is_saved_before: bool
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        disk = FailingDisk(stage.runtime.clock.now_ms)
+        recorder = Recorder(stage, "10.0.5.1")
+        await stage.start_broker(disk=disk.disk, namesrv_addr=await recorder.start())
+        peer = stage.peer()
+        header = CreateTopicRequestHeader("T", "TBW102", 1, 1, READ_WRITE, "SINGLE_TAG")
+        await stage.at(11.0)
+        disk.fail(errno.ENOSPC, "write")
+        for _ in range(2):
+            response = await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+            assert response.code == ResponseCode.SYSTEM_ERROR
+        assert recorder.times() == [0.0, 10.0]
+        disk.mend()
+        if is_saved_before:
+            await stage.until(lambda: stage.broker.context.table_flush.is_saved)
+        for _ in range(2):
+            (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).require_success()
+        assert [registered(request) for _, request in recorder.received[2:]] == [{"T"}]
+        await stage.broker.close()
+        await stage.start_broker(disk=disk.after_power_failure())
+        assert "T" in stage.broker.context.topics.names
+        await recorder.server.close()
 
     simulate(scenario, brokers=0, profile=Profile.V53)
