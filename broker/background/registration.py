@@ -6,7 +6,8 @@ UNREGISTER_BROKER (104) when it stops. Source: RocketMQ 4.9.4 ``BrokerOuterAPI``
 Kept: the broker registers at all name servers in parallel, on its schedule with the full table
 (``forceRegister``). Under v53 a change registers the changed topics alone.
 Changed: a name server gets the full table with the next change unless it has answered one over the same
-connection. The broker sends no QUERY_DATA_VERSION (322), which only saves traffic; the body is not compressed.
+connection. The broker sends no QUERY_DATA_VERSION (322), which only saves traffic; the body is not
+compressed.
 """
 
 from __future__ import annotations
