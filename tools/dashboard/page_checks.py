@@ -177,6 +177,8 @@ async def faults_in_every_view(page: Page, fewest_texts: int = 5) -> list[str]:
     """Return the faults of the page in light and dark, on a wide and on a narrow screen."""
     size = page.viewport_size
     faults = []
+    # A page may be there before its styles.
+    await page.wait_for_load_state()
     for scheme, width in VIEWS:
         await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         await page.set_viewport_size({"width": width, "height": 800})

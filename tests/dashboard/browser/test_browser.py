@@ -118,6 +118,7 @@ async def test_pages_that_answer_a_form_and_those_of_a_visitor_who_may_do_less_h
         assert await faults_in_every_view(page, fewest_texts=3) == []
         await page.get_by_label("Token").fill("wrong")
         await page.get_by_role("button", name="Enter").click()
+        await expect(page.get_by_role("alert")).to_have_text("That is not the dashboard's token.")
         assert await faults_in_every_view(page, fewest_texts=3) == []
         await page.get_by_label("Token").fill("a-token")
         await page.get_by_role("button", name="Enter").click()
