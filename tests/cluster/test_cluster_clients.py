@@ -107,6 +107,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 async def test_worker_threads_end_with_the_last_client(cluster: LocalCluster) -> None:
     """A plain listener runs on a worker thread."""
+    before = set(threading.enumerate())
     loop = asyncio.get_running_loop()
     came: asyncio.Future[str] = loop.create_future()
 
@@ -122,7 +123,12 @@ async def test_worker_threads_end_with_the_last_client(cluster: LocalCluster) ->
         assert "rewindmq-worker" in await asyncio.wait_for(came, 60)
         assert producer.client_id != consumer.client_id
 
-    assert not [thread.name for thread in threading.enumerate() if "rewindmq-worker" in thread.name]
+    started = set(threading.enumerate()) - before
+    workers = [thread for thread in started if "rewindmq-worker" in thread.name]
+    for worker in workers:
+        # The listener's thread may be a moment behind its last line.
+        worker.join(60)
+    assert not [worker.name for worker in workers if worker.is_alive()]
 
 
 class Warnings(logging.Handler):

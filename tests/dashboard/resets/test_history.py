@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,13 @@ WORKERS = system_runtime().workers
 # A closed port: the pages of the history ask no cluster.
 NOWHERE = "127.0.0.1:1"
 SECONDS = 20.0
+
+
+@pytest.fixture(autouse=True)
+def no_thread_stays() -> Iterator[None]:
+    """End the threads that wrote files: tests of other folders count the threads of this process."""
+    yield
+    WORKERS.close()
 
 
 def new_record(number: int, status: Status = Status.PROVEN) -> ResetRecord:
