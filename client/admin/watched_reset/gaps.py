@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from rewindmq.client.admin.watched_reset.group_watch import GroupSample
 from rewindmq.client.admin.watched_reset.positions import low_of
-from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
+from rewindmq.client.admin.watched_reset.sample import QueueSample
 
 # Rates are up to 10 s old, and cover the minute before: until then they cover every moment since the reset.
 _RATES_AGE: Final = 11.0
@@ -71,37 +72,33 @@ class Passing:
     Args:
         before: the queue right before the reset.
         old, target: see ``QueueWatch``.
-        clients: the consumers right before the reset.
 
     Attributes:
         is_excluded: the consumers cannot have consumed every message up to the target.
     """
 
-    def __init__(self, before: QueueSample, old: int, target: int, clients: frozenset[str]) -> None:
+    def __init__(self, before: QueueSample, old: int, target: int) -> None:
         low = max((low_of(position) for position in before.live), default=old)
         done = sum(position.done for position in before.live)
         self._skipped = target - max(low, old) - done
-        self._clients = clients
-        self._is_countable = True
+        self._has_returned = False
         self._passed: float | None = None
         self.is_excluded = target == old
 
-    def add(self, seconds: float, seen: QueueSample, sample: Sample, *, is_there: bool) -> None:
+    def add(self, seconds: float, seen: QueueSample, group: GroupSample, *, is_there: bool) -> None:
         """Take in a sample.
 
         Args:
             is_there: the stored offset and every consumer are at the target or past it.
         """
-        # A client that leaves no longer tells how much it consumed, and filters pass messages uncounted.
-        self._is_countable = self._is_countable and self._clients <= sample.clients and not sample.is_filtered
-        self._clients |= sample.clients
         if self._passed is None:
             self._passed = seconds if is_there and seen.live else None
         elif not is_there:
             # A late commit was stored, so the consumers go through the messages after all.
-            self._is_countable = self.is_excluded = False
+            self._has_returned, self.is_excluded = True, False
         if self._passed is None or not self._passed + _RATES_AGE <= seconds <= _RATES_END:
             return
-        is_told = sample.is_complete and self._clients <= sample.consumed.keys()
-        if self._is_countable and is_told and sum(sample.consumed.values()) < self._skipped:
+        is_told = group.sample.is_complete and group.known <= group.sample.consumed.keys()
+        is_counted = group.are_counted and not self._has_returned
+        if is_counted and is_told and group.consumed < self._skipped:
             self.is_excluded = True

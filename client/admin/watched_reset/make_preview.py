@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.positions import consumer_positions, holder_of
+from rewindmq.client.admin.watched_reset.positions import consumer_positions, holders_of
 from rewindmq.client.admin.watched_reset.preview import Preview, QueuePreview
 from rewindmq.client.admin.watched_reset.target import Target, check_range, require_queues
 from rewindmq.protocol.body.connection import ConsumerConnection
@@ -46,7 +46,7 @@ async def make_preview(
     """
     connection = await consumers_of(admin, group)
     clients = sorted(client.client_id for client in connection.connection_set) if connection else []
-    positions = await consumer_positions(Brokers(admin), group, clients)
+    holders = holders_of(await consumer_positions(Brokers(admin), group, clients))
     known = (await admin.topic_consume_stats(group, topic, has_offsets=True)).offset_table
     names = await queues_of(admin, topic)
     if not isinstance(target, int):
@@ -63,7 +63,7 @@ async def make_preview(
         offset = await _target_offset(admin, queue, target, most)
         if not force and stored is not None:
             offset = min(offset, stored)
-        holder = holder_of(positions, queue)
+        holder = holders.get(queue)
         row = QueuePreview(
             queue, least, most, stored, offset, consumer=None if holder is None else holder.client_id
         )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
+from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo, ProcessQueueInfo
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
+
+# A consumer that does not answer takes up its place for some seconds.
+_CONSUMERS_AT_ONCE: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +59,26 @@ async def consumer_positions(brokers: Brokers, group: str, clients: Iterable[str
         except RewindMQError:
             return ClientReport(client_id, None)
 
-    async with asyncio.TaskGroup() as tasks:
-        asked = [tasks.create_task(ask(client_id)) for client_id in clients]
-    return [task.result() for task in asked]
+    return await ask_each(clients, ask, at_once=_CONSUMERS_AT_ONCE)
 
 
-def positions_of(reports: Iterable[ClientReport], queue: MessageQueue) -> list[Position]:
-    """Return each consumer's position in a queue."""
-    return [
-        _position(report.client_id, report.info.mq_table[queue])
-        for report in reports
-        if report.info is not None and queue in report.info.mq_table
-    ]
+def positions_of(reports: Iterable[ClientReport]) -> dict[MessageQueue, list[Position]]:
+    """Return the consumers' positions in each queue that they report."""
+    positions: dict[MessageQueue, list[Position]] = {}
+    for report in reports:
+        table = {} if report.info is None else report.info.mq_table
+        for queue, info in table.items():
+            positions.setdefault(queue, []).append(_position(report.client_id, info))
+    return positions
 
 
-def holder_of(reports: Iterable[ClientReport], queue: MessageQueue) -> Position | None:
-    """Return the position of the first consumer that has the queue and has not dropped it."""
-    return next((held for held in positions_of(reports, queue) if not held.dropped), None)
+def holders_of(reports: Iterable[ClientReport]) -> dict[MessageQueue, Position]:
+    """Return the position of the first consumer that has each queue and has not dropped it."""
+    return {
+        queue: live[0]
+        for queue, positions in positions_of(reports).items()
+        if (live := [position for position in positions if not position.dropped])
+    }
 
 
 def _position(client_id: str, info: ProcessQueueInfo) -> Position:

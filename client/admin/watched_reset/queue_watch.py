@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from rewindmq.client.admin.watched_reset.gaps import Leaps, Passing
+from rewindmq.client.admin.watched_reset.group_watch import BRIEF, GroupSample, GroupWatch
 from rewindmq.client.admin.watched_reset.positions import Position, low_of
 from rewindmq.client.admin.watched_reset.races import Clues, name_races
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
@@ -29,10 +30,6 @@ _WAIT: Final = (3.0, 9.0)
 _OVERLAP: Final = 50.0
 # The last moment at which rates are looked at.
 _LATEST: Final = 80.0
-# A consumer does not take a queue, redeliver it and give it up in less.
-_MUTE: Final = 3.0
-# Consumers tell a restarted broker of themselves within 30 s.
-_HEARTBEAT: Final = 35.0
 # What consumers show of a rewind or skip.
 _OF_CONSUMERS: Final = (Sign.REDELIVERY, Sign.COUNTED, Sign.HELD)
 _ALONE: Final = "no consumer is connected: the stored offset takes effect when one takes the queue"
@@ -56,6 +53,7 @@ class QueueWatch:
     Attributes:
         old: where the group was right before the reset: the stored offset, or ``group_offset``.
         target: the offset that the reset asks for.
+        group: the group's consumers; all queues of a reset share it.
         state: see ``TRANSITIONS``.
         since: when the state was reached, in seconds after the reset.
         stored: the stored offset of the last sample whose broker answered.
@@ -68,7 +66,7 @@ class QueueWatch:
     old: int
     target: int
     before: QueueSample
-    clients_before: frozenset[str]
+    group: GroupWatch
     state: State = State.ACCEPTED
     since: float = 0.0
     stored: int | None = None
@@ -93,13 +91,7 @@ class QueueWatch:
     _may_have_consumed: bool = False
     _has_lost_worker: bool = False
     _mute_worker: str | None = None
-    _mute_since: dict[str, float] = field(default_factory=dict)
     _is_filtered: bool = False
-    # Every consumer that was connected before or since the reset.
-    _known: set[str] = field(init=False)
-    _is_silent: bool = False
-    # When the broker last answered again, and did not list every consumer.
-    _restarted: float | None = None
     # Time of the last sample whose broker answered.
     _seen_at: float = 0.0
     _leaps: Leaps = field(init=False)
@@ -115,9 +107,8 @@ class QueueWatch:
 
     def __post_init__(self) -> None:
         self._progress = self.target
-        self._known = set(self.clients_before)
         self._leaps = Leaps(self.target)
-        self._passing = Passing(self.before, self.old, self.target, self.clients_before)
+        self._passing = Passing(self.before, self.old, self.target)
         lows = {position.client_id: low_of(position) for position in self.before.live}
         self._earlier = {client: low for client, low in lows.items() if self.target < low < self.old}
 
@@ -137,22 +128,22 @@ class QueueWatch:
         """
         if self.is_over:
             return False
+        group = self.group.add(seconds, sample)
         seen = sample.queues[self.queue]
         if seen.stored is None:
             self.clues.broker_was_away = True
-            self._is_silent = True
             self._forget_work()
             return False
-        sample = self._without_short_list(seconds, sample)
+        self._had_short_list = self._had_short_list or group.is_short
         self.stored = seen.stored
         self.consumer = next((position.client_id for position in seen.live), None)
-        self._gather_clues(seconds, seen, sample)
+        self._gather_clues(seconds, seen, group)
         signs = (
-            self._rewind_signs(seconds, seen, sample, is_counted=is_counted)
+            self._rewind_signs(seconds, seen, group, is_counted=is_counted)
             if self.is_rewind
-            else self._skip_signs(seconds, seen, sample)
+            else self._skip_signs(seconds, seen, group)
         )
-        if seconds >= _SETTLED and not self._known and sample.is_complete:
+        if seconds >= _SETTLED and not group.known and group.sample.is_complete:
             signs.append(Sign.ALONE)
         self._seen_at = seconds
         if self.clues.is_broadcasting:
@@ -162,24 +153,6 @@ class QueueWatch:
         for sign in signs:
             changed = self._apply(sign, seconds) or changed
         return changed
-
-    def _without_short_list(self, seconds: float, sample: Sample) -> Sample:
-        """Return the sample, as incomplete if a restarted broker may not know all consumers yet.
-
-        A broker that does not answer once may only be busy. Then its list still has every consumer.
-        """
-        missing = self._known - sample.clients
-        self._known |= sample.clients
-        # The list may come from the broker of another queue.
-        is_silent = sample.has_silent_broker
-        if self._is_silent and not is_silent:
-            self._restarted = seconds if missing else None
-        self._is_silent = is_silent
-        is_recent = self._restarted is not None and seconds - self._restarted < _HEARTBEAT
-        if not missing or not (is_silent or is_recent):
-            return sample
-        self._had_short_list = True
-        return replace(sample, is_complete=False)
 
     def _forget_work(self) -> None:
         """Begin again to prove: what happened while the broker did not answer is unknown."""
@@ -202,32 +175,23 @@ class QueueWatch:
         self.state, self.since = after, seconds
         return True
 
-    def _gather_clues(self, seconds: float, seen: QueueSample, sample: Sample) -> None:
-        clues = self.clues
+    def _gather_clues(self, seconds: float, seen: QueueSample, group: GroupSample) -> None:
+        clues, sample = self.clues, group.sample
         clues.is_broadcasting = clues.is_broadcasting or sample.is_broadcasting
         clues.is_pulling = clues.is_pulling or sample.is_pulling
         self._is_filtered = self._is_filtered or sample.is_filtered
         self._forget_earlier_work(seen, sample)
-        if sample.clients:
-            gone = self.clients_before - sample.clients
-            clues.has_lost_client = clues.has_lost_client or bool(gone)
+        clues.has_lost_client = clues.has_lost_client or group.has_left
         if seen.live and seconds > 2.0:
             clues.had_consumer = True
         for position in seen.live:
-            clues.has_new_client = position.client_id not in self.clients_before
+            clues.has_new_client = position.client_id not in self.group.before
             self._holders.add(position.client_id)
             if seconds >= _WAIT[0]:
                 self._workers.add(position.client_id)
-        self._note_mute(seconds, sample)
+        if seconds >= _WAIT[0]:
+            self._workers |= group.mute
         self._worked_in_wait = self._worked_in_wait or bool(seen.live and _WAIT[0] <= seconds <= _WAIT[1])
-
-    def _note_mute(self, seconds: float, sample: Sample) -> None:
-        """Note the consumers that do not answer for a while: they may have the queue, and redeliver it."""
-        mute = sample.clients - sample.succeeded.keys() if not sample.is_complete else frozenset()
-        self._mute_since = {client: self._mute_since.get(client, seconds) for client in mute}
-        for client_id, since in self._mute_since.items():
-            if seconds >= _WAIT[0] and seconds - since >= _MUTE:
-                self._workers.add(client_id)
 
     def _forget_earlier_work(self, seen: QueueSample, sample: Sample) -> None:
         """Note which consumers gave the queue up, or went back: what they hold later is redelivered."""
@@ -241,8 +205,9 @@ class QueueWatch:
                 self._earlier[client_id] = lows[client_id]
 
     def _rewind_signs(
-        self, seconds: float, seen: QueueSample, sample: Sample, *, is_counted: bool
+        self, seconds: float, seen: QueueSample, group: GroupSample, *, is_counted: bool
     ) -> list[Sign]:
+        sample = group.sample
         stored = self.stored if self.stored is not None else self.old
         working = [position for position in seen.live if self.target <= low_of(position) < self.old]
         signs = []
@@ -264,11 +229,15 @@ class QueueWatch:
             self._held_since = seconds
             self._is_finished = True
         is_through = sample.is_complete and not working
+        if is_through and self._jumped_since is not None and self._is_finished:
+            # The consumer may have consumed everything before the next commit, or have moved up to the offset.
+            self._has_followed_jump = True
+            self._jumped_since = None
         if self._jumped_since is not None and (seconds - self._jumped_since >= _REPAIR or is_through):
             signs.append(Sign.JUMPED)
         if self._is_held(seconds) and (is_counted or not (self._leaps.are_open or self._has_followed_jump)):
             signs.append(Sign.HELD)
-        if self._is_untouched(seconds, stored, working, seen, sample):
+        if self._is_untouched(seconds, stored, working, seen, group):
             signs.append(Sign.UNTOUCHED)
         return signs
 
@@ -296,7 +265,11 @@ class QueueWatch:
         is_next = is_same and last is not None and last.low <= low
         if last is None or not is_next or last.seconds < self._seen_at:
             stored = self.old if self.stored is None else self.stored
-            self._leaps.note(low, seconds - self._seen_at, stored, is_same=is_same)
+            since = self._seen_at
+            if is_same and last is not None and seconds - last.seconds <= BRIEF:
+                # The consumer did not answer for a moment: too short to give the queue up and take it again.
+                since = last.seconds
+            self._leaps.note(low, seconds - since, stored, is_same=is_same)
         if self._held_since is None or not is_next:
             self._held_since = seconds
             self._fastest = 0.0
@@ -338,10 +311,11 @@ class QueueWatch:
         )
 
     def _is_untouched(
-        self, seconds: float, stored: int, working: list[Position], seen: QueueSample, sample: Sample
+        self, seconds: float, stored: int, working: list[Position], seen: QueueSample, group: GroupSample
     ) -> bool:
         """True if the old offset is stored again or still, and nothing can have been redelivered."""
-        is_old = stored >= self.old and not working and not self._is_finished and sample.is_complete
+        is_complete = group.sample.is_complete
+        is_old = stored >= self.old and not working and not self._is_finished and is_complete
         if not is_old or (seen.positions and not seen.live):
             self._untouched_since = None
             return False
@@ -355,7 +329,7 @@ class QueueWatch:
         if seen.live and all(self._is_same(position) for position in seen.live):
             self.clues.is_same_queue_object = True
             return True
-        return self._rates_exclude(seconds, sample)
+        return self._rates_exclude(seconds, group)
 
     def _is_same(self, position: Position) -> bool:
         """True if the consumer has had the queue since before the reset, and consumed nothing of it since."""
@@ -365,26 +339,28 @@ class QueueWatch:
             for earlier in self.before.live
         )
 
-    def _rates_exclude(self, seconds: float, sample: Sample) -> bool:
+    def _rates_exclude(self, seconds: float, group: GroupSample) -> bool:
         """True if the consumers consumed too little for this queue's redelivery."""
-        consumed = self._consumed_since_reset(seconds, sample)
+        sample = group.sample
+        consumed = self._consumed_since_reset(seconds, group)
         if consumed is None:
             return False
         # A consumer that has left no longer tells how much it consumed, and some never do.
-        workers = self._known if self._had_short_list else self._workers
+        workers = group.known if self._had_short_list else self._workers
         silent = workers - sample.consumed.keys()
         self._has_lost_worker = not silent <= sample.clients
         self._mute_worker = min(silent, default=None)
         self._may_have_consumed = bool(silent) or self._is_filtered or consumed >= self.old - self._progress
         return not self._may_have_consumed
 
-    def _consumed_since_reset(self, seconds: float, sample: Sample) -> float | None:
+    def _consumed_since_reset(self, seconds: float, group: GroupSample) -> float | None:
         """Return an upper bound of the messages consumed since the redelivery can have begun.
 
         None: the rates of this sample do not cover that time, or cover the time before the reset, too.
         """
-        holders = self._known if self._had_short_list else self._holders
-        consumed = sum(count for client_id, count in sample.consumed.items() if client_id in holders)
+        rates = group.sample.consumed
+        holders = group.known if self._had_short_list else self._holders
+        consumed = sum(rates.get(client_id, 0.0) for client_id in holders)
         first, last = _RATES if self._worked_in_wait else _RATES_AFTER_WAIT
         if seconds < first:
             self._early = seconds, consumed
@@ -396,7 +372,7 @@ class QueueWatch:
             return None
         return self._early[1] + consumed
 
-    def _skip_signs(self, seconds: float, seen: QueueSample, sample: Sample) -> list[Sign]:
+    def _skip_signs(self, seconds: float, seen: QueueSample, group: GroupSample) -> list[Sign]:
         stored = self.stored if self.stored is not None else self.old
         is_there = stored >= self.target and all(low_of(position) >= self.target for position in seen.live)
         signs = []
@@ -414,7 +390,7 @@ class QueueWatch:
                 self._untouched_since = seconds
             if seconds - self._untouched_since >= _SETTLED / 2:
                 signs.append(Sign.UNTOUCHED)
-        self._passing.add(seconds, seen, sample, is_there=is_there)
+        self._passing.add(seconds, seen, group, is_there=is_there)
         if is_there and seen.live:
             signs.append(Sign.REDELIVERY)
             self._held_since = seconds if self._held_since is None else self._held_since

@@ -113,10 +113,11 @@ async def take_sample(
         is_told = False
     clients = [] if connection is None else [client.client_id for client in connection.connection_set]
     reports = await consumer_positions(brokers, group, clients)
+    positions = positions_of(reports)
     table = {}
     for queue in queues:
         seen = stored.get(queue, QueueSample(None))
-        table[queue] = QueueSample(seen.stored, seen.max_offset, tuple(positions_of(reports, queue)))
+        table[queue] = QueueSample(seen.stored, seen.max_offset, tuple(positions.get(queue, ())))
     rates = {
         report.client_id: report.info.status_table[topic]
         for report in reports

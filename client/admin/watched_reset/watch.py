@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.counting import RedeliveryCount
+from rewindmq.client.admin.watched_reset.group_watch import GroupWatch
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch, group_offset
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
 from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.remoting.slices.run import run_at_once, run_slices
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 # Seconds.
 INTERVAL: Final = 0.5
 PATIENCE: Final = 120.0
+# Queues between two turns of the event loop: their samples take about 1 ms.
+_QUEUES_IN_SLICE: Final = 32
 
 
 # Called with each sample.
@@ -58,13 +62,14 @@ class ResetWatch:
     ) -> None:
         self._began = began
         self._count = RedeliveryCount(before, targets)
+        group = GroupWatch(before.clients)
         self.queues = [
             QueueWatch(
                 queue,
                 max(group_offset(_seen(before, queue), target), olds.get(queue, 0)),
                 target,
                 _seen(before, queue),
-                before.clients,
+                group,
             )
             for queue, target in sorted(targets.items())
         ]
@@ -75,13 +80,19 @@ class ResetWatch:
 
     def add(self, sample: Sample) -> list[Change]:
         """Take in a sample; return the changes of states."""
+        return run_at_once(self.add_in_slices(sample))
+
+    def add_in_slices(self, sample: Sample) -> Generator[None, None, list[Change]]:
+        """``add``, with a pause after some queues; between two samples only."""
         seconds = sample.at - self._began
         is_counted = self._count.add(seconds, sample)
-        return [
-            Change(seconds, watch, watch.state)
-            for watch in self.queues
-            if watch.add(seconds, sample, is_counted=is_counted)
-        ]
+        changes = []
+        for number, watch in enumerate(self.queues, 1):
+            if watch.add(seconds, sample, is_counted=is_counted):
+                changes.append(Change(seconds, watch, watch.state))
+            if number % _QUEUES_IN_SLICE == 0:
+                yield
+        return changes
 
     def end(self, now: float) -> list[Change]:
         """Give up the queues that are still open; return their changes."""
@@ -111,7 +122,7 @@ async def follow(
     until = clock.monotonic() + patience
     while True:
         sample = await take_sample(admin, topic, group, queues, brokers)
-        changes = watch.add(sample)
+        changes = await run_slices(admin.runtime.timers, watch.add_in_slices(sample))
         observe(sample)
         for change in changes:
             yield change

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 from rewindmq import MessageQueue
+from rewindmq.client.admin.watched_reset.group_watch import GroupWatch
 from rewindmq.client.admin.watched_reset.positions import Position
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch, group_offset
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
@@ -48,7 +49,7 @@ class RandomWatch:
         self._stored = STORED
         self._consumed: set[int] = set()
         self._unlisted = dict.fromkeys("ABC", -1.0)
-        self._away_until = self._mute_until = -1.0
+        self._away_until = self._mute_until = self._no_list_until = -1.0
         self._mute = ""
         self._next_sample = 0.5
         first = self._consumers[0]
@@ -56,10 +57,11 @@ class RandomWatch:
         before = QueueSample(STORED, self._end, (self._position(first),))
         clients = frozenset(consumer.name for consumer in self._consumers)
         old = group_offset(before, self._target)
-        self.watch = QueueWatch(QUEUE, old, self._target, before, clients)
+        self.watch = QueueWatch(QUEUE, old, self._target, before, GroupWatch(clients))
         self._late_commits = self._reset(first)
         last = chance.choice([12.0, 40.0, 90.0])
-        kinds = [self._late_commit, self._move, self._kill, self._restart, self._silence, self._slow]
+        kinds = [self._late_commit, self._move, self._kill, self._restart]
+        kinds += [self._silence, self._slow, self._refuse_list]
         self._events = sorted(
             (chance.uniform(0, last), number, chance.choice(kinds)) for number in range(chance.randint(0, 3))
         )
@@ -73,10 +75,15 @@ class RandomWatch:
         return [self._chance.uniform(9.0, 14.0)] if self._chance.random() < 0.33 else []
 
     def play(self) -> None:
-        """Let the time pass, and give each sample to the watch."""
+        """Let the time pass, and give each sample to the watch.
+
+        After the verdict, nothing more happens to the consumers: a later loss is none of the reset.
+        """
         now = 0.0
         while now < _END_SECONDS:
             now = round(now + _STEP, 1)
+            if self.watch.is_over:
+                self._events.clear()
             while self._events and self._events[0][0] <= now:
                 self._events.pop(0)[2](now)
             while self._late_commits and self._late_commits[0] <= now:
@@ -130,7 +137,11 @@ class RandomWatch:
 
     def _silence(self, now: float) -> None:
         self._mute = self._chance.choice(self._consumers).name
-        self._mute_until = now + self._chance.choice([1.0, 10.0, 40.0])
+        self._mute_until = now + self._chance.choice([1.0, 2.5, 10.0, 40.0])
+
+    def _refuse_list(self, now: float) -> None:
+        """The broker does not tell the consumers for a while."""
+        self._no_list_until = now + self._chance.choice([0.6, 1.5, 2.5, 6.0])
 
     def _slow(self, now: float) -> None:
         self._next_sample = now + self._chance.choice([2.0, 5.0, 9.0])
@@ -163,6 +174,8 @@ class RandomWatch:
     def _sample(self, now: float) -> Sample:
         if now <= self._away_until:
             return Sample(now, {QUEUE: QueueSample(None)}, is_complete=False, has_silent_broker=True)
+        if now <= self._no_list_until:
+            return Sample(now, {QUEUE: QueueSample(self._stored, self._end)}, is_complete=False)
         listed = [each for each in self._consumers if self._unlisted[each.name] <= now]
         answering = [each for each in listed if each.name != self._mute or now >= self._mute_until]
         # Rates are up to 10 s old.

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rewindmq import MessageQueue
+from rewindmq.client.admin.watched_reset.group_watch import GroupWatch
 from rewindmq.client.admin.watched_reset.positions import Position
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
@@ -28,12 +29,18 @@ def idle(offset: int, *, client: str = "A", last_consume: int = 99_000) -> Posit
 
 def sample(stored: int | None, *positions: Position, clients: str = "A", consumed: float = 0.0) -> Sample:
     seen = QueueSample(stored, END, positions)
-    return Sample(0.0, {QUEUE: seen}, frozenset(clients), consumed=dict.fromkeys(sorted(clients), consumed))
+    return Sample(
+        0.0,
+        {QUEUE: seen},
+        frozenset(clients),
+        consumed=dict.fromkeys(sorted(clients), consumed),
+        has_silent_broker=stored is None,
+    )
 
 
 def rewind(*before: Position, clients: str = "A") -> QueueWatch:
     seen = QueueSample(OLD, OLD, before or (idle(OLD, last_consume=1_000),))
-    return QueueWatch(QUEUE, OLD, TARGET, seen, frozenset(clients))
+    return QueueWatch(QUEUE, OLD, TARGET, seen, GroupWatch(frozenset(clients)))
 
 
 def play(watch: QueueWatch, seconds: Sequence[float], seen: Sample) -> State:
@@ -127,17 +134,49 @@ def test_a_consumer_that_moves_up_to_a_jumped_offset_leaves_messages_out() -> No
         assert play(watch, [second], sample(low, at(low))) is not State.PROVEN
 
 
+def test_a_consumer_that_consumes_everything_before_it_repairs_a_jumped_offset_has_lost_nothing() -> None:
+    watch = rewind()
+    for step in range(10):
+        play(watch, [11.0 + step / 2], sample(0 if step < 5 else OLD, at(10 * step)))
+    play(watch, [16.0], sample(OLD, at(OLD)))
+    assert play(watch, range(17, 120), sample(110, at(110))) is State.REDELIVERING
+    watch.end(120.0)
+    assert watch.state is State.UNKNOWN
+
+
 def test_a_consumer_below_the_target_was_not_moved_by_the_reset() -> None:
     """The consumers had not stored what they consumed, and another begins at the stored offset."""
-    watch = QueueWatch(QUEUE, 90, 70, QueueSample(50, END, (at(90),)), frozenset("AB"))
+    watch = QueueWatch(QUEUE, 90, 70, QueueSample(50, END, (at(90),)), GroupWatch(frozenset("AB")))
     for second in range(1, 90):
         low = 50 + second // 2
         seen = sample(low, at(low, client="B"), clients="AB")
         assert play(watch, [second], seen) is not State.PROVEN
 
 
+def test_a_consumer_that_does_not_answer_two_samples_goes_on_without_a_gap() -> None:
+    watch = rewind()
+    for step in range(120):
+        low = min(step, 99)
+        seen = sample(low, at(low))
+        if step in (20, 21):
+            seen = replace(seen, queues={QUEUE: QueueSample(low, END)}, is_complete=False)
+        play(watch, [10.5 + step / 2], seen)
+    assert watch.state is State.PROVEN
+
+
+def test_a_consumer_that_does_not_answer_for_long_may_have_left_messages_out() -> None:
+    """It gave the queue up, and took it again at a late commit."""
+    watch = rewind()
+    for second in range(11, 90):
+        low = second - 11 if second < 20 else second
+        seen = sample(low, at(low))
+        if second in range(20, 30):
+            seen = replace(seen, queues={QUEUE: QueueSample(low, END)}, is_complete=False)
+        assert play(watch, [second], seen) is not State.PROVEN
+
+
 def test_a_skip_that_consumers_pass_by_themselves_is_not_proven() -> None:
-    watch = QueueWatch(QUEUE, OLD, 105, QueueSample(OLD, END, (at(OLD),)), frozenset("A"))
+    watch = QueueWatch(QUEUE, OLD, 105, QueueSample(OLD, END, (at(OLD),)), GroupWatch(frozenset("A")))
     for second in range(1, 120):
         low = OLD + second
         seen = sample(low - low % 5, at(low), consumed=min(second, 70))
@@ -148,7 +187,7 @@ def test_a_skip_that_consumers_pass_by_themselves_is_not_proven() -> None:
 
 
 def skip(seen: Sample, before: Position) -> State:
-    watch = QueueWatch(QUEUE, OLD, 300, QueueSample(OLD, END, (before,)), frozenset("A"))
+    watch = QueueWatch(QUEUE, OLD, 300, QueueSample(OLD, END, (before,)), GroupWatch(frozenset("A")))
     play(watch, [1.0], sample(OLD, replace(before, dropped=True)))
     return play(watch, range(11, 70), seen)
 
@@ -163,8 +202,21 @@ def test_a_skip_of_more_than_was_consumed_is_proven() -> None:
     assert skip(replace(seen, clients=frozenset("B"), consumed={"B": 0.0}), at(OLD)) is not State.PROVEN
 
 
+@pytest.mark.parametrize(("unlisted", "state"), [(3, State.PROVEN), (20, State.REDELIVERING)])
+def test_a_consumer_that_is_not_listed_for_long_may_have_consumed_what_a_skip_leaves_out(
+    unlisted: int, state: State
+) -> None:
+    """It may have left and come back, and then counts from 0."""
+    watch = QueueWatch(QUEUE, OLD, 300, QueueSample(OLD, END, (at(OLD),)), GroupWatch(frozenset("A")))
+    play(watch, [1.0], sample(OLD, at(OLD, dropped=True)))
+    play(watch, range(11, 20), sample(300, at(300)))
+    failed = replace(sample(300, clients=""), is_complete=False)
+    play(watch, range(20, 20 + unlisted), failed)
+    assert play(watch, range(20 + unlisted, 80), sample(300, at(300))) is state
+
+
 def test_a_skip_that_a_late_commit_undoes_is_not_proven_when_consumers_come_to_the_target_again() -> None:
-    watch = QueueWatch(QUEUE, OLD, 300, QueueSample(OLD, END, (at(OLD),)), frozenset("A"))
+    watch = QueueWatch(QUEUE, OLD, 300, QueueSample(OLD, END, (at(OLD),)), GroupWatch(frozenset("A")))
     play(watch, range(11, 30), sample(300, at(300)))
     play(watch, [30.0], sample(150, at(150)))
     assert play(watch, range(31, 120), sample(300, at(300), consumed=70.0)) is not State.PROVEN
@@ -245,7 +297,7 @@ def test_a_commit_of_a_consumer_that_did_not_answer_is_no_jump() -> None:
 
 @pytest.mark.parametrize("target", [TARGET, 300])
 def test_a_group_without_any_consumer_is_unknown_after_30_s(target: int) -> None:
-    watch = QueueWatch(QUEUE, OLD, target, QueueSample(OLD, END), frozenset())
+    watch = QueueWatch(QUEUE, OLD, target, QueueSample(OLD, END), GroupWatch(frozenset()))
     stored = sample(target, clients="")
     assert play(watch, range(30), stored) is State.STORED
     assert play(watch, [30.0], stored) is State.UNKNOWN
@@ -254,5 +306,5 @@ def test_a_group_without_any_consumer_is_unknown_after_30_s(target: int) -> None
 
 @pytest.mark.parametrize("seen", [sample(TARGET), replace(sample(TARGET, clients=""), is_complete=False)])
 def test_a_group_with_consumers_or_with_unknown_ones_is_watched_on(seen: Sample) -> None:
-    watch = QueueWatch(QUEUE, OLD, TARGET, QueueSample(OLD, END), frozenset())
+    watch = QueueWatch(QUEUE, OLD, TARGET, QueueSample(OLD, END), GroupWatch(frozenset()))
     assert play(watch, range(60), seen) is State.STORED

@@ -13,6 +13,7 @@ import pytest
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.watched_reset.brokers import Brokers
+from rewindmq.client.admin.watched_reset.group_watch import GroupWatch
 from rewindmq.client.admin.watched_reset.positions import Position
 from rewindmq.client.admin.watched_reset.queue_watch import HOLD, QueueWatch
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
@@ -46,7 +47,7 @@ def after(watch: QueueWatch, seconds: float, seen: Sample) -> State:
 
 
 def new_watch(target: int = TARGET) -> QueueWatch:
-    return QueueWatch(QUEUE, OLD, target, QueueSample(OLD, OLD, (position(OLD),)), frozenset({"A"}))
+    return QueueWatch(QUEUE, OLD, target, QueueSample(OLD, OLD, (position(OLD),)), GroupWatch(frozenset("A")))
 
 
 def test_a_redelivery_that_nothing_contradicts_is_proven_after_the_hold() -> None:
@@ -177,7 +178,7 @@ def test_messages_held_since_before_the_reset_are_no_redelivery() -> None:
     """The stored offset had jumped past messages that the consumer still had, as after a lost reset."""
     busy = QueueSample(OLD, OLD, (position(20, 20),))
     ignored, taken_over, moved_back = (
-        QueueWatch(QUEUE, OLD, TARGET, busy, frozenset({"A"})) for _ in range(3)
+        QueueWatch(QUEUE, OLD, TARGET, busy, GroupWatch(frozenset("A"))) for _ in range(3)
     )
     for second in range(1, 50):
         low = 20 + second
@@ -190,7 +191,9 @@ def test_messages_held_since_before_the_reset_are_no_redelivery() -> None:
 
 
 def test_an_offset_that_jumped_before_the_reset_and_stays_there_is_lost() -> None:
-    watch = QueueWatch(QUEUE, OLD, TARGET, QueueSample(OLD, OLD, (position(20, 20),)), frozenset({"A"}))
+    watch = QueueWatch(
+        QUEUE, OLD, TARGET, QueueSample(OLD, OLD, (position(20, 20),)), GroupWatch(frozenset("A"))
+    )
     for second in range(1, 9):
         watch.add(float(second), sample(OLD, position(20, 20)))
     assert (watch.state, watch.reason) == (State.LOST, Sign.JUMPED)
@@ -444,5 +447,18 @@ def test_a_broker_that_does_not_tell_the_consumers_is_not_taken_for_one_without_
         await start_mute_broker(stage, "a-mute", topics=(retry_topic(GROUP), "Other"))
         seen = await take_sample(admin, TOPIC, GROUP, [QUEUE])
         assert (seen.queues[QUEUE].stored, seen.clients, seen.is_complete) == (4, frozenset(), False)
+
+    play(scenario)
+
+
+def test_a_broker_that_refuses_is_no_reason_to_ask_no_other_for_the_consumers(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(4, TOPIC)
+        async with new_consumer(stage) as consumer:
+            admin = await stage.admin()
+            await start_mute_broker(stage, "a-mute", topics=(retry_topic(GROUP), "Other"))
+            seen = await take_sample(admin, TOPIC, GROUP, [QUEUE])
+            assert (seen.clients, seen.is_complete) == (frozenset({consumer.client_id}), True)
 
     play(scenario)

@@ -1,0 +1,109 @@
+"""Follows the consumers of a group from sample to sample, for all queues of a watch."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rewindmq.client.admin.watched_reset.sample import Sample
+
+# Consumers tell a restarted broker of themselves within 30 s.
+_HEARTBEAT: Final = 35.0
+# Seconds. A consumer does not take a queue, redeliver it and give it up in less, or leave and come back.
+BRIEF: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSample:
+    """What a sample shows of the group's consumers, after the samples before it.
+
+    Attributes:
+        sample: the sample. It is incomplete if a restarted broker may not know all consumers yet.
+        known: every consumer that was connected before the reset or since.
+        mute: consumers that are connected, and have not answered for ``BRIEF``.
+        has_left: a consumer that was connected right before the reset is not connected now.
+        is_short: the list of consumers is not complete.
+        are_counted: since the reset, no consumer has left, and the rates count every message.
+        consumed: upper bound of the messages that the consumers consumed in the last minute.
+    """
+
+    sample: Sample
+    known: AbstractSet[str]
+    mute: frozenset[str]
+    has_left: bool
+    is_short: bool
+    are_counted: bool
+    consumed: float
+
+
+class GroupWatch:
+    """The consumers of a group during a watch. Its queues share it.
+
+    Args:
+        clients: the consumers right before the reset.
+    """
+
+    def __init__(self, clients: frozenset[str]) -> None:
+        self.before = clients
+        self._known = set(clients)
+        self._mute_since: dict[str, float] = {}
+        self._is_silent = False
+        # When the broker last answered again, and did not list every consumer.
+        self._restarted: float | None = None
+        self._are_counted = True
+        # When the list of consumers was last there.
+        self._listed_at = 0.0
+        self._last: tuple[float, GroupSample, Sample] | None = None
+
+    def add(self, seconds: float, sample: Sample) -> GroupSample:
+        """Take in a sample, ``seconds`` after the reset. Each queue gives the same one; the first counts."""
+        if self._last is not None and self._last[0] == seconds and self._last[2] is sample:
+            return self._last[1]
+        group = self._group_sample(seconds, sample)
+        self._last = seconds, group, sample
+        return group
+
+    def _group_sample(self, seconds: float, sample: Sample) -> GroupSample:
+        missing = self._known - sample.clients
+        self._known |= sample.clients
+        is_short = self._is_short(seconds, sample, has_missing=bool(missing))
+        seen = replace(sample, is_complete=False) if is_short else sample
+        self._note_mute(seconds, seen)
+        is_brief = self._note_list(seconds, seen)
+        # A client that leaves no longer tells how much it consumed, and filters pass messages uncounted.
+        self._are_counted = self._are_counted and (not missing or is_brief) and not sample.is_filtered
+        return GroupSample(
+            seen,
+            self._known,
+            frozenset(client for client, since in self._mute_since.items() if seconds - since >= BRIEF),
+            bool(sample.clients) and not self.before <= sample.clients,
+            is_short,
+            self._are_counted,
+            sum(sample.consumed.values()),
+        )
+
+    def _is_short(self, seconds: float, sample: Sample, *, has_missing: bool) -> bool:
+        """True if consumers are missing because a restarted broker may not know them yet.
+
+        A broker that does not answer once may only be busy. Then its list still has every consumer.
+        """
+        # The list may come from the broker of another queue.
+        is_silent = sample.has_silent_broker
+        if self._is_silent and not is_silent:
+            self._restarted = seconds if has_missing else None
+        self._is_silent = is_silent
+        is_recent = self._restarted is not None and seconds - self._restarted < _HEARTBEAT
+        return has_missing and (is_silent or is_recent)
+
+    def _note_mute(self, seconds: float, sample: Sample) -> None:
+        """Note the consumers that do not answer for a while: they may have a queue, and redeliver it."""
+        mute = frozenset() if sample.is_complete else sample.clients - sample.succeeded.keys()
+        self._mute_since = {client: self._mute_since.get(client, seconds) for client in mute}
+
+    def _note_list(self, seconds: float, sample: Sample) -> bool:
+        """Return True if no broker told the list of consumers, and it was there a moment ago."""
+        is_told = sample.is_complete or bool(sample.clients)
+        if is_told:
+            self._listed_at = seconds
+        return not is_told and seconds - self._listed_at <= BRIEF
