@@ -230,7 +230,7 @@ class QueueWatch:
             self._is_finished = True
         is_through = sample.is_complete and not working
         if is_through and self._jumped_since is not None and self._is_finished:
-            # The consumer may have consumed everything before the next commit, or have moved up to the offset.
+            # It may have consumed everything before its next commit, or have moved up to the stored offset.
             self._has_followed_jump = True
             self._jumped_since = None
         if self._jumped_since is not None and (seconds - self._jumped_since >= _REPAIR or is_through):

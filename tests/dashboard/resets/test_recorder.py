@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from rewindmq import MessageQueue
+from rewindmq.client.admin.watched_reset.group_watch import GroupWatch
 from rewindmq.client.admin.watched_reset.positions import Position
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
 from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict
@@ -43,7 +44,7 @@ class Played:
         self.record = new_record()
         self.recorder = Recorder(self.record)
         before = sample(99.9, 6, position(6, 6))
-        self.watch = QueueWatch(QUEUE, 6, target, before.queues[QUEUE], frozenset())
+        self.watch = QueueWatch(QUEUE, 6, target, before.queues[QUEUE], GroupWatch(frozenset()))
         self.recorder.add(Began(100.0, before, (self.watch,), {QUEUE.broker_name: "classic"}), 100.2)
         (self.row,) = self.record.queues
 
