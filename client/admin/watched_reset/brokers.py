@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.core.route import MASTER_ID
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
@@ -25,23 +26,27 @@ if TYPE_CHECKING:
 
 # Protocol seconds for which a route is used.
 _ROUTE_AGE: Final = 10.0
+# Consumers tell a restarted broker of themselves within 30 s.
+_HEARTBEAT: Final = 35.0
 
 
 class Brokers:
     """Looks up the brokers of a topic and of a group, and asks them about the group's consumers.
 
     A route is used for 10 s, or until ``forget``. Otherwise a group of 1,000 consumers would cost 1,000
-    requests to a name server at each sample. A broker that did not answer is asked last for 10 s, because
-    each question to it may cost seconds.
+    requests to a name server at each sample. A broker that failed is asked last for the consumers, until it
+    knows them again. The offsets of a broker that hangs are asked for every 10 s: each request costs seconds.
     """
 
     def __init__(self, admin: AdminClient) -> None:
         self._admin = admin
-        self._routes: dict[str, tuple[float, list[tuple[str, str]]]] = {}
-        # One caller asks the name server; those beside it wait for its answer.
+        # Topic to the time of the answer, and the answer.
+        self._routes: dict[str, tuple[float, list[tuple[str, str]] | RemotingError]] = {}
+        # One caller asks the name server, and the others wait for the answer.
         self._asking = asyncio.Lock()
-        # Address to the time at which the broker did not answer.
-        self._silent: dict[str, float] = {}
+        # Address to the time at which the broker failed, and the time at which it hung.
+        self._failed: dict[str, float] = {}
+        self._hung: dict[str, float] = {}
 
     def forget(self) -> None:
         """Ask for each route again: a server did not answer, so it may have moved."""
@@ -58,20 +63,32 @@ class Brokers:
             now = self._now()
             known = self._routes.get(topic)
             if known is None or now - known[0] >= _ROUTE_AGE:
-                route = await self._admin.examine_topic_route_info(topic)
-                addresses = ((broker.broker_name, broker.broker_addrs) for broker in route.broker_datas)
-                pairs = [
-                    (name, table.get(MASTER_ID) or min(table.values())) for name, table in addresses if table
-                ]
-                known = self._routes[topic] = now, sorted(pairs)
-            return known[1]
+                known = self._routes[topic] = now, await self._route(topic)
+        if isinstance(known[1], RemotingError):
+            raise known[1]
+        return known[1]
+
+    async def _route(self, topic: str) -> list[tuple[str, str]] | RemotingError:
+        try:
+            route = await self._admin.examine_topic_route_info(topic)
+        except RemotingError as error:
+            return error
+        tables = {broker.broker_name: broker.broker_addrs for broker in route.broker_datas}
+        return sorted(
+            (name, each.get(MASTER_ID) or min(each.values())) for name, each in tables.items() if each
+        )
 
     async def _of_group(self, group: str) -> list[str]:
-        """Return one address of every broker with the group's consumers; silent ones last."""
+        """Return one address of every broker with the group's consumers; those that failed come last."""
         addresses = [address for _, address in await self.of(retry_topic(group))]
-        now = self._now()
-        self._silent = {key: at for key, at in self._silent.items() if now - at < _ROUTE_AGE}
-        return sorted(addresses, key=lambda address: address in self._silent)
+        until = self._now() - _HEARTBEAT
+        return sorted(addresses, key=lambda address: self._failed.get(address, until) > until)
+
+    def _note_failure(self, address: str, error: RewindMQError) -> None:
+        if isinstance(error, RemotingError):
+            self._failed[address] = self._now()
+        if isinstance(error, RequestTimeoutError):
+            self._hung[address] = self._now()
 
     def _now(self) -> float:
         return self._admin.runtime.clock.monotonic()
@@ -84,11 +101,18 @@ class Brokers:
             RemotingError: no name server answered.
         """
         told: dict[MessageQueue, OffsetWrapper] = {}
-        for _, address in await self.of(topic):
+
+        async def ask(address: str) -> None:
             try:
-                told |= (await self._admin.broker_group_stats(address, group, topic)).offset_table
-            except RewindMQError:
-                continue
+                stats = await self._admin.broker_group_stats(address, group, topic)
+            except RewindMQError as error:
+                self._note_failure(address, error)
+            else:
+                told.update(stats.offset_table)
+
+        until = self._now() - _ROUTE_AGE
+        addresses = [address for _, address in await self.of(topic)]
+        await ask_each([each for each in addresses if self._hung.get(each, until) <= until], ask)
         return told
 
     async def consumers_of(self, group: str) -> ConsumerConnection | None:
@@ -115,7 +139,7 @@ class Brokers:
                     failure = error
                 continue
             except RemotingError as error:
-                self._silent[address] = self._now()
+                self._note_failure(address, error)
                 failure = error
                 continue
             if connection.connection_set:
@@ -145,6 +169,6 @@ class Brokers:
                 if isinstance(error, RequestTimeoutError) and not isinstance(error, NotConnectedError):
                     # Perhaps the consumer does not answer its broker. Then it answers no other broker either.
                     raise
-                self._silent[address] = self._now()
+                self._note_failure(address, error)
                 failure = error
         raise failure

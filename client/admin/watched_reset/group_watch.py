@@ -10,8 +10,10 @@ from rewindmq.client.admin.watched_reset.sample import Sample
 
 # Consumers tell a restarted broker of themselves within 30 s.
 _HEARTBEAT: Final = 35.0
-# Seconds. A consumer does not take a queue, redeliver it and give it up in less, or leave and come back.
-BRIEF: Final = 3.0
+# Seconds. A consumer does not take a queue, redeliver it and give it up in less.
+_MUTE: Final = 3.0
+# Seconds between two lists of consumers: in one that failed, no process has left and come back.
+_NEXT_LIST: Final = 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +23,19 @@ class GroupSample:
     Attributes:
         sample: the sample. It is incomplete if a restarted broker may not know all consumers yet.
         known: every consumer that was connected before the reset or since.
-        mute: consumers that are connected, and have not answered for ``BRIEF``.
-        has_left: a consumer that was connected right before the reset is not connected now.
+        mute: consumers that are connected, and have not answered for 3 s.
+        has_lost_client: a consumer that was connected right before the reset is not connected now.
         is_short: the list of consumers is not complete.
-        are_counted: since the reset, no consumer has left, and the rates count every message.
+        has_whole_rates: since the reset, no consumer has left, and the rates count every message.
         consumed: upper bound of the messages that the consumers consumed in the last minute.
     """
 
     sample: Sample
     known: AbstractSet[str]
     mute: frozenset[str]
-    has_left: bool
+    has_lost_client: bool
     is_short: bool
-    are_counted: bool
+    has_whole_rates: bool
     consumed: float
 
 
@@ -51,13 +53,17 @@ class GroupWatch:
         self._is_silent = False
         # When the broker last answered again, and did not list every consumer.
         self._restarted: float | None = None
-        self._are_counted = True
+        self._has_whole_rates = True
         # When the list of consumers was last there.
         self._listed_at = 0.0
+        self._has_list = True
         self._last: tuple[float, GroupSample, Sample] | None = None
 
     def add(self, seconds: float, sample: Sample) -> GroupSample:
-        """Take in a sample, ``seconds`` after the reset. Each queue gives the same one; the first counts."""
+        """Take in a sample, ``seconds`` after the reset.
+
+        Each queue gives the sample, and all of them get the result of the first call.
+        """
         if self._last is not None and self._last[0] == seconds and self._last[2] is sample:
             return self._last[1]
         group = self._group_sample(seconds, sample)
@@ -70,16 +76,17 @@ class GroupWatch:
         is_short = self._is_short(seconds, sample, has_missing=bool(missing))
         seen = replace(sample, is_complete=False) if is_short else sample
         self._note_mute(seconds, seen)
-        is_brief = self._note_list(seconds, seen)
+        has_lost_client = bool(missing) and (bool(sample.clients) or sample.is_complete)
         # A client that leaves no longer tells how much it consumed, and filters pass messages uncounted.
-        self._are_counted = self._are_counted and (not missing or is_brief) and not sample.is_filtered
+        if self._has_lost_list(seconds, seen) or has_lost_client or sample.is_filtered:
+            self._has_whole_rates = False
         return GroupSample(
             seen,
             self._known,
-            frozenset(client for client, since in self._mute_since.items() if seconds - since >= BRIEF),
+            frozenset(client for client, since in self._mute_since.items() if seconds - since >= _MUTE),
             bool(sample.clients) and not self.before <= sample.clients,
             is_short,
-            self._are_counted,
+            self._has_whole_rates,
             sum(sample.consumed.values()),
         )
 
@@ -101,9 +108,11 @@ class GroupWatch:
         mute = frozenset() if sample.is_complete else sample.clients - sample.succeeded.keys()
         self._mute_since = {client: self._mute_since.get(client, seconds) for client in mute}
 
-    def _note_list(self, seconds: float, sample: Sample) -> bool:
-        """Return True if no broker told the list of consumers, and it was there a moment ago."""
-        is_told = sample.is_complete or bool(sample.clients)
-        if is_told:
+    def _has_lost_list(self, seconds: float, sample: Sample) -> bool:
+        """Return True if more than one list of consumers in a row failed; note when one was there."""
+        if seconds - self._listed_at > _NEXT_LIST and not self._has_list:
+            return True
+        self._has_list = sample.is_complete or bool(sample.clients)
+        if self._has_list:
             self._listed_at = seconds
-        return not is_told and seconds - self._listed_at <= BRIEF
+        return False

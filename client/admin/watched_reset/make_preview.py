@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.positions import consumer_positions, holders_of
+from rewindmq.client.admin.watched_reset.positions import consumer_positions, positions_of
 from rewindmq.client.admin.watched_reset.preview import Preview, QueuePreview
 from rewindmq.client.admin.watched_reset.target import Target, check_range, require_queues
 from rewindmq.protocol.body.connection import ConsumerConnection
@@ -17,6 +17,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
+from rewindmq.protocol.remoting.slices.run import run_slices
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -46,7 +47,8 @@ async def make_preview(
     """
     connection = await consumers_of(admin, group)
     clients = sorted(client.client_id for client in connection.connection_set) if connection else []
-    holders = holders_of(await consumer_positions(Brokers(admin), group, clients))
+    reports = await consumer_positions(Brokers(admin), group, clients)
+    positions = await run_slices(admin.runtime.timers, positions_of(reports))
     known = (await admin.topic_consume_stats(group, topic, has_offsets=True)).offset_table
     names = await queues_of(admin, topic)
     if not isinstance(target, int):
@@ -63,7 +65,7 @@ async def make_preview(
         offset = await _target_offset(admin, queue, target, most)
         if not force and stored is not None:
             offset = min(offset, stored)
-        holder = holders.get(queue)
+        holder = next((held for held in positions.get(queue, ()) if not held.dropped), None)
         row = QueuePreview(
             queue, least, most, stored, offset, consumer=None if holder is None else holder.client_id
         )

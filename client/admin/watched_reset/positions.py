@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 # A consumer that does not answer takes up its place for some seconds.
 _CONSUMERS_AT_ONCE: Final = 128
+_POSITIONS_IN_SLICE: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +63,23 @@ async def consumer_positions(brokers: Brokers, group: str, clients: Iterable[str
     return await ask_each(clients, ask, at_once=_CONSUMERS_AT_ONCE)
 
 
-def positions_of(reports: Iterable[ClientReport]) -> dict[MessageQueue, list[Position]]:
-    """Return the consumers' positions in each queue that they report."""
+def positions_of(
+    reports: Iterable[ClientReport],
+) -> Generator[None, None, dict[MessageQueue, list[Position]]]:
+    """Return the consumers' positions in each queue that they report, in slices.
+
+    Consumers that broadcast report every queue.
+    """
     positions: dict[MessageQueue, list[Position]] = {}
+    count = 0
     for report in reports:
         table = {} if report.info is None else report.info.mq_table
         for queue, info in table.items():
             positions.setdefault(queue, []).append(_position(report.client_id, info))
+            count += 1
+            if count % _POSITIONS_IN_SLICE == 0:
+                yield
     return positions
-
-
-def holders_of(reports: Iterable[ClientReport]) -> dict[MessageQueue, Position]:
-    """Return the position of the first consumer that has each queue and has not dropped it."""
-    return {
-        queue: live[0]
-        for queue, positions in positions_of(reports).items()
-        if (live := [position for position in positions if not position.dropped])
-    }
 
 
 def _position(client_id: str, info: ProcessQueueInfo) -> Position:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from rewindmq.client.admin.watched_reset.gaps import Leaps, Passing
-from rewindmq.client.admin.watched_reset.group_watch import BRIEF, GroupSample, GroupWatch
+from rewindmq.client.admin.watched_reset.gaps import FAR, Leaps, Passing
+from rewindmq.client.admin.watched_reset.group_watch import GroupSample, GroupWatch
 from rewindmq.client.admin.watched_reset.positions import Position, low_of
 from rewindmq.client.admin.watched_reset.races import Clues, name_races
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
@@ -80,6 +80,8 @@ class QueueWatch:
     _untouched_since: float | None = None
     _is_finished: bool = False
     _last: _Work | None = None
+    # Where the consumer was in the first of the samples that show its work without a gap.
+    _run: _Work | None = None
     # The fastest redelivery between two samples, in messages per second.
     _fastest: float = 0.0
     # Time and consumed messages of the last sample before the rates cover enough.
@@ -181,7 +183,7 @@ class QueueWatch:
         clues.is_pulling = clues.is_pulling or sample.is_pulling
         self._is_filtered = self._is_filtered or sample.is_filtered
         self._forget_earlier_work(seen, sample)
-        clues.has_lost_client = clues.has_lost_client or group.has_left
+        clues.has_lost_client = clues.has_lost_client or group.has_lost_client
         if seen.live and seconds > 2.0:
             clues.had_consumer = True
         for position in seen.live:
@@ -228,6 +230,7 @@ class QueueWatch:
             signs.append(Sign.COUNTED)
             self._held_since = seconds
             self._is_finished = True
+        self._forget_left_work(seen, sample)
         is_through = sample.is_complete and not working
         if is_through and self._jumped_since is not None and self._is_finished:
             # It may have consumed everything before its next commit, or have moved up to the stored offset.
@@ -263,22 +266,27 @@ class QueueWatch:
         last = self._last
         is_same = last is not None and last.client_id == holding.client_id
         is_next = is_same and last is not None and last.low <= low
-        if last is None or not is_next or last.seconds < self._seen_at:
-            stored = self.old if self.stored is None else self.stored
-            since = self._seen_at
-            if is_same and last is not None and seconds - last.seconds <= BRIEF:
-                # The consumer did not answer for a moment: too short to give the queue up and take it again.
-                since = last.seconds
-            self._leaps.note(low, seconds - since, stored, is_same=is_same)
+        is_adjacent = last is not None and self._seen_at <= last.seconds < seconds <= last.seconds + FAR
         if self._held_since is None or not is_next:
             self._held_since = seconds
             self._fastest = 0.0
-        elif last is not None and seconds > last.seconds:
-            self._fastest = max(self._fastest, (low - last.low) / (seconds - last.seconds))
+        if is_next and is_adjacent and last is not None and self._run is not None:
+            step, run = _since(last, low, seconds), _since(self._run, low, seconds)
+            self._fastest = max(self._fastest, step[0] / step[1])
+            self._leaps.go_on(holding.client_id, low, step, run)
+        else:
+            stored = self.old if self.stored is None else self.stored
+            self._leaps.begin(holding.client_id, low, seconds - self._seen_at, stored, is_same=is_same)
+            self._run = _Work(seconds, holding.client_id, low)
         self._is_finished = False
-        self._leaps.reach(low, self._fastest)
         self._last = _Work(seconds, holding.client_id, low)
         self._progress = max(self._progress, low)
+
+    def _forget_left_work(self, seen: QueueSample, sample: Sample) -> None:
+        """Forget where a consumer was if it has given the queue up: it may take it again elsewhere."""
+        clients = {position.client_id for position in seen.live}
+        if self._last is not None and sample.is_complete and self._last.client_id not in clients:
+            self._last = None
 
     def _is_through(self, stored: int, seen: QueueSample) -> bool:
         """True if the reset was stored, and the consumer is at the old offset or past it by now."""
@@ -359,8 +367,11 @@ class QueueWatch:
         None: the rates of this sample do not cover that time, or cover the time before the reset, too.
         """
         rates = group.sample.consumed
-        holders = group.known if self._had_short_list else self._holders
-        consumed = sum(rates.get(client_id, 0.0) for client_id in holders)
+        consumed = (
+            group.consumed
+            if self._had_short_list
+            else sum(rates.get(client_id, 0.0) for client_id in self._holders)
+        )
         first, last = _RATES if self._worked_in_wait else _RATES_AFTER_WAIT
         if seconds < first:
             self._early = seconds, consumed
@@ -420,6 +431,11 @@ class QueueWatch:
         if self._may_have_consumed:
             return "the consumers consumed so much that a redelivery between two samples cannot be excluded"
         return f"consumer {self.consumer} has not begun the redelivery"
+
+
+def _since(work: _Work, low: int, seconds: float) -> tuple[int, float]:
+    """Return the messages that a consumer consumed since, and the seconds."""
+    return low - work.low, seconds - work.seconds
 
 
 def group_offset(seen: QueueSample, target: int) -> int:

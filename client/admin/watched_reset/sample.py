@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,10 @@ from rewindmq.client.admin.watched_reset.positions import (
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
 from rewindmq.protocol.body.running_info import ConsumeStatus
+from rewindmq.protocol.body.stats import OffsetWrapper
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.remoting.slices.run import run_slices
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -79,6 +81,7 @@ class Sample:
 # Rates are rounded to a hundredth of a message per second, and cover up to 70 s.
 _RATE_SECONDS = 70.0
 _ROUNDING = 0.01
+_QUEUES_IN_SLICE = 256
 # The rates of Go's client leave out what it consumed in the 10 s after its first message. No other client's
 # were compared with what it consumed.
 _COUNTING_LANGUAGES = frozenset({"JAVA", "PYTHON"})
@@ -102,10 +105,9 @@ async def take_sample(
         brokers: of a watch, which takes many samples.
     """
     brokers = Brokers(admin) if brokers is None else brokers
-    told = {}
+    told: Mapping[MessageQueue, OffsetWrapper] = {}
     with contextlib.suppress(RewindMQError):
         told = await brokers.consume_stats(group, topic)
-    stored = {queue: QueueSample(entry.consumer_offset, entry.broker_offset) for queue, entry in told.items()}
     connection, is_told = None, True
     try:
         connection = await brokers.consumers_of(group)
@@ -113,11 +115,7 @@ async def take_sample(
         is_told = False
     clients = [] if connection is None else [client.client_id for client in connection.connection_set]
     reports = await consumer_positions(brokers, group, clients)
-    positions = positions_of(reports)
-    table = {}
-    for queue in queues:
-        seen = stored.get(queue, QueueSample(None))
-        table[queue] = QueueSample(seen.stored, seen.max_offset, tuple(positions.get(queue, ())))
+    table = await run_slices(admin.runtime.timers, _queue_samples(queues, told, reports))
     rates = {
         report.client_id: report.info.status_table[topic]
         for report in reports
@@ -141,6 +139,25 @@ async def take_sample(
         _is_filtered(topic, connection, reports),
         has_silent_broker,
     )
+
+
+def _queue_samples(
+    queues: Iterable[MessageQueue],
+    told: Mapping[MessageQueue, OffsetWrapper],
+    reports: Iterable[ClientReport],
+) -> Generator[None, None, dict[MessageQueue, QueueSample]]:
+    positions = yield from positions_of(reports)
+    table = {}
+    for number, queue in enumerate(queues, 1):
+        entry = told.get(queue)
+        seen = tuple(positions.get(queue, ()))
+        if entry is None:
+            table[queue] = QueueSample(None, 0, seen)
+        else:
+            table[queue] = QueueSample(entry.consumer_offset, entry.broker_offset, seen)
+        if number % _QUEUES_IN_SLICE == 0:
+            yield
+    return table
 
 
 def silent_brokers(sample: Sample) -> list[str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Seconds.
 INTERVAL: Final = 0.5
 PATIENCE: Final = 120.0
-# Queues between two turns of the event loop: their samples take about 1 ms.
+# Queues between two turns of the event loop.
 _QUEUES_IN_SLICE: Final = 32
 
 
@@ -83,7 +83,7 @@ class ResetWatch:
         return run_at_once(self.add_in_slices(sample))
 
     def add_in_slices(self, sample: Sample) -> Generator[None, None, list[Change]]:
-        """``add``, with a pause after some queues; between two samples only."""
+        """Take in a sample as ``add`` does, in slices. Only a finished call leaves the watch whole."""
         seconds = sample.at - self._began
         is_counted = self._count.add(seconds, sample)
         changes = []

@@ -153,26 +153,48 @@ def test_a_consumer_below_the_target_was_not_moved_by_the_reset() -> None:
         assert play(watch, [second], seen) is not State.PROVEN
 
 
-def test_a_consumer_that_does_not_answer_two_samples_goes_on_without_a_gap() -> None:
-    watch = rewind()
-    for step in range(120):
-        low = min(step, 99)
-        seen = sample(low, at(low))
-        if step in (20, 21):
-            seen = replace(seen, queues={QUEUE: QueueSample(low, END)}, is_complete=False)
-        play(watch, [10.5 + step / 2], seen)
-    assert watch.state is State.PROVEN
+def hand_over(gap: Sequence[Sample], low: int) -> State:
+    """A redelivers two messages a second until 20 s, and goes on at ``low`` after the samples of the gap."""
+    watch = rewind(clients="AB")
+    for step in range(19):
+        play(watch, [11.0 + step / 2], sample(0, at(step), clients="AB"))
+    for number, seen in enumerate(gap, 1):
+        play(watch, [20.0 + number / 2], seen)
+    for step in range(160):
+        now = min(low + step, 99)
+        seen = sample(now, at(now), clients="AB")
+        play(watch, [20.5 + len(gap) / 2 + step / 2], seen)
+    return watch.state
 
 
-def test_a_consumer_that_does_not_answer_for_long_may_have_left_messages_out() -> None:
-    """It gave the queue up, and took it again at a late commit."""
-    watch = rewind()
-    for second in range(11, 90):
-        low = second - 11 if second < 20 else second
-        seen = sample(low, at(low))
-        if second in range(20, 30):
-            seen = replace(seen, queues={QUEUE: QueueSample(low, END)}, is_complete=False)
-        assert play(watch, [second], seen) is not State.PROVEN
+def test_a_consumer_that_takes_its_queue_again_further_on_leaves_messages_out() -> None:
+    """It held the message at 18, and takes the queue again at a late commit of 28."""
+    free, mute = sample(28, clients="AB"), replace(sample(28, clients="AB"), is_complete=False)
+    assert hand_over([free] * 4, 28) is not State.PROVEN
+    assert hand_over([mute] * 4, 28) is not State.PROVEN
+    assert hand_over([mute] * 4, 18) is State.PROVEN
+    assert hand_over([sample(90, idle(90), clients="AB")] * 4, 90) is not State.PROVEN
+
+
+def test_samples_that_are_far_apart_may_miss_that_a_consumer_left_messages_out() -> None:
+    watch = rewind(clients="AB")
+    for second in range(11, 31):
+        play(watch, [second], sample(0, at(second - 11), clients="AB"))
+    for second in range(36, 140):
+        low = min(second + 10, 99)
+        assert play(watch, [second], sample(low, at(low), clients="AB")) is not State.PROVEN
+
+
+def test_a_message_of_a_slow_consumer_shows_no_speed() -> None:
+    """A consumed a message in 3 s, so B, which begins two messages further on, leaves one out."""
+    watch = rewind(clients="AB")
+    for step in range(60):
+        play(watch, [11.0 + step / 2], sample(0, at(step // 6), clients="AB"))
+    for step in range(60, 240):
+        low = min(10 + step // 6, 99)
+        assert (
+            play(watch, [11.0 + step / 2], sample(11, at(low, client="B"), clients="AB")) is not State.PROVEN
+        )
 
 
 def test_a_skip_that_consumers_pass_by_themselves_is_not_proven() -> None:
@@ -202,17 +224,17 @@ def test_a_skip_of_more_than_was_consumed_is_proven() -> None:
     assert skip(replace(seen, clients=frozenset("B"), consumed={"B": 0.0}), at(OLD)) is not State.PROVEN
 
 
-@pytest.mark.parametrize(("unlisted", "state"), [(3, State.PROVEN), (20, State.REDELIVERING)])
-def test_a_consumer_that_is_not_listed_for_long_may_have_consumed_what_a_skip_leaves_out(
+@pytest.mark.parametrize(("unlisted", "state"), [(1, State.PROVEN), (2, State.REDELIVERING)])
+def test_a_consumer_that_is_not_listed_twice_may_have_consumed_what_a_skip_leaves_out(
     unlisted: int, state: State
 ) -> None:
-    """It may have left and come back, and then counts from 0."""
+    """It may have left and come back with its client id, and then counts from 0."""
     watch = QueueWatch(QUEUE, OLD, 300, QueueSample(OLD, END, (at(OLD),)), GroupWatch(frozenset("A")))
-    play(watch, [1.0], sample(OLD, at(OLD, dropped=True)))
-    play(watch, range(11, 20), sample(300, at(300)))
+    play(watch, [second / 2 for second in range(20)], sample(OLD, at(OLD, dropped=True)))
+    play(watch, [second / 2 for second in range(20, 40)], sample(300, at(300)))
     failed = replace(sample(300, clients=""), is_complete=False)
-    play(watch, range(20, 20 + unlisted), failed)
-    assert play(watch, range(20 + unlisted, 80), sample(300, at(300))) is state
+    play(watch, [second / 2 for second in range(40, 40 + unlisted)], failed)
+    assert play(watch, [second / 2 for second in range(40 + unlisted, 160)], sample(300, at(300))) is state
 
 
 def test_a_skip_that_a_late_commit_undoes_is_not_proven_when_consumers_come_to_the_target_again() -> None:

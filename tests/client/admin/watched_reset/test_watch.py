@@ -55,8 +55,10 @@ def test_a_redelivery_that_nothing_contradicts_is_proven_after_the_hold() -> Non
     assert after(watch, 5.0, sample(OLD, position(OLD, dropped=True))) is State.ACCEPTED
     assert after(watch, 10.0, sample(0)) is State.STORED
     assert after(watch, 11.0, sample(0, position(0, 0))) is State.REDELIVERING
-    assert after(watch, 10.9 + HOLD, sample(20, position(30, 30))) is State.REDELIVERING
-    assert after(watch, 11.0 + HOLD, sample(30, position(31, 31))) is State.PROVEN
+    for second in range(1, 40):
+        assert after(watch, 11.0 + second, sample(0, position(second, second))) is State.REDELIVERING
+    assert after(watch, 10.9 + HOLD, sample(20, position(40, 40))) is State.REDELIVERING
+    assert after(watch, 11.0 + HOLD, sample(30, position(41, 41))) is State.PROVEN
 
 
 def test_a_stored_offset_above_messages_still_held_is_lost_unless_the_next_commit_repairs_it() -> None:
