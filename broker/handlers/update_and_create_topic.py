@@ -39,8 +39,8 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     topic.attributes = _attributes(context, header)
     if context.profile.registers_changes and _is_known(context, topic):
         return RemotingCommand(ResponseCode.SUCCESS)
-    context.registration.due.add(topic.topic_name)
     context.topics.update(topic, announce=False)
+    context.registration.mark_due((topic.topic_name,))
     await context.table_flush.saved()
     await context.registration.register((topic.topic_name,))
     return RemotingCommand(ResponseCode.SUCCESS)
@@ -54,7 +54,7 @@ def _is_known(context: BrokerContext, topic: TopicConfig) -> bool:
         not topic.attributes
         and topic == context.topics.find(name)
         and context.topics.is_saved(name)
-        and name not in context.registration.due
+        and not context.registration.is_due(name)
     )
 
 
