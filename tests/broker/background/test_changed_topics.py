@@ -196,6 +196,30 @@ def test_changes_at_once_wait_for_a_silent_name_server_together(simulate: RunSce
     simulate(scenario, brokers=0, profile=Profile.V53)
 
 
+def test_a_change_waits_for_the_request_that_opens_the_connection(simulate: RunScenario) -> None:
+    """It could pass that request otherwise, whose body is older."""
+
+    async def scenario(stage: SimStage) -> None:
+        recorder = Recorder(stage, "10.0.5.1")
+        await stage.start_broker(namesrv_addr=await recorder.start())
+        peer = stage.peer()
+        await stage.at(1.0)
+        await recorder.server.close()
+        recorder = Recorder(stage, "10.0.5.1")
+        await recorder.start()
+        recorder.delay = 3.0
+        first = asyncio.ensure_future(peer.create_topic("T"))
+        await stage.at(2.0)
+        await peer.create_topic("U")
+        await first
+        assert recorder.times() == [1.0, 4.0]
+        assert [registered(request) & {"T", "U"} for _, request in recorder.received] == [{"T"}, {"U"}]
+        await stage.broker.close()
+        await recorder.server.close()
+
+    simulate(scenario, brokers=0, profile=Profile.V53)
+
+
 def test_a_change_brings_no_full_table_after_a_failed_change(simulate: RunScenario) -> None:
     """Only the answer to a full table shows that a name server has all topics."""
 

@@ -218,6 +218,30 @@ async def test_a_change_is_not_undone_by_an_older_table_that_waited_for_a_slow_n
         assert name_server.counters() == sorted(name_server.counters())
 
 
+async def test_a_full_table_that_a_slow_name_server_shares_is_no_older_than_its_last_part(
+    stage: Stage,
+) -> None:
+    """The other name server has got that table before the slow one got the topics of a later change."""
+    slow, fast = HoldingNameServer(stage), HoldingNameServer(stage)
+    addresses = (await fast.start(), await slow.start())
+    broker = await stage.start_broker(namesrv_addr=";".join(addresses), profile=Profile.V53)
+    peer = stage.peer()
+    await slow.restart()
+    slow.is_holding = True
+    (await peer.send("Sent")).require_success()
+    await slow.has(1, RequestCode.GET_NAMESRV_CONFIG)
+    running = [asyncio.ensure_future(peer.create_topic("T"))]
+    await fast.has(3)
+    running.append(asyncio.ensure_future(broker.context.registration.register()))
+    await fast.has(4)
+    running.append(asyncio.ensure_future(peer.create_topic("U")))
+    await fast.has(5)
+    slow.release_all()
+    await asyncio.gather(*running)
+    await slow.has(5)
+    assert slow.counters() == sorted(slow.counters())
+
+
 @pytest.mark.usefixtures("_small_slices")
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 async def test_a_change_comes_after_the_older_table_that_is_being_encoded(
