@@ -77,8 +77,7 @@ class Registration:
         self.on_master: Callable[[str | None, str | None], None] = _ignore_master
         self._timer: Cancellable | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        # The topics that have changed since the running announcement began, and whether all have. Whether an
-        # announcement is running.
+        # The changes since the running announcement began: the changed topics, or all topics.
         self._changed: dict[str, None] = {}
         self._all_changed = False
         self._is_announcing = False
