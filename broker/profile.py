@@ -70,15 +70,15 @@ class BrokerProfile:
         stores_wait: messages are stored with their producer's WAIT property.
         ends_properties: the properties of a record end with a separator (5.3.3
             ``MessageDecoder#messageProperties2String``; 5.1.0 still removes it).
-        registers_changes: after a change the broker registers the changed topics alone, however they changed.
-            4.9.7 does so for UPDATE_AND_CREATE_TOPIC (17) only.
+        registers_changes: the broker registers changed topics alone, whether a request, a send or a heartbeat
+            has changed them. 4.9.7 does so for UPDATE_AND_CREATE_TOPIC (17) only.
         adds_unique_key: a single message without UNIQ_KEY gets one. The response to a send has the UNIQ_KEY
             of the message or of the batch.
         reports_active: GET_BROKER_RUNTIME_INFO (28) has ``brokerActive``, which clusterList shows.
         runtime_extras: keys of GET_BROKER_RUNTIME_INFO (28) that only this release has, about thread pools
             and timer messages, with their fixed values.
-        counts_transactions: committed messages are in the statistics of their topic, half messages that the
-            broker stores again in those of the half topic, and op records in those of theirs.
+        counts_transactions: a topic's statistics count its committed messages. The half topic's statistics
+            count half messages that the broker stores again, and the op topic's statistics count op records.
         adds_stats: VIEW_BROKER_STATS_DATA (315) has statistics of connections, of heartbeats and of messages
             outside system topics.
         deletes_stats: default of the key ``autoDeleteUnusedStats``.

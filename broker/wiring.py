@@ -8,8 +8,9 @@ from ipaddress import ip_address
 from typing import Final
 
 from rewindmq.broker.background.flush import BackgroundFlush
+from rewindmq.broker.background.name_server import BrokerIdentity
 from rewindmq.broker.background.prefault import LogPrefault
-from rewindmq.broker.background.registration import BrokerIdentity, Registration
+from rewindmq.broker.background.registration import Registration
 from rewindmq.broker.background.retention import Retention
 from rewindmq.broker.background.schedule import BackgroundService
 from rewindmq.broker.background.sync_flush import SyncFlush

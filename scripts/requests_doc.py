@@ -46,7 +46,7 @@ TO_CLIENTS: Final = MappingProxyType(
         RequestCode.NOTIFY_QUEUE_RESET: "a queue was reset in fenced mode; to epoch-aware clients.",
     }
 )
-# Requests from the broker to name servers (``broker/background/registration.py``), and to its master.
+# Requests from the broker to name servers (``broker/background/name_server.py``), and to its master.
 TO_SERVERS: Final = MappingProxyType(
     {
         RequestCode.GET_ALL_TOPIC_CONFIG: "to the master: copy the topics.",

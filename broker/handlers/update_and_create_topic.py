@@ -5,8 +5,8 @@ topics.json and registers with the name servers before it responds. Only v53 sto
 v53 stores attributes. It refuses invalid changes with 1 and 5.3.3's remarks, and the message type MIXED with
 29 unless ``enableMixedMessageType`` is on. Like 5.3.3's broker it does not compare messages with
 ``message.type``. Other profiles ignore attributes, as 4.x does, except ``cleanup.policy``.
-Under v53, as in 5.3.3, the broker registers the topic alone. It neither stores nor registers a topic that the
-request does not change.
+Under v53, as in 5.3.3, the broker registers changed topics only. It neither stores nor registers a topic that
+the request does not change.
 Changed under v42 and v49: the broker registers all topics, not only the new one.
 Refused with 1: a request to a slave, as in 4.9.4; ``queue.type=BatchCQ``.
 Refused with 1 (under v53 with INVALID_PARAMETER, 29): numbers out of range; an unknown filter type, which
@@ -39,8 +39,8 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     topic.attributes = _attributes(context, header)
     if context.profile.registers_changes and _is_known(context, topic):
         return RemotingCommand(ResponseCode.SUCCESS)
-    context.registration.due.add(topic.topic_name)
     context.topics.update(topic, announce=False)
+    context.registration.mark_due((topic.topic_name,))
     await context.table_flush.saved()
     await context.registration.register((topic.topic_name,))
     return RemotingCommand(ResponseCode.SUCCESS)
@@ -54,7 +54,7 @@ def _is_known(context: BrokerContext, topic: TopicConfig) -> bool:
         not topic.attributes
         and topic == context.topics.find(name)
         and context.topics.is_saved(name)
-        and name not in context.registration.due
+        and not context.registration.is_due(name)
     )
 
 

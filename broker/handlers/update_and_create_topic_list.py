@@ -36,6 +36,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     check_list("topics", len(topics))
     checked = _checked(context, topics)
     context.topics.update_all(checked, announce=False)
+    context.registration.mark_due(checked)
     return _registered(context, checked)
 
 

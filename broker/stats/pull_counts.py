@@ -15,17 +15,17 @@ _QUEUES_PER_SLICE: Final = 500
 
 
 class PullCounts:
-    """Adds up the pulls of each group from each queue, and adds them to the items when these are read.
+    """Counts the pulls of each group from each queue; a reader of the items adds the counts to them first.
 
     Args:
         got: the items by ``topic@group``.
         latencies: the items by ``queueId@topic@group``.
 
     Attributes:
-        counted: those with counts, in the order of their first pulls.
-        last: the counts to which the last pull was added; None if that pull found nothing.
-        requests, messages: all pulls that found messages since the start, and these messages, as of the last
-            ``settle``.
+        counted: the counts that ``settle`` has not added to the items yet, in the order of their first pulls.
+        last: the counts that include the last pull; None if the last pull found nothing.
+        requests, messages: the pulls that found messages since the start, and the number of messages found,
+            as of the last ``settle``.
     """
 
     def __init__(self, got: StatsItemSet, latencies: StatsItemSet) -> None:
@@ -33,7 +33,7 @@ class PullCounts:
         self._latencies = latencies
         # By topic, group and queue id, so that a pull builds no keys.
         self._queues: dict[tuple[str, str, int], QueuePulls] = {}
-        # Those whose attribute ``pulls`` has counts of this table.
+        # The queues whose attribute ``pulls`` has counts of this table.
         self._known_to: list[ConsumeQueue] = []
         self.counted: deque[QueuePulls] = deque()
         self.last: QueuePulls | None = None
@@ -80,7 +80,7 @@ class PullCounts:
             pass
 
     def settle_in_slices(self) -> Generator[None]:
-        """Do as ``settle``, a few hundred queues in each slice; pulls may be counted in between."""
+        """Add all counts to the items, some hundred queues in a slice; pulls may come between two slices."""
         counted = self.counted
         for number in range(1, len(counted) + 1):
             if not counted:

@@ -1,4 +1,4 @@
-"""Counts of what was stored in each queue, which the writer adds up and statistics take from time to time."""
+"""Counts of the messages stored in each queue: the writer adds to the counts, and statistics take them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 
 
 class QueuePuts(NamedTuple):
-    """What was stored in one queue since the last time.
+    """The counts of one queue since statistics last took them.
 
     Attributes:
         requests: requests that stored messages.
-        extra: their messages beyond one for each request.
-        size: bytes of their records.
+        extra: the messages beyond one for each request.
+        size: bytes of the messages' records.
     """
 
     topic: str
@@ -26,12 +26,12 @@ class QueuePuts(NamedTuple):
 
 
 class PutCounts(deque[ConsumeQueue]):
-    """The queues with counts that were not taken yet; the counts themselves are attributes of each queue.
+    """The queues whose counts statistics have not taken yet; a queue's attributes hold its counts.
 
-    A put adds to numbers of the queue that it writes to anyway, so counting costs no look-up.
+    The writer has the queue at hand when it stores a message, so counting costs no look-up.
 
     Attributes:
-        last: the queue of the last put; None once that put was taken back.
+        last: the queue of the last put; None after ``take_back``.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,12 @@ class PutCounts(deque[ConsumeQueue]):
         self.last: ConsumeQueue | None = None
 
     def add(self, queue: ConsumeQueue, requests: int, extra: int, size: int) -> None:
-        """Count what was stored in a queue."""
+        """Count a request that stored messages in a queue.
+
+        Args:
+            extra: the messages beyond the first.
+            size: bytes of the messages' records.
+        """
         if not queue.put_bytes:
             self.append(queue)
         queue.put_requests += requests
@@ -48,17 +53,20 @@ class PutCounts(deque[ConsumeQueue]):
         self.last = queue
 
     def take_back(self, size: int) -> None:
-        """Take back the last put, of one message whose record has ``size`` bytes."""
+        """Subtract the last put, which stored one message with a record of ``size`` bytes."""
         queue, self.last = self.last, None
         assert queue is not None
         queue.put_requests -= 1
         queue.put_bytes -= size
         if not queue.put_bytes:
-            # That put has added the queue, so it is the last one.
+            # The last put has appended the queue, so the queue is the last item.
             self.pop()
 
     def take(self) -> Iterator[QueuePuts]:
-        """Yield the counts of each queue, and begin again at 0; puts may follow between two items."""
+        """Yield the counts of each queue and reset them to 0.
+
+        The writer may store messages between two items.
+        """
         for _ in range(len(self)):
             if not self:
                 return

@@ -6,6 +6,7 @@ Source: 5.3.3 ``BrokerController#registerIncrementBrokerData``, called for every
 
 from __future__ import annotations
 
+import asyncio
 import errno
 
 import pytest
@@ -165,6 +166,54 @@ def test_a_change_waits_for_a_silent_name_server_once(simulate: RunScenario) -> 
         tables = [registered(request) for _, request in recorder.received]
         assert tables[1] == {"T"}
         assert tables[2] == tables[0] | {"T", "U"}
+        await stage.broker.close()
+        await recorder.server.close()
+
+    simulate(scenario, brokers=0, profile=Profile.V53)
+
+
+def test_changes_at_once_wait_for_a_silent_name_server_together(simulate: RunScenario) -> None:
+    """Each would otherwise wait in turn for a connection over which nothing comes."""
+
+    async def scenario(stage: SimStage) -> None:
+        recorder = Recorder(stage, "10.0.5.1")
+        await stage.start_broker(namesrv_addr=await recorder.start())
+        peer = stage.peer()
+        await stage.at(1.0)
+        await recorder.server.close()
+        recorder = Recorder(stage, "10.0.5.1")
+        await recorder.start()
+        recorder.delay = 100.0
+        await asyncio.gather(*(peer.create_topic(f"T{number}") for number in range(20)))
+        # ``registerBrokerTimeoutMills`` is 6 s.
+        assert stage.world.now < 7.5
+        recorder.delay = 0.0
+        await peer.create_topic("U")
+        assert {"T0", "T19", "U"} <= registered(recorder.received[-1][1])
+        await stage.broker.close()
+        await recorder.server.close()
+
+    simulate(scenario, brokers=0, profile=Profile.V53)
+
+
+def test_a_change_waits_for_the_request_that_opens_the_connection(simulate: RunScenario) -> None:
+    """It could pass that request otherwise, whose body is older."""
+
+    async def scenario(stage: SimStage) -> None:
+        recorder = Recorder(stage, "10.0.5.1")
+        await stage.start_broker(namesrv_addr=await recorder.start())
+        peer = stage.peer()
+        await stage.at(1.0)
+        await recorder.server.close()
+        recorder = Recorder(stage, "10.0.5.1")
+        await recorder.start()
+        recorder.delay = 3.0
+        first = asyncio.ensure_future(peer.create_topic("T"))
+        await stage.at(2.0)
+        await peer.create_topic("U")
+        await first
+        assert recorder.times() == [1.0, 4.0]
+        assert [registered(request) & {"T", "U"} for _, request in recorder.received] == [{"T"}, {"U"}]
         await stage.broker.close()
         await recorder.server.close()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.broker.background import registration
+from rewindmq.broker.background import registration_body
 from rewindmq.protocol import frame
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.kv import KVTable
@@ -241,7 +241,7 @@ def test_many_topics_are_encoded_before_they_are_sent(
     simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The broker learns the serialization type of its name server by the first registration."""
-    monkeypatch.setattr(registration, "_SMALL_TOPICS", 3)
+    monkeypatch.setattr(registration_body, "_SMALL_TOPICS", 3)
     monkeypatch.delitem(frame._DECODE_HEADER, SerializeType.MSGPACK)
     sent: list[tuple[SerializeType, bool]] = []
 
