@@ -10,7 +10,7 @@ from rewindmq.protocol.body.group import GroupList, SubscriptionGroupConfig, Sub
 from rewindmq.protocol.body.stats import ConsumeStats
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
-from rewindmq.protocol.errors import ResponseError, RewindMQError
+from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.admin import (
     DeleteSubscriptionGroupRequestHeader,
     GetConsumerConnectionListRequestHeader,
@@ -71,21 +71,6 @@ class GroupAdmin(AdminBase):
             )
             merged.consume_tps += stats.consume_tps
         return merged
-
-    async def topic_consume_stats_by_broker(self, group: str, topic: str) -> dict[str, ConsumeStats]:
-        """Return ``topic_consume_stats`` of each broker by its name, without brokers that do not tell them.
-
-        Raises:
-            ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route.
-            RemotingError: no name server answered.
-        """
-        told: dict[str, ConsumeStats] = {}
-        for name, address in await self._remote.brokers_of(topic):
-            try:
-                told[name] = await broker_consume_stats(self._remote, address, group, topic)
-            except RewindMQError:
-                continue
-        return told
 
     async def stored_offset(self, group: str, queue: MessageQueue) -> int | None:
         """Return the group's stored offset in a queue: QUERY_CONSUMER_OFFSET (14); None if it has none.
