@@ -87,7 +87,7 @@ async def _page(visit: Visit, refused: Refused | None = None, status: int = 200)
     if refused is None:
         status = 404 if queues.is_absent and preview is None and found.status == 200 else found.status
     may_confirm = preview is not None and len(preview.queues) <= MAX_QUEUES
-    return visit.render(
+    return await visit.render_large(
         "reset.html",
         status,
         title=group,
