@@ -69,7 +69,7 @@ async def test_a_body_of_any_length_arrives_whole_with_its_length(body: bytes) -
 
 
 async def test_a_large_body_is_downloaded_and_a_visitor_who_leaves_leaves_no_traceback(
-    cluster: LocalCluster, caplog: pytest.LogCaptureFixture
+    cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with cluster.producer("p") as producer:
         broker, queue = (await producer.send(Message("Downloaded", BODY))).message_queue[1:]
@@ -93,4 +93,4 @@ async def test_a_large_body_is_downloaded_and_a_visitor_who_leaves_leaves_no_tra
         assert port is not None
         await asyncio.to_thread(leave, port)
         assert await asyncio.to_thread(digest, port) == hashlib.sha256(BODY).hexdigest()
-    assert caplog.text == ""
+    assert capsys.readouterr().err == ""
