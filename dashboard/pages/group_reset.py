@@ -19,7 +19,7 @@ from rewindmq.dashboard.data.reset_previews import (
     target_of_expected,
     unpack_expected,
 )
-from rewindmq.dashboard.resets.desk import Confirmed, Refused
+from rewindmq.dashboard.resets.service import Confirmed, Refused
 from rewindmq.dashboard.web.numbers import milliseconds, number_below
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.errors import ClientError

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.races.race_runs import RaceRuns
-from rewindmq.dashboard.resets.desk import ResetDesk
+from rewindmq.dashboard.resets.service import ResetService
 from rewindmq.dashboard.web.events import event_stream
 
 # Seconds after which a live part is rendered again.
@@ -60,7 +60,7 @@ class Visit:
 
     request: Request
     source: ClusterSource
-    resets: ResetDesk
+    resets: ResetService
     races: RaceRuns
     settings: Settings
     templates: Environment
