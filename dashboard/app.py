@@ -20,8 +20,8 @@ from starlette.staticfiles import StaticFiles
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.pages import load_pages
 from rewindmq.dashboard.races.race_runs import RaceRuns
-from rewindmq.dashboard.resets.service import ResetService
 from rewindmq.dashboard.resets.history import MemoryHistory, ResetHistory
+from rewindmq.dashboard.resets.service import ResetService
 from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.login import login_routes
 from rewindmq.dashboard.web.page import Page, Settings, Visit

@@ -22,6 +22,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, reply_topic, retry_topic, topic_fault
+from rewindmq.protocol.remoting.runtime import Cancellable
 
 # Seconds between two looks at an answer that is being decoded when its time is over.
 _DECODING_SECONDS: Final = 0.1
@@ -68,15 +69,16 @@ class ClusterSource:
             server: which server is asked, as the subject of a sentence.
         """
         task = asyncio.ensure_future(work)
+        call_timeout = self.runtime.timers.call_timeout
+        timers: list[Cancellable] = []
 
         def give_up() -> None:
-            nonlocal timer
             if self.admin.is_decoding(task):
-                timer = self.runtime.timers.call_timeout(_DECODING_SECONDS, give_up)
+                timers[:] = [call_timeout(_DECODING_SECONDS, give_up)]
             else:
                 task.cancel()
 
-        timer = self.runtime.timers.call_timeout(seconds, give_up)
+        timers.append(call_timeout(seconds, give_up))
         try:
             await asyncio.wait((task,))
             if task.cancelled():
@@ -85,7 +87,7 @@ class ClusterSource:
         except RewindMQError as error:
             return failed_with(error, server)
         finally:
-            timer.cancel()
+            timers[-1].cancel()
             task.cancel()
 
     async def ask_each(self, keys: Iterable[K], work: Callable[[K], Awaitable[T]]) -> dict[K, Answer[T]]:

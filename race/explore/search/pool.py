@@ -17,9 +17,9 @@ from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.search.choosers import Follower
 from rewindmq.race.explore.search.job import Job, Setting
 from rewindmq.race.explore.search.paused import PausedWorld
+from rewindmq.race.explore.search.paused_worlds import PausedWorlds, at_rest
 from rewindmq.race.explore.search.pipes import receive, send
 from rewindmq.race.explore.search.run import Outcome
-from rewindmq.race.explore.search.paused_worlds import PausedWorlds, at_rest
 
 BATCH: Final = 32
 # Batches sent to a worker ahead of time, so that it never waits for the search.

@@ -15,7 +15,7 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.runtime import Workers, system_runtime
-from tests.dashboard.scripted import scripted, success
+from tests.dashboard.scripted import Answers, scripted, success
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ async def _asked(answer: ConsumeStats) -> tuple[ConsumeStats, set[int]]:
     """Return the answer as the admin client decodes it, and the threads that took part."""
     runtime = system_runtime()
     workers = CountingWorkers(runtime.workers)
-    answers = {RequestCode.GET_CONSUME_STATS: lambda _, request: success(answer)}
+    answers: Answers = {RequestCode.GET_CONSUME_STATS: lambda _, request: success(answer)}
     try:
         async with (
             scripted(system_runtime(), "127.0.0.1", answers) as broker,

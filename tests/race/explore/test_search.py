@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -122,13 +123,13 @@ def test_a_fork_that_fails_ends_the_workers_before_it(monkeypatch: pytest.Monkey
         return pid
 
     monkeypatch.setattr(os, "fork", forks_twice)
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = sorted(Path("/proc/self/fd").iterdir())
     with (
         pytest.raises(BlockingIOError, match="limit"),
         Pool(setting_of("one-reset", ResetMode.FENCED), 3),
     ):
         raise AssertionError("entered")
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
     for pid in begun:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
