@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import html
 import http.client
 import re
 import time
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -20,6 +21,7 @@ from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.resets.history import open_folder
 from rewindmq.dashboard.serving import serving
 from rewindmq.dashboard.web.page import Settings
+from rewindmq.protocol.remoting.process.collector import tune_collector
 
 _CSRF: Final = "bench"
 _WIDE_RESET: Final = f"/groups/{WIDE_GROUP}/reset?topic={WIDE}&to=earliest"
@@ -74,14 +76,40 @@ class Cost(NamedTuple):
     Attributes:
         wall: from the request to the last byte.
         cpu: processor time of the dashboard, the browser's part in this process, and the servers.
+        hold: the longest processor time of the event loop's thread between two looks at it, 1 ms apart.
     """
 
     wall: float
     cpu: float
+    hold: float
+
+
+class _Holds:
+    """Looks at the event loop every ms; ``longest`` is the processor time of its thread between two looks."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+
+    async def look(self) -> None:
+        last = time.thread_time()
+        while True:
+            await asyncio.sleep(0.001)
+            now = time.thread_time()
+            self.longest, last = max(self.longest, now - last), now
 
 
 async def costs(large: LargeCluster) -> dict[str, Cost]:
     """Return what each page takes, by the page's name."""
+    # As the command's own process does; the loads after this one get their collector back.
+    thresholds = gc.get_threshold()
+    tune_collector()
+    try:
+        return await _costs(large)
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+async def _costs(large: LargeCluster) -> dict[str, Cost]:
     cluster = large.cluster
     pids = [process.pid for process in (*cluster.brokers.values(), cluster.namesrv)]
     async with AsyncExitStack() as stack:
@@ -89,7 +117,8 @@ async def costs(large: LargeCluster) -> dict[str, Cost]:
         history = await stack.enter_async_context(open_folder(large.history, admin.runtime.workers))
         app = make_app(ClusterSource(admin), Settings(_CSRF), history)
         url = await stack.enter_async_context(serving(app, "127.0.0.1", 0))
-        browser = _Browser(urlsplit(url).netloc, pids)
+        holds = await stack.enter_async_context(_looking())
+        browser = _Browser(urlsplit(url).netloc, pids, holds)
         # The first page opens the connections and compiles the templates.
         for path in PAGES.values():
             await asyncio.to_thread(browser.get, path)
@@ -108,28 +137,41 @@ async def costs(large: LargeCluster) -> dict[str, Cost]:
 async def _scrapes(admin: AdminClient, pids: list[int]) -> list[Cost]:
     """Measure the metrics of a dashboard that has none yet, and those that it has kept."""
     app = make_app(ClusterSource(admin), Settings(_CSRF))
-    async with serving(app, "127.0.0.1", 0) as url:
-        browser = _Browser(urlsplit(url).netloc, pids)
+    async with serving(app, "127.0.0.1", 0) as url, _looking() as holds:
+        browser = _Browser(urlsplit(url).netloc, pids, holds)
         found = [await asyncio.to_thread(browser.measure, browser.get, "/metrics") for _ in range(2)]
         browser.close()
         return found
 
 
+@asynccontextmanager
+async def _looking() -> AsyncIterator[_Holds]:
+    holds = _Holds()
+    task = asyncio.ensure_future(holds.look())
+    try:
+        yield holds
+    finally:
+        task.cancel()
+
+
 class _Browser:
     """One connection to the dashboard."""
 
-    def __init__(self, address: str, pids: list[int]) -> None:
+    def __init__(self, address: str, pids: list[int], holds: _Holds) -> None:
         self._connection = http.client.HTTPConnection(address, timeout=60)
         self._pids = pids
+        self._holds = holds
         self.location = ""
 
     def close(self) -> None:
         self._connection.close()
 
     def measure(self, work: Callable[..., object], *arguments: object) -> Cost:
+        self._holds.longest = 0.0
         began, cpu = time.perf_counter(), self._cpu()
         work(*arguments)
-        return Cost((time.perf_counter() - began) * 1e3, (self._cpu() - cpu) * 1e3)
+        wall, cpu = time.perf_counter() - began, self._cpu() - cpu
+        return Cost(wall * 1e3, cpu * 1e3, self._holds.longest * 1e3)
 
     def _cpu(self) -> float:
         return time.process_time() + sum(map(cpu_seconds, self._pids))

@@ -470,13 +470,21 @@ def bench_dashboard(rounds: int, scale: float) -> list[Row]:
         f" {dashboard_cluster.WIDE_QUEUES:,}, and {dashboard_cluster.GROUPS:,} groups at one broker, messages"
         " in some of the topics; from the request to the last byte; the rows below likewise"
     )
+    hold = Row("dashboard: longest hold of its event loop by a page", "ms", 10, higher_is_better=False)
+    longest: list[tuple[float, str]] = []
     say("dashboard, filling the store")
     with dashboard_cluster.large_cluster() as large:
         for number in range(rounds):
             say(f"dashboard, round {number + 1} of {rounds}")
-            for name, cost in _run(dashboard_pages.costs(large)).items():
+            costs = _run(dashboard_pages.costs(large))
+            for name, cost in costs.items():
                 _add_cost(rows[name], cost.wall, cost.cpu, 1)
-    return [row for pair in rows.values() for row in pair]
+            hold.samples.append(max(cost.hold for cost in costs.values()))
+            longest += [(cost.hold, name) for name, cost in costs.items()]
+    hold.note = "processor time of the loop's thread; the longest: " + "; ".join(
+        f"{name} {ms:.1f} ms" for ms, name in sorted(longest, reverse=True)[:3]
+    )
+    return [*(row for pair in rows.values() for row in pair), hold]
 
 
 LOADS: dict[str, Callable[[int, float], list[Row]]] = {

@@ -20,8 +20,8 @@ from starlette.staticfiles import StaticFiles
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.pages import load_pages
 from rewindmq.dashboard.races.race_runs import RaceRuns
-from rewindmq.dashboard.resets.desk import ResetDesk
 from rewindmq.dashboard.resets.history import MemoryHistory, ResetHistory
+from rewindmq.dashboard.resets.service import ResetService
 from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.login import login_routes
 from rewindmq.dashboard.web.page import Page, Settings, Visit
@@ -54,7 +54,7 @@ def make_app(
     """
     templates = _templates(settings)
     pages = load_pages()
-    resets = ResetDesk(source, history or MemoryHistory())
+    resets = ResetService(source, history or MemoryHistory())
     races = races or RaceRuns(source.runtime.timers)
 
     def endpoint(page: Page) -> Callable[..., Awaitable[Response]]:
@@ -118,7 +118,7 @@ def _utc(ms: int) -> datetime:
 def _endpoint(
     page: Page,
     source: ClusterSource,
-    resets: ResetDesk,
+    resets: ResetService,
     races: RaceRuns,
     settings: Settings,
     templates: Environment,

@@ -367,7 +367,10 @@ _DASHBOARD: Final = (
         "nothing is reset",
     ),
     Limit(
-        "resets that are watched at once", "dashboard.resets.desk:MAX_RUNNING", "resets", "nothing is reset"
+        "resets that are watched at once",
+        "dashboard.resets.service:MAX_RUNNING",
+        "resets",
+        "nothing is reset",
     ),
     Limit(
         "samples in a reset's record, of one queue",

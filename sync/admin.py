@@ -40,7 +40,6 @@ class AdminClient(SyncClient):
     )
     delete_subscription_group = blocking(AsyncAdminClient.delete_subscription_group)
     topic_consume_stats = blocking(AsyncAdminClient.topic_consume_stats)
-    topic_consume_stats_by_broker = blocking(AsyncAdminClient.topic_consume_stats_by_broker)
     stored_offset = blocking(AsyncAdminClient.stored_offset)
     subscription_groups = blocking(AsyncAdminClient.subscription_groups)
     get_consumer_running_info = blocking(AsyncAdminClient.get_consumer_running_info)

@@ -13,7 +13,6 @@ from rewindmq.protocol.body.stats import (
     QueueTimeSpan,
 )
 from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.header.admin import GetConsumeStatsInBrokerHeader, QueryConsumeTimeSpanRequestHeader
 
 
@@ -23,7 +22,7 @@ class BrokerTableAdmin(AdminBase):
     async def broker_topics(self, address: str) -> dict[str, TopicConfig]:
         """Return every topic of a broker, by name: GET_ALL_TOPIC_CONFIG (21)."""
         command = self._remote.command(RequestCode.GET_ALL_TOPIC_CONFIG)
-        answer = decode_body(await self._remote.ask_broker(address, command), TopicConfigSerializeWrapper)
+        answer = await self._remote.ask_broker_for(address, command, TopicConfigSerializeWrapper)
         return answer.topic_config_table
 
     async def broker_consume_stats(self, address: str) -> dict[str, list[ConsumeStats]]:
@@ -34,18 +33,18 @@ class BrokerTableAdmin(AdminBase):
         """
         header = GetConsumeStatsInBrokerHeader(is_order=False)
         command = self._remote.command(RequestCode.GET_BROKER_CONSUME_STATS, header)
-        answer = decode_body(await self._remote.ask_broker(address, command), ConsumeStatsList)
+        answer = await self._remote.ask_broker_for(address, command, ConsumeStatsList)
         return {group: stats for entry in answer.consume_stats_list for group, stats in entry.items()}
 
     async def broker_producers(self, address: str) -> dict[str, list[ProducerInfo]]:
         """Return the connected producers of a broker, by group: GET_ALL_PRODUCER_INFO (328)."""
         command = self._remote.command(RequestCode.GET_ALL_PRODUCER_INFO)
-        return decode_body(await self._remote.ask_broker(address, command), ProducerTableInfo).data
+        return (await self._remote.ask_broker_for(address, command, ProducerTableInfo)).data
 
     async def broker_consumer_offsets(self, address: str) -> ConsumerOffsetSerializeWrapper:
         """Return every stored offset of a broker: GET_ALL_CONSUMER_OFFSET (43)."""
         command = self._remote.command(RequestCode.GET_ALL_CONSUMER_OFFSET)
-        return decode_body(await self._remote.ask_broker(address, command), ConsumerOffsetSerializeWrapper)
+        return await self._remote.ask_broker_for(address, command, ConsumerOffsetSerializeWrapper)
 
     async def broker_consume_time_span(self, address: str, topic: str, group: str) -> list[QueueTimeSpan]:
         """Return the store times of a topic's queues at a broker, and for how long the group's next message
@@ -53,5 +52,5 @@ class BrokerTableAdmin(AdminBase):
         """
         header = QueryConsumeTimeSpanRequestHeader(topic=topic, group=group)
         command = self._remote.command(RequestCode.QUERY_CONSUME_TIME_SPAN, header)
-        answer = decode_body(await self._remote.ask_broker(address, command), QueryConsumeTimeSpanBody)
+        answer = await self._remote.ask_broker_for(address, command, QueryConsumeTimeSpanBody)
         return answer.consume_time_span_set

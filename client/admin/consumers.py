@@ -50,9 +50,7 @@ class ConsumerAdmin(AdminBase):
         for where in addresses:
             command = self._remote.command(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
             try:
-                return decode_body(
-                    await self._remote.ask_broker(where, command, _TIMEOUT), ConsumerRunningInfo
-                )
+                return await self._remote.ask_broker_for(where, command, ConsumerRunningInfo, _TIMEOUT)
             except ResponseError as error:
                 if error.code == ResponseCode.CONSUME_MSG_TIMEOUT:
                     raise

@@ -6,7 +6,6 @@ from rewindmq.client.admin.remote import AdminBase, AdminRemote
 from rewindmq.client.core.route import MASTER_ID
 from rewindmq.protocol.body.fenced_commit import FencedCommitList
 from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.header.admin import ListFencedCommitsRequestHeader
 
@@ -50,4 +49,4 @@ async def fenced_commits_at(
     """Send LIST_FENCED_COMMITS to one broker; None asks for all groups or all topics."""
     header = ListFencedCommitsRequestHeader(group, topic)
     command = remote.command(RequestCode.LIST_FENCED_COMMITS, header)
-    return decode_body(await remote.ask_broker(address, command), FencedCommitList)
+    return await remote.ask_broker_for(address, command, FencedCommitList)

@@ -9,8 +9,7 @@ from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GroupList, SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.body.stats import ConsumeStats
 from rewindmq.protocol.code import RequestCode, ResponseCode
-from rewindmq.protocol.codec.body import decode_body
-from rewindmq.protocol.errors import ResponseError, RewindMQError
+from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.admin import (
     DeleteSubscriptionGroupRequestHeader,
     GetConsumerConnectionListRequestHeader,
@@ -72,21 +71,6 @@ class GroupAdmin(AdminBase):
             merged.consume_tps += stats.consume_tps
         return merged
 
-    async def topic_consume_stats_by_broker(self, group: str, topic: str) -> dict[str, ConsumeStats]:
-        """Return ``topic_consume_stats`` of each broker by its name, without brokers that do not tell them.
-
-        Raises:
-            ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route.
-            RemotingError: no name server answered.
-        """
-        told: dict[str, ConsumeStats] = {}
-        for name, address in await self._remote.brokers_of(topic):
-            try:
-                told[name] = await broker_consume_stats(self._remote, address, group, topic)
-            except RewindMQError:
-                continue
-        return told
-
     async def stored_offset(self, group: str, queue: MessageQueue) -> int | None:
         """Return the group's stored offset in a queue: QUERY_CONSUMER_OFFSET (14); None if it has none.
 
@@ -130,7 +114,7 @@ class GroupAdmin(AdminBase):
         for where in addresses:
             command = self._remote.command(RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
             try:
-                connection = decode_body(await self._remote.ask_broker(where, command), ConsumerConnection)
+                connection = await self._remote.ask_broker_for(where, command, ConsumerConnection)
             except ResponseError as error:
                 if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
                     raise
@@ -151,7 +135,7 @@ class GroupAdmin(AdminBase):
         """Return the groups that consume a topic at one broker: QUERY_TOPIC_CONSUME_BY_WHO (300)."""
         header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
         command = self._remote.command(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
-        return sorted(decode_body(await self._remote.ask_broker(address, command), GroupList).group_list)
+        return sorted((await self._remote.ask_broker_for(address, command, GroupList)).group_list)
 
     async def create_and_update_subscription_group_config(
         self, address: str, group: SubscriptionGroupConfig
@@ -180,7 +164,7 @@ class GroupAdmin(AdminBase):
     async def subscription_groups(self, address: str) -> dict[str, SubscriptionGroupConfig]:
         """Return every group's settings at one broker, by name: GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201)."""
         command = self._remote.command(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-        answer = decode_body(await self._remote.ask_broker(address, command), SubscriptionGroupWrapper)
+        answer = await self._remote.ask_broker_for(address, command, SubscriptionGroupWrapper)
         return answer.subscription_group_table
 
 
@@ -190,4 +174,4 @@ async def broker_consume_stats(
     """Send GET_CONSUME_STATS (208) to one broker; None for ``topic`` asks about all topics of the group."""
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
     command = remote.command(RequestCode.GET_CONSUME_STATS, header)
-    return decode_body(await remote.ask_broker(address, command, _STATS_TIMEOUT), ConsumeStats)
+    return await remote.ask_broker_for(address, command, ConsumeStats, _STATS_TIMEOUT)

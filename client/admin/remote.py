@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from rewindmq.client.core.broker_api import BrokerApi
 from rewindmq.client.core.client_config import ClientConfig
 from rewindmq.client.core.route import MASTER_ID
+from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.route import BrokerData, TopicRouteData
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -22,6 +23,10 @@ from rewindmq.protocol.remoting.runtime import Runtime
 
 # DefaultMQAdminExt's timeout for every response, in seconds.
 TIMEOUT: Final = 5.0
+# Decoding a larger body takes more than some milliseconds.
+_LARGE_BODY_BYTES: Final = 32 << 10
+
+BodyT = TypeVar("BodyT", bound=RemotingBody)
 
 
 class _AdminConnections(RemotingClient):
@@ -71,6 +76,7 @@ class AdminRemote:
             config.mq_client_api_timeout / 1000,
         )
         self._broker_addresses: dict[str, str] = {}
+        self._decoding: set[asyncio.Task[Any] | None] = set()
 
     def bind(self) -> None:
         """Accept calls only on the running event loop from now on."""
@@ -119,6 +125,30 @@ class AdminRemote:
             RemotingError: no answer within ``timeout`` seconds, or no connection.
         """
         return (await self._remoting.invoke(address, command, timeout)).require_success()
+
+    async def ask_broker_for(
+        self, address: str, command: RemotingCommand, body_type: type[BodyT], timeout: float = TIMEOUT
+    ) -> BodyT:
+        """Return the body of a broker's response; a large body is decoded beside the event loop.
+
+        Raises:
+            ResponseError: the broker refused.
+            RemotingError: no answer within ``timeout`` seconds, or no connection.
+            BodyError: the body cannot be decoded.
+        """
+        response = await self.ask_broker(address, command, timeout)
+        if not isinstance(response.body, bytes) or len(response.body) <= _LARGE_BODY_BYTES:
+            return decode_body(response, body_type)
+        task = asyncio.current_task()
+        self._decoding.add(task)
+        try:
+            return await self.runtime.workers.run(decode_body, response, body_type)
+        finally:
+            self._decoding.discard(task)
+
+    def is_decoding(self, task: asyncio.Task[Any]) -> bool:
+        """Return whether the task has a broker's answer that is being decoded."""
+        return task in self._decoding
 
     async def route(self, topic: str) -> TopicRouteData:
         """Return a topic's route: GET_ROUTEINFO_BY_TOPIC (105).
@@ -177,6 +207,13 @@ class AdminBase:
     """Base of the classes that ``AdminClient`` combines."""
 
     _remote: AdminRemote
+
+    def is_decoding(self, task: asyncio.Task[Any]) -> bool:
+        """Return whether a broker has answered the task's request, and its answer is being decoded.
+
+        A time limit for brokers is over by then.
+        """
+        return self._remote.is_decoding(task)
 
 
 def not_online(remark: str) -> ResponseError:

@@ -101,7 +101,7 @@ class TopicAdmin(AdminBase):
         """Return bounds and last store time of a topic's queues at a broker: GET_TOPIC_STATS_INFO (202)."""
         header = GetTopicStatsInfoRequestHeader(topic=topic)
         command = self._remote.command(RequestCode.GET_TOPIC_STATS_INFO, header)
-        return decode_body(await self._remote.ask_broker(address, command), TopicStatsTable)
+        return await self._remote.ask_broker_for(address, command, TopicStatsTable)
 
     async def examine_topic_route_info(self, topic: str) -> TopicRouteData:
         """Return the brokers that have the topic, and their queue counts: GET_ROUTEINFO_BY_TOPIC (105).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rewindmq.protocol.message_queue import MessageQueue
@@ -46,6 +46,10 @@ class LagSamples:
             return []
         place = self.queues.index(queue)
         return [sample[place] for sample in self.lags]
+
+    def copy(self) -> LagSamples:
+        """Return the samples so far; later ones do not change them."""
+        return replace(self, times=[*self.times], totals=[*self.totals], lags=[*self.lags])
 
 
 class LagHistory:

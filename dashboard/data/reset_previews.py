@@ -81,7 +81,7 @@ def target_of(to: str, at: int | None, ago: str, now_ms: int) -> int:
     raise ClientError(f"Choose where the group goes: {', '.join(AIMS)}")
 
 
-class Shown(Expected, frozen=True):
+class ShownPreview(Expected, frozen=True):
     """What a page showed of a preview.
 
     Attributes:
@@ -93,11 +93,11 @@ class Shown(Expected, frozen=True):
 
 def pack_expected(preview: Preview, as_group: str = "") -> str:
     """Return what a form sends back of the preview that it confirms, as JSON in base64."""
-    shown = Shown(**msgspec.structs.asdict(expected_of(preview)) | {"as_group": as_group})
+    shown = ShownPreview(**msgspec.structs.asdict(expected_of(preview)) | {"as_group": as_group})
     return base64.urlsafe_b64encode(msgspec.json.encode(shown)).decode()
 
 
-def unpack_expected(text: str, group: str) -> Shown:
+def unpack_expected(text: str, group: str) -> ShownPreview:
     """Return what ``pack_expected`` packed.
 
     Raises:
@@ -107,7 +107,7 @@ def unpack_expected(text: str, group: str) -> Shown:
         raise ClientError(f"What the form says of its preview has more than {MAX_EXPECTED_BYTES:,} bytes")
     try:
         data = base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
-        expected = msgspec.json.decode(data, type=Shown)
+        expected = msgspec.json.decode(data, type=ShownPreview)
     except (binascii.Error, UnicodeError, msgspec.DecodeError, RecursionError):
         raise ClientError("The form does not say what its preview showed: preview the reset again") from None
     if expected.group != group:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final, TypeVar
 
 from rewindmq.dashboard.data.answer import Outcome
@@ -55,11 +56,17 @@ class Questions:
         return answer.value
 
     async def ask_each(self, keys: Iterable[K], work: Callable[[K], Awaitable[T]]) -> dict[K, T]:
-        """Return ``work(key)`` of every key that was answered."""
-
-        async def one(key: K) -> T | None:
-            return await self.ask(lambda: work(key))
-
+        """Return ``work(key)`` of every key that was answered; the order is the keys'."""
         keys = tuple(keys)
-        answers = await asyncio.gather(*map(one, keys))
-        return {key: answer for key, answer in zip(keys, answers, strict=True) if answer is not None}
+        left = iter(keys)
+        found: dict[K, T] = {}
+
+        # A task for each of 2,000 keys would hold the event loop while they are made.
+        async def ask_some() -> None:
+            for key in left:
+                answer = await self.ask(partial(work, key))
+                if answer is not None:
+                    found[key] = answer
+
+        await asyncio.gather(*(ask_some() for _ in range(AT_ONCE)))
+        return {key: found[key] for key in keys if key in found}

@@ -93,8 +93,8 @@ async def ask_broker(source: ClusterSource, place: Place, until: float) -> Broke
     report.producers = {group: len(members) for group, members in producers.items()}
     if _OWN_KEY in report.stats:
         await _fenced(admin, report)
-    await _topics(admin, report, source.runtime.clock.now_ms())
-    await _groups(admin, report)
+    await _topics(source, report)
+    await _groups(source, report)
     return report
 
 
@@ -118,8 +118,9 @@ async def _fenced(admin: AdminClient, report: BrokerReport) -> None:
         report.fenced_resets[TopicGroup(topic, group)] = sum(epochs.values())
 
 
-async def _topics(admin: AdminClient, report: BrokerReport, now_ms: int) -> None:
+async def _topics(source: ClusterSource, report: BrokerReport) -> None:
     """Ask for every topic's queues, then for the rates of those that got a message lately."""
+    admin, now_ms = source.admin, source.runtime.clock.now_ms()
     address, questions = report.place.address, report.questions
     names = await questions.ask(lambda: admin.broker_topics(address))
     if names is None:
@@ -132,10 +133,8 @@ async def _topics(admin: AdminClient, report: BrokerReport, now_ms: int) -> None
         "rocketmq_producer_tps": "TOPIC_PUT_NUMS",
         "rocketmq_producer_message_size": "TOPIC_PUT_SIZE",
     }
-    last = {
-        topic: max((row.last_update_timestamp for row in table.offset_table.values()), default=0)
-        for topic, table in report.topics.items()
-    }
+    # Beside the event loop, as there may be 100,000 queues.
+    last = await source.runtime.workers.run(_last_stored, report.topics)
     report.rates |= {
         (metric, topic): 0.0 for topic in last if now_ms - last[topic] > _IDLE_MS for metric in metrics
     }
@@ -146,18 +145,23 @@ async def _topics(admin: AdminClient, report: BrokerReport, now_ms: int) -> None
     report.rates |= {key: data.stats_minute.tps for key, data in found.items()}
 
 
-async def _groups(admin: AdminClient, report: BrokerReport) -> None:
+def _last_stored(topics: Mapping[str, TopicStatsTable]) -> dict[str, int]:
+    """Return when the last message of each topic was stored, ms since 1970; 0: none was."""
+    return {
+        topic: max((row.last_update_timestamp for row in table.offset_table.values()), default=0)
+        for topic, table in topics.items()
+    }
+
+
+async def _groups(source: ClusterSource, report: BrokerReport) -> None:
     """Ask for the consumers of every group, for delays where there is a lag, and for what else is counted."""
+    admin = source.admin
     address, questions, progress = report.place.address, report.questions, report.progress
     report.members = await questions.ask_each(
         sorted({pair.group for pair in progress}),
         lambda group: admin.examine_consumer_connection_info(group, address),
     )
-    lagging = [
-        pair
-        for pair, stats in progress.items()
-        if any(row.broker_offset > row.consumer_offset for row in stats.offset_table.values())
-    ]
+    lagging = await source.runtime.workers.run(_lagging, progress)
     spans = await questions.ask_each(
         lagging, lambda pair: admin.broker_consume_time_span(address, pair.topic, pair.group)
     )
@@ -176,3 +180,11 @@ async def _groups(admin: AdminClient, report: BrokerReport) -> None:
         lambda pair: admin.view_broker_stats_data(address, "GROUP_GET_SIZE", f"{pair.topic}@{pair.group}"),
     )
     report.rates |= {("rocketmq_consumer_message_size", k): d.stats_minute.tps for k, d in sizes.items()}
+
+
+def _lagging(progress: Mapping[TopicGroup, ConsumeStats]) -> list[TopicGroup]:
+    return [
+        pair
+        for pair, stats in progress.items()
+        if any(row.broker_offset > row.consumer_offset for row in stats.offset_table.values())
+    ]

@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from rewindmq.dashboard.data.comparison import Comparison, Pair, compare, lag_of
+from rewindmq.dashboard.data.comparison import Comparison, compare, lag_of
 from rewindmq.dashboard.web.page import Page, Visit
 
 # Queues in the table: those with the largest differences.
@@ -20,9 +20,8 @@ async def show(visit: Visit) -> Response:
     """Show the form and, once it names another group, the comparison."""
     group, other, topic = visit.path("group"), visit.query("with").strip(), visit.query("topic").strip()
     names, found = await asyncio.gather(visit.source.groups(), _compared(visit, group, other, topic))
-    pairs = found.pairs if found else ()
     texts = filter(None, (found.left_problem, found.right_problem)) if found else ()
-    return visit.render(
+    return await visit.render_large(
         "compare.html",
         404 if found and found.is_absent else 200,
         title=group,
@@ -33,7 +32,7 @@ async def show(visit: Visit) -> Response:
         # Once, if both are for the same reason.
         texts=[*dict.fromkeys(texts)],
         is_same=group == other,
-        rows=sorted(pairs, key=_largest_first)[:_ROWS],
+        rows=found.rows if found else (),
         topics=[*found.topics.items()][:_NAMES] if found else [],
         lag_of=lag_of,
     )
@@ -42,11 +41,7 @@ async def show(visit: Visit) -> Response:
 async def _compared(visit: Visit, group: str, other: str, topic: str) -> Comparison | None:
     if not other or other == group:
         return None
-    return await compare(visit.source, group, other, topic)
-
-
-def _largest_first(pair: Pair) -> tuple[bool, int]:
-    return pair.ahead is not None, -abs(pair.ahead or 0)
+    return await compare(visit.source, group, other, topic, _ROWS)
 
 
 PAGES = (Page("/groups/{group}/compare", show, "Compare"),)

@@ -19,7 +19,7 @@ from rewindmq.dashboard.data.reset_previews import (
     target_of_expected,
     unpack_expected,
 )
-from rewindmq.dashboard.resets.desk import Confirmed, Refused
+from rewindmq.dashboard.resets.service import Confirmed, Refused
 from rewindmq.dashboard.web.numbers import milliseconds, number_below
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.errors import ClientError
@@ -87,7 +87,7 @@ async def _page(visit: Visit, refused: Refused | None = None, status: int = 200)
     if refused is None:
         status = 404 if queues.is_absent and preview is None and found.status == 200 else found.status
     may_confirm = preview is not None and len(preview.queues) <= MAX_QUEUES
-    return visit.render(
+    return await visit.render_large(
         "reset.html",
         status,
         title=group,

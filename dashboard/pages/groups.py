@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from rewindmq.dashboard.data.consumers import Consumers, consumers_of
+from rewindmq.dashboard.data.lag_history import LagSamples
+from rewindmq.dashboard.data.lag_table import lag_table
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.dashboard.web.paging import paging
-from rewindmq.dashboard.web.plot import line_plot, spark_line
-from rewindmq.protocol.names import retry_topic
+from rewindmq.dashboard.web.plot import Plot, line_plot, spark_line
+from rewindmq.protocol.message_queue import MessageQueue
 
 # Queues in one table; the largest lags stand first, so the rest are those with nothing to see.
 _ROWS: Final = 200
@@ -33,38 +35,38 @@ async def show_lag(visit: Visit) -> Response:
         answer, consumers = await asyncio.gather(
             visit.source.group_queues(group), consumers_of(visit.source, group)
         )
-        rows = answer.value.rows if answer.value else {}
-        lags = {queue: row.broker_offset - row.consumer_offset for queue, row in rows.items()}
+        run = visit.source.runtime.workers.run
+        table = await run(lag_table, answer.value.rows if answer.value else {}, group, _ROWS)
         # Without the part of a broker that did not answer, the sum would look like a lag that went away.
         is_whole = answer.value is not None and not answer.value.problems
         history = visit.source.lag_history
-        samples = history.add(group, lags) if lags and is_whole else history.find(group)
+        samples = history.add(group, table.lags) if table.lags and is_whole else history.find(group)
+        plots = await run(_plots, samples.copy(), [*table.largest]) if samples else None
         owners = (consumers.value or Consumers()).owners()
-        shown = sorted(rows, key=lambda queue: (-lags[queue], queue))[:_ROWS]
         return {
             "title": group,
             "status": answer.status,
             "answer": answer,
             "consumers": consumers,
             "differing": consumers.value.differing() if consumers.value else [],
-            "lags": lags,
-            "total": sum(lags.values()),
-            "largest": max(lags.values(), default=0),
-            "behind": sorted({queue.topic for queue, lag in lags.items() if lag > 0} - {retry_topic(group)}),
-            "last": max((row.last_timestamp for row in rows.values()), default=0),
-            "plot": line_plot(samples.times, samples.totals) if samples else None,
+            "table": table,
+            "plot": plots and plots[0],
             "rows": [
-                (
-                    queue,
-                    rows[queue],
-                    owners.get(queue),
-                    spark_line(samples.times, samples.of_queue(queue)) if samples else None,
-                )
-                for queue in shown
+                (queue, row, owners.get(queue), plots and plots[1][queue])
+                for queue, row in table.largest.items()
             ],
         }
 
-    return await visit.live("group.html", values)
+    return await visit.live("group.html", values, is_large=True)
+
+
+def _plots(
+    samples: LagSamples, queues: Sequence[MessageQueue]
+) -> tuple[Plot | None, dict[MessageQueue, Plot | None]]:
+    """Return the plot of all queues together, and one of each of these queues."""
+    times = samples.times
+    of_queues = {queue: spark_line(times, samples.of_queue(queue)) for queue in queues}
+    return line_plot(times, samples.totals), of_queues
 
 
 PAGES = (

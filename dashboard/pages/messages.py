@@ -20,6 +20,7 @@ from rewindmq.dashboard.data.messages import (
     since,
 )
 from rewindmq.dashboard.web.bodies import excerpt, readable_body, shown_body
+from rewindmq.dashboard.web.downloads import download
 from rewindmq.dashboard.web.numbers import milliseconds, number_below
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.code import ResponseCode
@@ -127,16 +128,15 @@ async def show_one(visit: Visit) -> Response:
     )
 
 
-async def download(visit: Visit) -> Response:
+async def download_body(visit: Visit) -> Response:
     """Return the body as a file, so that no browser shows it as a page of this site."""
     answer = await _message(visit)
     if answer.value is None:
         # 502: a server behind this one did not do its part.
         return PlainTextResponse(f"{answer.sentence}\n", 404 if answer.is_absent else 502)
     name = _UNSAFE.sub("_", f"{visit.path('topic')}-{visit.path('queue')}-{visit.path('offset')}")
-    headers = {"Content-Disposition": f"attachment; filename={name}.bin"}
     body, _ = await visit.source.runtime.workers.run(readable_body, answer.value)
-    return Response(body, headers=headers, media_type="application/octet-stream")
+    return download(body, f"{name}.bin", visit.source.runtime.timers)
 
 
 async def _message(visit: Visit) -> Answer[MessageExt]:
@@ -151,5 +151,5 @@ async def _message(visit: Visit) -> Answer[MessageExt]:
 PAGES = (
     Page("/topics/{topic}/messages", show_list, "Messages"),
     Page("/topics/{topic}/messages/{broker}/{queue}/{offset}", show_one, "Message"),
-    Page("/topics/{topic}/messages/{broker}/{queue}/{offset}/body", download, "Body"),
+    Page("/topics/{topic}/messages/{broker}/{queue}/{offset}/body", download_body, "Body"),
 )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.dashboard.web.paging import paging
+from rewindmq.protocol.body.stats import TopicOffset
+from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX, is_system_topic
 
 # Queues in one table; a topic with more has its other queues on further pages.
@@ -44,22 +47,29 @@ async def show_queues(visit: Visit) -> Response:
 
     async def values() -> Mapping[str, Any]:
         answer, rate = await asyncio.gather(visit.source.topic_queues(topic), visit.source.topic_rate(topic))
-        rows = [*answer.value.rows.items()] if answer.value else []
+        rows = answer.value.rows if answer.value else {}
         page = _page(visit.query("page", "1"), len(rows))
         return {
             "title": topic,
             "status": answer.status,
             "answer": answer,
-            "rows": rows[(page - 1) * _ROWS : page * _ROWS],
+            "rows": [*islice(rows.items(), (page - 1) * _ROWS, page * _ROWS)],
             "page": page,
             "pages": max(1, -(-len(rows) // _ROWS)),
             "count": len(rows),
-            "messages": sum(row.max_offset - row.min_offset for _, row in rows),
-            "last": max((row.last_update_timestamp for _, row in rows), default=0),
+            **await visit.source.runtime.workers.run(_sums, rows),
             "rate": rate,
         }
 
-    return await visit.live("topic.html", values)
+    return await visit.live("topic.html", values, is_large=True)
+
+
+def _sums(rows: Mapping[MessageQueue, TopicOffset]) -> dict[str, int]:
+    """Return the messages of all queues, and when the last one was stored."""
+    return {
+        "messages": sum(row.max_offset - row.min_offset for row in rows.values()),
+        "last": max((row.last_update_timestamp for row in rows.values()), default=0),
+    }
 
 
 async def show_groups(visit: Visit) -> Response:

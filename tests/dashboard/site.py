@@ -16,6 +16,7 @@ from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.resets.history import open_folder
 from rewindmq.dashboard.serving import serving
 from rewindmq.dashboard.web.page import Settings
+from rewindmq.protocol.remoting.runtime import Runtime
 
 HOSTS = frozenset({"127.0.0.1", "localhost"})
 
@@ -58,16 +59,18 @@ async def dashboard(
     *,
     history: Path | None = None,
     time_scale: float | None = None,
+    runtime: Runtime | None = None,
 ) -> AsyncIterator[Site]:
     """Serve every page; the block's value asks for them.
 
     Args:
         history: the folder of the watched resets; None: they are in memory.
         time_scale: that of the cluster.
+        runtime: clock, timers and threads of the test's choice, instead of ``time_scale``.
     """
     settings = settings or Settings("form-token", hosts=HOSTS)
     async with AsyncExitStack() as stack:
-        admin = await stack.enter_async_context(AdminClient(namesrv, time_scale=time_scale))
+        admin = await stack.enter_async_context(AdminClient(namesrv, time_scale=time_scale, runtime=runtime))
         kept = None
         if history is not None:
             kept = await stack.enter_async_context(open_folder(history, admin.runtime.workers))

@@ -17,9 +17,9 @@ from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.search.choosers import Follower
 from rewindmq.race.explore.search.job import Job, Setting
 from rewindmq.race.explore.search.paused import PausedWorld
+from rewindmq.race.explore.search.paused_worlds import PausedWorlds, at_rest
 from rewindmq.race.explore.search.pipes import receive, send
 from rewindmq.race.explore.search.run import Outcome
-from rewindmq.race.explore.search.shelf import Shelf, at_rest
 
 BATCH: Final = 32
 # Batches sent to a worker ahead of time, so that it never waits for the search.
@@ -36,17 +36,17 @@ class _Worker:
     """
 
     def __init__(self, setting: Setting, others: Sequence[_Worker]) -> None:
-        jobs_read, self.jobs = os.pipe()
-        self.results, results_write = os.pipe()
         self.waiting: list[Sequence[Job]] = []
-        self.pid = os.fork()
-        if self.pid == 0:
-            for worker in (self, *others):
-                os.close(worker.jobs)
-                os.close(worker.results)
-            _serve(setting, jobs_read, results_write)
-        os.close(jobs_read)
-        os.close(results_write)
+        with contextlib.ExitStack() as failed, contextlib.ExitStack() as of_child:
+            jobs_read, self.jobs = _pipe(of_child, failed)
+            self.results, results_write = _pipe(failed, of_child)
+            self.pid = os.fork()
+            if self.pid == 0:
+                for worker in (self, *others):
+                    os.close(worker.jobs)
+                    os.close(worker.results)
+                _serve(setting, jobs_read, results_write)
+            failed.pop_all()
 
     def end(self) -> None:
         """Kill the process and its child."""
@@ -56,6 +56,14 @@ class _Worker:
             with contextlib.suppress(ProcessLookupError):
                 kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
+
+
+def _pipe(read: contextlib.ExitStack, write: contextlib.ExitStack) -> tuple[int, int]:
+    """Return the ends of a new pipe, which these close."""
+    ends = os.pipe()
+    for end, closing in zip(ends, (read, write), strict=True):
+        closing.callback(os.close, end)
+    return ends
 
 
 class Pool:
@@ -77,6 +85,10 @@ class Pool:
         try:
             for _ in range(self._count):
                 self._workers.append(_Worker(self._setting, self._workers))
+        except BaseException:
+            # A fork fails, for example at the limit of processes.
+            self.__exit__()
+            raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, kept)
         return self
@@ -141,9 +153,9 @@ def _serve(setting: Setting, jobs: int, results: int) -> None:
             for _ in range(_WARM_UP_RUNS):
                 PausedWorld(at_rest(setting), setting.budget).play(Follower((), is_strict=False))
             gc.disable()
-            shelf = Shelf(setting)
+            worlds = PausedWorlds(setting)
             while (batch := receive(jobs)) is not None:
-                shelf.run(batch, results)
+                worlds.run(batch, results)
     except RaceError as error:
         send(results, str(error))
     except BaseException:

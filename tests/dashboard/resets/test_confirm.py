@@ -15,7 +15,7 @@ import pytest
 
 from rewindmq import AdminClient, LocalCluster, Message, MessageQueue, TopicConfig
 from rewindmq.dashboard.data.cluster_source import ClusterSource
-from rewindmq.dashboard.resets import desk
+from rewindmq.dashboard.resets import service
 from rewindmq.dashboard.resets.history import open_folder
 from rewindmq.dashboard.web.page import Settings
 from tests.dashboard.resets.test_history import fail_full, new_record
@@ -103,7 +103,7 @@ async def test_a_confirmed_reset_moves_the_group_and_leads_to_its_proof(
 async def test_a_record_is_written_again_and_again_while_no_state_changes(
     cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "_SAVE_SECONDS", 0.1)
+    monkeypatch.setattr(service, "_SAVE_SECONDS", 0.1)
     await store_offset(cluster)
     files: set[int] = set()
     async with dashboard(cluster.namesrv_address, history=tmp_path) as site:
@@ -119,7 +119,7 @@ async def test_a_record_that_could_be_written_again_is_no_longer_called_unsaved(
 ) -> None:
     record = new_record(1)
     async with AdminClient("127.0.0.1:1") as admin, open_folder(tmp_path, admin.runtime.workers) as kept:
-        resets = desk.ResetDesk(ClusterSource(admin), kept)
+        resets = service.ResetService(ClusterSource(admin), kept)
         with monkeypatch.context() as patched:
             patched.setattr(os, "fsync", fail_full)
             await resets._save(record)
@@ -229,7 +229,7 @@ async def test_of_two_people_who_reset_at_once_the_second_is_led_to_the_proof_of
 async def test_at_most_so_many_resets_are_watched_at_once(
     cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "MAX_RUNNING", 1)
+    monkeypatch.setattr(service, "MAX_RUNNING", 1)
     await store_offset(cluster)
     queue = await store_offset(cluster, "other")
     other = PAGE.replace(GROUP, "other")

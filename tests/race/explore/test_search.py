@@ -9,13 +9,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.model.models import MODELS
-from rewindmq.race.explore.search import shelf
+from rewindmq.race.explore.search import paused_worlds
 from rewindmq.race.explore.search.job import Job
 from rewindmq.race.explore.search.pool import Pool
 from rewindmq.race.explore.search.search import MIN_REPEATED, Search
@@ -102,13 +103,36 @@ def test_a_child_that_ends_early_ends_the_search(
             os.write(results, (1 << 20).to_bytes(4, "big"))
         end()
 
-    monkeypatch.setattr(shelf, "send", send)
+    monkeypatch.setattr(paused_worlds, "send", send)
     why = f"a child process of the search was ended {why}" if written == "nothing" else "ended unexpectedly"
     with (
         Pool(setting_of("one-reset", ResetMode.FENCED), 1) as pool,
         pytest.raises(RaceError, match=why),
     ):
         pool.run([Job(seed=f"1 {n}", changes=3, length=30) for n in range(2)])
+
+
+def test_a_fork_that_fails_ends_the_workers_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    fork = os.fork
+
+    def forks_twice() -> int:
+        if len(begun) == 2:
+            raise BlockingIOError("the limit of processes")
+        begun.append(pid := fork())
+        return pid
+
+    monkeypatch.setattr(os, "fork", forks_twice)
+    before = sorted(Path("/proc/self/fd").iterdir())
+    with (
+        pytest.raises(BlockingIOError, match="limit"),
+        Pool(setting_of("one-reset", ResetMode.FENCED), 3),
+    ):
+        raise AssertionError("entered")
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
+    for pid in begun:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
 
 
 @pytest.mark.parametrize("mode", ResetMode)

@@ -19,7 +19,7 @@ from rewindmq.race.explore.search.pipes import send
 from rewindmq.race.explore.search.run import Outcome
 
 
-class Shelf:
+class PausedWorlds:
     """The worlds of a worker process, by the choices with which they begin."""
 
     def __init__(self, setting: Setting) -> None:

@@ -1,4 +1,4 @@
-"""ResetDesk: checks, carries out and watches resets, each as a task of the dashboard."""
+"""ResetService: checks, carries out and watches resets, each as a task of the dashboard."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Refused:
     running: str | None = None
 
 
-class ResetDesk:
+class ResetService:
     """Carries out the resets that visitors confirm; ``working`` must be entered."""
 
     def __init__(self, source: ClusterSource, history: ResetHistory) -> None:
