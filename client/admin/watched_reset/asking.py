@@ -28,7 +28,8 @@ async def ask_each(
         Exception: of the first work that failed.
     """
     answers: dict[int, T] = {}
-    waiting = enumerate(keys)
+    places = [*keys]
+    waiting = enumerate(places)
 
     async def ask() -> None:
         for place, key in waiting:
@@ -36,7 +37,7 @@ async def ask_each(
 
     try:
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(at_once):
+            for _ in range(min(at_once, len(places))):
                 tasks.create_task(ask())
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
