@@ -61,7 +61,7 @@ class RandomWatch:
         self._late_commits = self._reset(first)
         last = chance.choice([12.0, 40.0, 90.0])
         kinds = [self._late_commit, self._move, self._kill, self._restart]
-        kinds += [self._silence, self._slow, self._refuse_list]
+        kinds += [self._silence, self._slow, self._refuse_list, self._take_again]
         self._events = sorted(
             (chance.uniform(0, last), number, chance.choice(kinds)) for number in range(chance.randint(0, 3))
         )
@@ -120,6 +120,20 @@ class RandomWatch:
         holder.has_queue = holder.is_dropped = holder.stores_target = False
         holder.takes_at = None
         heir.takes_at = now + self._chance.choice([0.1, 0.3, 2.0, 10.0])
+
+    def _take_again(self, now: float) -> None:
+        """The holder gives the queue up and takes it again; a late commit may have come between.
+
+        What the holder could have consumed in 10 s is not left out alone: between two samples, that looks
+        like its own work.
+        """
+        for holder in self._consumers:
+            if holder.has_queue and not holder.is_dropped:
+                self._stored = int(holder.position)
+                if self._chance.random() < 0.6:
+                    ahead = 10 * holder.speed + self._chance.choice([2, 5, 30])
+                    self._stored = min(self._end, int(holder.position + ahead))
+                holder.has_queue, holder.takes_at = False, now + self._chance.choice([0.6, 1.0, 2.8])
 
     def _kill(self, now: float) -> None:
         if len(self._consumers) < 2:
