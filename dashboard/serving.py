@@ -6,10 +6,14 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 import uvicorn
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+# What a stop waits for downloads. uvicorn's own limit is in whole seconds, and logs an error.
+_GRACE_SECONDS: Final = 0.8
 
 
 @asynccontextmanager
@@ -48,9 +52,19 @@ async def serving(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
             stopping.set()
             server.should_exit = True
             await ticking
-            await server.shutdown(sockets=[listener])
+            abort = asyncio.get_running_loop().call_later(_GRACE_SECONDS, _abort, server)
+            try:
+                await server.shutdown(sockets=[listener])
+            finally:
+                abort.cancel()
     finally:
         listener.close()
+
+
+def _abort(server: uvicorn.Server) -> None:
+    """End the connections of visitors who do not read their download."""
+    for connection in [*server.server_state.connections]:
+        connection.transport.abort()
 
 
 def _ended_by(app: ASGIApp, stopping: asyncio.Event) -> ASGIApp:
@@ -67,6 +81,9 @@ def _ended_by(app: ASGIApp, stopping: asyncio.Event) -> ASGIApp:
             stopped = asyncio.ensure_future(stopping.wait())
             try:
                 await asyncio.wait((received, stopped), return_when=asyncio.FIRST_COMPLETED)
+                if has_length:
+                    # A download goes on until its end, or until ``serving`` aborts the connection.
+                    await asyncio.wait((received,))
                 return received.result() if received.done() else {"type": "http.disconnect"}
             finally:
                 received.cancel()

@@ -86,7 +86,7 @@ class ConsumerAdmin(AdminBase):
                     raise
                 refusal = error
                 continue
-            table = decode_body(answer, GetConsumerStatusBody).consumer_table
+            table = (await self._remote.decode(answer, GetConsumerStatusBody)).consumer_table
             return {name: dict(sorted(table[name].items())) for name in sorted(table)}
         raise refusal
 

@@ -23,7 +23,7 @@ from rewindmq.protocol.remoting.runtime import Runtime
 
 # DefaultMQAdminExt's timeout for every response, in seconds.
 TIMEOUT: Final = 5.0
-# Decoding a larger body takes more than some milliseconds.
+# Decoding a larger body would hold the event loop.
 _LARGE_BODY_BYTES: Final = 32 << 10
 
 BodyT = TypeVar("BodyT", bound=RemotingBody)
@@ -129,14 +129,21 @@ class AdminRemote:
     async def ask_broker_for(
         self, address: str, command: RemotingCommand, body_type: type[BodyT], timeout: float = TIMEOUT
     ) -> BodyT:
-        """Return the body of a broker's response; a large body is decoded beside the event loop.
+        """Return the body of a broker's response, see ``decode``.
 
         Raises:
             ResponseError: the broker refused.
             RemotingError: no answer within ``timeout`` seconds, or no connection.
             BodyError: the body cannot be decoded.
         """
-        response = await self.ask_broker(address, command, timeout)
+        return await self.decode(await self.ask_broker(address, command, timeout), body_type)
+
+    async def decode(self, response: RemotingCommand, body_type: type[BodyT]) -> BodyT:
+        """Return a response's body. A large body is decoded in a worker thread.
+
+        Raises:
+            BodyError: the body cannot be decoded.
+        """
         if not isinstance(response.body, bytes) or len(response.body) <= _LARGE_BODY_BYTES:
             return decode_body(response, body_type)
         task = asyncio.current_task()

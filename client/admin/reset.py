@@ -14,7 +14,6 @@ from rewindmq.client.admin.remote import AdminBase, AdminRemote
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.code import RequestCode, ResponseCode
-from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.errors import ClientError, ResponseError, RewindMQError
 from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader, ResetOffsetRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
@@ -250,7 +249,7 @@ async def reset_at(
             f"{name} was asked to reset in mode {wanted}, but its response names {named}: the group was reset"
             " there in another way, with other guarantees"
         )
-    return decode_body(answer, ResetOffsetBody).offset_table, used
+    return (await remote.decode(answer, ResetOffsetBody)).offset_table, used
 
 
 def _parse_mode(mode: ResetMode | str | None) -> ResetMode | None:

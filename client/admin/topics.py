@@ -11,7 +11,6 @@ from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.body.stats import TopicStatsTable
 from rewindmq.protocol.body.topic_list import TopicList
 from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.header.admin import (
     CreateTopicRequestHeader,
@@ -31,7 +30,8 @@ class TopicAdmin(AdminBase):
     async def fetch_all_topic_list(self) -> list[str]:
         """Return the names of all topics, sorted: GET_ALL_TOPIC_LIST_FROM_NAMESERVER (206)."""
         command = self._remote.command(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
-        return sorted(decode_body(await self._remote.ask_namesrv(command), TopicList).topic_list)
+        answer = await self._remote.ask_namesrv(command)
+        return sorted((await self._remote.decode(answer, TopicList)).topic_list)
 
     async def create_and_update_topic_config(self, address: str, topic: TopicConfig) -> None:
         """Create the topic at one broker, or overwrite all its settings: UPDATE_AND_CREATE_TOPIC (17).

@@ -63,7 +63,8 @@ class ClusterSource:
     ) -> Answer[T]:
         """Await a request for at most ``seconds``; a failure becomes the answer's ``problem``.
 
-        The time limit is for the server: a large answer that has arrived may take longer to decode.
+        The time limit is for the server: ``work`` may take longer to decode a large answer that has arrived.
+        The limit includes decoding in tasks that ``work`` starts.
 
         Args:
             server: which server is asked, as the subject of a sentence.
@@ -184,7 +185,7 @@ class ClusterSource:
             return masters.failed()
         answers = await self.ask_each(masters.value.values(), ask)
         by_name = {name: answers[address] for name, address in masters.value.items()}
-        # Beside the event loop: 50,000 queues take some 50 ms.
+        # In a worker thread: 50,000 queues would hold the event loop.
         return Answer(await self.runtime.workers.run(_merged, by_name))
 
     async def masters(self, topic: str) -> Answer[dict[str, str]]:
@@ -229,8 +230,8 @@ def _merged(answers: Mapping[str, Answer[Mapping[MessageQueue, T]]]) -> Queues[T
 def in_order(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
     """Return the queues sorted.
 
-    It sorts those of each topic and broker for themselves, because other threads, such as the event loop's,
-    wait for a sort of all.
+    The queues of each topic and broker are sorted separately: one sort of all would hold the event loop, even
+    from another thread.
     """
     parts: dict[tuple[str, str], list[MessageQueue]] = {}
     for queue in queues:

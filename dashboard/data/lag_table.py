@@ -31,7 +31,7 @@ class LagTable:
 
 
 def lag_table(rows: Mapping[MessageQueue, OffsetWrapper], group: str, count: int) -> LagTable:
-    """Return the lags of a group's queues; 50,000 queues take some 50 ms.
+    """Return the lags of a group's queues. Call it in a worker thread if they may be many.
 
     Args:
         count: queues in ``largest``, at most.

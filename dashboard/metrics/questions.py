@@ -40,10 +40,14 @@ class Questions:
         self.unreadable = 0
         self.is_silent = False
 
+    @property
+    def _is_over(self) -> bool:
+        return self.is_silent or not self._left or self._source.runtime.clock.monotonic() > self._until
+
     async def ask(self, work: Callable[[], Awaitable[T]]) -> T | None:
         """Return the answer; None: it is none that can be read, or the broker may not be asked any more."""
         async with self._slots:
-            if self.is_silent or not self._left or self._source.runtime.clock.monotonic() > self._until:
+            if self._is_over:
                 self.unanswered += 1
                 return None
             self._left -= 1
@@ -64,6 +68,10 @@ class Questions:
         # A task for each of 2,000 keys would hold the event loop while they are made.
         async def ask_some() -> None:
             for key in left:
+                if self._is_over:
+                    # The broker may be asked nothing more, however many keys are left.
+                    self.unanswered += 1 + sum(1 for _ in left)
+                    return
                 answer = await self.ask(partial(work, key))
                 if answer is not None:
                     found[key] = answer

@@ -133,7 +133,7 @@ async def _topics(source: ClusterSource, report: BrokerReport) -> None:
         "rocketmq_producer_tps": "TOPIC_PUT_NUMS",
         "rocketmq_producer_message_size": "TOPIC_PUT_SIZE",
     }
-    # Beside the event loop, as there may be 100,000 queues.
+    # In a worker thread, as there may be 100,000 queues.
     last = await source.runtime.workers.run(_last_stored, report.topics)
     report.rates |= {
         (metric, topic): 0.0 for topic in last if now_ms - last[topic] > _IDLE_MS for metric in metrics

@@ -64,7 +64,7 @@ class Scraper:
         ]
         until = started + SCRAPE_SECONDS
         reports = await asyncio.gather(*(ask_broker(source, place, until) for place in places))
-        # Beside the event loop, like the encoding: 100,000 queues take long enough to hold up the pages.
+        # In a worker thread, like the encoding: 100,000 queues would hold up the pages.
         await source.runtime.workers.run(add_reports, samples, reports, clock.now_ms())
         samples.add("rewindmq_scrape_duration_seconds", (), clock.monotonic() - started)
         return samples

@@ -14,7 +14,7 @@ PIECE_BYTES: Final = 64 << 10
 
 
 def download(body: bytes, filename: str, timers: Timers) -> StreamingResponse:
-    """Return a response from which a browser makes a file, and never shows a page.
+    """Return a response that a browser saves as a file and never shows as a page.
 
     Args:
         filename: letters, digits, ``_``, ``.`` and ``-``.

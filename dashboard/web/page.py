@@ -113,13 +113,13 @@ class Visit:
         return HTMLResponse(self.text(template, **values), status)
 
     async def render_large(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Return the page like ``render``, made beside the event loop: 200 rows take some milliseconds.
+        """Return the page as ``render`` does. A worker thread makes it: many rows would hold the event loop.
 
         No other task may change the values meanwhile.
         """
-        return HTMLResponse(await self._text_beside(template, values), status)
+        return HTMLResponse(await self._text_in_thread(template, values), status)
 
-    async def _text_beside(self, template: str, values: Mapping[str, Any]) -> str:
+    async def _text_in_thread(self, template: str, values: Mapping[str, Any]) -> str:
         return await self.source.runtime.workers.run(partial(self.text, template, **values))
 
     def text(self, template: str, **values: Any) -> str:
@@ -148,7 +148,7 @@ class Visit:
 
         async def render() -> str:
             found = await values()
-            return await self._text_beside(part, found) if is_large else self.text(part, **found)
+            return await self._text_in_thread(part, found) if is_large else self.text(part, **found)
 
         return event_stream(render, self.source.runtime.timers, LIVE_SECONDS)
 

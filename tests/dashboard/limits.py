@@ -42,7 +42,8 @@ class Limits:
 
     async def held(self) -> None:
         """Wait until there is a limit."""
-        await self._begun.wait()
+        async with asyncio.timeout(60):
+            await self._begun.wait()
 
     def release(self) -> None:
         """Let the limits run from now on."""

@@ -55,7 +55,7 @@ def test_a_broker_without_an_answer_is_named_at_the_time_limit() -> None:
 
 
 async def test_a_visitor_who_leaves_ends_the_question() -> None:
-    """The task of a question ends with its page, also while nothing is being decoded."""
+    """The task of a question ends with its page."""
     asked = asyncio.get_running_loop().create_future()
     async with AdminClient("127.0.0.1:1") as admin:
         page = asyncio.ensure_future(ClusterSource(admin).ask(asked))
@@ -63,3 +63,24 @@ async def test_a_visitor_who_leaves_ends_the_question() -> None:
         page.cancel()
         await asyncio.wait((page,))
     assert asked.cancelled()
+
+
+def test_a_visitor_who_leaves_while_an_answer_is_decoded_ends_the_question() -> None:
+    world = World()
+
+    async def main() -> None:
+        runtime = replace(world.runtime("d"), workers=SlowWorkers())
+        answers: dict[int, Answering] = {RequestCode.GET_CONSUME_STATS: lambda _, request: success(MANY)}
+        async with (
+            scripted(world.runtime("b"), "b", answers) as broker,
+            AdminClient("n:1", runtime=runtime) as admin,
+        ):
+            question = asyncio.ensure_future(admin.broker_group_stats(broker.address, "g"))
+            page = asyncio.ensure_future(ClusterSource(admin).ask(question))
+            await world.sleep(1.5 * LIMIT_SECONDS)
+            assert not question.done()
+            page.cancel()
+            await asyncio.wait((page, question))
+            assert (page.cancelled(), question.cancelled()) == (True, True)
+
+    world.run(main())

@@ -59,7 +59,7 @@ class _Worker:
 
 
 def _pipe(read: contextlib.ExitStack, write: contextlib.ExitStack) -> tuple[int, int]:
-    """Return the ends of a new pipe, which these close."""
+    """Return a new pipe's ends; each stack closes the end of its name."""
     ends = os.pipe()
     for end, closing in zip(ends, (read, write), strict=True):
         closing.callback(os.close, end)

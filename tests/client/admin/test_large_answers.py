@@ -1,4 +1,4 @@
-"""The admin client decodes a large answer on a worker thread, beside the event loop."""
+"""The admin client decodes a large answer in a worker thread."""
 
 from __future__ import annotations
 
