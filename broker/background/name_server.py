@@ -1,8 +1,9 @@
 """The broker's registration at one name server.
 
 Registrations take turns: the broker makes a body and sends it before the next registration's turn, so it
-sends no older body after a newer one. A part goes only over the connection over which the name server has
-answered the full table: a name server that was started again has another connection, and knows no topic.
+sends no older body after a newer one. The broker sends a part only over the connection over which the name
+server has answered the full table. A name server that was started again has another connection, and knows no
+topic. The broker sends no registration after UNREGISTER_BROKER (104).
 """
 
 from __future__ import annotations
@@ -75,11 +76,12 @@ class NameServerRegistration:
         # The number of the last body that was sent.
         self._sent = 0
         self._failed_connects = 0
+        self._is_closed = False
         # Whether the last attempt failed: the log has one line per change, not one every 30 s.
         self._is_failing = False
 
     async def register(self, bodies: RegistrationBodies) -> Answer | None:
-        """Register and wait for the response; return None if that fails."""
+        """Register and wait for the response; return None if that fails or the broker is stopping."""
         try:
             return await self._ask(bodies)
         except RewindMQError as error:
@@ -87,13 +89,12 @@ class NameServerRegistration:
             return None
 
     async def announce(self, bodies: RegistrationBodies) -> None:
-        """Register oneway."""
+        """Register oneway, unless the broker is stopping."""
         failed = self._failed_connects
         try:
             async with self._turn:
-                if self._is_unreachable(failed):
+                if not self._may_send(failed) or (body := await self._next(bodies)) is None:
                     return
-                body = await self._next(bodies)
                 connection = self._connection
                 self._sent = body.number
                 sending = self._client.invoke_oneway(
@@ -102,6 +103,10 @@ class NameServerRegistration:
                 await (self._connected(sending) if connection is None else sending)
         except RewindMQError as error:
             self._note_failure(error)
+
+    def close(self) -> None:
+        """Send no further registration, not even one that waits for its turn or its body."""
+        self._is_closed = True
 
     async def unregister(self) -> None:
         """Remove the broker from the name server, unless the last attempt to register failed."""
@@ -123,13 +128,13 @@ class NameServerRegistration:
     async def _ask(self, bodies: RegistrationBodies) -> Answer | None:
         failed = self._failed_connects
         async with self._turn:
-            if self._is_unreachable(failed):
+            if not self._may_send(failed) or (body := await self._next(bodies)) is None:
                 return None
-            body = await self._next(bodies)
             connection = self._connection
             self._sent = body.number
             asking = self._client.invoke(self._address, self._command(body), self._timeout_seconds)
             if connection is None:
+                # The client has to connect first; the next registration waits until it has.
                 await self._connected(asking)
         response = await asking
         if body.is_part and response.code != ResponseCode.SUCCESS:
@@ -140,6 +145,7 @@ class NameServerRegistration:
         header = response.decode_header(RegisterBrokerResponseHeader)
         ordered = decode_body(response, KVTable).table if response.body else None
         if not body.is_part:
+            # If there was no connection before the request, the response came over the present one.
             self._complete = connection or self._connection
         if self._is_failing:
             self._is_failing = False
@@ -151,12 +157,16 @@ class NameServerRegistration:
         """The connection over which the client sends at once; None: the client has to connect first."""
         return self._client.ready_connection(self._address)
 
-    async def _next(self, bodies: RegistrationBodies) -> RegistrationBody:
-        """Return what to send now: the changed topics if the name server has the others, else all."""
+    async def _next(self, bodies: RegistrationBodies) -> RegistrationBody | None:
+        """Return what to send now: the changed topics if the name server has the others, else all.
+
+        None: the broker has begun to stop while it encoded many topics.
+        """
         connection = self._connection
         has_others = connection is not None and connection is self._complete
         part = bodies.part(self._sent) if has_others else None
-        return part or await bodies.all_topics(self._sent)
+        body = part or await bodies.all_topics(self._sent)
+        return None if self._is_closed else body
 
     async def _connected(self, sending: Awaitable[object]) -> None:
         """Wait for a request that the client sends after it has connected; count a failure.
@@ -169,12 +179,16 @@ class NameServerRegistration:
             self._failed_connects += 1
             raise
 
-    def _is_unreachable(self, failed: int) -> bool:
-        """True if connecting has failed during the wait for the turn.
+    def _may_send(self, failed: int) -> bool:
+        """False if the broker is stopping, or if connecting has failed during the wait for the turn.
 
-        Otherwise each of many waiting registrations would take as long to fail.
+        Each of many waiting registrations would take as long to fail.
+
+        Args:
+            failed: how often connecting had failed before the wait.
         """
-        return self._failed_connects != failed and self._connection is None
+        is_unreachable = self._failed_connects != failed and self._connection is None
+        return not self._is_closed and not is_unreachable
 
     def _command(self, body: RegistrationBody) -> RemotingCommand:
         identity = self._identity

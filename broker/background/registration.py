@@ -41,7 +41,7 @@ class Registration:
         period_ms: clamped to 10 000 .. 60 000, as in RocketMQ.
         timeout_seconds: for each name server's response.
         sends_changes: a change registers the changed topics alone. A name server sets the queues and the
-            permission of every topic that it gets, so the permissions that it has wiped outlast changes of
+            permission of every topic that it gets. Permissions that it has wiped therefore outlast changes of
             other topics.
 
     Attributes:
@@ -94,11 +94,16 @@ class Registration:
         await self.register()
 
     async def close(self) -> None:
-        """Stop the schedule and unregister at every name server."""
+        """Stop the schedule and unregister at every name server.
+
+        Requests that wait for their registration end without it; the next start registers their topics.
+        """
         if self._timer is None:
             return
         self._timer.cancel()
         self._timer = None
+        for each in self._name_servers:
+            each.close()
         await end_tasks(self._tasks)
         await asyncio.gather(*(each.unregister() for each in self._name_servers))
 
@@ -114,6 +119,8 @@ class Registration:
 
     async def register(self, changed: Collection[str] = ()) -> None:
         """Register at every name server and wait for the responses; log failures.
+
+        After ``close`` the broker sends nothing.
 
         Args:
             changed: the topics that have changed; empty: the full table.

@@ -14,7 +14,7 @@ from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.remoting.runtime import Timers
 from rewindmq.protocol.remoting.slices.run import run_slices
 
-# So many topics are encoded at once: some ms.
+# So many topics are encoded at once, because that holds the event loop only shortly.
 _SMALL_TOPICS: Final = 500
 # So many changes are remembered; a request changes at most 2,000 topics.
 _MAX_CHANGES: Final = 5_000

@@ -86,6 +86,11 @@ class HoldingNameServer:
         """The data versions of the registrations, in their order."""
         return [body.topic_config_serialize_wrapper.data_version.counter for body in self.bodies()]
 
+    def changes(self) -> list[str]:
+        """What the broker did, in its order: "register" or "unregister"."""
+        names = {RequestCode.REGISTER_BROKER: "register", RequestCode.UNREGISTER_BROKER: "unregister"}
+        return [name for each in self.requests if (name := names.get(RequestCode(each.code)))]
+
     def bodies(self) -> list[RegisterBrokerBody]:
         return [decode_body(each, RegisterBrokerBody) for each in self.of(RequestCode.REGISTER_BROKER)]
 
@@ -102,11 +107,13 @@ class HeldEncoding:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.began = asyncio.Event()
+        self.count = 0
         self.released = asyncio.Event()
         monkeypatch.setattr(registration_body, "run_slices", self._run)
 
     async def _run(self, timers: Any, slices: Any) -> Any:
         self.began.set()
+        self.count += 1
         await self.released.wait()
         return await run_slices(timers, slices)
 
@@ -208,7 +215,8 @@ async def test_a_change_is_not_undone_by_an_older_table_that_waited_for_a_slow_n
     broker.context.topics.renew()
     await slow.has(1, RequestCode.GET_NAMESRV_CONFIG)
     changing = asyncio.ensure_future(peer.create_topic("T", write=8))
-    await fast.has(4 if profile is Profile.V49 else 3)
+    # The broker registers at the slow name server first: the change waits there by now.
+    await fast.has(4)
     slow.release_all()
     await changing
     await slow.has(4)
@@ -349,6 +357,54 @@ async def test_a_request_for_a_topic_that_another_request_is_registering_registe
     await second
     await peer.create_topic("T", write=8)
     assert len(name_server.of(RequestCode.REGISTER_BROKER)) == 4
+
+
+@pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
+async def test_a_change_that_waits_for_a_slow_name_server_is_not_registered_after_the_broker_unregisters(
+    stage: Stage, profile: Profile
+) -> None:
+    slow, fast = HoldingNameServer(stage), HoldingNameServer(stage)
+    addresses = (await slow.start(), await fast.start())
+    broker = await stage.start_broker(namesrv_addr=";".join(addresses), profile=profile)
+    peer = stage.peer()
+    await slow.restart()
+    slow.is_holding = True
+    first = asyncio.ensure_future(peer.create_topic("T"))
+    await slow.has(2)
+    waiting = asyncio.ensure_future(peer.create_topic("U"))
+    # The broker registers at the slow name server first: the change waits there by now.
+    await fast.has(3)
+    closing = asyncio.ensure_future(broker.close())
+    await slow.has(1, RequestCode.UNREGISTER_BROKER)
+    slow.release_all()
+    await asyncio.gather(first, waiting, closing)
+    assert slow.changes() == ["register", "register", "unregister"]
+    assert fast.changes() == ["register", "register", "register", "unregister"]
+
+
+@pytest.mark.usefixtures("_small_slices")
+async def test_a_table_that_is_being_encoded_is_not_registered_after_the_broker_unregisters(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name_server = HoldingNameServer(stage)
+    broker = await stage.start_broker(namesrv_addr=await name_server.start(), profile=Profile.V49)
+    peer = stage.peer()
+    encoding = HeldEncoding(monkeypatch)
+    name_server.is_holding = True
+    creating = [asyncio.ensure_future(peer.create_topic(topic)) for topic in ("T", "U")]
+    await encoding.began.wait()
+    await until(lambda: broker.context.registration.is_due("U"))
+    closing = asyncio.ensure_future(broker.close())
+    await name_server.has(1, RequestCode.UNREGISTER_BROKER)
+    encoding.released.set()
+    name_server.release_all()
+    await asyncio.gather(*creating, closing)
+    assert name_server.changes() == ["register", "unregister"]
+    # The request that waited for its turn encodes no table.
+    assert encoding.count == 1
+    reopened = await stage.start_broker(namesrv_addr=name_server.address, profile=Profile.V49)
+    assert reopened.context.topics.find("T")
+    assert {"T", "U"} <= name_server.topics().keys()
 
 
 async def registered_again(
