@@ -167,6 +167,8 @@ async def faults_of(page: Page, fewest_texts: int = 5) -> list[str]:
     Args:
         fewest_texts: a page with fewer was not shown at all.
     """
+    # A page may be there before its styles.
+    await page.wait_for_load_state()
     # Browsers show the focus to those who use the keyboard.
     await page.keyboard.press("Shift")
     faults: list[str] = await page.evaluate(_SCRIPT, fewest_texts)
@@ -177,8 +179,6 @@ async def faults_in_every_view(page: Page, fewest_texts: int = 5) -> list[str]:
     """Return the faults of the page in light and dark, on a wide and on a narrow screen."""
     size = page.viewport_size
     faults = []
-    # A page may be there before its styles.
-    await page.wait_for_load_state()
     for scheme, width in VIEWS:
         await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         await page.set_viewport_size({"width": width, "height": 800})
