@@ -316,6 +316,7 @@ async def test_a_race_is_chosen_played_and_played_with_the_next_seed(shop: Shop,
         await page.keyboard.press("Enter")
         await expect(page.locator("#verdict")).to_contain_text("lost")
         await expect(page.get_by_role("img", name="steps of each process over time")).to_be_visible()
+        await page.wait_for_load_state()
         # The lanes have their colours only if the page's policy lets their style in.
         stroke = "getComputedStyle(document.querySelector('figure.lanes path.stored')).stroke"
         assert await page.evaluate(stroke) not in ("none", "rgb(0, 0, 0)")
