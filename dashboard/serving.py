@@ -68,7 +68,10 @@ def _abort(server: uvicorn.Server) -> None:
 
 
 def _ended_by(app: ASGIApp, stopping: asyncio.Event) -> ASGIApp:
-    """Return the application, for which every browser goes away at the stop: live pages end by that."""
+    """Return the application, for which browsers go away at the stop, so that live pages end.
+
+    A browser stays for a response with a length, such as a download.
+    """
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -71,15 +71,16 @@ class ClusterSource:
         """
         task = asyncio.ensure_future(work)
         call_timeout = self.runtime.timers.call_timeout
-        timers: list[Cancellable] = []
+        timer: Cancellable
 
         def give_up() -> None:
+            nonlocal timer
             if self.admin.is_decoding(task):
-                timers[:] = [call_timeout(_DECODING_SECONDS, give_up)]
+                timer = call_timeout(_DECODING_SECONDS, give_up)
             else:
                 task.cancel()
 
-        timers.append(call_timeout(seconds, give_up))
+        timer = call_timeout(seconds, give_up)
         try:
             await asyncio.wait((task,))
             if task.cancelled():
@@ -88,7 +89,7 @@ class ClusterSource:
         except RewindMQError as error:
             return failed_with(error, server)
         finally:
-            timers[-1].cancel()
+            timer.cancel()
             task.cancel()
 
     async def ask_each(self, keys: Iterable[K], work: Callable[[K], Awaitable[T]]) -> dict[K, Answer[T]]:

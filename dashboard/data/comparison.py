@@ -39,7 +39,7 @@ class Comparison:
         rows: the queues with the largest differences, the largest first.
         topics: topics, sorted; of each, if the left and if the right group has a stored offset there.
         left_lag: messages that the left group is behind in all queues.
-        right_lag: the same of the right group.
+        right_lag: messages that the right group is behind in all queues.
         left_problem: why the left group's offsets are not known, a sentence; then there are no queues.
         right_problem: the same of the right group.
         is_absent: one of the groups does not exist.

@@ -27,15 +27,16 @@ if TYPE_CHECKING:
 # Protocol seconds for which a route is used.
 _ROUTE_AGE: Final = 10.0
 # Consumers tell a restarted broker of themselves within 30 s.
-_HEARTBEAT: Final = 35.0
+HEARTBEAT: Final = 35.0
 
 
 class Brokers:
     """Looks up the brokers of a topic and of a group, and asks them about the group's consumers.
 
     A route is used for 10 s, or until ``forget``. Otherwise a group of 1,000 consumers would cost 1,000
-    requests to a name server at each sample. A broker that failed is asked last for the consumers, until it
-    knows them again. The offsets of a broker that hangs are asked for every 10 s: each request costs seconds.
+    requests to a name server at each sample. A broker that failed is asked last for the consumers, until 35 s
+    after its last failure. The watch asks a broker that hangs for offsets every 10 s: each request costs
+    seconds.
     """
 
     def __init__(self, admin: AdminClient) -> None:
@@ -65,7 +66,8 @@ class Brokers:
             if known is None or now - known[0] >= _ROUTE_AGE:
                 known = self._routes[topic] = now, await self._route(topic)
         if isinstance(known[1], RemotingError):
-            raise known[1]
+            # Many callers may get it, and each would add its frames.
+            raise known[1].with_traceback(None)
         return known[1]
 
     async def _route(self, topic: str) -> list[tuple[str, str]] | RemotingError:
@@ -79,9 +81,9 @@ class Brokers:
         )
 
     async def _of_group(self, group: str) -> list[str]:
-        """Return one address of every broker with the group's consumers; those that failed come last."""
+        """Return one address of every broker of the group. Brokers that failed lately come last."""
         addresses = [address for _, address in await self.of(retry_topic(group))]
-        until = self._now() - _HEARTBEAT
+        until = self._now() - HEARTBEAT
         return sorted(addresses, key=lambda address: self._failed.get(address, until) > until)
 
     def _note_failure(self, address: str, error: RewindMQError) -> None:

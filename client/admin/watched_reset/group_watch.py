@@ -6,10 +6,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
+from rewindmq.client.admin.watched_reset.brokers import HEARTBEAT
 from rewindmq.client.admin.watched_reset.sample import Sample
 
-# Consumers tell a restarted broker of themselves within 30 s.
-_HEARTBEAT: Final = 35.0
 # Seconds. A consumer does not take a queue, redeliver it and give it up in less.
 _MUTE: Final = 3.0
 # Seconds between two lists of consumers: in one that failed, no process has left and come back.
@@ -25,7 +24,7 @@ class GroupSample:
         known: every consumer that was connected before the reset or since.
         mute: consumers that are connected, and have not answered for 3 s.
         has_lost_client: a consumer that was connected right before the reset is not connected now.
-        is_short: the list of consumers is not complete.
+        is_short: consumers are missing in the list, because a restarted broker may not know them yet.
         has_whole_rates: since the reset, no consumer has left, and the rates count every message.
         consumed: upper bound of the messages that the consumers consumed in the last minute.
     """
@@ -76,9 +75,9 @@ class GroupWatch:
         is_short = self._is_short(seconds, sample, has_missing=bool(missing))
         seen = replace(sample, is_complete=False) if is_short else sample
         self._note_mute(seconds, seen)
-        has_lost_client = bool(missing) and (bool(sample.clients) or sample.is_complete)
+        has_left = bool(missing) and (bool(sample.clients) or sample.is_complete)
         # A client that leaves no longer tells how much it consumed, and filters pass messages uncounted.
-        if self._has_lost_list(seconds, seen) or has_lost_client or sample.is_filtered:
+        if self._has_lost_list(seconds, seen) or has_left or sample.is_filtered:
             self._has_whole_rates = False
         return GroupSample(
             seen,
@@ -100,7 +99,7 @@ class GroupWatch:
         if self._is_silent and not is_silent:
             self._restarted = seconds if has_missing else None
         self._is_silent = is_silent
-        is_recent = self._restarted is not None and seconds - self._restarted < _HEARTBEAT
+        is_recent = self._restarted is not None and seconds - self._restarted < HEARTBEAT
         return has_missing and (is_silent or is_recent)
 
     def _note_mute(self, seconds: float, sample: Sample) -> None:

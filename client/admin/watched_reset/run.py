@@ -110,7 +110,7 @@ async def run_watched(
     before = await _first_sample(admin, topic, group, names)
     began = admin.runtime.clock.monotonic()
     first = await carry_out(admin, topic, group, target, force=force, mode=mode)
-    watch = await admin.runtime.workers.run(ResetWatch, before, first.offsets, began)
+    watch = ResetWatch(before, first.offsets, began)
     queues = {item.queue: item for item in watch.queues}
     yield Began(began, before, tuple(watch.queues), modes_of(first, first.offsets))
     repairs = 0
@@ -137,7 +137,7 @@ async def run_watched(
         repairs += 1
         # Messages up to the old offset of the first reset must come again.
         olds = {queue: lost[queue].old for queue in targets if lost[queue].is_rewind}
-        watch = await admin.runtime.workers.run(ResetWatch, before, targets, began, olds)
+        watch = ResetWatch(before, targets, began, olds)
         queues.update({item.queue: item for item in watch.queues})
     yield Verdict(common_state(item.state for item in queues.values()), tuple(queues.values()), repairs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -78,10 +79,10 @@ def test_the_offsets_of_a_broker_that_hangs_are_asked_for_every_10_s() -> None:
 def test_a_broker_that_hung_is_asked_last_for_the_consumers_until_it_knows_them_again() -> None:
     """Consumers tell a restarted broker of themselves within 30 s. Before, its list may be short."""
     code = RequestCode.GET_CONSUMER_CONNECTION_LIST
-    answers = [silent, consumers("C1"), consumers("C1", "C2")]
+    answers: list[Answering] = [silent, consumers("C1"), consumers("C1", "C2")]
 
-    def first(connection: object, request: RemotingCommand) -> RemotingCommand | None:
-        return answers.pop(0)(connection, request)  # type: ignore[arg-type]
+    def first(connection: Any, request: RemotingCommand) -> RemotingCommand | None:
+        return answers.pop(0)(connection, request)
 
     async def listed(watched: Watched) -> list[str]:
         found = await watched.brokers.consumers_of("G")
