@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -20,3 +21,13 @@ async def test_a_field_cannot_replace_the_number_of_the_request(tmp_path: Path) 
             await driver.do("o", id="of a message")
     finally:
         await driver.stop()
+
+
+async def test_a_client_yields_the_processor_to_the_server_it_asks(tmp_path: Path) -> None:
+    driver = await Driver.start(["sh", "-c", f"echo '{_READY}'; cat >/dev/null"], tmp_path / "log")
+    try:
+        client = os.getpriority(os.PRIO_PROCESS, driver.pid)
+    finally:
+        await driver.stop()
+    server = os.getpriority(os.PRIO_PROCESS, 0)
+    assert client > server or server == 19

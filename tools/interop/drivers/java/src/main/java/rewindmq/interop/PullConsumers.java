@@ -39,6 +39,7 @@ final class PullConsumers {
     private JsonObject start(Fields fields) throws Exception {
         DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(fields.text("group"));
         Setup.apply(consumer, fields);
+        consumer.setConsumerPullTimeoutMillis(Setup.PATIENCE_MS);
         consumer.setAllocateMessageQueueStrategy(new NoQueue());
         consumer.start();
         consumers.put(fields.text("name"), consumer);
