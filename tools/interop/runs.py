@@ -1,7 +1,7 @@
 """Runs scenarios and keeps the result of each.
 
-The first request for a result runs all requested scenarios at the same time, since a scenario mostly waits.
-Two cores are enough because few processes start at once, and few scenarios are in their first steps: a
+The first request for a result runs all requested scenarios, many at the same time, since a scenario mostly
+waits. Two cores are enough because few processes start at once, and few scenarios are in their first steps: a
 scenario that reaches its first wait lets the next one start.
 """
 
@@ -43,6 +43,9 @@ _REAL: Final[dict[str, object]] = {**_QUICK, **ORDERED_COMMITS}
 _TIMERS: Final[dict[str, object]] = {"timerWheelEnable": "true", "mappedFileSizeTimerLog": 1 << 20}
 _DRIVERS_STARTING: Final = 2
 _BEGINNING: Final = 4
+# Without this limit 190 scenarios with 80 processes ran at once, and nearly a hundred threads waited for two
+# cores: longer than some libraries wait for an answer.
+_PLAYING: Final = 48
 # A bound for a scenario that hangs where no bound of its own applies.
 _SCENARIO_SECONDS: Final = 900.0
 # From its first transaction on, a RocketMQ 5.5.0 broker keeps a core busy once it has been idle for 3 s
@@ -142,6 +145,7 @@ class _Playing:
         self._servers = servers
         self._starting = asyncio.Semaphore(_DRIVERS_STARTING)
         self._beginning = asyncio.Semaphore(_BEGINNING)
+        self._playing = asyncio.Semaphore(_PLAYING)
         self._results: dict[Play, Result] = {}
         # By server, how many plays are left, except those that come last; the event is set at 0.
         self._left: dict[str, int] = defaultdict(int)
@@ -193,32 +197,40 @@ class _Playing:
         lacking = SCENARIOS[play.feature].needs - driver.ops
         if play.unplayed is not None:
             lacking |= {play.unplayed}
-        result = Result(lacking=lacking)
-        if not lacking:
-            if _is_last(play):
-                await self._only_last[play.server].wait()
+        if lacking:
+            self._over(play, Result(lacking=lacking))
+            return
+        if _is_last(play):
+            await self._only_last[play.server].wait()
+        async with self._playing:
             await self._beginning.acquire()
-            begun = _Once(self._beginning.release)
-            started = time.monotonic()
-            server = self._servers[play.server]
-            # The compatibility page names the version.
-            is_right = play.client.version in ("", driver.version)
-            prefix = f"{play.feature}-{play.client.name}-{server.name.replace('.', '')}"
-            try:
-                assert is_right, f"{play.client.name} is {driver.version}"
-                async with within(_SCENARIO_SECONDS, lambda: "the scenario has not ended"):
-                    stage = Stage(driver, server, admin, prefix, begun)
-                    outcome = await SCENARIOS[play.feature].play(stage)
-                    await stage.close()
-                result.outcome = outcome
-            except Exception as error:
-                server.note_logs(error)
-                driver.note_log(error)
-                result.error = error
-            finally:
-                begun()
-            result.seconds = time.monotonic() - started
-        self._over(play, result)
+            self._over(play, await self._played(play, driver, admin, _Once(self._beginning.release)))
+
+    async def _played(
+        self, play: Play, driver: Driver, admin: AdminClient, begun: Callable[[], None]
+    ) -> Result:
+        """Run one scenario and return its result; call ``begun`` when it first waits, or at its end."""
+        result = Result()
+        started = time.monotonic()
+        server = self._servers[play.server]
+        # The compatibility page names the version.
+        is_right = play.client.version in ("", driver.version)
+        prefix = f"{play.feature}-{play.client.name}-{server.name.replace('.', '')}"
+        try:
+            assert is_right, f"{play.client.name} is {driver.version}"
+            async with within(_SCENARIO_SECONDS, lambda: "the scenario has not ended"):
+                stage = Stage(driver, server, admin, prefix, begun)
+                outcome = await SCENARIOS[play.feature].play(stage)
+                await stage.close()
+            result.outcome = outcome
+        except Exception as error:
+            server.note_logs(error)
+            driver.note_log(error)
+            result.error = error
+        finally:
+            begun()
+        result.seconds = time.monotonic() - started
+        return result
 
     def _over(self, play: Play, result: Result) -> None:
         self._results[play] = result
