@@ -129,8 +129,13 @@ class Prints:
 
         async def rewind(side: Side) -> None:
             side.state.delivered[RESET_ONCE].clear()
-            await side.run(f"resetOffsetByTime -g {RESET_ONCE} -t {RESET} -s 0")
-            await side.state.wait_delivered(RESET_ONCE)
+            printed = await side.ask(f"resetOffsetByTime -g {RESET_ONCE} -t {RESET} -s 0")
+            try:
+                await side.state.wait_delivered(RESET_ONCE)
+            except TimeoutError as error:
+                error.add_note(f"mqadmin printed at {side.server.name}: {printed}")
+                side.server.note_logs(error)
+                raise
 
         async def both() -> None:
             await asyncio.gather(rewind(match.rewindmq), rewind(match.rocketmq))
@@ -156,7 +161,7 @@ class Serves(Prints):
             rewindmq, rocketmq = match.wait(match.compare(Case(line, then=then, only_shape=True)))
             assert rewindmq == rocketmq
             perm = 4 if line.startswith("wipe") else 6
-            printed = match.wait(match.rewindmq.run(then))
+            printed = match.wait(match.rewindmq.ask(then))
             assert f'"perm":{perm},' in printed.output
 
     @pytest.mark.chosen
@@ -175,7 +180,7 @@ class Serves(Prints):
         self, match: Match, line: str, keys: set[str], record_property: Callable[[str, object], None]
     ) -> None:
         """Compare key by key: RewindMQ has fewer keys, and some of its own."""
-        printed = match.wait(match.both(line))
+        printed = match.wait(match.ask_both(line))
         ours, theirs = (
             _settings(side, one) for side, one in zip((match.rewindmq, match.rocketmq), printed, strict=True)
         )
@@ -190,7 +195,7 @@ class Serves(Prints):
         self, match: Match, refusal: Refusal, record_property: Callable[[str, object], None]
     ) -> None:
         """With an error of the server, not of the tool."""
-        rewindmq, rocketmq = match.wait(match.both(refusal.line))
+        rewindmq, rocketmq = match.wait(match.ask_both(refusal.line))
         assert refusal.words in rewindmq.output + rewindmq.errors
         assert rocketmq.output + rocketmq.errors
         record_property(EXPLAINED, f"{REFUSED}{refusal.why}")
@@ -222,7 +227,7 @@ class Serves(Prints):
     def test_an_index_beyond_the_queue_is_an_error(self, match: Match) -> None:
         """RocketMQ returns SUCCESS without a body, and its tool fails with a NullPointerException."""
         line = f"queryCq -t {LOOK} -q 0 -i 99 -c 1 -b {{broker}}"
-        rewindmq, rocketmq = match.wait(match.both(line))
+        rewindmq, rocketmq = match.wait(match.ask_both(line))
         assert "NullPointerException" in rocketmq.errors
         assert f"CODE: 1  DESC: Index 99 of 0@{LOOK} is not exist!" in rewindmq.errors
 
@@ -286,7 +291,7 @@ class Test550(Serves):
     ) -> None:
         """``rewindmq admin`` and mqadmin at the same RocketMQ cluster; the rates change every ten seconds."""
         tool = CommandLine(match.rocketmq.server.namesrv_address, capsys)
-        printed = match.wait(match.rocketmq.run(line)).output
+        printed = match.wait(match.rocketmq.ask(line)).output
         ran = asyncio.run(tool.admin(*line.split()))
         assert (ran.code, ran.errors) == (0, "")
         assert _statistics(ran.output) == _statistics(printed)

@@ -66,13 +66,23 @@ class Driver:
 
     @classmethod
     async def start(
-        cls, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+        cls,
+        command: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        niceness: int = _NICENESS,
     ) -> Driver:
-        """Start a driver at a low priority and wait until it is ready; its standard error goes to ``log``."""
+        """Start a driver and wait until it is ready; its standard error goes to ``log``.
+
+        Args:
+            environment: variables beside those of this process.
+            niceness: lowers its priority, so that it yields the processor to the servers; 0 to 19.
+        """
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as errors:
             process = await asyncio.create_subprocess_exec(
-                *("nice", "-n", str(_NICENESS)),
+                *("nice", "-n", str(niceness)),
                 *command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,

@@ -86,7 +86,7 @@ class Side:
         return await self.tool.run(*shlex.split(line.format(**self.state.names())))
 
     async def ask(self, line: str) -> Printed:
-        """Run a command that changes nothing.
+        """Run a command that changes nothing, or nothing more when it is run again.
 
         The tool gives up after 3 s of its own, on a busy machine before a server has had its turn; no option
         changes that. Then it asks again, ``_ASK_TIMES`` times in all: a server that never answers is seen.
@@ -158,9 +158,9 @@ class Match:
         """Run a coroutine in the clients' loop and return its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_SECONDS)
 
-    async def both(self, line: str) -> tuple[Printed, Printed]:
-        """Return what a command prints on RewindMQ and on RocketMQ."""
-        rewindmq, rocketmq = await asyncio.gather(self.rewindmq.run(line), self.rocketmq.run(line))
+    async def ask_both(self, line: str) -> tuple[Printed, Printed]:
+        """Return what a command prints on RewindMQ and on RocketMQ; see ``Side.ask``."""
+        rewindmq, rocketmq = await asyncio.gather(self.rewindmq.ask(line), self.rocketmq.ask(line))
         return rewindmq, rocketmq
 
     async def compare(self, case: Case) -> tuple[list[str], list[str]]:
@@ -178,9 +178,9 @@ class Match:
 
     async def _lines(self, line: str, case: Case) -> tuple[list[str], list[str]]:
         if case in LOOKING or line == case.then:
-            rewindmq, rocketmq = await asyncio.gather(self.rewindmq.ask(line), self.rocketmq.ask(line))
+            rewindmq, rocketmq = await self.ask_both(line)
         else:
-            rewindmq, rocketmq = await self.both(line)
+            rewindmq, rocketmq = await asyncio.gather(self.rewindmq.run(line), self.rocketmq.run(line))
         return self.rewindmq.comparable(rewindmq, case), self.rocketmq.comparable(rocketmq, case)
 
     def close(self) -> None:

@@ -67,7 +67,9 @@ class MqadminTool:
         command = [*_java(version, home), "rewindmq.interop.MqadminMain"]
         environment = {"ROCKETMQ_HOME": str(home), "JAVA_TOOL_OPTIONS": ""}
         # consumerStatus writes files to its working directory.
-        driver = await Driver.start(["env", "-C", str(directory), *command], directory / "log", environment)
+        command = ["env", "-C", str(directory), *command]
+        # With the priority of the servers, because it gives up after 3 s.
+        driver = await Driver.start(command, directory / "log", environment, niceness=0)
         return cls(driver, namesrv)
 
     async def run(self, *arguments: str) -> Printed:
