@@ -96,7 +96,7 @@ class Link:
         try:
             await dial(owner.runtime, self.server, owner.name, owner.upstream)
         except RaceError as error:
-            _log.warning("closing a connection of %s: %s", owner.client_name, error)
+            _log.info("closing a connection of %s: %s", owner.client_name, error)
             owner.link_failed(str(error))
             self.client.abort()
             self.server.connection_failed()

@@ -207,7 +207,9 @@ def test_a_wait_that_times_out_counts_what_was_caught_meanwhile(play: Play) -> N
     play(scene)
 
 
-def test_an_unreachable_server_is_named(play: Play) -> None:
+def test_an_unreachable_server_is_named(play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    """In the history; a warning at every attempt would disturb who kills servers."""
+
     async def scene(venue: Venue) -> None:
         runtime, host = venue.place()
         listener = await runtime.network.listen(asyncio.Protocol, host, 0)
@@ -219,6 +221,7 @@ def test_an_unreachable_server_is_named(play: Play) -> None:
             await client.invoke(proxy.address, commit(1))
         text = f"no namesrv at {address}: Connection refused"
         assert [event.details["text"] for event in venue.history.of(Lab.NOTE)] == [text]
+        assert [record.name for record in caplog.records if "proxy" in record.name] == []
         with pytest.raises(RaceError, match=text):
             await venue.proxy(address)
         with pytest.raises(RaceError, match="'nowhere' is not of the form host:port"):
