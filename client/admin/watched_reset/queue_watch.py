@@ -87,6 +87,8 @@ class QueueWatch:
     # Time and consumed messages of the last sample before the rates cover enough.
     _early: tuple[float, float] | None = None
     _holders: set[str] = field(default_factory=set)
+    # Consumers that the reset has not reached yet, and when they were last seen so: client id to seconds.
+    _unreached: dict[str, float] = field(default_factory=dict)
     # Those that had the queue when it may have been redelivered already.
     _workers: set[str] = field(default_factory=set)
     _consumed_through: bool = False
@@ -186,14 +188,33 @@ class QueueWatch:
         clues.has_lost_client = clues.has_lost_client or group.has_lost_client
         if seen.live and seconds > 2.0:
             clues.had_consumer = True
+        self._note_holders(seconds, seen, sample)
         for position in seen.live:
             clues.has_new_client = position.client_id not in self.group.before
-            self._holders.add(position.client_id)
             if seconds >= _WAIT[0]:
                 self._workers.add(position.client_id)
         if seconds >= _WAIT[0]:
             self._workers |= group.mute
         self._worked_in_wait = self._worked_in_wait or bool(seen.live and _WAIT[0] <= seconds <= _WAIT[1])
+
+    def _note_holders(self, seconds: float, seen: QueueSample, sample: Sample) -> None:
+        """Note who may have redelivered the queue.
+
+        Not a consumer that right after the reset still has the queue as before, and has given it up by the
+        next sample: the classic notification has reached it in between. It may redeliver other queues later.
+        """
+        live = {position.client_id for position in seen.live}
+        for client_id, last in [*self._unreached.items()]:
+            if client_id in live or (sample.is_complete and seconds - last <= FAR):
+                del self._unreached[client_id]
+            elif seconds - last > FAR:
+                del self._unreached[client_id]
+                self._holders.add(client_id)
+        for position in seen.live:
+            if seconds <= FAR and low_of(position) >= self.old and self._is_same(position):
+                self._unreached[position.client_id] = seconds
+            else:
+                self._holders.add(position.client_id)
 
     def _forget_earlier_work(self, seen: QueueSample, sample: Sample) -> None:
         """Note which consumers gave the queue up, or went back: what they hold later is redelivered."""

@@ -82,6 +82,31 @@ def test_a_queue_that_its_consumer_never_dropped_is_lost_as_without_a_notificati
     assert (watch.state, watch.races) == (State.LOST, ("R6b", "R7b", "S4"))
 
 
+@pytest.mark.parametrize(
+    ("gives_up_at", "state"),
+    [
+        pytest.param(0.5, State.LOST, id="the notification reaches it between two samples"),
+        pytest.param(5.0, State.UNKNOWN, id="it may have redelivered the queue between two samples"),
+    ],
+)
+def test_R6_what_a_consumer_consumes_elsewhere_does_not_hide_a_loss_if_it_gave_the_queue_up_at_once(
+    gives_up_at: float, state: State
+) -> None:
+    watch = new_watch()
+
+    def both(*positions: Position) -> Sample:
+        seen = sample(OLD, *positions, consumed=150.0)
+        return replace(seen, clients=frozenset("AB"), consumed={"A": 150.0, "B": 1.0})
+
+    watch.add(0.01, both(position(OLD)))
+    watch.add(gives_up_at, both(position(OLD, dropped=True)))
+    for second in range(6, 90):
+        watch.add(float(second), both(position(OLD, client="B")))
+    watch.end(90.0)
+    assert watch.state is state
+    assert ("R6" in watch.races) == (state is State.LOST)
+
+
 def test_a_redelivery_too_fast_to_see_is_never_called_proven_or_lost() -> None:
     watch = new_watch()
     watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
