@@ -205,10 +205,9 @@ class QueueWatch:
         """
         live = {position.client_id for position in seen.live}
         for client_id, last in [*self._unreached.items()]:
-            if client_id in live or (sample.is_complete and seconds - last <= FAR):
+            if client_id in live or sample.is_complete or seconds - last > FAR:
                 del self._unreached[client_id]
-            elif seconds - last > FAR:
-                del self._unreached[client_id]
+            if seconds - last > FAR:
                 self._holders.add(client_id)
         for position in seen.live:
             if seconds <= FAR and low_of(position) >= self.old and self._is_same(position):

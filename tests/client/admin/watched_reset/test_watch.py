@@ -83,22 +83,28 @@ def test_a_queue_that_its_consumer_never_dropped_is_lost_as_without_a_notificati
 
 
 @pytest.mark.parametrize(
-    ("gives_up_at", "state"),
+    ("had_until", "silent_at", "gives_up_at", "state"),
     [
-        pytest.param(0.5, State.LOST, id="the notification reaches it between two samples"),
-        pytest.param(5.0, State.UNKNOWN, id="it may have redelivered the queue between two samples"),
+        pytest.param(0.01, None, 0.5, State.LOST, id="the notification reaches it between two samples"),
+        pytest.param(0.01, 0.5, 1.0, State.LOST, id="it does not answer once"),
+        pytest.param(0.01, 0.5, 2.5, State.UNKNOWN, id="it does not answer for too long"),
+        pytest.param(0.01, None, 5.0, State.UNKNOWN, id="the next sample comes too late"),
+        pytest.param(2.5, None, 2.9, State.UNKNOWN, id="it has the queue for too long"),
     ],
 )
 def test_R6_what_a_consumer_consumes_elsewhere_does_not_hide_a_loss_if_it_gave_the_queue_up_at_once(
-    gives_up_at: float, state: State
+    had_until: float, silent_at: float | None, gives_up_at: float, state: State
 ) -> None:
+    """Else it may have redelivered the queue before it gave it up."""
     watch = new_watch()
 
     def both(*positions: Position) -> Sample:
         seen = sample(OLD, *positions, consumed=150.0)
         return replace(seen, clients=frozenset("AB"), consumed={"A": 150.0, "B": 1.0})
 
-    watch.add(0.01, both(position(OLD)))
+    watch.add(had_until, both(position(OLD)))
+    if silent_at is not None:
+        watch.add(silent_at, replace(both(), is_complete=False))
     watch.add(gives_up_at, both(position(OLD, dropped=True)))
     for second in range(6, 90):
         watch.add(float(second), both(position(OLD, client="B")))
