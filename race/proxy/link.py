@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 from collections.abc import Coroutine
@@ -18,8 +17,6 @@ from rewindmq.race.proxy.outlet import LinkCondition
 
 # RocketMQ's NettyClientConfig#connectTimeoutMillis, in seconds; never scaled.
 CONNECT_SECONDS: Final = 3.0
-
-_log = logging.getLogger(__name__)
 
 
 class LinkOwner(Protocol):
@@ -96,7 +93,6 @@ class Link:
         try:
             await dial(owner.runtime, self.server, owner.name, owner.upstream)
         except RaceError as error:
-            _log.info("closing a connection of %s: %s", owner.client_name, error)
             owner.link_failed(str(error))
             self.client.abort()
             self.server.connection_failed()

@@ -55,8 +55,8 @@ LONG: Final = (
 )
 INTEROP: Final = (Group("interop", "interop", _INTEROP_NEEDS),)
 # Wall-clock time counts here, and these tests mostly wait. So two files of the interop group and one of each
-# other group run at the same time. The interop group has the highest priority: its clients have limits of 3
-# s.
+# other group run at the same time. The servers of the interop group have the highest priority: the clients
+# wait only 3 s for them.
 CHOSEN: Final = (
     Group("long, computing (chosen)", "long and computing and chosen", is_beside=True, niceness=_COMPUTING),
     Group(
