@@ -84,7 +84,7 @@ class RemotingClient(Endpoint):
 
         Raises (through the future):
             ConnectError: ``connect to <address> failed: <why>``.
-            ConnectionLostError: the connection closed while waiting.
+            ConnectionLostError, UnreadableResponseError: as ``Connection.invoke``.
             RequestTimeoutError: no response in time; NotConnectedError: not even a connection.
             TooManyRequestsError: see ``Connection.invoke``.
             ClientError: this client is closed.
