@@ -182,8 +182,8 @@ class Producer(Client):
         Raises:
             ClientError: the message is invalid, the topic has no route, or the producer is not running.
             ResponseError: the broker refused with a code that is not retried, or the last try was refused.
-            UnreadableResponseError: the broker's answer cannot be read; the message is probably stored, and is
-                not sent again.
+            UnreadableResponseError: the broker's answer cannot be read; the message is probably stored, and
+                is not sent again.
             RemotingError: no broker answered.
         """
         # ``_require_running`` without its call.
