@@ -13,13 +13,10 @@ from rewindmq.protocol.codec.split_header import split_header
 from rewindmq.protocol.command import ExtValue, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageResponseHeader
-from rewindmq.protocol.limits import MAX_FRAME_BYTES
 
 _SUCCESS: Final = ResponseCode.SUCCESS
 _OFFSET_BYTES: Final = 8
 _IDS_PER_SLICE: Final = 8_192
-# Room for the other fields of a response's header; a batch's own UNIQ_KEY is one of them.
-_OTHER_FIELDS_BYTES: Final = 8_192
 # Values that a template's header has nowhere else.
 _SAMPLE_IDS: Final = "SAMPLE-OF-MESSAGE-IDS"
 _SAMPLE_QUEUE: Final = 1_987_654_321
@@ -34,15 +31,10 @@ class SendAnswers:
 
     Args:
         store_host: packed as in records; every message id begins with it.
-
-    Attributes:
-        max_messages: how many message ids fit into the frame of a response: 508,152, with IPv6 294,193.
     """
 
     def __init__(self, config: BrokerConfig, store_host: bytes) -> None:
         self._id_prefix = store_host.hex().upper()
-        id_length = len(self._id_prefix) + 2 * _OFFSET_BYTES + len(",")
-        self.max_messages = (MAX_FRAME_BYTES - _OTHER_FIELDS_BYTES) // id_length
         self._region = config.region_id
         self._trace_on = config.trace_on
         self._refusal_ext: dict[str, ExtValue] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Generator, Mapping
 from typing import Any, Final
 
+from rewindmq.broker.limits import MAX_BATCH_MESSAGES
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.sender import INNER_BATCH_FLAGS, require_keys, tags_code_of
@@ -162,7 +163,7 @@ class BatchSender:
         """
         if len(body) > self._max_bytes:
             raise RequestError(ResponseCode.MESSAGE_ILLEGAL, f"the batch is over {self._max_bytes} bytes")
-        for messages in decode_runs(body, self._answers.max_messages):
+        for messages in decode_runs(body, MAX_BATCH_MESSAGES):
             if len(draft):
                 yield
             entries = _entries(messages, shared, ends=self._ends)

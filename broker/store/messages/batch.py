@@ -7,7 +7,7 @@ queue offsets, the log positions and the store time, enters the records when the
 from __future__ import annotations
 
 import struct
-from itertools import repeat
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -22,6 +22,7 @@ _HEAD: Final = struct.Struct(">iIiii")
 _INT32: Final = struct.Struct(">i")
 _INT16: Final = struct.Struct(">H")
 _PLACE_BYTES: Final = 16
+_RECORDS_PER_PIECE: Final = 128
 # Of a record, and of a consume-queue entry.
 _PARTS: Final = 3
 _NUMBERS: Final = 3
@@ -127,36 +128,46 @@ class BatchDraft:
             size += record_bytes
         self._last, self.size = last, size
 
-    def encode(
-        self, physical_offset: int, queue_offset: int, timestamp: int, store_host: bytes
-    ) -> tuple[bytes, list[int]]:
-        """Return the records in sequence, and the numbers of their consume-queue entries in sequence.
+    def entries(self, physical_offset: int) -> list[int]:
+        """Return log position, size and tagsCode of each record in sequence.
 
         Args:
-            physical_offset, queue_offset: of the first message.
+            physical_offset: of the first record.
+        """
+        numbers: list[int] = [0] * (_NUMBERS * len(self))
+        numbers[::_NUMBERS] = [physical_offset + start for start in self._starts]
+        numbers[1::_NUMBERS] = self._sizes
+        numbers[2::_NUMBERS] = self.tags_codes
+        return numbers
+
+    def records(
+        self, positions: Sequence[int], queue_offset: int, timestamp: int, store_host: bytes
+    ) -> Iterator[bytes]:
+        """Return the bytes of the records, in pieces that a processor's cache holds.
+
+        Args:
+            positions: log position of each record.
+            queue_offset: of the first message.
             timestamp: the store time of all, ms.
 
         Raises:
-            struct.error: a number is out of range of its field.
+            struct.error: a number is out of range of its field; raised by the call, before the first piece.
         """
-        count = len(self)
-        positions = [physical_offset + start for start in self._starts]
-        places: list[int] = [0] * (2 * count)
-        places[::2] = range(queue_offset, queue_offset + count)
-        places[1::2] = positions
-        packed = struct.pack(f">{2 * count}q", *places)
-        parts: list[bytes] = [b""] * (_PARTS * count + 1)
-        parts[:-1:_PARTS] = self._pieces
-        parts[1::_PARTS] = [packed[at : at + _PLACE_BYTES] for at in range(0, len(packed), _PLACE_BYTES)]
-        parts[2::_PARTS] = repeat(self._shared_fields(timestamp, store_host), count)
-        parts[-1] = b"".join(self._last)
-        numbers: list[int] = [0] * (_NUMBERS * count)
-        numbers[::_NUMBERS], numbers[1::_NUMBERS], numbers[2::_NUMBERS] = (
-            positions,
-            self._sizes,
-            self.tags_codes,
-        )
-        return b"".join(parts), numbers
+        return self._pieces_of(positions, queue_offset, self._shared_fields(timestamp, store_host))
+
+    def _pieces_of(self, positions: Sequence[int], queue_offset: int, shared: bytes) -> Iterator[bytes]:
+        for first in range(0, len(positions), _RECORDS_PER_PIECE):
+            part = positions[first : first + _RECORDS_PER_PIECE]
+            count = len(part)
+            numbers: list[int] = [0] * (2 * count)
+            numbers[::2] = range(queue_offset + first, queue_offset + first + count)
+            numbers[1::2] = part
+            places = struct.pack(f">{2 * count}q", *numbers)
+            parts: list[bytes] = [shared] * (_PARTS * count)
+            parts[::_PARTS] = self._pieces[first : first + count]
+            parts[1::_PARTS] = [places[at : at + _PLACE_BYTES] for at in range(0, len(places), _PLACE_BYTES)]
+            yield b"".join(parts)
+        yield b"".join(self._last)
 
     def _shared_fields(self, timestamp: int, store_host: bytes) -> bytes:
         """Return the packed fields between the log position and the body length."""

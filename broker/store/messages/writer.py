@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Final
 from zlib import crc32
 
@@ -175,19 +176,25 @@ class MessageWriter:
         ):
             return _NO_ROOM
         queue_offset = queue.max_offset
+        entries = draft.entries(log.max_offset)
+        positions = entries[::3]
         try:
-            data, entries = draft.encode(log.max_offset, queue_offset, timestamp, self.store_host)
+            pieces = draft.records(positions, queue_offset, timestamp, self.store_host)
         except struct.error:
             return _ILLEGAL
-        start = log.max_offset - log.base
+        buffer = log.buffer
+        start = at = log.max_offset - log.base
         # The first record's magic is written last, so that a torn batch is never read.
-        log.buffer[start + _MAGIC_END : start + total] = memoryview(data)[_MAGIC_END:]
-        log.buffer[start : start + _MAGIC_END] = data[:_MAGIC_END]
+        first = next(pieces)
+        for piece in chain((bytes(_MAGIC_END) + first[_MAGIC_END:],), pieces):
+            buffer[at : at + len(piece)] = piece
+            at += len(piece)
+        buffer[start : start + _MAGIC_END] = first[:_MAGIC_END]
         log.max_offset += total
         log.last_store_timestamp = timestamp
         queue.append_all(entries, total, timestamp)
         self.counts.add(queue, 1, count - 1, total)
-        return PutResult(_PUT_OK, entries[0], queue_offset, total, timestamp, count, entries[::3])
+        return PutResult(_PUT_OK, entries[0], queue_offset, total, timestamp, count, positions)
 
     @property
     def run_start(self) -> tuple[int, int, int]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
+import struct
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rewindmq.broker.limits import MAX_BATCH_MESSAGES
 from rewindmq.broker.send.sender import strip_wait, tags_code_of
+from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
@@ -569,6 +572,35 @@ def test_only_4_2_limits_the_records_of_a_batch(simulate: RunScenario, profile: 
         assert_refused(await peer.send(body=over, code=BATCH), ResponseCode.MESSAGE_ILLEGAL)
 
     simulate(scenario, profile=profile, store=LARGE_SEGMENTS)
+
+
+@pytest.mark.parametrize(("more", "code"), [(0, ResponseCode.SUCCESS), (1, ResponseCode.MESSAGE_ILLEGAL)])
+def test_a_batch_of_more_than_65536_messages_stores_nothing(
+    simulate: RunScenario, more: int, code: ResponseCode
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        smallest = struct.pack(">iiiiish", 23, 0, 0, 0, 1, b"x", 0)
+        response = await peer.send(body=smallest * (MAX_BATCH_MESSAGES + more), code=BATCH)
+        assert response.code == code
+        stored = stage.broker.context.store.max_offset("T", 0)
+        assert stored == (MAX_BATCH_MESSAGES if code is ResponseCode.SUCCESS else 0)
+
+    simulate(scenario, store=LARGE_SEGMENTS)
+
+
+def test_a_large_batch_waits_for_the_disk_as_others_do(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        body = encode_batch([Message("T", b"x")] * 5_000)
+        answers = await asyncio.gather(*(peer.send(body=body, code=BATCH) for _ in range(3)))
+        assert [answer.code for answer in answers] == [ResponseCode.SUCCESS] * 3
+        assert stage.broker.context.store.max_offset("T", 0) == 15_000
+        assert stage.broker.context.store.flushed_offset == stage.broker.context.store.max_commit_log_offset
+
+    simulate(scenario, store={**LARGE_SEGMENTS, "flush_disk_type": FlushDiskType.SYNC_FLUSH})
 
 
 def test_batch_to_a_retry_topic(simulate: RunScenario) -> None:

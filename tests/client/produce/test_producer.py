@@ -20,7 +20,7 @@ from rewindmq.protocol.errors import (
     UnreadableResponseError,
 )
 from rewindmq.protocol.header.send import SendMessageResponseHeader
-from rewindmq.protocol.limits import MAX_EXT_FIELDS
+from rewindmq.protocol.limits import MAX_EXT_FIELDS, MAX_HEADER_BYTES
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.race.sim import World
@@ -154,6 +154,26 @@ def test_a_batch_lands_in_one_queue_with_an_id_per_message(play: RunScenario, pr
         assert [message.keys for message in inbox.messages] == [f"k{number}" for number in range(5)]
 
     play(scene, profile=profile)
+
+
+@pytest.mark.parametrize("kind", SerializeType)
+def test_a_batch_whose_answer_has_a_large_header_is_stored_once(
+    play: RunScenario, kind: SerializeType
+) -> None:
+    """RocketMQ 4.9.7 answers with a header of 330,198 bytes; the client refused those over 262,144."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        producer = await stage.producer()
+        messages = [Message("T", b"%d" % number) for number in range(10_000)]
+        result = await producer.send_batch(messages)
+        assert result.status is SendStatus.SEND_OK
+        assert len(result.offset_msg_id) > MAX_HEADER_BYTES
+        assert len(set(result.offset_msg_id.split(","))) == 10_000
+        store = stage.brokers["broker-a"].context.store
+        assert sum(store.max_offset("T", queue_id) for queue_id in range(4)) == 10_000
+
+    play(scene, serialize_type=kind, store={"mapped_file_size_commit_log": 16 << 20})
 
 
 @pytest.mark.parametrize(
