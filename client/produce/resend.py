@@ -10,9 +10,13 @@ from typing import Final
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import (
+    ClientError,
+    ConnectError,
+    NotConnectedError,
     RequestTimeoutError,
     ResponseError,
     RewindMQError,
+    TooManyRequestsError,
     UnreadableResponseError,
 )
 
@@ -29,6 +33,9 @@ RESEND_CODES: Final = frozenset(
     )
 )
 BUSY_CODES: Final = frozenset((int(ResponseCode.SYSTEM_BUSY), int(ResponseCode.GO_AWAY)))
+
+# Errors of a message that has not left. After another ``RemotingError`` it may be stored.
+UNSENT: Final = (ClientError, ConnectError, NotConnectedError, TooManyRequestsError)
 
 
 def may_resend(error: RewindMQError, codes: frozenset[int] = RESEND_CODES) -> bool:
