@@ -54,6 +54,8 @@ class BrokerProfile:
             exceed the limit; otherwise already when they reach it.
         retry_send_of_locked_ends: a send to a retry topic becomes a dead letter at once if a consumer of the
             group holds a queue lock. 5.x assumes that an orderly consumer has given up the message.
+        batch_records_are_limited: ``maxMessageSize`` limits the records of a batch, too (4.2.0
+            ``MessageExtBatchEncoder``); later only the batch as it is sent.
         knows_timers: the release has timer messages, which this broker refuses.
         delivery_pause: seconds until the next try to store a delayed message (B.12).
         filters_texts: SQL92 knows CONTAINS, STARTSWITH and ENDSWITH.
@@ -112,6 +114,7 @@ class BrokerProfile:
     retry_send_keeps_delay: bool = True
     retry_send_limit_is_exceeded: bool = False
     retry_send_of_locked_ends: bool = False
+    batch_records_are_limited: bool = False
     knows_timers: bool = False
     delivery_pause: float = 0.1
     filters_texts: bool = False
@@ -145,6 +148,7 @@ PROFILES: Final = MappingProxyType(
         Profile.V42: replace(
             _V49,
             half_topic=False,
+            batch_records_are_limited=True,
             serves_replies=False,
             dead_letter_perm=int(Perm.WRITE),
             dead_letter_keeps_delay=True,

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.options import check_columns, parse_options
+from rewindmq.pipeline.pushdown.far_times import accept_far_times
 from rewindmq.pipeline.schema import ddl
 from rewindmq.pipeline.snapshot.snapshot import check_store
 from rewindmq.pipeline.views.by_name import READERS
@@ -42,8 +43,10 @@ class StoreDataSource(DataSource):
                 raise PipelineError(
                     f"column {field.name!r} has type {kind}, not {field.dataType.simpleString()}"
                 )
-        if options.view == "messages" and _is_handed_filters():
-            return PushingMessageReader(options, schema.names)
+        if _is_handed_filters():
+            accept_far_times()
+            if options.view == "messages":
+                return PushingMessageReader(options, schema.names)
         return READERS[options.view](options, schema.names)
 
 

@@ -29,6 +29,14 @@ class ConnectionLostError(RemotingError):
     """The connection closed while the request was pending, or before the client wrote it."""
 
 
+class UnreadableResponseError(RemotingError):
+    """A response, or one of the bytes that arrived before it, cannot be read.
+
+    The peer may have done what the request asks, so a client does not repeat a request that must be done
+    once.
+    """
+
+
 class RequestTimeoutError(RemotingError):
     """No response arrived within the request's timeout; the client drops a later response."""
 

@@ -14,7 +14,7 @@ import msgspec
 from rewindmq.protocol.codec import HEADER_CODECS
 from rewindmq.protocol.codec.body import encode_body
 from rewindmq.protocol.codec.foreign import foreign_protocol
-from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ForeignProtocolError, FrameError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES
 
@@ -48,8 +48,8 @@ def encode_frame(
             if its type allows that (docs/spec/protocol.md 5.1); no effect on msgpack.
 
     Raises:
-        FrameError: the frame or its header exceeds the peers' limit, or the serialization type cannot hold
-            it.
+        FrameError: the frame, or a request's header, exceeds the peers' limit, or the serialization type
+            cannot hold it.
         BodyError: the structured body cannot be written.
     """
     header = _ENCODE_HEADER[serialize_type](command)
@@ -60,7 +60,7 @@ def encode_frame(
         body = encode_body(body, serialize_type, standard_json=standard_json)
     header_length = len(header)
     length = _LENGTH_BYTES + header_length + len(body)
-    if length > _MAX_LENGTH or header_length > MAX_HEADER_BYTES:
+    if length > _MAX_LENGTH or (header_length > MAX_HEADER_BYTES and not command.flag & FLAG_RESPONSE):
         raise FrameError(f"frame of {length} bytes (header {header_length}) exceeds the limit")
     return b"".join((_PACK_PREFIX(length, serialize_type << 24 | header_length), header, body))
 
@@ -111,15 +111,21 @@ class FrameDecoder:
     After invalid bytes, ``failure`` is set and further input is ignored. ``feed`` still returns the commands
     before them; the caller must then close the connection.
 
+    Args:
+        max_header_bytes: limit of a header; a server sets that of requests.
+
     Attributes:
         buffered: number of buffered bytes of an incomplete frame.
         failure: why the bytes are invalid; None while they are not.
     """
 
-    __slots__ = ("_chunks", "_joined", "_max_frame", "_need", "buffered", "failure")
+    __slots__ = ("_chunks", "_joined", "_max_frame", "_max_header", "_need", "buffered", "failure")
 
-    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(
+        self, max_frame_bytes: int = MAX_FRAME_BYTES, max_header_bytes: int = MAX_FRAME_BYTES
+    ) -> None:
         self._max_frame = max_frame_bytes
+        self._max_header = max_header_bytes
         self._chunks: list[bytes] = []
         # The first chunks, each of which was joined from ``_MAX_PIECES`` pieces.
         self._joined = 0
@@ -170,7 +176,7 @@ class FrameDecoder:
         commands: list[RemotingCommand] = []
         position = 0
         end = len(data)
-        max_length = self._max_frame - _LENGTH_BYTES
+        max_length, max_header = self._max_frame - _LENGTH_BYTES, self._max_header
         self._need = PREFIX_BYTES
         try:
             while end - position >= PREFIX_BYTES:
@@ -180,7 +186,7 @@ class FrameDecoder:
                 if (
                     length > max_length
                     or header_length > length - _LENGTH_BYTES
-                    or header_length > MAX_HEADER_BYTES
+                    or header_length > max_header
                     or decode_header is None
                 ):
                     raise self._refusal(length, word >> 24, header_length)
@@ -218,6 +224,6 @@ class FrameDecoder:
             return ForeignProtocolError(foreign)
         if length > self._max_frame - _LENGTH_BYTES:
             return FrameError(f"frame of {length} bytes exceeds {self._max_frame}")
-        if header_length > length - _LENGTH_BYTES or header_length > MAX_HEADER_BYTES:
+        if header_length > length - _LENGTH_BYTES or header_length > self._max_header:
             return FrameError(f"header of {header_length} bytes in a frame of {length}")
         return FrameError(f"unknown serialize type {serialize_type}")

@@ -2,7 +2,8 @@
 
 # NettySystemConfig.com.rocketmq.remoting.frameMaxLength; includes the 4-byte length field.
 MAX_FRAME_BYTES = 16_777_216
-# Properties have up to 32 767 bytes; JSON escapes a control character in six bytes.
+# Header of a request: properties have up to 32 767 bytes, and JSON escapes a control character in six bytes.
+# Responses have no such limit, because a batch's has an id of 33 or 57 bytes for each message.
 MAX_HEADER_BYTES = 262_144
 # The largest body whose frame has room for any header.
 MAX_RESPONSE_BODY_BYTES = MAX_FRAME_BYTES - MAX_HEADER_BYTES

@@ -55,7 +55,7 @@ _FRAMES: Final = (
     ),
     Limit("connections of one IP address", "serverMaxConnectionsPerAddress", "half of all", _CLOSED),
     Limit("frame", "protocol.limits:MAX_FRAME_BYTES", "bytes", _CLOSED),
-    Limit("header of a frame", "protocol.limits:MAX_HEADER_BYTES", "bytes", _CLOSED),
+    Limit("header of a request", "protocol.limits:MAX_HEADER_BYTES", "bytes", _CLOSED),
     Limit("ext fields of a header", "protocol.limits:MAX_EXT_FIELDS", "fields", _CLOSED),
     Limit(
         "values, commas and escapes in a header that is not strict JSON",
@@ -126,6 +126,7 @@ _FRAMES: Final = (
 )
 _MESSAGES: Final = (
     Limit("body of a message, and of a batch", "maxMessageSize", "bytes", _ILLEGAL),
+    Limit("messages of a batch", "broker.limits:MAX_BATCH_MESSAGES", "messages", _ILLEGAL),
     Limit("properties of a message", "protocol.limits:MAX_PROPERTIES_BYTES", "bytes", _ILLEGAL),
     Limit("name of a topic", "protocol.limits:MAX_TOPIC_LENGTH", "characters", _REFUSED),
     Limit("name of a group", "protocol.limits:MAX_GROUP_LENGTH", "characters", _REFUSED),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
@@ -13,12 +13,10 @@ from rewindmq.protocol.codec.split_header import split_header
 from rewindmq.protocol.command import ExtValue, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageResponseHeader
-from rewindmq.protocol.limits import MAX_HEADER_BYTES
 
 _SUCCESS: Final = ResponseCode.SUCCESS
 _OFFSET_BYTES: Final = 8
-# Room for the other fields of a response's header; a batch's own UNIQ_KEY is one of them.
-_OTHER_FIELDS_BYTES: Final = 8_192
+_IDS_PER_SLICE: Final = 8_192
 # Values that a template's header has nowhere else.
 _SAMPLE_IDS: Final = "SAMPLE-OF-MESSAGE-IDS"
 _SAMPLE_QUEUE: Final = 1_987_654_321
@@ -33,15 +31,10 @@ class SendAnswers:
 
     Args:
         store_host: packed as in records; every message id begins with it.
-
-    Attributes:
-        max_messages: how many message ids fit into the header of a response: 7,695, with IPv6 4,455.
     """
 
     def __init__(self, config: BrokerConfig, store_host: bytes) -> None:
         self._id_prefix = store_host.hex().upper()
-        id_length = len(self._id_prefix) + 2 * _OFFSET_BYTES + len(",")
-        self.max_messages = (MAX_HEADER_BYTES - _OTHER_FIELDS_BYTES) // id_length
         self._region = config.region_id
         self._trace_on = config.trace_on
         self._refusal_ext: dict[str, ExtValue] = {
@@ -50,23 +43,31 @@ class SendAnswers:
         }
 
     def stored(
-        self,
-        queue_id: int,
-        result: PutResult,
-        physical_offsets: Sequence[int],
-        transaction_id: str | None = None,
+        self, queue_id: int, result: PutResult, transaction_id: str | None = None, ids: str | None = None
     ) -> RemotingCommand:
-        """Return the response with the messages' ids, and the queue and offset of the first."""
-        prefix = self._id_prefix
-        if len(physical_offsets) == 1:
-            ids = f"{prefix}{physical_offsets[0]:016X}"
-        else:
-            packed = struct.pack(f">{len(physical_offsets)}q", *physical_offsets)
-            ids = prefix + packed.hex(",", _OFFSET_BYTES).upper().replace(",", "," + prefix)
+        """Return the response with the messages' ids, and the queue and offset of the first.
+
+        Args:
+            ids: of a batch; None: that of the only message.
+        """
+        if ids is None:
+            ids = f"{self._id_prefix}{result.physical_offset:016X}"
         header = SendMessageResponseHeader(
             ids, queue_id, result.queue_offset, transaction_id, self._region, self._trace_on
         )
         return RemotingCommand(_SUCCESS, header)
+
+    def ids(self, physical_offsets: Sequence[int]) -> Generator[None, None, str]:
+        """Return the ids of a batch; yields between slices of less than 1 ms."""
+        prefix, size = self._id_prefix, _IDS_PER_SLICE
+        texts: list[str] = []
+        for first in range(0, len(physical_offsets), size):
+            if first:
+                yield
+            part = physical_offsets[first : first + size]
+            packed = struct.pack(f">{len(part)}q", *part)
+            texts.append(prefix + packed.hex(",", _OFFSET_BYTES).upper().replace(",", "," + prefix))
+        return ",".join(texts)
 
     def template(self, serialize_type: SerializeType, *, has_transaction: bool) -> list[bytes] | None:
         """Return ``split_header`` of ``stored``'s response.

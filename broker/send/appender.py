@@ -11,7 +11,8 @@ import msgspec
 from rewindmq.broker.background.sync_flush import SyncFlush
 from rewindmq.broker.ha.sync_replica import SyncReplica
 from rewindmq.broker.stats.broker_stats import BrokerStats
-from rewindmq.broker.store.model import BatchEntries, PutResult, PutStatus, StoredMessage
+from rewindmq.broker.store.messages.batch import BatchDraft
+from rewindmq.broker.store.model import PutResult, PutStatus, StoredMessage
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -68,6 +69,9 @@ class MessageAppender:
         ends_properties: see ``BrokerProfile``.
         tables_saved: ``TableFlush.saved``.
         refused: the answer to a send whose topic could not be saved.
+
+    Attributes:
+        draft: begins a batch, see ``MessageStore.draft``.
     """
 
     def __init__(
@@ -84,7 +88,8 @@ class MessageAppender:
     ) -> None:
         self._store = store
         self._put_message = store.put_message
-        self._put_batch = store.put_batch
+        self.draft = store.draft
+        self._put_draft = store.put_draft
         self._stats = stats
         self._on_arrival = arrivals.on_arrival
         self._is_awaited = arrivals.is_awaited
@@ -117,24 +122,24 @@ class MessageAppender:
         )
         return result
 
-    def put_batch(self, message: StoredMessage, entries: BatchEntries) -> PutResult:
-        """Store all entries, or none.
+    def put_batch(self, draft: BatchDraft) -> PutResult:
+        """Store all messages of a draft, or none.
 
         Raises:
             RequestError: MESSAGE_ILLEGAL (13), SERVICE_NOT_AVAILABLE (14) or SYSTEM_ERROR (1); nothing is
                 stored.
         """
-        result = self._put_batch(message, entries)
+        result = self._put_draft(draft)
         if result.status is not _PUT_OK:
             raise self._refusal(result.status)
+        message = draft.message
         if self._is_awaited(message.topic, message.queue_id):
-            tag_codes = tuple({tags_code for _, _, tags_code, _ in entries})
             self._on_arrival(
                 message.topic,
                 message.queue_id,
-                result.queue_offset + len(entries),
-                tag_codes,
-                [properties for _, properties, _, _ in entries],
+                result.queue_offset + len(draft),
+                tuple(set(draft.tags_codes)),
+                draft.properties,
             )
         return result
 

@@ -5,19 +5,21 @@ RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendBatchMessage``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Generator, Mapping
 from typing import Any, Final
 
+from rewindmq.broker.limits import MAX_BATCH_MESSAGES
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.sender import INNER_BATCH_FLAGS, require_keys, tags_code_of
 from rewindmq.broker.send.validator import SendValidator
+from rewindmq.broker.store.messages.batch import BatchDraft
 from rewindmq.broker.store.model import BatchEntries, StoredMessage
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeader
-from rewindmq.protocol.message.batch import decode_batch
+from rewindmq.protocol.message.batch import RUN_MESSAGES, BatchMessage, decode_runs
 from rewindmq.protocol.message.properties import (
     DELAY,
     PROPERTY_SEPARATOR,
@@ -32,7 +34,11 @@ from rewindmq.protocol.message.properties import (
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK
 from rewindmq.protocol.remoting.address import pack_host
 from rewindmq.protocol.remoting.connection import Connection, Reply
+from rewindmq.protocol.remoting.runtime import Timers
+from rewindmq.protocol.remoting.slices.large_responses import LargeResponses
 
+# Runs of messages that are stored without a pause: at most 4 ms of work.
+_AT_ONCE: Final = 4
 _SEPARATOR: Final = b"\x02"
 _ID_MARK: Final = f"{UNIQ_KEY}\x01".encode()
 _ID_MARK_BYTES: Final = len(_ID_MARK)
@@ -48,6 +54,8 @@ class BatchSender:
         added: properties that every message gets, see ``added_properties``.
         ends: the properties of each record end with a separator, see ``BrokerProfile``.
         names_batch: the response has the batch's own UNIQ_KEY (5.3.3 ``SendMessageProcessor``).
+        max_bytes: limit of a batch, as it is sent.
+        limits_records: the limit is also that of its records; see ``BrokerProfile``.
     """
 
     def __init__(
@@ -56,12 +64,16 @@ class BatchSender:
         validator: SendValidator,
         appender: MessageAppender,
         answers: SendAnswers,
+        timers: Timers,
+        max_bytes: int,
         *,
         ends: bool = False,
         names_batch: bool = False,
+        limits_records: bool = False,
     ) -> None:
         self._admit = validator.admit
         self._create = validator.create
+        self._draft = appender.draft
         self._put_batch = appender.put_batch
         self._on_refused = appender.on_refused
         self._answer_when_durable = appender.answer_when_durable
@@ -70,14 +82,39 @@ class BatchSender:
         self._added = added
         self._ends = ends
         self._names_batch = names_batch
+        self._max_bytes = max_bytes
+        self._limits_records = limits_records
+        # One large batch at a time, so that each turn of the loop has at most one slice.
+        self._turns = LargeResponses(timers)
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> Reply:
-        """Store every message of the body, or none; return None if the response waits for the disk."""
+        """Store every message of the body, or none; return None if the response waits for the disk.
+
+        A batch of more than ``_AT_ONCE`` runs is prepared in slices, between which the broker serves other
+        requests, and then stored in one step.
+        """
+        work = self._store(connection, request, header)
+        try:
+            for _ in range(_AT_ONCE):
+                next(work)
+        except StopIteration as end:
+            reply: Reply = end.value
+            return reply
+        return self._store_in_slices(work)
+
+    async def _store_in_slices(self, work: Generator[None, None, Reply]) -> RemotingCommand | None:
+        reply = await self._turns.run(work)
+        return await reply if isinstance(reply, Awaitable) else reply
+
+    def _store(
+        self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
+    ) -> Generator[None, None, Reply]:
+        """Store a batch; yields after about 1 ms of work."""
         remote_address = connection.remote_address
         try:
-            target, queue_id = self._admit(header, request.version, remote_address)
+            target, header.queue_id = self._admit(header, request.version, remote_address)
             if target.is_retry:
                 raise RequestError(
                     ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {header.topic}"
@@ -87,38 +124,61 @@ class BatchSender:
             shared = parse_properties(text)
             waits = shared.get(WAIT) != "false"
             name = shared.get(UNIQ_KEY) if self._names_batch else None
-            shared |= self._added
-            # A received body is bytes.
-            body: Any = request.body or b""
-            entries = _entries(body, shared, self._answers.max_messages, ends=self._ends)
-            if target.needs_keys:
-                for _, properties, _, _ in entries:
-                    require_keys(properties.decode("utf-8", "replace"))
-            result = self._put_batch(
+            draft = self._draft(
                 StoredMessage(
                     target.topic,
-                    queue_id,
+                    header.queue_id,
                     b"",
                     sys_flag=header.sys_flag | target.extra_sys_flag,
                     born_timestamp=header.born_timestamp,
                     born_host=pack_host(remote_address),
                     reconsume_times=header.reconsume_times or 0,
-                ),
-                entries,
+                )
             )
+            # A received body is bytes.
+            body: Any = request.body or b""
+            yield from self._fill(draft, body, {**shared, **self._added}, needs_keys=target.needs_keys)
+            if len(draft) > RUN_MESSAGES:
+                # Meanwhile the topic may have been deleted or changed.
+                target, _ = self._admit(header, request.version, remote_address)
+            result = self._put_batch(draft)
             if target.planned is not None:
                 self._create(target.planned)
         except RequestError as error:
             self._on_refused()
             return self._answers.refused(error)
-        response = self._answers.stored(queue_id, result, result.physical_offsets, name)
+        ids = yield from self._answers.ids(result.physical_offsets)
+        response = self._answers.stored(header.queue_id, result, name, ids)
         if target.is_unsaved:
             return self._answer_when_saved(connection, request, response, result, waits=waits)
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
+    def _fill(
+        self, draft: BatchDraft, body: bytes, shared: Mapping[str, str], *, needs_keys: bool
+    ) -> Generator[None]:
+        """Add the messages of a body to a draft; yields after about 1 ms of work.
 
-def _entries(batch: bytes, shared: Mapping[str, str], most: int, *, ends: bool) -> BatchEntries:
-    """Return the messages with the batch's properties added; a message's own value wins.
+        Raises:
+            RequestError: MESSAGE_ILLEGAL (13), as ``_entries``, or the body or the records are too large.
+        """
+        if len(body) > self._max_bytes:
+            raise RequestError(ResponseCode.MESSAGE_ILLEGAL, f"the batch is over {self._max_bytes} bytes")
+        for messages in decode_runs(body, MAX_BATCH_MESSAGES):
+            if len(draft):
+                yield
+            entries = _entries(messages, shared, ends=self._ends)
+            if needs_keys:
+                for _, properties, _, _ in entries:
+                    require_keys(properties.decode("utf-8", "replace"))
+            draft.add(entries)
+        if self._limits_records and draft.size > self._max_bytes:
+            raise RequestError(
+                ResponseCode.MESSAGE_ILLEGAL, f"the records of the batch are over {self._max_bytes} bytes"
+            )
+
+
+def _entries(messages: list[BatchMessage], shared: Mapping[str, str], *, ends: bool) -> BatchEntries:
+    """Return messages of a batch with the batch's properties added; a message's own value wins.
 
     Specification: docs/spec/protocol.md 6.6.
 
@@ -126,10 +186,8 @@ def _entries(batch: bytes, shared: Mapping[str, str], most: int, *, ends: bool) 
         ends: see ``BatchSender``.
 
     Raises:
-        RequestError: MESSAGE_ILLEGAL (13), the batch does not decode, has more than ``most`` messages, or has
-            a delayed or transaction message.
+        RequestError: MESSAGE_ILLEGAL (13), a delayed or transaction message.
     """
-    messages = decode_batch(batch, most)
     # The properties of a batch's messages mostly differ only in their UNIQ_KEY, which comes first. So only
     # one message of those with the same text after it is parsed.
     rests: list[bytes] = []

@@ -196,7 +196,7 @@ class ReplySender:
             if remark is not None:
                 return self._answers.refused(RequestError(ResponseCode.SYSTEM_ERROR, remark))
             return self._answers.pushed(queue_id)
-        response = self._answers.stored(queue_id, result, (result.physical_offset,))
+        response = self._answers.stored(queue_id, result)
         if remark is not None:
             response.code, response.remark = ResponseCode.SYSTEM_ERROR, remark
         appender = self._appender

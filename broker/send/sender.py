@@ -134,7 +134,7 @@ class MessageSender:
         except RequestError as error:
             self._on_refused()
             return self._answers.refused(error)
-        response = self._answers.stored(queue_id, result, (result.physical_offset,), unique_key)
+        response = self._answers.stored(queue_id, result, unique_key)
         if target.is_unsaved:
             return self._answer_when_saved(connection, request, response, result, waits=waits)
         return self._answer_when_durable(connection, request, response, result, waits=waits)

@@ -26,6 +26,7 @@ from rewindmq.broker.store.index.service import IndexService
 from rewindmq.broker.store.layout.known_end import decode_known_end
 from rewindmq.broker.store.layout.paths import StoreLayout
 from rewindmq.broker.store.log.commit_log import CommitLog
+from rewindmq.broker.store.messages.batch import BatchDraft
 from rewindmq.broker.store.messages.query import query_message
 from rewindmq.broker.store.messages.reader import EMPTY_QUEUE, MessageReader, PlainRead, RecordScan
 from rewindmq.broker.store.messages.replica import Arrival, ReplicaWriter
@@ -223,13 +224,24 @@ class MessageStore:
             return self._put_compacted(message, lambda: self._writer.put(message))
         return self._writer.put(message)
 
-    def put_batch(self, message: StoredMessage, entries: BatchEntries) -> PutResult:
-        """Append the inner messages of a batch, all or none; ``message`` has the shared fields."""
+    def draft(self, message: StoredMessage) -> BatchDraft:
+        """Begin a batch, to which entries are added; ``message`` has the shared fields."""
+        return self._writer.draft(message)
+
+    def put_draft(self, draft: BatchDraft) -> PutResult:
+        """Append the messages of a batch, all or none."""
         if not self._is_writable:
             return _NOT_WRITABLE
+        message = draft.message
         if message.topic in self._compaction.topics:
-            return self._put_compacted(message, lambda: self._writer.put_batch(message, entries))
-        return self._writer.put_batch(message, entries)
+            return self._put_compacted(message, lambda: self._writer.put_batch(draft))
+        return self._writer.put_batch(draft)
+
+    def put_batch(self, message: StoredMessage, entries: BatchEntries) -> PutResult:
+        """Append the messages of a batch that needs no slices; see ``put_draft``."""
+        draft = self.draft(message)
+        draft.add(entries)
+        return self.put_draft(draft)
 
     @property
     def run_start(self) -> tuple[int, int, int] | None:

@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.cli.serialize_type_option import add_serialize_type_argument, chosen_serialize_type
+from rewindmq.client.produce.resend import UNSENT
+from rewindmq.protocol.errors import RemotingError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.options import (
     ProcessOptions,
@@ -190,7 +192,7 @@ class _Run:
 
     Attributes:
         sent: number of stored messages.
-        unanswered: number of messages whose send was cancelled; brokers may have stored them.
+        unanswered: number of messages without a readable response; brokers may have stored them.
     """
 
     def __init__(
@@ -286,6 +288,10 @@ class _Run:
                 result = await self._send(batch)
             except asyncio.CancelledError:
                 self.unanswered += len(batch)
+                raise
+            except RemotingError as error:
+                if not isinstance(error, UNSENT):
+                    self.unanswered += len(batch)
                 raise
             self._note(result, len(batch))
 

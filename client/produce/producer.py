@@ -25,19 +25,14 @@ from rewindmq.client.core.route import PublishInfo, publish_queues
 from rewindmq.client.msg_trace.dispatcher import TraceDispatcher
 from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC
 from rewindmq.client.produce.plain_sends import PlainSends
+from rewindmq.client.produce.resend import BUSY_CODES, RESEND_CODES, may_resend
 from rewindmq.client.produce.send_request import Outgoing, SendRequests
 from rewindmq.client.produce.send_result import SendResult, SendStatus, result_of, stored_result
 from rewindmq.client.produce.send_trace import SendTrace
 from rewindmq.client.produce.waiting_requests import WaitingRequests
 from rewindmq.protocol.body.route import TopicRouteData
-from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import SerializeType
-from rewindmq.protocol.errors import (
-    ClientError,
-    RequestTimeoutError,
-    ResponseError,
-    RewindMQError,
-)
+from rewindmq.protocol.errors import ClientError, ResponseError, RewindMQError
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES
 from rewindmq.protocol.message import Message, MessageExt
@@ -50,20 +45,6 @@ from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 
 SEND_TIMEOUT: Final = 3.0
 REQUEST_TIMEOUT: Final = 3.0
-
-# After these error codes, the producer tries another broker (``DefaultMQProducer#retryResponseCodes``).
-_RETRY_CODES: Final = frozenset(
-    int(code)
-    for code in (
-        ResponseCode.SYSTEM_ERROR,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.NO_PERMISSION,
-        ResponseCode.TOPIC_NOT_EXIST,
-        ResponseCode.NO_BUYER_ID,
-        ResponseCode.NOT_IN_CURRENT_UNIT,
-    )
-)
-_BUSY_CODES: Final = frozenset((int(ResponseCode.SYSTEM_BUSY), int(ResponseCode.GO_AWAY)))
 
 # Picks a queue of a topic: called as selector(queues, message, argument).
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
@@ -166,9 +147,9 @@ class Producer(Client):
         self._max_message_size = max_message_size
         self._compress_over = compress_msg_body_over_howmuch
         self._default_topic_queue_nums = default_topic_queue_nums
-        self._retry_codes = _RETRY_CODES
+        self._resend_codes = RESEND_CODES
         if self.config.profile.retry_on_busy:
-            self._retry_codes |= _BUSY_CODES
+            self._resend_codes |= BUSY_CODES
         # Topics in the order of their first send. The auto-create template comes first: its route makes
         # brokers known before the first send.
         self._topics: dict[str, None] = {DEFAULT_TOPIC: None}
@@ -201,6 +182,8 @@ class Producer(Client):
         Raises:
             ClientError: the message is invalid, the topic has no route, or the producer is not running.
             ResponseError: the broker refused with a code that is not retried, or the last try was refused.
+            UnreadableResponseError: the broker's answer cannot be read; the message is probably stored, and
+                is not sent again.
             RemotingError: no broker answered.
         """
         # ``_require_running`` without its call.
@@ -387,19 +370,13 @@ class Producer(Client):
 
     def _tries_after(self, error: RewindMQError, queue: MessageQueue, tries_left: int) -> bool:
         """Return whether another try follows an error; log the error then."""
-        if not tries_left or not self._is_retryable(error):
+        if not tries_left or not may_resend(error, self._resend_codes):
             return False
         _log.warning("sendKernelImpl exception, resend at once, %s: %s", queue, error)
         return True
 
     def _is_final(self, result: SendResult, tries_left: int) -> bool:
         return result.status is SendStatus.SEND_OK or not (self._retries_not_store_ok and tries_left)
-
-    def _is_retryable(self, error: RewindMQError) -> bool:
-        """Return True if another broker may accept the message; after a time-out no time is left."""
-        if isinstance(error, ResponseError):
-            return error.code in self._retry_codes
-        return not isinstance(error, RequestTimeoutError)
 
     async def _send_to(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendResult:
         """Try one queue once."""

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.errors import HeaderError, ResponseError, UnreadableResponseError
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.message_queue import MessageQueue
 
@@ -62,12 +62,18 @@ def result_of(response: RemotingCommand, msg_id: str, queue: MessageQueue) -> Se
 
     Raises:
         ResponseError: the message was not stored.
-        HeaderError: the response's header is invalid.
+        UnreadableResponseError: the message is stored, but the response's header is invalid.
     """
     status = STATUS_OF_CODE.get(response.code)
     if status is None:
         raise ResponseError(response.code, response.remark)
-    return stored_result(response.decode_header(SendMessageResponseHeader), msg_id, queue, status)
+    try:
+        header = response.decode_header(SendMessageResponseHeader)
+    except HeaderError as error:
+        raise UnreadableResponseError(
+            f"{queue.broker_name} has stored the message, but its response cannot be read: {error.remark}"
+        ) from None
+    return stored_result(header, msg_id, queue, status)
 
 
 def stored_result(

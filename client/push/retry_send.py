@@ -12,6 +12,7 @@ from typing import Final
 
 from rewindmq.client.core.instance import INNER_PRODUCER_GROUP, ClientInstance
 from rewindmq.client.core.route import publish_queues
+from rewindmq.client.produce.resend import may_resend
 from rewindmq.client.produce.send_request import SendRequests
 from rewindmq.client.produce.send_result import STATUS_OF_CODE
 from rewindmq.protocol.command import RemotingCommand
@@ -57,7 +58,7 @@ class RetrySender:
             reconsume_times: number of earlier deliveries to store in the copy.
 
         Raises:
-            RewindMQError: no broker accepted the copy; this is the last broker's error.
+            RewindMQError: no broker accepted the copy, or it may be stored; this is the last broker's error.
         """
         properties = dict(message.properties)
         properties.pop(TRAN_MSG, None)
@@ -77,8 +78,8 @@ class RetrySender:
             header.reconsume_times, header.max_reconsume_times = reconsume_times, max_reconsume_times
             try:
                 await self._send_to(queue, command)
-            except RewindMQError:
-                if not tries_left:
+            except RewindMQError as error:
+                if not tries_left or not may_resend(error):
                     raise
             else:
                 return

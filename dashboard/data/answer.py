@@ -14,6 +14,7 @@ from rewindmq.protocol.errors import (
     HeaderError,
     ResponseError,
     RewindMQError,
+    UnreadableResponseError,
 )
 from rewindmq.protocol.message.record import RecordError
 
@@ -98,7 +99,7 @@ def failed_with(error: RewindMQError, server: str) -> Answer[Any]:
 
 
 def _is_unreadable(error: RewindMQError | None) -> bool:
-    return isinstance(error, (BodyError, HeaderError, FrameError, RecordError))
+    return isinstance(error, (BodyError, HeaderError, FrameError, RecordError, UnreadableResponseError))
 
 
 def _problem(error: RewindMQError) -> str:

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from rewindmq.client.produce.producer import Producer
+from rewindmq.client.produce.resend import UNSENT
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.data.messages import PAGE_MESSAGES
-from rewindmq.protocol.errors import (
-    ClientError,
-    ConnectError,
-    NotConnectedError,
-    TooManyRequestsError,
-)
+from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message import Message, MessageExt
 from rewindmq.protocol.message.properties import (
     DELAY,
@@ -38,8 +34,6 @@ PRODUCER_GROUP: Final = "REWINDMQ_DASHBOARD"
 PRODUCER_API_MS: Final = 1000
 # What that producer gets to start, and to learn of a topic's route.
 PREPARE_SECONDS: Final = 3.0
-# Errors of a message that has not left.
-UNSENT: Final = (ClientError, ConnectError, NotConnectedError, TooManyRequestsError)
 # Properties that brokers and clients set for one stored copy: with them, the next copy would be delayed, be
 # part of a transaction, or count as retried. The last five are those of 5.x for timers and POP.
 _OF_ONE_COPY: Final = frozenset(

@@ -8,9 +8,10 @@ from functools import partial
 from starlette.responses import RedirectResponse, Response
 
 from rewindmq.client.produce.producer import Producer
+from rewindmq.client.produce.resend import UNSENT
 from rewindmq.client.produce.send_result import SendResult
 from rewindmq.dashboard.data.answer import LIMIT_SECONDS, Answer, Outcome
-from rewindmq.dashboard.data.dead_letters import PREPARE_SECONDS, PRODUCER_API_MS, PRODUCER_GROUP, UNSENT
+from rewindmq.dashboard.data.dead_letters import PREPARE_SECONDS, PRODUCER_API_MS, PRODUCER_GROUP
 from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.errors import ClientError

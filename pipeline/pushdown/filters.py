@@ -36,7 +36,8 @@ def narrow(selection: Selection, filters: Iterable[Filter]) -> Selection:
         if isinstance(condition, EqualTo | EqualNullSafe):
             selection = _among(selection, condition.attribute, (condition.value,))
         elif isinstance(condition, In):
-            selection = _among(selection, condition.attribute, condition.value)
+            # None: one of the values is a time that Python does not have.
+            selection = _among(selection, condition.attribute, condition.value or ())
         elif isinstance(condition, _COMPARISONS):
             selection = _compared(selection, condition)
     return selection

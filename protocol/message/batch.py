@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rewindmq.protocol.code import ResponseCode
@@ -18,6 +18,8 @@ _HEAD: Final = struct.Struct(">iiiii")
 _HEAD_READ: Final = struct.Struct(">i8xii")
 _PROPERTIES_LENGTH: Final = struct.Struct(">h")
 _OVERHEAD: Final = _HEAD.size + _PROPERTIES_LENGTH.size
+# Decoding, encoding and storing as many takes a millisecond.
+RUN_MESSAGES: Final = 256
 
 
 # One message of a batch: body, properties text, flag. A plain tuple, because a broker creates one for every
@@ -50,7 +52,12 @@ def encode_batch(messages: Sequence[Message]) -> bytes:
 
 
 def decode_batch(body: bytes, most: int | None = None) -> list[BatchMessage]:
-    """Return the messages of a batch body.
+    """Return the messages of a batch body; see ``decode_runs``."""
+    return [message for run in decode_runs(body, most) for message in run]
+
+
+def decode_runs(body: bytes, most: int | None = None) -> Iterator[list[BatchMessage]]:
+    """Yield the messages of a batch body in runs of at most ``RUN_MESSAGES``, each less than 1 ms of work.
 
     Args:
         most: limit of the number of messages; None means no limit.
@@ -60,6 +67,7 @@ def decode_batch(body: bytes, most: int | None = None) -> list[BatchMessage]:
             exactly ``body``.
     """
     messages: list[BatchMessage] = []
+    before = 0
     unpack_head = _HEAD_READ.unpack_from
     unpack_length = _PROPERTIES_LENGTH.unpack_from
     head_bytes = _HEAD.size
@@ -68,6 +76,10 @@ def decode_batch(body: bytes, most: int | None = None) -> list[BatchMessage]:
     end = len(body)
     try:
         while position < end:
+            if len(messages) == RUN_MESSAGES:
+                yield messages
+                before += RUN_MESSAGES
+                messages = []
             size, flag, body_length = unpack_head(body, position)
             body_at = position + head_bytes
             body_end = body_at + body_length
@@ -80,15 +92,15 @@ def decode_batch(body: bytes, most: int | None = None) -> list[BatchMessage]:
                 or properties_at + properties_length != position
                 or position > end
             ):
-                raise _illegal(f"lengths of message {len(messages)} do not add up")
-            if len(messages) == most:
+                raise _illegal(f"lengths of message {before + len(messages)} do not add up")
+            if before + len(messages) == most:
                 raise _illegal(f"more than {most} messages")
             messages.append((body[body_at:body_end], body[properties_at:position], flag))
     except struct.error:
-        raise _illegal(f"message {len(messages)} is cut short") from None
+        raise _illegal(f"message {before + len(messages)} is cut short") from None
     if not messages:
         raise _illegal("no message")
-    return messages
+    yield messages
 
 
 def _illegal(fault: str) -> RequestError:

@@ -39,7 +39,8 @@ class RemotingClient(Endpoint):
     unnoticed. Before the client sends a oneway request to a peer that has not sent anything yet, it therefore
     sends a ``greeting`` and waits for the response. The client drops the assumption of JSON if the peer does
     not respond in JSON either, or if connecting fails: a RewindMQ server that was only stopping when the
-    client tried msgpack does not count as a JSON peer for ever.
+    client tried msgpack does not count as a JSON peer for ever. A request to an address that has answered in
+    msgpack before is not sent again: the peer may have carried it out.
 
     Args:
         handlers: request code to handler, for requests the servers send.
@@ -71,6 +72,8 @@ class RemotingClient(Endpoint):
         self._dialled: dict[Connection, str] = {}
         self._connecting: dict[str, asyncio.Task[Connection]] = {}
         self._json_addresses: set[str] = set()
+        # Peers that have answered in msgpack.
+        self._msgpack_addresses: set[str] = set()
         self._slow_calls: dict[asyncio.Task[RemotingCommand], None] = {}
         self._greetings: dict[str, asyncio.Future[RemotingCommand]] = {}
 
@@ -84,7 +87,7 @@ class RemotingClient(Endpoint):
 
         Raises (through the future):
             ConnectError: ``connect to <address> failed: <why>``.
-            ConnectionLostError: the connection closed while waiting.
+            ConnectionLostError, UnreadableResponseError: as ``Connection.invoke``.
             RequestTimeoutError: no response in time; NotConnectedError: not even a connection.
             TooManyRequestsError: see ``Connection.invoke``.
             ClientError: this client is closed.
@@ -144,7 +147,10 @@ class RemotingClient(Endpoint):
         if address is not None:
             if self._by_address.get(address) is connection:
                 del self._by_address[address]
-            if connection.has_sent and not connection.has_received:
+            if connection.has_received:
+                if connection.peer_serialize_type == SerializeType.MSGPACK:
+                    self._msgpack_addresses.add(address)
+            elif connection.has_sent:
                 self._judge_silence(address, connection.peer_serialize_type, reason)
         super().connection_closed(connection, reason)
 
@@ -154,6 +160,9 @@ class RemotingClient(Endpoint):
             return
         if serialize_type != SerializeType.MSGPACK:
             self._json_addresses.discard(address)
+        elif address in self._msgpack_addresses:
+            # It has understood the request, and may have carried it out. Next time it may be another peer.
+            self._msgpack_addresses.discard(address)
         elif reason in (CloseReason.PEER, CloseReason.ERROR):
             self._json_addresses.add(address)
 

@@ -15,8 +15,10 @@ from rewindmq.protocol.errors import (
     ForeignProtocolError,
     FrameError,
     TooManyRequestsError,
+    UnreadableResponseError,
 )
 from rewindmq.protocol.frame import FrameDecoder, FrameStart, encode_frame, frame_end
+from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES
 from rewindmq.protocol.remoting.dispatch import (
     MAX_REQUEST_BYTES_IN_PROGRESS,
     MAX_REQUESTS_IN_PROGRESS,
@@ -101,7 +103,7 @@ class Connection(FrameStream):
         super().__init__(endpoint, accepted=accepted)
         self._handlers = endpoint.handlers
         self._stalls = endpoint.runtime.stalls
-        self._decoder = FrameDecoder()
+        self._decoder = FrameDecoder(max_header_bytes=MAX_HEADER_BYTES if accepted else MAX_FRAME_BYTES)
         self._backlog: deque[RemotingCommand] = deque()
         # Requests that run in tasks, and those that ``reply`` has not answered yet.
         self._in_progress = 0
@@ -370,6 +372,7 @@ class Connection(FrameStream):
 
         Raises (through the future):
             ConnectionLostError: the connection is closed, or closes while waiting.
+            UnreadableResponseError: closed because of bytes from the peer that are no frame.
             RequestTimeoutError: no response in time.
             TooManyRequestsError: 65 535 requests wait already, or 64 MiB could not be sent yet.
         """
@@ -488,7 +491,12 @@ class Connection(FrameStream):
         self._backlog.clear()
         for task in self._tasks:
             task.cancel()
-        self._pending.fail_all(why)
+        peer = self.remote_address
+        if self.close_reason is CloseReason.BAD_FRAME:
+            text = f"a response from {peer} cannot be read, the request may have been carried out: {why}"
+            self._pending.fail_all(UnreadableResponseError, text)
+        else:
+            self._pending.fail_all(ConnectionLostError, f"connection to {peer} lost: {why}")
 
 
 def _failed(error: Exception) -> asyncio.Future[RemotingCommand]:

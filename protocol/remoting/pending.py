@@ -8,7 +8,7 @@ import math
 from typing import Any, Final
 
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.errors import ConnectionLostError, RequestTimeoutError
+from rewindmq.protocol.errors import RemotingError, RequestTimeoutError
 from rewindmq.protocol.remoting.plain_responses import (
     DecodeExt,
     PendingRequest,
@@ -122,8 +122,8 @@ class PendingRequests:
         if not future.done():
             future.set_result(response)
 
-    def fail_all(self, why: str) -> None:
-        """Fail every pending request, because the connection is closed."""
+    def fail_all(self, kind: type[RemotingError], text: str) -> None:
+        """Fail every pending request with an error of its own, because the connection is closed."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -132,7 +132,7 @@ class PendingRequests:
         self._table.clear()
         for future, *_ in entries:
             if not future.done():
-                future.set_exception(ConnectionLostError(f"connection to {self._peer} lost: {why}"))
+                future.set_exception(kind(text))
 
     def _arm(self, deadline: float) -> None:
         if self._timer is not None:

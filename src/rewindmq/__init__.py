@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         RewindMQError,
         TooManyRequestsError,
         UnknownOptionError,
+        UnreadableResponseError,
     )
     from rewindmq.protocol.message import Message, MessageExt
     from rewindmq.protocol.message_queue import MessageQueue
@@ -141,6 +142,7 @@ __all__ = [
     "TransactionProducer",
     "TransactionSendResult",
     "UnknownOptionError",
+    "UnreadableResponseError",
     "create_reply_message",
     "select_queue_by_hash",
 ]
@@ -201,6 +203,7 @@ _MODULES: Final = MappingProxyType(
         "TransactionProducer": "client.produce.transaction_producer",
         "TransactionSendResult": "client.produce.transaction",
         "UnknownOptionError": "protocol.errors",
+        "UnreadableResponseError": "protocol.errors",
         "create_reply_message": "client.reply.reply_message",
         "select_queue_by_hash": "client.produce.queue_selector",
     }

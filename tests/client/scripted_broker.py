@@ -82,7 +82,12 @@ class ScriptedBroker:
             RequestCode.PULL_MESSAGE: self._pull,
             RequestCode.LITE_PULL_MESSAGE: self._pull,
         }
-        served = {*self.handlers, RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2}
+        served = {
+            *self.handlers,
+            RequestCode.CONSUMER_SEND_MSG_BACK,
+            RequestCode.SEND_BATCH_MESSAGE,
+            RequestCode.SEND_MESSAGE_V2,
+        }
         self._server = RemotingServer(runtime, {code: self._recording(code) for code in served})
 
     @property

@@ -119,6 +119,32 @@ def test_without_filters_being_handed_over_the_same_is_found(spark: SparkSession
         register(spark)
 
 
+FAR = {
+    "storeTimestamp < timestamp '+10000-01-01 00:00:00'": 4_000,
+    "storeTimestamp > timestamp '-0001-01-01 00:00:00'": 4_000,
+    "storeTimestamp >= timestamp '+294247-01-10 00:00:00'": 0,
+    "storeTimestamp <= date '-0044-03-15'": 0,
+    "storeTimestamp <> date '+12345-06-07'": 4_000,
+    "bornTimestamp <=> timestamp '+10000-01-01 00:00:00'": 0,
+    "storeTimestamp in (timestamp '+10000-01-01 00:00:00', timestamp_millis(1700000001000))": 1,
+    "topic = 'Often' and queueOffset = 7 and storeTimestamp < timestamp '+10000-01-01 00:00:00'": 2,
+}
+
+
+@pytest.mark.parametrize("condition", FAR)
+def test_a_time_that_python_does_not_have_may_stand_in_a_filter(
+    spark: SparkSession, indexed: Path, condition: str
+) -> None:
+    """PySpark 4.3 converts the value of a filter before it asks the reader."""
+    table = spark.read.format("rocketmq").load(str(indexed))
+    assert table.where(condition).count() == FAR[condition]
+
+
+def test_the_view_of_the_index_takes_such_a_filter_too(spark: SparkSession, indexed: Path) -> None:
+    table = read_store(spark, indexed, view="index")
+    assert table.where("storeTimestamp < timestamp '+10000-01-01 00:00:00'").count() == table.count() > 0
+
+
 def test_entries_of_consume_queues_are_rows(spark: SparkSession, stores: list[Path]) -> None:
     found = read_store(spark, stores, view="consumequeue")
     entries = {

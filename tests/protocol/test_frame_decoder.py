@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
-from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import FrameError
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
 from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES
@@ -124,7 +124,7 @@ def test_hostile_headers_never_raise(header: bytes, body: bytes, kind: int) -> N
     ],
 )
 def test_a_bad_envelope_is_refused_before_its_body_is_awaited(length: int, word: int, what: str) -> None:
-    decoder = FrameDecoder()
+    decoder = FrameDecoder(max_header_bytes=MAX_HEADER_BYTES)
     assert decoder.feed(struct.pack(">II", length, word)) == []
     assert decoder.failure is not None
     assert what in str(decoder.failure)
@@ -170,9 +170,18 @@ def test_the_largest_frame_passes_and_one_byte_more_does_not() -> None:
         frame(1, bytes(room + 1))
 
 
-def test_a_header_over_the_limit_is_not_sent() -> None:
+@pytest.mark.parametrize("kind", SerializeType)
+def test_a_header_over_the_limit_is_sent_and_read_in_a_response_only(kind: SerializeType) -> None:
+    command = RemotingCommand(11, ext_fields={"a": "x" * MAX_HEADER_BYTES})
     with pytest.raises(FrameError, match="exceeds the limit"):
-        encode_frame(RemotingCommand(11, ext_fields={"a": "x" * MAX_HEADER_BYTES}), SerializeType.JSON)
+        encode_frame(command, kind)
+    command.flag = FLAG_RESPONSE
+    data = encode_frame(command, kind)
+    (read,) = FrameDecoder().feed(data)
+    assert read.ext == command.ext_fields
+    server = FrameDecoder(max_header_bytes=MAX_HEADER_BYTES)
+    assert server.feed(data) == []
+    assert server.failure is not None
 
 
 @pytest.mark.parametrize("kind", SerializeType)

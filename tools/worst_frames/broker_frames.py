@@ -11,6 +11,7 @@ from typing import Final
 
 from rewindmq.broker.filter.parser import MAX_EXPRESSION_LENGTH
 from rewindmq.broker.limits import (
+    MAX_BATCH_MESSAGES,
     MAX_CONSUME_QUEUE_ENTRIES,
     MAX_FENCED_COMMITS,
     MAX_GROUPS_PER_CONNECTION,
@@ -157,9 +158,14 @@ async def _send_to_suspended(hall: BrokerHall) -> RemotingCommand:
 
 
 async def _send_batch(hall: BrokerHall) -> RemotingCommand:
-    # As many as fit: their ids into the header of the response, their records into the largest message.
-    most = min(hall.context.answers.max_messages, hall.sizes.message_bytes // 160)
-    batch = encode_batch([Message(KEYED, b"x")]) * most
+    batch = encode_batch([Message(KEYED, b"x")]) * min(10_000, hall.sizes.message_bytes // 32)
+    return send_request(KEYED, 0, batch, code=RequestCode.SEND_BATCH_MESSAGE)
+
+
+async def _send_largest_batch(hall: BrokerHall) -> RemotingCommand:
+    key = "A" * 32
+    batch = encode_batch([Message(KEYED, b"x", properties={"UNIQ_KEY": key})])
+    batch *= min(MAX_BATCH_MESSAGES, hall.sizes.message_bytes // len(batch))
     return send_request(KEYED, 0, batch, code=RequestCode.SEND_BATCH_MESSAGE)
 
 
@@ -429,7 +435,8 @@ FRAMES: Final[Sequence[Frame]] = (
         "a client with 65,535 queues",
         lambda _: GetConsumerStatusRequestHeader(WIDE, GROUP),
     ),
-    Frame(RequestCode.SEND_BATCH_MESSAGE, "7,695 messages of one byte", _send_batch),
+    Frame(RequestCode.SEND_BATCH_MESSAGE, "10,000 messages of one byte", _send_batch),
+    Frame(RequestCode.SEND_BATCH_MESSAGE, "56,679 messages of one byte with ids, 4 MiB", _send_largest_batch),
     Frame(RequestCode.UPDATE_AND_CREATE_TOPIC, "22,500 topics", _new_topic),
     Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, "7,800 groups", _new_group),
     Frame(RequestCode.HEART_BEAT, "490 new groups", _heartbeat_new_groups),

@@ -39,6 +39,12 @@ def _entry_run(count: int) -> struct.Struct:
     return struct.Struct(">" + ENTRY.format.removeprefix(">") * count)
 
 
+def topic_field_of(topic: str) -> bytes:
+    """Return a topic as in a record, length byte and name; empty if too long for a V1 record."""
+    name = topic.encode()
+    return bytes((len(name),)) + name if len(name) <= MAX_TOPIC_LENGTH else b""
+
+
 class ConsumeQueue:
     """A consume queue. The index of an entry is the message's queue offset.
 
@@ -77,10 +83,9 @@ class ConsumeQueue:
     def __init__(
         self, topic: str, queue_id: int, folder: Path, file_bytes: int, disk: Disk, pool: MmapCache
     ) -> None:
-        name = topic.encode()
         self.topic = topic
         self.queue_id = queue_id
-        self.topic_field = bytes((len(name),)) + name if len(name) <= MAX_TOPIC_LENGTH else b""
+        self.topic_field = topic_field_of(topic)
         self.files = MappedFileQueue(folder, file_bytes, disk, pool)
         self._disk = disk
         self.active: MappedFile | None = None

@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
-from functools import cache
-from typing import Final, NamedTuple
+from itertools import chain
+from typing import Final
 from zlib import crc32
 
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.consume_queue.put_counts import PutCounts
-from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
+from rewindmq.broker.store.consume_queue.queue import ConsumeQueue, topic_field_of
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, TagsCoder
 from rewindmq.broker.store.files.write_failure import WriteFailure
 from rewindmq.broker.store.log.commit_log import CommitLog
-from rewindmq.broker.store.log.record_check import HOST_FLAGS, RECORD_HEADS
-from rewindmq.broker.store.model import BatchEntries, PutResult, PutStatus, StoredMessage
+from rewindmq.broker.store.log.record_check import RECORD_HEADS
+from rewindmq.broker.store.messages.batch import CRC_MASK, OTHER_FLAGS, BatchDraft, Head
+from rewindmq.broker.store.model import PutResult, PutStatus, StoredMessage
 from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
-from rewindmq.protocol.message.properties import PROPERTY_SEPARATOR
-from rewindmq.protocol.message.record import BLANK_BYTES, MAGIC_V1, SYS_FLAG_AT
+from rewindmq.protocol.message.record import BLANK_BYTES, MAGIC_V1
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _INT16: Final = struct.Struct(">H")
-_SEPARATOR: Final = PROPERTY_SEPARATOR.encode()
-_SEPARATOR_BYTE: Final = _SEPARATOR[0]
-_CRC_MASK: Final = 0x7FFF_FFFF
-_OTHER_FLAGS: Final = ~HOST_FLAGS
 # Prepared and rollback records are not messages of a queue: they have no entry, and queue offset 0.
 _HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
 # Size and magic are written last, so that a torn record is never read as a record.
 _MAGIC_END: Final = 8
-_BODY_LENGTH_BYTES: Final = 4
 
 _PUT_OK: Final = PutStatus.PUT_OK
 _ILLEGAL: Final = PutResult(PutStatus.MESSAGE_ILLEGAL)
@@ -41,12 +36,6 @@ _NO_ROOM: Final = PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
 # A queue's part of a run: the queue, its encoded entries, the number of requests, their messages beyond one
 # for each request, the bytes of the records, and the log position behind the last record.
 QueueRun = tuple[ConsumeQueue, bytes, int, int, int, int]
-
-
-class _Head(NamedTuple):
-    layout: struct.Struct
-    body_at: int
-    host_flags: int
 
 
 class MessageWriter:
@@ -72,7 +61,7 @@ class MessageWriter:
         self._now_ms = now_ms
         self._max_message_bytes = config.max_message_size
         self._max_record_bytes = config.mapped_file_size_commit_log - BLANK_BYTES
-        self._heads: dict[int, _Head] = {}
+        self._heads: dict[int, Head] = {}
         self.counts = PutCounts()
         self.set_store_host(b"\x7f\x00\x00\x01\x00\x00\x2a\x9f")
 
@@ -83,7 +72,7 @@ class MessageWriter:
         for born_bytes, born_flag in ((8, 0), (20, MessageSysFlag.BORNHOST_V6)):
             flags = int(store_flag | born_flag)
             head = RECORD_HEADS[flags]
-            self._heads[born_bytes] = _Head(head.layout, head.body_at, flags)
+            self._heads[born_bytes] = Head(head.layout, head.body_at, flags)
 
     def put(self, message: StoredMessage) -> PutResult:
         """Append one message; a refused message changes nothing."""
@@ -111,7 +100,7 @@ class MessageWriter:
         timestamp = self._now_ms()
         if timestamp < log.last_store_timestamp:
             timestamp = log.last_store_timestamp
-        sys_flag = message.sys_flag & _OTHER_FLAGS | host_flags
+        sys_flag = message.sys_flag & OTHER_FLAGS | host_flags
         has_queue_entry = sys_flag & TRANSACTION_MASK not in _HALF
         if log.max_offset + size > log.room_end or queue.max_offset >= queue.room_end:
             if size > self._max_record_bytes:
@@ -124,7 +113,7 @@ class MessageWriter:
             fields = layout.pack(
                 size,
                 MAGIC_V1,
-                crc32(body) & _CRC_MASK,
+                crc32(body) & CRC_MASK,
                 queue_id,
                 message.flag,
                 queue_offset,
@@ -164,54 +153,48 @@ class MessageWriter:
         counts.last = queue
         return PutResult(_PUT_OK, physical_offset, queue_offset, size, timestamp, 1)
 
-    def put_batch(self, message: StoredMessage, entries: BatchEntries) -> PutResult:
-        """Append the inner messages in sequence with one store timestamp: all of them, or none."""
-        queue_id = message.queue_id
-        queue = self._queues.get((message.topic, queue_id)) or self._queues.create(message.topic, queue_id)
-        head = self._heads.get(len(message.born_host))
-        if queue is None or head is None or not entries or message.topic == SCHEDULE_TOPIC:
+    def draft(self, message: StoredMessage) -> BatchDraft:
+        """Begin a batch: its records are encoded as its entries are added."""
+        illegal = message.topic == SCHEDULE_TOPIC or message.sys_flag & TRANSACTION_MASK in _HALF
+        head = None if illegal else self._heads.get(len(message.born_host))
+        return BatchDraft(message, head, topic_field_of(message.topic), self._max_message_bytes)
+
+    def put_batch(self, draft: BatchDraft) -> PutResult:
+        """Append the messages of a batch in sequence with one store timestamp: all of them, or none."""
+        message, total, count = draft.message, draft.size, len(draft)
+        if not draft.is_legal or not count or total > self._max_record_bytes:
             return _ILLEGAL
-        if message.sys_flag & TRANSACTION_MASK in _HALF or not queue.topic_field:
-            return _ILLEGAL
-        shared = message.properties
-        overhead = head.body_at + len(queue.topic_field) + _INT16.size
-        if shared:
-            entries = [
-                (body, _with_shared(own, shared), tags_code, flag) for body, own, tags_code, flag in entries
-            ]
-        sizes = [overhead + len(body) + len(properties) for body, properties, _, _ in entries]
-        # Usually the whole entry is smaller than the limit for its properties, so one comparison is enough.
-        if max(sizes) > MAX_PROPERTIES_BYTES and any(
-            len(properties) > MAX_PROPERTIES_BYTES for _, properties, _, _ in entries
-        ):
-            return _ILLEGAL
-        if 0 in b"".join([properties for _, properties, _, _ in entries]):
-            return _ILLEGAL
-        total = sum(sizes)
-        if total > self._max_message_bytes or total > self._max_record_bytes:
+        queue = self._queues.get((message.topic, message.queue_id)) or self._queues.create(
+            message.topic, message.queue_id
+        )
+        if queue is None:
             return _ILLEGAL
         log = self._log
         timestamp = max(self._now_ms(), log.last_store_timestamp)
-        if (log.max_offset + total > log.room_end or queue.max_offset + len(entries) > queue.room_end) and (
-            not self._make_room(queue, total, len(entries), timestamp)
+        if (log.max_offset + total > log.room_end or queue.max_offset + count > queue.room_end) and (
+            not self._make_room(queue, total, count, timestamp)
         ):
             return _NO_ROOM
+        queue_offset = queue.max_offset
+        entries = draft.entries(log.max_offset)
+        positions = entries[::3]
         try:
-            data, queue_entries = self._encode_batch(message, head, queue, entries, sizes, timestamp)
+            pieces = draft.records(positions, queue_offset, timestamp, self.store_host)
         except struct.error:
             return _ILLEGAL
-        start = log.max_offset - log.base
+        buffer = log.buffer
+        start = at = log.max_offset - log.base
         # The first record's magic is written last, so that a torn batch is never read.
-        log.buffer[start + _MAGIC_END : start + total] = memoryview(data)[_MAGIC_END:]
-        log.buffer[start : start + _MAGIC_END] = data[:_MAGIC_END]
+        first = next(pieces)
+        for piece in chain((bytes(_MAGIC_END) + first[_MAGIC_END:],), pieces):
+            buffer[at : at + len(piece)] = piece
+            at += len(piece)
+        buffer[start : start + _MAGIC_END] = first[:_MAGIC_END]
         log.max_offset += total
         log.last_store_timestamp = timestamp
-        queue_offset = queue.max_offset
-        queue.append_all(queue_entries, total, timestamp)
-        self.counts.add(queue, 1, len(entries) - 1, total)
-        return PutResult(
-            _PUT_OK, queue_entries[0], queue_offset, total, timestamp, len(entries), queue_entries[::3]
-        )
+        queue.append_all(entries, total, timestamp)
+        self.counts.add(queue, 1, count - 1, total)
+        return PutResult(_PUT_OK, entries[0], queue_offset, total, timestamp, count, positions)
 
     @property
     def run_start(self) -> tuple[int, int, int]:
@@ -253,85 +236,3 @@ class MessageWriter:
             return False
         self._failure.end()
         return True
-
-    def _encode_batch(
-        self,
-        message: StoredMessage,
-        head: _Head,
-        queue: ConsumeQueue,
-        entries: BatchEntries,
-        sizes: list[int],
-        timestamp: int,
-    ) -> tuple[bytes, list[int]]:
-        """Return the records, and the numbers of their consume-queue entries in sequence."""
-        shared = _shared_fields(message, head, timestamp, self.store_host)
-        pack = _batch_head(len(shared)).pack
-        pack_length = _INT16.pack
-        queue_id = message.queue_id
-        topic_field = queue.topic_field
-        queue_offset = queue.max_offset
-        physical_offset = self._log.max_offset
-        # Caches the packed topic and properties length, by that length: a batch has few different lengths.
-        between: dict[int, bytes] = {}
-        parts: list[bytes | memoryview] = []
-        queue_entries: list[int] = []
-        for (body, properties, tags_code, flag), size in zip(entries, sizes, strict=True):
-            length = len(properties)
-            topic_and_length = between.get(length)
-            if topic_and_length is None:
-                topic_and_length = between[length] = topic_field + pack_length(length)
-            parts += (
-                pack(
-                    size,
-                    MAGIC_V1,
-                    crc32(body) & _CRC_MASK,
-                    queue_id,
-                    flag,
-                    queue_offset,
-                    physical_offset,
-                    shared,
-                    len(body),
-                ),
-                body,
-                topic_and_length,
-                properties,
-            )
-            queue_entries += (physical_offset, size, tags_code)
-            physical_offset += size
-            queue_offset += 1
-        return b"".join(parts), queue_entries
-
-
-@cache
-def _batch_head(shared_bytes: int) -> struct.Struct:
-    """Return the layout of a record up to its body, with the fields a batch shares as one block of bytes."""
-    return struct.Struct(f">iIiiiqq{shared_bytes}si")
-
-
-def _shared_fields(message: StoredMessage, head: _Head, timestamp: int, store_host: bytes) -> bytes:
-    """Return the packed fields between the log position and the body length."""
-    fields = head.layout.pack(
-        0,
-        MAGIC_V1,
-        0,
-        0,
-        0,
-        0,
-        0,
-        message.sys_flag & _OTHER_FLAGS | head.host_flags,
-        message.born_timestamp,
-        message.born_host,
-        timestamp,
-        store_host,
-        message.reconsume_times,
-        0,
-        0,
-    )
-    return fields[SYS_FLAG_AT:-_BODY_LENGTH_BYTES]
-
-
-def _with_shared(own: bytes, shared: bytes) -> bytes:
-    """Return an inner message's properties followed by the batch's."""
-    if own and own[-1] != _SEPARATOR_BYTE:
-        own += _SEPARATOR
-    return own + shared

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import re
+import struct
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rewindmq.broker.limits import MAX_BATCH_MESSAGES
 from rewindmq.broker.send.sender import strip_wait, tags_code_of
+from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
-from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
 from rewindmq.protocol.header.message import ViewMessageRequestHeader
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
 from rewindmq.protocol.header.send import SendMessageResponseHeader
+from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES
 from rewindmq.protocol.message import Message
 from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.message.message_id import parse_offset_message_id
@@ -31,6 +38,8 @@ from tests.support.stage import SimStage
 
 PROFILES = (Profile.V42, Profile.V49, Profile.V53)
 BATCH = RequestCode.SEND_BATCH_MESSAGE
+# A batch must fit into a segment.
+LARGE_SEGMENTS = {"mapped_file_size_commit_log": 16 << 20}
 
 
 async def read(peer: Peer, topic: str = "T", queue_id: int = 0, count: int = 32) -> list[Any]:
@@ -474,20 +483,124 @@ def test_batch_bodies_that_are_refused_as_a_whole(simulate: RunScenario, body: b
     simulate(scenario)
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("kind", SerializeType)
+def test_a_batch_of_10000_is_stored_and_answered_with_its_ids(
+    simulate: RunScenario, profile: Profile, kind: SerializeType
+) -> None:
+    """RocketMQ 4.9.7 answers with a header of 330,198 bytes."""
+
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer(serialize_type=kind)
+        await peer.create_topic()
+        given = [Message("T", b"%d" % number, f"Tag{number % 7}") for number in range(10_000)]
+        response = await peer.send(body=encode_batch(given), code=BATCH)
+        header = response.require_success().decode_header(SendMessageResponseHeader)
+        ids = header.msg_id.split(",")
+        assert (header.queue_offset, len(set(ids))) == (0, 10_000)
+        store = stage.broker.context.store
+        assert store.max_offset("T", 0) == 10_000
+        for offset in (0, 1, 255, 256, 257, 1_023, 1_024, 9_999):
+            (message,) = decode_records(body_of(await peer.pull(offset, count=1)))
+            assert (message.body, message.tags, message.queue_offset) == (
+                b"%d" % offset,
+                f"Tag{offset % 7}",
+                offset,
+            )
+            assert parse_offset_message_id(ids[offset])[1] == message.commit_log_offset
+        tagged = decode_records(body_of(await peer.pull(9_990, subscription="Tag1")))
+        assert [one.queue_offset for one in tagged] == [9_990, 9_997]
+
+    simulate(scenario, profile=profile, store=LARGE_SEGMENTS)
+
+
+def test_requests_behind_a_large_batch_need_not_wait_for_it(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        body = encode_batch([Message("T", b"x")] * 5_000)
+        # All of them arrive in one read.
+        answers = await asyncio.gather(
+            peer.send(body=body, code=BATCH), peer.send(body=b"a"), peer.send(body=b"b"), peer.send("Other")
+        )
+        headers = [answer.require_success().decode_header(SendMessageResponseHeader) for answer in answers]
+        assert [header.queue_offset for header in headers] == [2, 0, 1, 0]
+        positions = [parse_offset_message_id(one)[1] for one in headers[0].msg_id.split(",")]
+        assert len(positions) == 5_000
+        assert len({after - before for before, after in itertools.pairwise(positions)}) == 1
+        messages = await read(peer)
+        assert [message.body for message in messages] == [b"a", b"b", *[b"x"] * 30]
+        assert [message.commit_log_offset for message in messages[2:]] == positions[:30]
+        assert stage.broker.context.store.max_offset("T", 0) == 5_002
+
+    simulate(scenario, store=LARGE_SEGMENTS)
+
+
+def test_a_large_batch_is_refused_if_its_topic_goes_meanwhile(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        body = encode_batch([Message("T", b"x")] * 5_000)
+        batch, deleted = await asyncio.gather(
+            peer.send(body=body, code=BATCH, default_topic="None"),
+            peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader("T")),
+        )
+        deleted.require_success()
+        assert_refused(batch, ResponseCode.TOPIC_NOT_EXIST)
+        assert stage.broker.context.store.max_commit_log_offset == 0
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_only_4_2_limits_the_records_of_a_batch(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        count = 30_000
+        body = encode_batch([Message("T", b"x" * 100)] * count)
+        assert len(body) < MAX_MESSAGE_BODY_BYTES < len(body) + 80 * count
+        response = await peer.send(body=body, code=BATCH)
+        stored = stage.broker.context.store.max_offset("T", 0)
+        if profile is Profile.V42:
+            assert_refused(response, ResponseCode.MESSAGE_ILLEGAL, "records of the batch")
+            assert stored == 0
+        else:
+            assert response.code == ResponseCode.SUCCESS
+            assert stored == count
+        over = encode_batch([Message("T", b"x" * (MAX_MESSAGE_BODY_BYTES // 2))] * 2)
+        assert_refused(await peer.send(body=over, code=BATCH), ResponseCode.MESSAGE_ILLEGAL)
+
+    simulate(scenario, profile=profile, store=LARGE_SEGMENTS)
+
+
 @pytest.mark.parametrize(("more", "code"), [(0, ResponseCode.SUCCESS), (1, ResponseCode.MESSAGE_ILLEGAL)])
-def test_a_batch_is_stored_only_if_its_ids_fit_into_the_response(
+def test_a_batch_of_more_than_65536_messages_stores_nothing(
     simulate: RunScenario, more: int, code: ResponseCode
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
-        count = 7_695 + more
-        response = await peer.send(body=encode_batch([Message("T", b"1")]) * count, code=BATCH)
+        smallest = struct.pack(">iiiiish", 23, 0, 0, 0, 1, b"x", 0)
+        response = await peer.send(body=smallest * (MAX_BATCH_MESSAGES + more), code=BATCH)
         assert response.code == code
         stored = stage.broker.context.store.max_offset("T", 0)
-        assert stored == (count if code is ResponseCode.SUCCESS else 0)
+        assert stored == (MAX_BATCH_MESSAGES if code is ResponseCode.SUCCESS else 0)
 
-    simulate(scenario)
+    simulate(scenario, store=LARGE_SEGMENTS)
+
+
+def test_a_large_batch_waits_for_the_disk_as_others_do(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        body = encode_batch([Message("T", b"x")] * 5_000)
+        answers = await asyncio.gather(*(peer.send(body=body, code=BATCH) for _ in range(3)))
+        assert [answer.code for answer in answers] == [ResponseCode.SUCCESS] * 3
+        assert stage.broker.context.store.max_offset("T", 0) == 15_000
+        assert stage.broker.context.store.flushed_offset == stage.broker.context.store.max_commit_log_offset
+
+    simulate(scenario, store={**LARGE_SEGMENTS, "flush_disk_type": FlushDiskType.SYNC_FLUSH})
 
 
 def test_batch_to_a_retry_topic(simulate: RunScenario) -> None:

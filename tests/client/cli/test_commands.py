@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 
 from rewindmq import Message
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from tests.client.scripted_broker import ScriptedBroker
 from tests.support.fixtures import real_stage
 from tests.support.stage import Stage
 
@@ -286,6 +289,24 @@ async def test_print_writes_the_message_bodies(namesrv_addr: str) -> None:
     assert sorted(lines[:2]) == ["number 5", "number 6"]
     assert lines[2] == "received 2 messages"
     assert process.returncode == 0, err
+
+
+async def test_messages_of_a_send_that_failed_after_it_had_left_count_as_unanswered(stage: Stage) -> None:
+    broker = ScriptedBroker(stage.new_runtime(), {"T": 1})
+    broker.handlers[RequestCode.SEND_BATCH_MESSAGE] = lambda connection, request: RemotingCommand(
+        ResponseCode.SUCCESS, ext_fields={"msgId": "and nothing else"}
+    )
+    await broker.start("127.0.0.1")
+    try:
+        arguments = ("-n", broker.address, "-t", "T", "-c", "6", "--batch", "3", "--json")
+        code, events, errors = await finish(await start("produce", *arguments))
+    finally:
+        await broker.close()
+    assert code == 1
+    assert (events[-1]["event"], events[-1]["sent"], events[-1]["unanswered"]) == ("summary", 0, 3)
+    assert len(errors) == 1
+    assert "broker-a has stored the message, but its response cannot be read" in errors[0]
+    assert len(broker.times(RequestCode.SEND_BATCH_MESSAGE)) == 1
 
 
 @pytest.mark.parametrize("command", [("produce", "-t", "T", "x"), ("consume", "-t", "T", "-g", "G")])

@@ -13,9 +13,16 @@ from rewindmq import ClientError, Message, MessageQueue, Producer, SendStatus
 from rewindmq.protocol import frame
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType
-from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
+from rewindmq.protocol.errors import (
+    ConnectionLostError,
+    RequestTimeoutError,
+    ResponseError,
+    UnreadableResponseError,
+)
 from rewindmq.protocol.header.send import SendMessageResponseHeader
+from rewindmq.protocol.limits import MAX_EXT_FIELDS, MAX_HEADER_BYTES
 from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.race.sim import World
 from tests.client.inbox import Inbox
 from tests.client.scripted_broker import ScriptedBroker, play_scripted
@@ -147,6 +154,26 @@ def test_a_batch_lands_in_one_queue_with_an_id_per_message(play: RunScenario, pr
         assert [message.keys for message in inbox.messages] == [f"k{number}" for number in range(5)]
 
     play(scene, profile=profile)
+
+
+@pytest.mark.parametrize("kind", SerializeType)
+def test_a_batch_whose_answer_has_a_large_header_is_stored_once(
+    play: RunScenario, kind: SerializeType
+) -> None:
+    """RocketMQ 4.9.7 answers with a header of 330,198 bytes; the client refused those over 262,144."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        producer = await stage.producer()
+        messages = [Message("T", b"%d" % number) for number in range(10_000)]
+        result = await producer.send_batch(messages)
+        assert result.status is SendStatus.SEND_OK
+        assert len(result.offset_msg_id) > MAX_HEADER_BYTES
+        assert len(set(result.offset_msg_id.split(","))) == 10_000
+        store = stage.brokers["broker-a"].context.store
+        assert sum(store.max_offset("T", queue_id) for queue_id in range(4)) == 10_000
+
+    play(scene, serialize_type=kind, store={"mapped_file_size_commit_log": 16 << 20})
 
 
 @pytest.mark.parametrize(
@@ -284,6 +311,51 @@ def test_a_send_that_times_out_is_not_repeated() -> None:
         assert len(broker.times(RequestCode.SEND_MESSAGE_V2)) == 1
 
     play_scripted(scene)
+
+
+# Answers that say "stored", in ways that no reader understands.
+UNREADABLE = {
+    "fields missing": {"msgId": "id"},
+    "no number": {"msgId": "id", "queueId": "0", "queueOffset": "first"},
+    "too many fields": {f"field{number}": "x" for number in range(MAX_EXT_FIELDS + 1)},
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+@pytest.mark.parametrize("code", [ResponseCode.SUCCESS, ResponseCode.FLUSH_DISK_TIMEOUT])
+def test_a_send_whose_answer_cannot_be_read_is_not_repeated(kind: str, code: ResponseCode) -> None:
+    async def scene(broker: ScriptedBroker, producer: Producer) -> None:
+        for request in (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE):
+            broker.handlers[request] = lambda connection, request: RemotingCommand(
+                code, ext_fields=dict(UNREADABLE[kind])
+            )
+        # The second send goes out with the parts that the first one prepared.
+        for _ in range(2):
+            with pytest.raises(UnreadableResponseError, match="cannot be read"):
+                await producer.send(Message("T", b"x"))
+        assert len(broker.times(RequestCode.SEND_MESSAGE_V2)) == 2
+        with pytest.raises(UnreadableResponseError, match="cannot be read"):
+            await producer.send_batch([Message("T", b"x"), Message("T", b"y")])
+        assert len(broker.times(RequestCode.SEND_BATCH_MESSAGE)) == 1
+        with pytest.raises(UnreadableResponseError, match="cannot be read"):
+            await producer.request(Message("T", b"x"))
+        assert len(broker.times(RequestCode.SEND_MESSAGE_V2)) == 3
+
+    play_scripted(scene)
+
+
+def test_a_send_whose_connection_breaks_is_repeated() -> None:
+    def break_off(connection: Connection, request: RemotingCommand) -> None:
+        connection.abort()
+
+    async def scene(broker: ScriptedBroker, producer: Producer) -> None:
+        broker.handlers[RequestCode.SEND_MESSAGE_V2] = break_off
+        with pytest.raises(ConnectionLostError):
+            await producer.send(Message("T", b"x"))
+        assert len(broker.times(RequestCode.SEND_MESSAGE_V2)) == 3
+
+    # In a serialization type that is not negotiated, which would repeat the request itself.
+    play_scripted(scene, serialize_type="json")
 
 
 def test_two_producers_of_one_group_and_instance_are_refused() -> None:

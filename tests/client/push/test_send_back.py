@@ -20,10 +20,12 @@ from rewindmq import (
     ReconsumeLater,
 )
 from rewindmq.protocol.body.heartbeat import MessageModel
-from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.connection import Connection, Reply
 from tests.support.clients import OK
 from tests.support.default_group import first_of
 from tests.support.fixtures import RunScenario
@@ -203,6 +205,34 @@ def test_a_message_that_cannot_be_sent_back_is_consumed_again_by_the_same_consum
         assert [times for _, _, times in listener.calls] == [[0] * 4, [1] * 4, [2] * 3]
         assert listener.gaps == [5, 5]
         assert stage.stored() == {0: 4}
+
+    play(scene)
+
+
+@pytest.mark.parametrize("answer", [None, RemotingCommand(ResponseCode.SUCCESS, ext_fields={"a": "b"})])
+def test_a_copy_that_may_be_stored_is_not_sent_again(
+    play: RunScenario, answer: RemotingCommand | None
+) -> None:
+    """After a time-out, the consumer sent the copy three times."""
+
+    async def scene(stage: SimStage) -> None:
+        listener = Failing(stage, LATER)
+        await consume(stage, listener, messages=0)
+        remove_handlers(stage, SEND_BACK)
+        copies: list[RemotingCommand] = []
+        broker = stage.brokers["broker-a"]
+        store_it = broker._handlers[SEND]
+
+        def send(connection: Connection, request: RemotingCommand) -> Reply:
+            if not str(request.ext["b"]).startswith("%RETRY%"):
+                return store_it(connection, request)
+            copies.append(request)
+            return answer
+
+        broker._handlers[SEND] = send
+        await stage.fill(1)
+        await stage.world.sleep(4)
+        assert len(copies) == 1
 
     play(scene)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import importlib
+import json
 import random
 import shutil
 from collections.abc import Callable, Sequence
@@ -21,6 +24,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
     StringStartsWith,
 )
+from pyspark.sql.types import StructField, StructType, TimestampType, VariantVal
 
 from rewindmq.broker.store import MessageStore, StoreConfig
 from rewindmq.broker.store.files.disk import OsDisk
@@ -38,6 +42,7 @@ from rewindmq.broker.store.layout.index import (
 )
 from rewindmq.pipeline.counters import read_counters
 from rewindmq.pipeline.pushdown import plan, queues, times
+from rewindmq.pipeline.source import StoreDataSource
 from tests.pipeline.direct import rows
 from tests.pipeline.logs import LogWriter, random_store
 from tests.pipeline.records import plain, write_log
@@ -402,3 +407,40 @@ def test_a_key_without_an_index_is_found_by_reading_everything(large: Path, tmp_
     found, read = read_bytes(large, tmp_path / "counters", key="order-7808", topic="Often", index="false")
     assert found == 1
     assert read > 0.9 * log_bytes(large)
+
+
+def test_a_time_that_python_does_not_have_is_no_bound(
+    stores: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Spark's process for filters does, whose module it runs."""
+    monkeypatch.setattr(VariantVal, "toPython", VariantVal.toPython)
+    worker = importlib.import_module("pyspark.sql.worker.data_source_pushdown_filters")
+    source = StoreDataSource({"view": "messages", "paths": json.dumps([str(stores[0])])})
+    schema = StructType([StructField("storeTimestamp", TimestampType())])
+    reader = source.reader(schema)
+    for year, kind in ((10_000, "LessThan"), (-1, "GreaterThan"), (292_277, "EqualTo")):
+        microseconds = (year - 1970) * 31_556_952_000_000
+        # A variant of the type TIMESTAMP, and no names.
+        value = bytes((12 << 2,)) + microseconds.to_bytes(8, "little", signed=True)
+        asked = worker.deserializeFilter(
+            {
+                "name": kind,
+                "columnPath": ["storeTimestamp"],
+                "value": {
+                    "value": base64.b64encode(value).decode(),
+                    "metadata": base64.b64encode(b"\x01\x00\x00").decode(),
+                },
+                "isNegated": False,
+            }
+        )
+        assert list(reader.pushFilters([asked])) == [asked]
+    batches: list[Any] = [batch for part in reader.partitions() for batch in reader.read(part)]
+    assert sum(batch.num_rows for batch in batches) == len(read_log(stores[0]))
+
+
+@pytest.mark.usefixtures("fine_grain")
+def test_a_far_time_among_others_leaves_their_rows(stores: list[Path]) -> None:
+    everything = rows(stores[0], columns=COLUMNS)
+    unknown: Any = None
+    filters: list[Filter] = [In(("storeTimestamp",), unknown), LessThan(("storeTimestamp",), unknown)]
+    assert rows(stores[0], columns=COLUMNS, filters=filters) == everything

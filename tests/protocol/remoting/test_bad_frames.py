@@ -16,7 +16,7 @@ import pytest
 
 from rewindmq.protocol.codec.foreign import ANSWERS_HTTP, SPEAKS_GRPC, SPEAKS_HTTP, SPEAKS_TLS
 from rewindmq.protocol.command import RemotingCommand, SerializeType
-from rewindmq.protocol.errors import ConnectionLostError
+from rewindmq.protocol.errors import UnreadableResponseError
 from rewindmq.protocol.frame import encode_frame
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.state import CloseReason
@@ -116,7 +116,7 @@ async def test_a_client_that_reaches_an_http_server_is_told(stage: Stage) -> Non
         await peer.receive()
 
     client = stage.client()
-    with pytest.raises(ConnectionLostError, match=ANSWERS_HTTP):
+    with pytest.raises(UnreadableResponseError, match=ANSWERS_HTTP):
         await client.invoke(await stage.raw_server(talk), RemotingCommand(ECHO))
 
 
@@ -154,7 +154,7 @@ async def test_garbage_from_a_server_fails_the_requests_to_it(stage: Stage) -> N
     reasons: list[CloseReason] = []
     client = stage.client(on_close=lambda connection, reason: reasons.append(reason))
     address = await stage.raw_server(talk)
-    with pytest.raises(ConnectionLostError, match="bytes exceeds"):
+    with pytest.raises(UnreadableResponseError, match="bytes exceeds"):
         await client.invoke(address, RemotingCommand(ECHO))
     await stage.eventually(lambda: bool(reasons))
     assert reasons == [CloseReason.BAD_FRAME]

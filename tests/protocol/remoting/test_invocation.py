@@ -127,7 +127,7 @@ async def test_opaque_numbers_start_at_1_wrap_and_skip_those_in_use() -> None:
     pending.complete(RemotingCommand(0, opaque=2, flag=1))
     pending.opaque = MAX_OPAQUE - 1
     assert [pending.next_opaque() for _ in range(3)] == [MAX_OPAQUE, 2, 4]
-    pending.fail_all("test over")
+    pending.fail_all(ConnectionLostError, "test over")
     assert [type(f.exception()) for f in (futures[0], futures[2])] == [ConnectionLostError] * 2
 
 

@@ -209,6 +209,29 @@ async def test_a_peer_that_answered_once_is_not_resent_to(stage: Stage) -> None:
     assert heard == [SerializeType.MSGPACK]
 
 
+async def test_a_peer_that_answered_on_an_earlier_connection_is_not_resent_to(stage: Stage) -> None:
+    """A broker that stored a message and was killed got it a second time, in JSON, after its restart."""
+    heard: list[SerializeType] = []
+
+    async def talk(peer: RawPeer) -> None:
+        first = await peer.receive()
+        heard.append(first.serialize_type)
+        if len(heard) == 1:
+            peer.answer(first)
+
+    address = await stage.raw_server(talk)
+    client = stage.client()
+    await client.invoke(address, RemotingCommand(ECHO))
+    await stage.eventually(lambda: not client.connections)
+    with pytest.raises(ConnectionLostError):
+        await client.invoke(address, RemotingCommand(ECHO))
+    assert heard == [SerializeType.MSGPACK] * 2
+    # Another server may have taken its place.
+    with pytest.raises(ConnectionLostError):
+        await client.invoke(address, RemotingCommand(ECHO))
+    assert heard == [*[SerializeType.MSGPACK] * 3, SerializeType.JSON]
+
+
 async def test_a_server_that_died_is_not_taken_for_a_json_speaker_for_good(stage: Stage) -> None:
     heard: list[SerializeType] = []
 

@@ -13,7 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand, SerializeType
-from rewindmq.protocol.errors import ConnectionLostError, HeaderError, RequestTimeoutError
+from rewindmq.protocol.errors import (
+    ConnectionLostError,
+    HeaderError,
+    RequestTimeoutError,
+    UnreadableResponseError,
+)
 from rewindmq.protocol.frame import FrameDecoder, FrameStart, encode_frame
 from rewindmq.protocol.header.send import SendMessageRequestHeaderV2, SendMessageResponseHeader
 from rewindmq.protocol.remoting import pending as pending_module
@@ -269,5 +274,5 @@ async def test_nothing_is_taken_after_an_invalid_frame(stage: Stage) -> None:
     assert before is not None
     assert after is not None
     assert await before == SendMessageResponseHeader("id", 0, 7)
-    with pytest.raises(ConnectionLostError, match="unknown serialize type 9"):
+    with pytest.raises(UnreadableResponseError, match="unknown serialize type 9"):
         await after
