@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.core.route import MASTER_ID
 from rewindmq.protocol.body.connection import ConsumerConnection
+from rewindmq.protocol.body.rewind import Rewind
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
-from rewindmq.protocol.body.stats import OffsetWrapper
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import (
     NotConnectedError,
@@ -30,6 +31,22 @@ _ROUTE_AGE: Final = 10.0
 HEARTBEAT: Final = 35.0
 
 
+@dataclass(frozen=True, slots=True)
+class QueueOffsets:
+    """What a broker told of a group in a queue.
+
+    Attributes:
+        stored: the stored offset, 0 if there is none.
+        max_offset: end of the queue.
+        rewind: what the broker has handed out since the stored offset was last set back; None if it does not
+            know, as RocketMQ's brokers.
+    """
+
+    stored: int
+    max_offset: int
+    rewind: Rewind | None = None
+
+
 class Brokers:
     """Looks up the brokers of a topic and of a group, and asks them about the group's consumers.
 
@@ -48,6 +65,8 @@ class Brokers:
         # Address to the time at which the broker failed, and the time at which it hung.
         self._failed: dict[str, float] = {}
         self._hung: dict[str, float] = {}
+        # Addresses of brokers that do not serve LIST_REWINDS (190003): RocketMQ's.
+        self._without_rewinds: set[str] = set()
 
     def forget(self) -> None:
         """Ask for each route again: a server did not answer, so it may have moved."""
@@ -95,27 +114,51 @@ class Brokers:
     def _now(self) -> float:
         return self._admin.runtime.clock.monotonic()
 
-    async def consume_stats(self, group: str, topic: str) -> dict[MessageQueue, OffsetWrapper]:
+    async def offsets_of(self, group: str, topic: str) -> dict[MessageQueue, QueueOffsets]:
         """Return the group's offsets in the topic, without queues of brokers that do not tell them.
+
+        RewindMQ's brokers are asked for its rewinds, too.
 
         Raises:
             ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route.
             RemotingError: no name server answered.
         """
-        told: dict[MessageQueue, OffsetWrapper] = {}
+        told: dict[MessageQueue, QueueOffsets] = {}
 
-        async def ask(address: str) -> None:
+        async def ask(broker: tuple[str, str]) -> None:
+            name, address = broker
             try:
-                stats = await self._admin.broker_group_stats(address, group, topic)
+                told.update(await self._offsets_at(name, address, group, topic))
             except RewindMQError as error:
                 self._note_failure(address, error)
-            else:
-                told.update(stats.offset_table)
 
         until = self._now() - _ROUTE_AGE
-        addresses = [address for _, address in await self.of(topic)]
-        await ask_each([each for each in addresses if self._hung.get(each, until) <= until], ask)
+        brokers = await self.of(topic)
+        await ask_each([each for each in brokers if self._hung.get(each[1], until) <= until], ask)
         return told
+
+    async def _offsets_at(
+        self, name: str, address: str, group: str, topic: str
+    ) -> dict[MessageQueue, QueueOffsets]:
+        if address not in self._without_rewinds:
+            try:
+                rewinds = await self._admin.broker_rewinds(address, group, topic)
+            except ResponseError as error:
+                if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                    raise
+                self._without_rewinds.add(address)
+            else:
+                return {
+                    MessageQueue(topic, name, row.queue_id): QueueOffsets(
+                        max(0, row.stored), row.max_offset, row.rewind
+                    )
+                    for row in rewinds.queues
+                }
+        stats = await self._admin.broker_group_stats(address, group, topic)
+        return {
+            queue: QueueOffsets(entry.consumer_offset, entry.broker_offset)
+            for queue, entry in stats.offset_table.items()
+        }
 
     async def consumers_of(self, group: str) -> ConsumerConnection | None:
         """Return the group's consumers; None if no broker knows one, or the group never connected.

@@ -7,6 +7,7 @@ from typing import Final
 
 from rewindmq.client.admin.watched_reset.gaps import FAR, Leaps, Passing
 from rewindmq.client.admin.watched_reset.group_watch import GroupSample, GroupWatch
+from rewindmq.client.admin.watched_reset.handed_out import is_redelivered
 from rewindmq.client.admin.watched_reset.positions import Position, low_of
 from rewindmq.client.admin.watched_reset.races import Clues, name_races
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
@@ -31,7 +32,7 @@ _OVERLAP: Final = 50.0
 # The last moment at which rates are looked at.
 _LATEST: Final = 80.0
 # What consumers show of a rewind or skip.
-_OF_CONSUMERS: Final = (Sign.REDELIVERY, Sign.COUNTED, Sign.HELD)
+_OF_CONSUMERS: Final = (Sign.REDELIVERY, Sign.COUNTED, Sign.FINISHED, Sign.HELD)
 _ALONE: Final = "no consumer is connected: the stored offset takes effect when one takes the queue"
 # Consumers report times in ms; RewindMQ's compute them from another clock.
 _SAME_MS: Final = 50
@@ -98,6 +99,7 @@ class QueueWatch:
     _is_filtered: bool = False
     # Time of the last sample whose broker answered.
     _seen_at: float = 0.0
+    _seen: QueueSample | None = None
     _leaps: Leaps = field(init=False)
     # The stored offset was above messages that a consumer held, and the consumer moved up to it.
     _has_followed_jump: bool = False
@@ -149,7 +151,7 @@ class QueueWatch:
         )
         if seconds >= _SETTLED and not group.known and group.sample.is_complete:
             signs.append(Sign.ALONE)
-        self._seen_at = seconds
+        self._seen_at, self._seen = seconds, seen
         if self.clues.is_broadcasting:
             # Such consumers keep their own offsets, so what they consume says nothing of the reset.
             signs = [sign for sign in signs if sign not in _OF_CONSUMERS]
@@ -233,6 +235,8 @@ class QueueWatch:
         stored = self.stored if self.stored is not None else self.old
         working = [position for position in seen.live if self.target <= low_of(position) < self.old]
         signs = []
+        if self._seen is not None and is_redelivered(self.before, self._seen, seen, self.target):
+            signs.append(Sign.FINISHED)
         if self.target <= stored < self.old:
             self.clues.was_stored = True
             signs.append(Sign.AT_TARGET)

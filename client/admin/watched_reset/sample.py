@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rewindmq.client.admin.watched_reset.brokers import Brokers
+from rewindmq.client.admin.watched_reset.brokers import Brokers, QueueOffsets
 from rewindmq.client.admin.watched_reset.positions import (
     ClientReport,
     Position,
@@ -16,8 +16,8 @@ from rewindmq.client.admin.watched_reset.positions import (
 )
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
+from rewindmq.protocol.body.rewind import Rewind
 from rewindmq.protocol.body.running_info import ConsumeStatus
-from rewindmq.protocol.body.stats import OffsetWrapper
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.slices.run import run_slices
@@ -35,11 +35,13 @@ class QueueSample:
         max_offset: end of the queue; 0 if the broker did not answer.
         positions: of every consumer that reports the queue. They were asked after the broker, so a correct
             commit is at most the position that its consumer reports.
+        rewind: see ``QueueOffsets``.
     """
 
     stored: int | None
     max_offset: int = 0
     positions: tuple[Position, ...] = ()
+    rewind: Rewind | None = None
 
     @property
     def live(self) -> list[Position]:
@@ -105,9 +107,9 @@ async def take_sample(
         brokers: of a watch, which takes many samples.
     """
     brokers = Brokers(admin) if brokers is None else brokers
-    told: Mapping[MessageQueue, OffsetWrapper] = {}
+    told: Mapping[MessageQueue, QueueOffsets] = {}
     with contextlib.suppress(RewindMQError):
-        told = await brokers.consume_stats(group, topic)
+        told = await brokers.offsets_of(group, topic)
     connection, is_told = None, True
     try:
         connection = await brokers.consumers_of(group)
@@ -143,7 +145,7 @@ async def take_sample(
 
 def _queue_samples(
     queues: Iterable[MessageQueue],
-    told: Mapping[MessageQueue, OffsetWrapper],
+    told: Mapping[MessageQueue, QueueOffsets],
     reports: Iterable[ClientReport],
 ) -> Generator[None, None, dict[MessageQueue, QueueSample]]:
     positions = yield from positions_of(reports)
@@ -154,7 +156,7 @@ def _queue_samples(
         if entry is None:
             table[queue] = QueueSample(None, 0, seen)
         else:
-            table[queue] = QueueSample(entry.consumer_offset, entry.broker_offset, seen)
+            table[queue] = QueueSample(entry.stored, entry.max_offset, seen, entry.rewind)
         if number % _QUEUES_IN_SLICE == 0:
             yield
     return table

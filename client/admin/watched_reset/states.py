@@ -25,6 +25,7 @@ class Sign(StrEnum):
     AT_TARGET = "the stored offset is at the target"
     REDELIVERY = "a consumer works from the target on"
     COUNTED = "the consumers consumed as many messages as the redelivery has"
+    FINISHED = "a consumer finished every message that the broker handed out again"
     HELD = "nothing has contradicted the redelivery for 40 s"
     JUMPED = "the stored offset is above messages that a consumer still holds"
     UNTOUCHED = "the stored offset is not at the target, and nothing was redelivered"
@@ -41,14 +42,16 @@ TRANSITIONS: Final[Mapping[State, Mapping[Sign, State]]] = MappingProxyType(
         State.ACCEPTED: {
             Sign.AT_TARGET: State.STORED,
             Sign.REDELIVERY: State.REDELIVERING,
+            Sign.FINISHED: State.PROVEN,
             **_DOUBTS,
         },
         State.STORED: {
+            Sign.FINISHED: State.PROVEN,
             Sign.REDELIVERY: State.REDELIVERING,
             Sign.COUNTED: State.REDELIVERING,
             **_DOUBTS,
         },
-        State.REDELIVERING: {Sign.HELD: State.PROVEN, **_LOSSES},
+        State.REDELIVERING: {Sign.FINISHED: State.PROVEN, Sign.HELD: State.PROVEN, **_LOSSES},
         State.PROVEN: {},
         State.LOST: {},
         State.UNKNOWN: {},
