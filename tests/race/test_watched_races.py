@@ -43,9 +43,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(name, blocks, ids=lambda seeds: f"seeds{seeds.start:03}to{seeds.stop - 1:03}")
 
 
-def play(scenario_id: str, seed: int, idle: float = 0.0) -> Watched:
+def play(scenario_id: str, seed: int, idle: float = 0.0, *, asks_rewinds: bool = True) -> Watched:
     plan = Plan(scenario_id, *choose_case(SCENARIOS[scenario_id], None, None))
-    watched = play_watched(plan, seed, idle)
+    watched = play_watched(plan, seed, idle, asks_rewinds=asks_rewinds)
     assert watched.error is None
     return watched
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 # Protocol seconds for which a route is used.
 _ROUTE_AGE: Final = 10.0
+# The statistic of the messages that a group pulls from a topic, and protocol seconds for which it is used.
+_FETCHED: Final = "GROUP_GET_NUMS"
+_FETCHED_AGE: Final = 3.0
 # Consumers tell a restarted broker of themselves within 30 s.
 HEARTBEAT: Final = 35.0
 
@@ -54,10 +57,14 @@ class Brokers:
     requests to a name server at each sample. A broker that failed is asked last for the consumers, until 35 s
     after its last failure. The watch asks a broker that hangs for offsets every 10 s: each request costs
     seconds.
+
+    Args:
+        asks_rewinds: False treats every broker as one of RocketMQ's, which tell no rewinds.
     """
 
-    def __init__(self, admin: AdminClient) -> None:
+    def __init__(self, admin: AdminClient, *, asks_rewinds: bool = True) -> None:
         self._admin = admin
+        self._asks_rewinds = asks_rewinds
         # Topic to the time of the answer, and the answer.
         self._routes: dict[str, tuple[float, list[tuple[str, str]] | RemotingError]] = {}
         # One caller asks the name server, and the others wait for the answer.
@@ -65,8 +72,10 @@ class Brokers:
         # Address to the time at which the broker failed, and the time at which it hung.
         self._failed: dict[str, float] = {}
         self._hung: dict[str, float] = {}
-        # Addresses of brokers that do not serve LIST_REWINDS (190003): RocketMQ's.
+        # Names of brokers that do not serve LIST_REWINDS (190003): RocketMQ's.
         self._without_rewinds: set[str] = set()
+        # Name to the messages that the group fetched, and when the broker told it.
+        self._fetched: dict[str, tuple[float, int]] = {}
 
     def forget(self) -> None:
         """Ask for each route again: a server did not answer, so it may have moved."""
@@ -140,13 +149,13 @@ class Brokers:
     async def _offsets_at(
         self, name: str, address: str, group: str, topic: str
     ) -> dict[MessageQueue, QueueOffsets]:
-        if address not in self._without_rewinds:
+        if self._asks_rewinds and name not in self._without_rewinds:
             try:
                 rewinds = await self._admin.broker_rewinds(address, group, topic)
             except ResponseError as error:
                 if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                     raise
-                self._without_rewinds.add(address)
+                self._without_rewinds.add(name)
             else:
                 return {
                     MessageQueue(topic, name, row.queue_id): QueueOffsets(
@@ -159,6 +168,36 @@ class Brokers:
             queue: QueueOffsets(entry.consumer_offset, entry.broker_offset)
             for queue, entry in stats.offset_table.items()
         }
+
+    async def fetched(self, group: str, topic: str) -> dict[str, int]:
+        """Return how many messages the group fetched within a minute, by broker name.
+
+        Brokers that tell its rewinds are left out, and those that do not answer. Each broker is asked every
+        3 s, because it counts every 10 s.
+        """
+        now = self._now()
+        brokers = [
+            (name, address)
+            for name, address in await self.of(topic)
+            if not self._asks_rewinds or name in self._without_rewinds
+        ]
+
+        async def ask(broker: tuple[str, str]) -> None:
+            name, address = broker
+            try:
+                stats = await self._admin.view_broker_stats_data(address, _FETCHED, f"{topic}@{group}")
+            except ResponseError as error:
+                if error.code == ResponseCode.SYSTEM_ERROR:
+                    # The broker has no such statistic: the group has fetched nothing.
+                    self._fetched[name] = now, 0
+            except RewindMQError as error:
+                self._note_failure(address, error)
+            else:
+                self._fetched[name] = now, stats.stats_minute.sum
+
+        until = now - _FETCHED_AGE
+        await ask_each([each for each in brokers if self._fetched.get(each[0], (until, 0))[0] <= until], ask)
+        return {name: count for name, (at, count) in self._fetched.items() if now - at < 2 * _FETCHED_AGE}
 
     async def consumers_of(self, group: str) -> ConsumerConnection | None:
         """Return the group's consumers; None if no broker knows one, or the group never connected.

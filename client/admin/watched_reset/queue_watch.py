@@ -130,7 +130,7 @@ class QueueWatch:
         """Take in a sample, ``seconds`` after the reset; return True if the state has changed.
 
         Args:
-            is_counted: the consumers consumed every message to be redelivered, see ``RedeliveryCount``.
+            is_counted: the consumers fetched every message to be redelivered, see ``FetchCount``.
         """
         if self.is_over:
             return False
@@ -250,10 +250,8 @@ class QueueWatch:
             self._note_work(seconds, redelivered[0])
         elif self._held_since is not None and not working:
             self._note_end(seconds, seen)
-        if is_counted and self._held_since is None and self._is_through(stored, seen):
+        if is_counted and self._jumped_since is None and self._is_through(stored, seen):
             signs.append(Sign.COUNTED)
-            self._held_since = seconds
-            self._is_finished = True
         self._forget_left_work(seen, sample)
         is_through = sample.is_complete and not working
         if is_through and self._jumped_since is not None and self._is_finished:
@@ -262,7 +260,7 @@ class QueueWatch:
             self._jumped_since = None
         if self._jumped_since is not None and (seconds - self._jumped_since >= _REPAIR or is_through):
             signs.append(Sign.JUMPED)
-        if self._is_held(seconds) and (is_counted or not (self._leaps.are_open or self._has_followed_jump)):
+        if self._is_held(seconds) and not (self._leaps.are_open or self._has_followed_jump):
             signs.append(Sign.HELD)
         if self._is_untouched(seconds, stored, working, seen, group):
             signs.append(Sign.UNTOUCHED)

@@ -65,6 +65,7 @@ class Sample:
         has_failures: a consumer failed to consume a message of the topic in the last minute.
         is_filtered: a subscription leaves out messages of the topic, by tags or SQL92.
         has_silent_broker: a broker did not answer, so it may be restarted.
+        fetched: see ``Brokers.fetched``.
     """
 
     at: float
@@ -78,6 +79,7 @@ class Sample:
     has_failures: bool = False
     is_filtered: bool = False
     has_silent_broker: bool = False
+    fetched: Mapping[str, int] = field(default_factory=dict)
 
 
 # Rates are rounded to a hundredth of a message per second, and cover up to 70 s.
@@ -110,6 +112,9 @@ async def take_sample(
     told: Mapping[MessageQueue, QueueOffsets] = {}
     with contextlib.suppress(RewindMQError):
         told = await brokers.offsets_of(group, topic)
+    fetched: Mapping[str, int] = {}
+    with contextlib.suppress(RewindMQError):
+        fetched = await brokers.fetched(group, topic)
     connection, is_told = None, True
     try:
         connection = await brokers.consumers_of(group)
@@ -140,6 +145,7 @@ async def take_sample(
         any(status.consume_failed_tps for status in rates.values()),
         _is_filtered(topic, connection, reports),
         has_silent_broker,
+        fetched,
     )
 
 

@@ -24,8 +24,8 @@ class Sign(StrEnum):
 
     AT_TARGET = "the stored offset is at the target"
     REDELIVERY = "a consumer works from the target on"
-    COUNTED = "the consumers consumed as many messages as the redelivery has"
-    FINISHED = "a consumer finished every message that the broker handed out again"
+    COUNTED = "the consumers fetched as many messages as the redelivery has, and are through"
+    FINISHED = "a consumer is through every message that the broker handed out again"
     HELD = "nothing has contradicted the redelivery for 40 s"
     JUMPED = "the stored offset is above messages that a consumer still holds"
     UNTOUCHED = "the stored offset is not at the target, and nothing was redelivered"
@@ -33,6 +33,7 @@ class Sign(StrEnum):
     OVER = "the time is over"
 
 
+_PROOFS: Final = {Sign.FINISHED: State.PROVEN, Sign.COUNTED: State.PROVEN}
 _LOSSES: Final = {Sign.JUMPED: State.LOST, Sign.UNTOUCHED: State.LOST, Sign.OVER: State.UNKNOWN}
 _DOUBTS: Final = {**_LOSSES, Sign.ALONE: State.UNKNOWN}
 
@@ -42,16 +43,15 @@ TRANSITIONS: Final[Mapping[State, Mapping[Sign, State]]] = MappingProxyType(
         State.ACCEPTED: {
             Sign.AT_TARGET: State.STORED,
             Sign.REDELIVERY: State.REDELIVERING,
-            Sign.FINISHED: State.PROVEN,
+            **_PROOFS,
             **_DOUBTS,
         },
         State.STORED: {
-            Sign.FINISHED: State.PROVEN,
             Sign.REDELIVERY: State.REDELIVERING,
-            Sign.COUNTED: State.REDELIVERING,
+            **_PROOFS,
             **_DOUBTS,
         },
-        State.REDELIVERING: {Sign.FINISHED: State.PROVEN, Sign.HELD: State.PROVEN, **_LOSSES},
+        State.REDELIVERING: {**_PROOFS, Sign.HELD: State.PROVEN, **_LOSSES},
         State.PROVEN: {},
         State.LOST: {},
         State.UNKNOWN: {},

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.counting import RedeliveryCount
+from rewindmq.client.admin.watched_reset.fetched import FetchCount
 from rewindmq.client.admin.watched_reset.group_watch import GroupWatch
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch, group_offset
 from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
@@ -61,7 +61,7 @@ class ResetWatch:
         olds: Mapping[MessageQueue, int] = MappingProxyType({}),
     ) -> None:
         self._began = began
-        self._count = RedeliveryCount(before, targets)
+        self._count = FetchCount(before, targets)
         group = GroupWatch(before.clients)
         self.queues = [
             QueueWatch(
@@ -85,10 +85,10 @@ class ResetWatch:
     def add_in_slices(self, sample: Sample) -> Generator[None, None, list[Change]]:
         """Take in a sample as ``add`` does, in slices. Only a finished call leaves the watch whole."""
         seconds = sample.at - self._began
-        is_counted = self._count.add(seconds, sample)
+        counted = self._count.add(seconds, sample)
         changes = []
         for number, watch in enumerate(self.queues, 1):
-            if watch.add(seconds, sample, is_counted=is_counted):
+            if watch.add(seconds, sample, is_counted=watch.queue.broker_name in counted):
                 changes.append(Change(seconds, watch, watch.state))
             if number % _QUEUES_IN_SLICE == 0:
                 yield
@@ -109,16 +109,18 @@ async def follow(
     interval: float = INTERVAL,
     patience: float = PATIENCE,
     observe: Observer = ignore_sample,
+    brokers: Brokers | None = None,
 ) -> AsyncGenerator[Change]:
     """Take a sample every ``interval`` seconds until each queue's state is final; yield each change.
 
     Args:
         patience: seconds after which open queues become ``UNKNOWN``.
         observe: called after each sample, before the changes that it shows.
+        brokers: asks the brokers; None makes its own.
     """
     queues = [item.queue for item in watch.queues]
     clock = admin.runtime.clock
-    brokers = Brokers(admin)
+    brokers = brokers or Brokers(admin)
     until = clock.monotonic() + patience
     while True:
         sample = await take_sample(admin, topic, group, queues, brokers)
