@@ -48,7 +48,7 @@ async def watch_reset(
                 text = f"reset group[{group}], topic[{topic}], {aim_text(timestamp)}"
                 yield Printed([f"{text}, queues accepted: {len(item.queues)}"], None)
             elif isinstance(item, Change):
-                yield Printed([_change(item)], {"change": _data(item.watch)})
+                yield Printed([change_text(item)], {"change": queue_data(item.watch)})
             elif isinstance(item, Repair):
                 yield _repair(item)
             else:
@@ -71,7 +71,8 @@ def _repair(item: Repair) -> Printed:
     return Printed([text], {"repair": data})
 
 
-def _change(change: Change) -> str:
+def change_text(change: Change) -> str:
+    """Return the line of a queue's new state."""
     watch = change.watch
     text = (
         f"{change.seconds:6.1f} s  {watch.queue.broker_name}:{watch.queue.queue_id}  {change.state:<12}  "
@@ -94,12 +95,13 @@ def _summary(topic: str, group: str, timestamp: int | None, verdict: Verdict) ->
         "timestamp": timestamp,
         "verdict": str(verdict.state),
         "repairs": verdict.repairs,
-        "queues": [_data(queue) for queue in verdict.queues],
+        "queues": [queue_data(queue) for queue in verdict.queues],
     }
     return Printed([f"verdict: {verdict.state} ({parts or 'no queue'})"], data, code)
 
 
-def _data(watch: QueueWatch) -> dict[str, Any]:
+def queue_data(watch: QueueWatch) -> dict[str, Any]:
+    """Return a queue's state for JSON."""
     return {
         "brokerName": watch.queue.broker_name,
         "queueId": watch.queue.queue_id,

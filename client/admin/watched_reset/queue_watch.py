@@ -239,7 +239,7 @@ class QueueWatch:
             signs.append(Sign.FINISHED)
         if self.target <= stored < self.old:
             self.clues.was_stored = True
-            signs.append(Sign.AT_TARGET)
+            signs.append(Sign.AT_TARGET if stored == self.target else Sign.UNDERWAY)
         holding = [position for position in working if position.first is not None]
         redelivered = [position for position in holding if position.client_id not in self._earlier]
         if holding:

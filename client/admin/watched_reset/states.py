@@ -23,6 +23,7 @@ class Sign(StrEnum):
     """What the samples of a queue show."""
 
     AT_TARGET = "the stored offset is at the target"
+    UNDERWAY = "the stored offset is between the target and the old offset"
     REDELIVERY = "a consumer works from the target on"
     COUNTED = "the consumers fetched as many messages as the redelivery has, and are through"
     FINISHED = "a consumer is through every message that the broker handed out again"
@@ -42,11 +43,13 @@ TRANSITIONS: Final[Mapping[State, Mapping[Sign, State]]] = MappingProxyType(
     {
         State.ACCEPTED: {
             Sign.AT_TARGET: State.STORED,
+            Sign.UNDERWAY: State.REDELIVERING,
             Sign.REDELIVERY: State.REDELIVERING,
             **_PROOFS,
             **_DOUBTS,
         },
         State.STORED: {
+            Sign.UNDERWAY: State.REDELIVERING,
             Sign.REDELIVERY: State.REDELIVERING,
             **_PROOFS,
             **_DOUBTS,
