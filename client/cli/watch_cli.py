@@ -20,10 +20,10 @@ from rewindmq.protocol.remoting.process.options import positive_factor
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
-    from rewindmq.client.admin.watched_reset.judging import FoundReset
-    from rewindmq.client.admin.watched_reset.recording import Recording
-    from rewindmq.client.admin.watched_reset.watch import ResetWatch
     from rewindmq.protocol.remoting.runtime import Runtime
+    from rewindmq.watch.record.judging import FoundReset
+    from rewindmq.watch.record.recording import Recording
+    from rewindmq.watch.verdict.reset_watch import ResetWatch
 
 EPILOG: Final = """\
 examples:
@@ -99,10 +99,11 @@ async def _record(
     admin: AdminClient, runtime: Runtime, arguments: argparse.Namespace, file: BinaryIO
 ) -> None:
     from rewindmq.client.admin.watched_reset.brokers import Brokers
+    from rewindmq.client.admin.watched_reset.follow import INTERVAL
     from rewindmq.client.admin.watched_reset.make_preview import queues_of
-    from rewindmq.client.admin.watched_reset.recording import Heading, heading_line, sample_line
-    from rewindmq.client.admin.watched_reset.sample import silent_brokers, take_sample
-    from rewindmq.client.admin.watched_reset.watch import INTERVAL
+    from rewindmq.client.admin.watched_reset.take_sample import take_sample
+    from rewindmq.watch.evidence.sample import silent_brokers
+    from rewindmq.watch.record.recording import Heading, heading_line, sample_line
 
     topic, group = arguments.topic, arguments.group
     queues = await queues_of(admin, topic)
@@ -136,9 +137,9 @@ def _write(file: BinaryIO, line: bytes) -> None:
 
 def _judge(arguments: argparse.Namespace) -> int:
     from rewindmq.client.admin.commands.reset_watch import change_text
-    from rewindmq.client.admin.watched_reset.judging import judge
-    from rewindmq.client.admin.watched_reset.recording import read_recording
-    from rewindmq.client.admin.watched_reset.watch import Change
+    from rewindmq.watch.record.judging import judge
+    from rewindmq.watch.record.recording import read_recording
+    from rewindmq.watch.verdict.reset_watch import Change
 
     recording = read_recording(_read(arguments.file))
     reset = _reset_of(recording, arguments)
@@ -158,9 +159,9 @@ def _judge(arguments: argparse.Namespace) -> int:
 
 
 def _reset_of(recording: Recording, arguments: argparse.Namespace) -> FoundReset:
-    from rewindmq.client.admin.watched_reset.judging import find_reset, reset_at
     from rewindmq.client.admin.watched_reset.target import unique_offsets
     from rewindmq.protocol.message_queue import MessageQueue
+    from rewindmq.watch.record.judging import find_reset, reset_at
 
     if (arguments.at is None) != (arguments.to_offset is None):
         raise ClientError("--at and --to-offset name the reset together: give both, or none")
@@ -176,7 +177,7 @@ def _reset_of(recording: Recording, arguments: argparse.Namespace) -> FoundReset
 def _verdict(recording: Recording, began: float, watch: ResetWatch, *, is_json: bool) -> int:
     from rewindmq.client.admin.commands.reset_watch import LOST, UNKNOWN, queue_data
     from rewindmq.client.admin.watched_reset.run import common_state
-    from rewindmq.client.admin.watched_reset.states import State
+    from rewindmq.watch.verdict.states import State
 
     state = common_state(queue.state for queue in watch.queues)
     if is_json:
@@ -197,6 +198,6 @@ def _verdict(recording: Recording, began: float, watch: ResetWatch, *, is_json: 
 
 def _read(path: Path) -> bytes:
     from rewindmq.client.admin.commands.read_file import read_limited
-    from rewindmq.client.admin.watched_reset.recording import MAX_BYTES
+    from rewindmq.watch.record.recording import MAX_BYTES
 
     return read_limited(str(path), MAX_BYTES, "the recording")

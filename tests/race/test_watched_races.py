@@ -6,11 +6,11 @@ from typing import Final
 
 import pytest
 
-from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.race.play.run import Plan
 from rewindmq.race.scenario.catalogue import SCENARIOS
 from rewindmq.race.scenario.choose import choose_case
 from rewindmq.race.scenario.scenario import Loss
+from rewindmq.watch.verdict.states import State
 from tests.race.watched import Watched, play_watched
 
 COMPUTING: Final = (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen)

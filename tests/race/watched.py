@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.watched_reset.brokers import Brokers
+from rewindmq.client.admin.watched_reset.follow import follow
 from rewindmq.client.admin.watched_reset.make_preview import queues_of
-from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
-from rewindmq.client.admin.watched_reset.sample import take_sample
-from rewindmq.client.admin.watched_reset.watch import ResetWatch, follow
+from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.race.checker import Verdict, judge
@@ -26,6 +25,8 @@ from rewindmq.race.sim.world import World
 from rewindmq.race.stage.settle import settle
 from rewindmq.race.stage.simulated import SimulatedStage
 from rewindmq.race.stage.stage import BROKER, GROUP, TOPIC
+from rewindmq.watch.verdict.queue_watch import QueueWatch
+from rewindmq.watch.verdict.reset_watch import ResetWatch
 
 _HOST = "10.0.0.2"
 # A play leaves about 1 MB of cycles.

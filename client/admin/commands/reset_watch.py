@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.commands.reset_preview import aim_text
-from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
 from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict, run_watched
-from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.client.admin.watched_reset.target import Target
-from rewindmq.client.admin.watched_reset.watch import Change
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.watch.verdict.queue_watch import QueueWatch
+from rewindmq.watch.verdict.reset_watch import Change
+from rewindmq.watch.verdict.states import State
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient

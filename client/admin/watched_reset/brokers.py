@@ -21,6 +21,7 @@ from rewindmq.protocol.errors import (
 )
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
+from rewindmq.watch.evidence.group import HEARTBEAT
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -30,8 +31,6 @@ _ROUTE_AGE: Final = 10.0
 # The statistic of the messages that a group pulls from a topic, and protocol seconds for which it is used.
 _FETCHED: Final = "GROUP_GET_NUMS"
 _FETCHED_AGE: Final = 3.0
-# Consumers tell a restarted broker of themselves within 30 s.
-HEARTBEAT: Final = 35.0
 
 
 @dataclass(frozen=True, slots=True)

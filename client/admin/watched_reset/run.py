@@ -8,23 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.carry_out import carry_out
+from rewindmq.client.admin.watched_reset.follow import PATIENCE, Observer, follow, ignore_sample
 from rewindmq.client.admin.watched_reset.make_preview import queues_of
-from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
 from rewindmq.client.admin.watched_reset.repair import BrokerRepair, modes_of, repair
-from rewindmq.client.admin.watched_reset.sample import Sample, silent_brokers, take_sample
-from rewindmq.client.admin.watched_reset.states import State
+from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.client.admin.watched_reset.target import Target
-from rewindmq.client.admin.watched_reset.watch import (
-    PATIENCE,
-    Change,
-    Observer,
-    ResetWatch,
-    follow,
-    ignore_sample,
-)
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.watch.evidence.sample import Sample, silent_brokers
+from rewindmq.watch.verdict.queue_watch import QueueWatch
+from rewindmq.watch.verdict.reset_watch import Change, ResetWatch
+from rewindmq.watch.verdict.states import State
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient

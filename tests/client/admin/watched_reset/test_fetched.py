@@ -10,11 +10,13 @@ import pytest
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.fetched import FetchCount
-from rewindmq.client.admin.watched_reset.positions import Position
-from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
-from rewindmq.client.admin.watched_reset.states import State
-from rewindmq.client.admin.watched_reset.watch import ResetWatch, follow
+from rewindmq.client.admin.watched_reset.follow import follow
+from rewindmq.client.admin.watched_reset.take_sample import take_sample
+from rewindmq.watch.evidence.position import Position
+from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.rules.fetched import FetchCount
+from rewindmq.watch.verdict.reset_watch import ResetWatch
+from rewindmq.watch.verdict.states import State
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

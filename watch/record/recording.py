@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.watch.evidence.sample import QueueSample, Sample
 
 _FORM: Final = "rewindmq watch"
 _VERSION: Final = 1

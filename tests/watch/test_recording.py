@@ -13,20 +13,15 @@ from hypothesis import strategies as st
 from rewindmq import MessageQueue
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.judging import find_reset, judge, reset_at
-from rewindmq.client.admin.watched_reset.positions import Position
-from rewindmq.client.admin.watched_reset.recording import (
-    Heading,
-    Recording,
-    heading_line,
-    read_recording,
-    sample_line,
-)
-from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
-from rewindmq.client.admin.watched_reset.states import State
-from rewindmq.client.admin.watched_reset.watch import Change
+from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.watch.evidence.position import Position
+from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.record.judging import find_reset, judge, reset_at
+from rewindmq.watch.record.recording import Heading, Recording, heading_line, read_recording, sample_line
+from rewindmq.watch.verdict.reset_watch import Change
+from rewindmq.watch.verdict.states import State
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rewindmq.client.admin.watched_reset.recording import Recording
-from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
-from rewindmq.client.admin.watched_reset.watch import Change, ResetWatch
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.record.recording import Recording
+from rewindmq.watch.verdict.reset_watch import Change, ResetWatch
 
 # Consumers drop their queues at the reset, and store the target 10 s later.
 _CLASSIC_WAIT: Final = 12.0

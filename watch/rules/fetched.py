@@ -1,12 +1,11 @@
-"""Proves the rewind of an idle group by counting the messages that it fetched since.
+"""An idle group fetched as many messages as the redelivery has, and its consumers are through.
 
-Brokers count the messages that a group pulls from a topic: GROUP_GET_NUMS of VIEW_BROKER_STATS_DATA (315). If
-the group had fetched none for a minute, and nothing new arrives, the fetched ones are redelivered ones. As
-many as the redelivery has are all of them: a consumer goes through a queue from one offset to the end, so it
-leaves messages out only if it takes the queue over twice.
-
-It cannot see which queue of a broker the messages are from, nor a consumer that gives a queue up and takes it
-again between two samples.
+Shows: every message was redelivered. Brokers count the messages that a group pulls from a topic:
+GROUP_GET_NUMS of VIEW_BROKER_STATS_DATA (315). If the group had fetched none for a minute, and nothing new
+arrives, the fetched ones are redelivered ones. As many as the redelivery has are all of them: a consumer goes
+through a queue from one offset to the end, so it leaves messages out only if it takes the queue over twice.
+Cannot see: which queue of a broker the messages are from; a consumer that gives a queue up and takes it again
+between two samples; anything of a group that was not idle.
 """
 
 from __future__ import annotations
@@ -16,9 +15,12 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from rewindmq.client.admin.watched_reset.positions import Position
-from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.watch.evidence.moment import Case, Moment
+from rewindmq.watch.evidence.position import Position, low_of
+from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.finding import Finding
+from rewindmq.watch.rules.jump import Jump
 
 # Seconds after the reset until which the broker's minute goes back to before the reset: brokers sample their
 # counts every 10 s.
@@ -85,3 +87,22 @@ def _is_idle(seen: QueueSample, holder: Position) -> bool:
         and holder.first is None
         and holder.last_pull - holder.last_consume >= _SAMPLED_EVERY
     )
+
+
+class FetchedAll:
+    """Waits until all messages were fetched, and the consumers are at the old offset or past it."""
+
+    def __init__(self, case: Case, jump: Jump) -> None:
+        self._case = case
+        self._jump = jump
+        self._was_stored = False
+
+    def add(self, moment: Moment) -> Finding | None:
+        """Take in a moment, after the jump has; find ``FETCHED``."""
+        old = self._case.old
+        self._was_stored = self._was_stored or self._case.target <= moment.stored < old
+        live = moment.seen.live
+        is_through = moment.stored >= old and bool(live) and all(low_of(position) >= old for position in live)
+        if moment.is_fetched and self._was_stored and is_through and not self._jump.is_open:
+            return Finding.FETCHED
+        return None
