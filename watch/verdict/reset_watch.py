@@ -28,6 +28,23 @@ class Change:
     state: State
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing has changed for a while.
+
+    Attributes:
+        seconds: after the reset.
+        left: seconds until the open queues are given up.
+        open: the queues without a verdict.
+        count: all queues.
+    """
+
+    seconds: float
+    left: float
+    open: tuple[QueueWatch, ...]
+    count: int
+
+
 class ResetWatch:
     """The watched reset of a group in a topic.
 
@@ -56,6 +73,11 @@ class ResetWatch:
     @property
     def is_over(self) -> bool:
         return all(watch.is_over for watch in self.queues)
+
+    def waiting(self, now: float, left: float) -> Waiting:
+        """Return what the watch waits for."""
+        undecided = tuple(watch for watch in self.queues if not watch.is_over)
+        return Waiting(now - self._began, left, undecided, len(self.queues))
 
     def add(self, sample: Sample) -> list[Change]:
         """Take in a sample; return the changes of states."""

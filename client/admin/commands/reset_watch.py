@@ -13,7 +13,7 @@ from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict, run_
 from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.watch.verdict.queue_watch import QueueWatch
-from rewindmq.watch.verdict.reset_watch import Change
+from rewindmq.watch.verdict.reset_watch import Change, Waiting
 from rewindmq.watch.verdict.states import State
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Exit codes.
 LOST: Final = 3
 UNKNOWN: Final = 4
+# Protocol seconds without a change after which a line says what the watch waits for.
+_REMIND_AFTER: Final = 10.0
 
 
 async def watch_reset(
@@ -41,7 +43,17 @@ async def watch_reset(
         ClientError, ResponseError, RemotingError: see ``run_watched``.
     """
     timestamp = target if isinstance(target, int) else None
-    running = run_watched(admin, topic, group, target, force=force, mode=mode, patience=patience, times=times)
+    running = run_watched(
+        admin,
+        topic,
+        group,
+        target,
+        force=force,
+        mode=mode,
+        patience=patience,
+        times=times,
+        remind_after=_REMIND_AFTER,
+    )
     async with contextlib.aclosing(running) as items:
         async for item in items:
             if isinstance(item, Began):
@@ -49,6 +61,8 @@ async def watch_reset(
                 yield Printed([f"{text}, queues accepted: {len(item.queues)}"], None)
             elif isinstance(item, Change):
                 yield Printed([change_text(item)], {"change": queue_data(item.watch)})
+            elif isinstance(item, Waiting):
+                yield Printed([_waiting(item)], None)
             elif isinstance(item, Repair):
                 yield _repair(item)
             else:
@@ -69,6 +83,16 @@ def _repair(item: Repair) -> Printed:
         "failure": item.failure,
     }
     return Printed([text], {"repair": data})
+
+
+def _waiting(waiting: Waiting) -> str:
+    first = waiting.open[0]
+    holder = "no consumer has it" if first.consumer is None else f"consumer {first.consumer} has it"
+    return (
+        f"{waiting.seconds:6.1f} s  {len(waiting.open)} of {waiting.count} queues undecided,"
+        f" {waiting.left:.0f} s left; {first.queue.broker_name}:{first.queue.queue_id} is {first.state},"
+        f" stored {first.stored}, {holder}"
+    )
 
 
 def change_text(change: Change) -> str:

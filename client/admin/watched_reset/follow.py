@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Final
 
@@ -9,7 +10,7 @@ from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.protocol.remoting.slices.run import run_slices
 from rewindmq.watch.evidence.sample import Sample
-from rewindmq.watch.verdict.reset_watch import Change, ResetWatch
+from rewindmq.watch.verdict.reset_watch import Change, ResetWatch, Waiting
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -37,26 +38,35 @@ async def follow(
     patience: float = PATIENCE,
     observe: Observer = ignore_sample,
     brokers: Brokers | None = None,
-) -> AsyncGenerator[Change]:
+    remind_after: float = math.inf,
+) -> AsyncGenerator[Change | Waiting]:
     """Take a sample every ``interval`` seconds until each queue's state is final; yield each change.
 
     Args:
         patience: seconds after which open queues become ``UNKNOWN``.
         observe: called after each sample, before the changes that it shows.
         brokers: asks the brokers; None makes its own.
+        remind_after: seconds without a change after which it yields what it waits for.
     """
     queues = [item.queue for item in watch.queues]
     clock = admin.runtime.clock
     brokers = brokers or Brokers(admin)
-    until = clock.monotonic() + patience
+    changed_at = clock.monotonic()
+    until = changed_at + patience
     while True:
         sample = await take_sample(admin, topic, group, queues, brokers)
         changes = await run_slices(admin.runtime.timers, watch.add_in_slices(sample))
         observe(sample)
         for change in changes:
             yield change
-        if watch.is_over or clock.monotonic() >= until:
+        now = clock.monotonic()
+        if watch.is_over or now >= until:
             break
+        if changes:
+            changed_at = now
+        elif now - changed_at >= remind_after:
+            changed_at = now
+            yield watch.waiting(now, until - now)
         await admin.runtime.timers.sleep(interval)
     for change in watch.end(clock.monotonic()):
         yield change

@@ -98,6 +98,25 @@ def test_a_kept_reset_of_a_group_that_gets_none_of_the_messages_is_proven(play: 
     play(scenario)
 
 
+def test_the_command_says_now_and_then_what_it_waits_for(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(20, TOPIC)
+
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            return await slow(stage, messages)
+
+        async with new_consumer(stage, listener=listener, consume_thread_max=1):
+            await stage.world.sleep(90)
+            line = f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --mode fenced --watch"
+            printed = await stage.printed(line.split())
+        waits = [text for item in printed for text in item.lines if "undecided" in text]
+        assert len(waits) >= 2
+        assert all(" s left; broker-a:0 is " in text and "stored " in text for text in waits)
+
+    play(scenario)
+
+
 def test_a_group_without_consumers_is_stored_and_then_unknown(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
