@@ -14,6 +14,7 @@ class Finding(StrEnum):
     FINISHED = "a consumer is through every message that the broker handed out again"
     FETCHED = "the consumers fetched as many messages as the redelivery has, and are through"
     HELD = "nothing has contradicted the redelivery for 40 s"
+    UNMOVED = "the group was at the target already"
     PASSED = "the stored offset and every consumer have been at the target or past it for 40 s"
     JUMPED = "the stored offset is above messages that a consumer still holds"
     UNTOUCHED = "the stored offset is not at the target, and nothing was redelivered"

@@ -71,7 +71,7 @@ class Passing:
         self._skipped = case.target - max(low, case.old) - done
         self._has_returned = False
         self._passed: float | None = None
-        self.is_excluded = case.target == case.old
+        self.is_excluded = False
 
     def add(self, moment: Moment, *, is_there: bool) -> None:
         """Take in a moment.

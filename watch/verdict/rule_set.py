@@ -16,6 +16,7 @@ from rewindmq.watch.rules.not_skipped import NotSkipped
 from rewindmq.watch.rules.redelivery import Redelivery
 from rewindmq.watch.rules.skipped import Skipped
 from rewindmq.watch.rules.stored import Stored
+from rewindmq.watch.rules.unmoved import Unmoved
 from rewindmq.watch.rules.untouched import Untouched
 
 
@@ -90,7 +91,13 @@ class SkipRules:
     def __init__(self, case: Case) -> None:
         self._stored = _SkipStored(case)
         self._skipped = Skipped(case)
-        self.rules: tuple[Rule, ...] = (self._stored, self._skipped, NotSkipped(case), Alone())
+        self.rules: tuple[Rule, ...] = (
+            self._stored,
+            Unmoved(case),
+            self._skipped,
+            NotSkipped(case),
+            Alone(),
+        )
 
     @property
     def is_same_queue_object(self) -> bool:

@@ -21,11 +21,11 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
-# A skip that holds is proven from every state, too.
 _PROOFS: Final = {
     Finding.FINISHED: State.PROVEN,
     Finding.FETCHED: State.PROVEN,
     Finding.PASSED: State.PROVEN,
+    Finding.UNMOVED: State.PROVEN,
 }
 _LOSSES: Final = {Finding.JUMPED: State.LOST, Finding.UNTOUCHED: State.LOST, Finding.OVER: State.UNKNOWN}
 _DOUBTS: Final = {**_LOSSES, Finding.ALONE: State.UNKNOWN}
