@@ -17,6 +17,7 @@ class Finding(StrEnum):
     UNMOVED = "the group was at the target already"
     PASSED = "the stored offset and every consumer have been at the target or past it for 40 s"
     JUMPED = "the stored offset is above messages that a consumer still holds"
+    OVERTAKEN = "the stored offset is above what the broker has handed out again"
     UNTOUCHED = "the stored offset is not at the target, and nothing was redelivered"
     ALONE = "no consumer was connected before the reset, nor for 30 s since"
     OVER = "the time is over"

@@ -37,7 +37,7 @@ class Rewind(RemotingBody):
             or the first message that had not expired, to the queue's end at that time.
         handed_out: every message from ``start`` to before it was handed out again, or has expired.
         committed: the highest offset stored since.
-        passed: the first commit above ``handed_out``; None if there was none.
+        passed: the first commit above ``handed_out``, stored or repaired since; None if there was none.
         runs: in order of their begin; the newest eight.
     """
 

@@ -21,12 +21,14 @@ class QueueSample:
             commit is at most the position that its consumer reports.
         rewind: what the broker has handed out since the stored offset was last set back; None if it does not
             tell, as RocketMQ's brokers.
+        awaited: the target of a classic reset that no consumer has committed yet; None likewise.
     """
 
     stored: int | None
     max_offset: int = 0
     positions: tuple[Position, ...] = ()
     rewind: Rewind | None = None
+    awaited: int | None = None
 
     @property
     def live(self) -> list[Position]:

@@ -13,6 +13,7 @@ from rewindmq.watch.evidence.moment import Case, Moment
 from rewindmq.watch.evidence.position import low_of
 from rewindmq.watch.evidence.sample import QueueSample
 from rewindmq.watch.finding import Finding
+from rewindmq.watch.rules.rewound import rewind_since_reset
 
 
 class Finished:
@@ -33,10 +34,10 @@ class Finished:
         return Finding.FINISHED if is_shown else None
 
     def _is_through(self, last: QueueSample, now: QueueSample) -> bool:
-        earlier, later = self._since_reset(last), self._since_reset(now)
+        earlier, later = rewind_since_reset(self._case, last), rewind_since_reset(self._case, now)
         if earlier is None or later is None or last.stored is None:
             return False
-        if earlier.number != later.number or earlier.target != self._case.target or later.passed is not None:
+        if earlier.number != later.number or later.passed is not None:
             return False
         run, current = _only_run(earlier), _only_run(later)
         if run is None or current is None:
@@ -50,13 +51,6 @@ class Finished:
             and [position.client_id for position in last.live] == [run.client_id]
             and low_of(last.live[0]) >= through
         )
-
-    def _since_reset(self, seen: QueueSample) -> Rewind | None:
-        """Return the queue's rewind if it began after the sample right before the reset."""
-        known, rewind = self._case.before.rewind, seen.rewind
-        if known is None or rewind is None or (known.number, known.at) != (rewind.number, rewind.at):
-            return rewind
-        return None
 
 
 def _only_run(rewind: Rewind) -> Run | None:

@@ -14,7 +14,7 @@ from rewindmq.watch.finding import Finding
 from rewindmq.watch.rules.redelivery import Redelivery
 
 # Seconds. A commit that was overtaken is repeated within 5 s.
-_REPAIR: Final = 6.0
+REPAIR: Final = 6.0
 
 
 class Jump:
@@ -47,7 +47,7 @@ class Jump:
             # It may have consumed everything before its next commit, or have moved up to the stored offset.
             self.was_followed = True
             self._since = None
-        if self._since is not None and (moment.seconds - self._since >= _REPAIR or is_through):
+        if self._since is not None and (moment.seconds - self._since >= REPAIR or is_through):
             return Finding.JUMPED
         return None
 

@@ -27,10 +27,10 @@ def _races_without_restart(clues: Clues, is_same_queue_object: bool) -> tuple[st
         # The mark of a server-side reset may be consumed between two samples.
         (is_same_queue_object, ("R6b", "R7b", "S4")),
         (clues.is_pulling and not clues.had_consumer, ("PULL", "S6")),
-        (clues.has_lost_client and clues.is_pulling, ("R7b", "S6")),
+        (clues.has_lost_client and clues.is_pulling, ("R7b", "S6", "UNASSIGNED")),
         (clues.has_lost_client, ("R7b", "R8", "R8-KILL")),
         (clues.has_new_client, ("R6",)),
         (not clues.had_consumer, ("UNASSIGNED",)),
     )
-    rebuilt = ("ERR14", "R3a", "R3b", "R4", "R9", "R9b", "S5")
+    rebuilt = ("ERR14", "R3a", "R3b", "R4", "R9", "R9b", "S4", "S5")
     return next((races for fits, races in rules if fits), rebuilt)

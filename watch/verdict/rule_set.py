@@ -13,9 +13,11 @@ from rewindmq.watch.rules.finished import Finished
 from rewindmq.watch.rules.held import Held
 from rewindmq.watch.rules.jump import Jump
 from rewindmq.watch.rules.not_skipped import NotSkipped
+from rewindmq.watch.rules.overtaken import Overtaken
 from rewindmq.watch.rules.redelivery import Redelivery
 from rewindmq.watch.rules.skipped import Skipped
 from rewindmq.watch.rules.stored import Stored
+from rewindmq.watch.rules.unapplied import Unapplied
 from rewindmq.watch.rules.unmoved import Unmoved
 from rewindmq.watch.rules.untouched import Untouched
 
@@ -42,6 +44,7 @@ class RewindRules:
         jump = Jump(self._redelivery)
         self._held = Held(self._redelivery, jump)
         self._consumption = Consumption(case)
+        self._unapplied = Unapplied(case)
         self._untouched = Untouched(case, self._stored, self._redelivery, self._consumption)
         self.rules: tuple[Rule, ...] = (
             self._stored,
@@ -50,6 +53,8 @@ class RewindRules:
             jump,
             FetchedAll(case, jump),
             self._held,
+            Overtaken(case),
+            self._unapplied,
             self._untouched,
             Alone(),
         )
@@ -57,7 +62,7 @@ class RewindRules:
     @property
     def is_same_queue_object(self) -> bool:
         """See ``Untouched``."""
-        return self._untouched.is_same_queue_object
+        return self._untouched.is_same_queue_object or self._unapplied.is_same_holder
 
     def add(self, moment: Moment) -> list[Finding]:
         """Take in a moment; return what is found."""

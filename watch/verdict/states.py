@@ -27,7 +27,12 @@ _PROOFS: Final = {
     Finding.PASSED: State.PROVEN,
     Finding.UNMOVED: State.PROVEN,
 }
-_LOSSES: Final = {Finding.JUMPED: State.LOST, Finding.UNTOUCHED: State.LOST, Finding.OVER: State.UNKNOWN}
+_LOSSES: Final = {
+    Finding.OVERTAKEN: State.LOST,
+    Finding.JUMPED: State.LOST,
+    Finding.UNTOUCHED: State.LOST,
+    Finding.OVER: State.UNKNOWN,
+}
 _DOUBTS: Final = {**_LOSSES, Finding.ALONE: State.UNKNOWN}
 
 # A finding that is missing in a row changes nothing.

@@ -42,11 +42,13 @@ class QueueOffsets:
         max_offset: end of the queue.
         rewind: what the broker has handed out since the stored offset was last set back; None if it does not
             know, as RocketMQ's brokers.
+        awaited: the target of a classic reset that no consumer has committed yet; None likewise.
     """
 
     stored: int
     max_offset: int
     rewind: Rewind | None = None
+    awaited: int | None = None
 
 
 class Brokers:
@@ -158,7 +160,7 @@ class Brokers:
             else:
                 return {
                     MessageQueue(topic, name, row.queue_id): QueueOffsets(
-                        max(0, row.stored), row.max_offset, row.rewind
+                        max(0, row.stored), row.max_offset, row.rewind, row.awaited
                     )
                     for row in rewinds.queues
                 }

@@ -99,7 +99,7 @@ def _queue_samples(
         if entry is None:
             table[queue] = QueueSample(None, 0, seen)
         else:
-            table[queue] = QueueSample(entry.stored, entry.max_offset, seen, entry.rewind)
+            table[queue] = QueueSample(entry.stored, entry.max_offset, seen, entry.rewind, entry.awaited)
         if number % _QUEUES_IN_SLICE == 0:
             yield
     return table
