@@ -17,7 +17,6 @@ import msgspec
 
 from rewindmq import LocalCluster
 from rewindmq.broker.store import BatchEntry, MessageStore, StoreConfig, StoredMessage
-from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.dashboard.resets.record import (
     VERSION,
     QueueRecord,
@@ -27,6 +26,7 @@ from rewindmq.dashboard.resets.record import (
     SeenPosition,
     Status,
 )
+from rewindmq.watch.verdict.states import State
 
 TOPICS: Final = 1_000
 GROUPS: Final = 1_000

@@ -31,6 +31,7 @@ from bench import (
     socket_sends,
     statistics_cost,
     testkit,
+    watched,
 )
 from bench.pipeline import bench_pipeline, bench_pipeline_in_full
 from bench.table import Row
@@ -175,6 +176,29 @@ def bench_fenced_reset(rounds: int, scale: float) -> list[Row]:
             address = cluster.brokers["broker-a"].address
             row.samples = _run(fenced_reset.redelivered(cluster.namesrv_address, address, consumers, rounds))
     return list(rows.values())
+
+
+def bench_watched(rounds: int, scale: float) -> list[Row]:
+    """Measure what a watcher says of kept resets, and when."""
+    rows: list[Row] = []
+    for load in watched.LOADS:
+        for mode in (ResetMode.CLASSIC, ResetMode.FENCED):
+            title = f"watched reset, {mode}: {load.title}"
+            share = 99.5 if not load.per_second else 95.0
+            proven = Row(f"{title}: proven queues", "%", share)
+            late = Row(f"{title}: after the last redelivery", "s", 5.0, higher_is_better=False)
+            with LocalCluster(1) as cluster:
+                address = cluster.brokers["broker-a"].address
+                for number in range(rounds):
+                    say(f"{title}, round {number + 1} of {rounds}")
+                    name = f"Watched{number}"
+                    each = _run(watched.measure(cluster.namesrv_address, address, load, mode, name))
+                    proven.samples.append(100 * each.proven)
+                    late.samples.append(each.seconds)
+                    if not each.is_kept:
+                        proven.note = "a reset was not kept"
+            rows += [proven, late]
+    return rows
 
 
 def bench_search(rounds: int, scale: float) -> list[Row]:
@@ -508,6 +532,7 @@ LOADS: dict[str, Callable[[int, float], list[Row]]] = {
 }
 # Loads that take minutes or repeat another one, run with --full or by name.
 FULL_LOADS: dict[str, Callable[[int, float], list[Row]]] = {
+    "watch": bench_watched,
     "statistics": bench_statistics,
     "hot-path-v53": partial(bench_hot_path, profile=Profile.V53),
     "pipeline-full": bench_pipeline_in_full,

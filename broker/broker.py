@@ -278,6 +278,7 @@ class Broker:
             context.consumers.on_close(connection)
             context.queue_locks.on_close(connection)
             context.fencing.forget(connection)
+            context.rewinds.on_close(connection)
             context.committer.new_offsets.forget(connection)
             context.reset_notifier.forget(connection)
 

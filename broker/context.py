@@ -19,6 +19,7 @@ from rewindmq.broker.offsets.delay_offsets import DelayOffsets
 from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
+from rewindmq.broker.offsets.rewinds import Rewinds
 from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.pull.puller import MessagePuller
@@ -61,6 +62,7 @@ class BrokerContext:
     offset_flush: OffsetFlush
     reset_offsets: ResetOffsetTable
     fencing: Fencing
+    rewinds: Rewinds
     reset_notifier: ResetNotifier
     reset_announcer: ResetAnnouncer
     fenced_commits: FencedCommits

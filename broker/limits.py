@@ -39,6 +39,11 @@ MAX_FENCED_COMMITS: Final = 1_000
 # queue, it redirects the client's next pull from that queue once more.
 MAX_DELIVERIES: Final = 65_536
 MAX_ALL_DELIVERIES: Final = 500_000
+# Queues of which the broker remembers the latest rewind, those of one reset, and the runs of one rewind. A
+# rewind takes some 500 bytes, a run 150.
+MAX_REWINDS: Final = 20_000
+MAX_REWINDS_OF_RESET: Final = 1_000
+MAX_RUNS_OF_REWIND: Final = 8
 # Queues of whose fenced resets the broker notifies one connection, and all. A client whose queue is forgotten
 # learns of a reset with its next pull or commit.
 MAX_NOTIFIED_QUEUES_PER_CONNECTION: Final = 10_000

@@ -32,6 +32,7 @@ from rewindmq.broker.offsets.delay_offsets import DelayOffsets
 from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
+from rewindmq.broker.offsets.rewinds import Rewinds
 from rewindmq.broker.profile import PROFILES, BrokerProfile
 from rewindmq.broker.pull.broker_suggester import BrokerSuggester
 from rewindmq.broker.pull.long_polling import LongPolling
@@ -192,7 +193,8 @@ def wire(
     consumers = ConsumerManager(notify, tell_broadcast_on_close=profile.notifies_broadcast_on_close)
     reset_offsets, fencing, fenced_commits = ResetOffsetTable(), Fencing(), FencedCommits()
     reset_notifier = ResetNotifier(config.broker_name)
-    committer = OffsetCommitter(runtime, offsets, fencing, fenced_commits, consumers)
+    rewinds = Rewinds(clock.now_ms, store, consumers)
+    committer = OffsetCommitter(runtime, offsets, fencing, fenced_commits, consumers, rewinds)
     delay_offsets = DelayOffsets(ConfigFile(folder / "delayOffset.json", disk))
     delay_offsets.load()
     synchronize = SlaveSynchronize(client, runtime.workers, address, topics, groups, offsets, delay_offsets)
@@ -209,6 +211,7 @@ def wire(
         store,
         pull_validator,
         ResetRedirector(offsets, reset_offsets, fencing, reset_notifier, consumers),
+        rewinds,
         committer,
         long_polling,
         OffsetMovedLog(appender, clock) if keeps_moved else None,
@@ -252,6 +255,7 @@ def wire(
         offset_flush=OffsetFlush(runtime.workers, offsets, runtime.probe),
         reset_offsets=reset_offsets,
         fencing=fencing,
+        rewinds=rewinds,
         reset_notifier=reset_notifier,
         reset_announcer=ResetAnnouncer(runtime.timers, long_polling, reset_notifier),
         fenced_commits=fenced_commits,
@@ -343,7 +347,16 @@ def wire(
     pulls = None
     if suggester is None:
         pulls = plain_pulls(
-            runtime, config, store, pull_validator, groups, offsets, reset_offsets, committer, stats
+            runtime,
+            config,
+            store,
+            pull_validator,
+            groups,
+            offsets,
+            reset_offsets,
+            rewinds,
+            committer,
+            stats,
         )
     kernels = tuple(kernel for kernel in (*sends, pulls) if kernel is not None)
     background_flush = BackgroundFlush(runtime.workers, store)

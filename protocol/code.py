@@ -174,6 +174,7 @@ class RequestCode(IntEnum):
     # RewindMQ's own, far from RocketMQ's ranges.
     LIST_FENCED_COMMITS = 190_001
     NOTIFY_QUEUE_RESET = 190_002
+    LIST_REWINDS = 190_003
 
 
 class ResponseCode(IntEnum):

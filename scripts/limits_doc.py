@@ -259,6 +259,24 @@ _TABLES: Final = (
         "fenced commits listed", "broker.limits:MAX_FENCED_COMMITS", "commits", "the oldest leave the list"
     ),
     Limit(
+        "queues whose latest rewind is remembered",
+        "broker.limits:MAX_REWINDS",
+        "queues",
+        "the oldest is forgotten",
+    ),
+    Limit(
+        "queues of one reset whose rewinds are remembered",
+        "broker.limits:MAX_REWINDS_OF_RESET",
+        "queues",
+        "a watch proves the others as at RocketMQ",
+    ),
+    Limit(
+        "runs of a rewind that are remembered",
+        "broker.limits:MAX_RUNS_OF_REWIND",
+        "runs",
+        "the oldest is forgotten",
+    ),
+    Limit(
         "topics or groups in a statistic",
         "broker.limits:MAX_STATS_ITEMS",
         "keys",

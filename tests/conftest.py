@@ -33,6 +33,7 @@ _PROGRAMS: Final = frozenset(
         "broker/test_process.py",
         "client/cli/test_commands.py",
         "client/cli/test_peek_and_lag.py",
+        "client/cli/test_watch_command.py",
         "cluster/test_local_cluster.py",
         "cluster/up/test_control_port.py",
         "namesrv/test_process.py",

@@ -26,7 +26,8 @@ LAW = {
     "namesrv": {"protocol", "protocol.files", "protocol.remoting"},
     "broker": {"protocol", "protocol.files", "protocol.remoting", "broker.store"},
     "broker.store": {"protocol", "protocol.files"},
-    "client": {"protocol", "protocol.files", "protocol.remoting"},
+    "watch": {"protocol"},
+    "client": {"protocol", "protocol.files", "protocol.remoting", "watch"},
     "cluster": {"protocol", "protocol.files", "protocol.remoting", "client"},
     "race": {
         "protocol",
@@ -41,7 +42,7 @@ LAW = {
     "pipeline": {"protocol", "protocol.files", "broker.store"},
     "sync": {"protocol", "protocol.files", "protocol.remoting", "client", "cluster"},
     "testing": {"protocol", "protocol.files", "protocol.remoting", "client", "cluster", "race"},
-    "dashboard": {"protocol", "protocol.files", "protocol.remoting", "client", "race"},
+    "dashboard": {"protocol", "protocol.files", "protocol.remoting", "client", "race", "watch"},
 }
 
 # Modules that would make pure code depend on the machine or the time.
@@ -63,6 +64,7 @@ ONLY_FILES = {
 }
 FORBIDDEN = {
     "protocol": IMPURE,
+    "watch": IMPURE,
     "protocol.files": ONLY_FILES,
     "broker.store": ONLY_FILES,
 }

@@ -48,10 +48,13 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
                 f" INVOKE_BROKER_TO_RESET_OFFSET (222) with resetMode={ResetMode.FENCED} moves it there;"
                 " nothing is copied",
             )
+    before = {topic: context.offsets.offsets_of(header.dest_group, topic) for topic in clones}
     try:
         context.offsets.replace(header.dest_group, clones)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"{error}; nothing is copied") from None
+    for topic, offsets in clones.items():
+        context.rewinds.on_reset(header.dest_group, topic, offsets, before[topic])
     return RemotingCommand(ResponseCode.SUCCESS)
 
 

@@ -30,4 +30,5 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     if header.removes_offset:
         context.offsets.remove_group(header.group_name)
         context.reset_offsets.remove_group(header.group_name)
+        context.rewinds.remove(group=header.group_name)
     return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)

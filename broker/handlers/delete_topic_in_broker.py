@@ -33,6 +33,7 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     if context.topics.is_built_in(name):
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
     context.topics.delete(name)
+    context.rewinds.remove(topic=name)
     context.stats.on_topic_deleted(name)
     try:
         removal = context.store.cleaner.remove_unused_topics(context.topics.names)

@@ -36,6 +36,7 @@ def handle(
 ) -> RemotingCommand | None:
     header = request.decode_header(QueryConsumerOffsetRequestHeader)
     queue = header.consumer_group, header.topic, header.queue_id
+    context.rewinds.on_query(connection, *queue)
     offset, epoch = record = context.offsets.record(*queue)
     marked = context.reset_offsets.find(*queue)
     if marked is not None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from rewindmq.broker.clients.consumer_manager import ConsumerManager
 from rewindmq.broker.limits import MAX_NEW_OFFSETS_PER_CONNECTION
 from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
+from rewindmq.broker.offsets.rewinds import Rewinds
 from rewindmq.broker.shares import Shares
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.tables.consumer_offset import (
@@ -75,6 +76,7 @@ class OffsetCommitter:
         fencing: Fencing,
         fenced: FencedCommits,
         consumers: ConsumerManager,
+        rewinds: Rewinds,
     ) -> None:
         self._now_ms = runtime.clock.now_ms
         self._probe = runtime.probe
@@ -82,6 +84,7 @@ class OffsetCommitter:
         self._fencing = fencing
         self._fenced = fenced
         self._consumers = consumers
+        self._rewinds = rewinds
         self.new_offsets = Shares("new consumer offsets", MAX_NEW_OFFSETS_PER_CONNECTION, MAX_OFFSETS)
 
     def commit(self, commit: Commit) -> OffsetRecord | None:
@@ -104,8 +107,8 @@ class OffsetCommitter:
         if stored is None:
             stored = NO_OFFSET
             self._add(commit)
-        elif stored > offset:
-            _warn_lower(connection.remote_address, group, topic, queue_id, offset, stored)
+        else:
+            self._note(connection.remote_address, group, topic, queue_id, offset, stored)
         if self._probe is not None:
             self._probe(Point.COMMIT_RECEIVED, {**commit.details(), "stored": stored})
         return None
@@ -117,8 +120,16 @@ class OffsetCommitter:
             client: the committing client, ``host:port``.
         """
         stored = self._offsets.update(group, topic, queue_id, offset)
-        if stored is not None and stored > offset:
+        if stored is not None:
+            self._note(client, group, topic, queue_id, offset, stored)
+
+    def _note(self, client: str, group: str, topic: str, queue_id: int, offset: int, stored: int) -> None:
+        rewinds = self._rewinds
+        if stored > offset:
             _warn_lower(client, group, topic, queue_id, offset, stored)
+            rewinds.on_commit(group, topic, queue_id, offset, stored)
+        elif rewinds.open or rewinds.awaited:
+            rewinds.on_commit(group, topic, queue_id, offset, stored)
 
     def _add(self, commit: Commit) -> None:
         """Store the first offset of a queue, if the connection may add one."""

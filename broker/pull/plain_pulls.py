@@ -13,6 +13,7 @@ from typing import Final
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.offsets.committer import OffsetCommitter
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
+from rewindmq.broker.offsets.rewinds import Rewinds
 from rewindmq.broker.pull.validator import PullValidator
 from rewindmq.broker.stats.broker_stats import BrokerStats
 from rewindmq.broker.store.model import GetMessageStatus
@@ -52,6 +53,7 @@ class PlainPulls:
         groups: SubscriptionGroupManager,
         offsets: ConsumerOffsetTable,
         reset_offsets: ResetOffsetTable,
+        rewinds: Rewinds,
         committer: OffsetCommitter,
         stats: BrokerStats,
     ) -> None:
@@ -62,6 +64,7 @@ class PlainPulls:
         self._find_group = groups.get
         self._offsets = offsets
         self._find_mark = reset_offsets.find
+        self._rewound = rewinds.open
         self._commit_again = committer.commit_again
         self._pulls = stats.items.pulls
 
@@ -82,6 +85,8 @@ class PlainPulls:
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
         # ``admit`` would create an unknown group.
         if self._find_group(group) is None or self._find_mark(group, topic, queue_id) is not None:
+            return None
+        if self._rewound and (group, topic, queue_id) in self._rewound:
             return None
         offsets = self._offsets
         commits = header.sys_flag & _COMMIT_OFFSET and header.commit_offset >= 0
@@ -126,6 +131,7 @@ def plain_pulls(
     groups: SubscriptionGroupManager,
     offsets: ConsumerOffsetTable,
     reset_offsets: ResetOffsetTable,
+    rewinds: Rewinds,
     committer: OffsetCommitter,
     stats: BrokerStats,
 ) -> PlainPulls | None:
@@ -141,7 +147,7 @@ def plain_pulls(
     if json is None or rocketmq is None or msgpack is None:
         return None
     kernel = speedups.PullKernel(json=json, rocketmq=rocketmq, msgpack=msgpack)
-    return PlainPulls(kernel, store, validator, groups, offsets, reset_offsets, committer, stats)
+    return PlainPulls(kernel, store, validator, groups, offsets, reset_offsets, rewinds, committer, stats)
 
 
 def _template(serialize_type: SerializeType) -> list[bytes] | None:

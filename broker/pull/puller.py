@@ -12,6 +12,7 @@ from typing import Final
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.filter.property_filter import PropertyFilter
 from rewindmq.broker.offsets.committer import Commit, OffsetCommitter
+from rewindmq.broker.offsets.rewinds import Rewinds
 from rewindmq.broker.pull.broker_suggester import BrokerSuggester
 from rewindmq.broker.pull.long_polling import LongPolling, MessageFilter, SuspendedPull
 from rewindmq.broker.pull.offset_moved import OffsetMovedEvent, OffsetMovedLog
@@ -78,6 +79,7 @@ class MessagePuller:
         store: MessageStore,
         validator: PullValidator,
         redirector: ResetRedirector,
+        rewinds: Rewinds,
         committer: OffsetCommitter,
         long_polling: LongPolling,
         offset_moved: OffsetMovedLog | None,
@@ -95,6 +97,7 @@ class MessagePuller:
         self._get_message = store.get_message
         self._admit = validator.admit
         self._redirector = redirector
+        self._rewinds = rewinds
         self._commit = committer.commit
         self._long_polling = long_polling
         self._offset_moved = offset_moved
@@ -138,10 +141,14 @@ class MessagePuller:
         # limit.
         if code is _NOT_FOUND and flags & _SUSPEND and not request.is_oneway:
             self._suspend(connection, request, header, wanted)
+            if self._rewinds.open:
+                self._note_progress(connection, header, None, was_suspended=False)
             return None
         # Record the delivery after the commit: the commit cannot include the messages of this response.
         if epoch and redirect is None:
             self._note_delivery(connection, header, epoch, response)
+        if self._rewinds.open:
+            self._note_progress(connection, header, response, was_suspended=False)
         self._probe_answered(connection, header, response)
         return response
 
@@ -161,11 +168,14 @@ class MessagePuller:
         wanted = self._admit(header, connection.remote_address)
         epoch = self._redirector.epoch(header)
         redirect = self._redirector.redirect(connection, header, epoch)
-        if redirect is not None:
-            return self._redirected(connection, header, redirect)
-        response, _ = self._read(connection, header, wanted, epoch)
-        if epoch:
-            self._note_delivery(connection, header, epoch, response)
+        if redirect is None:
+            response, _ = self._read(connection, header, wanted, epoch)
+            if epoch:
+                self._note_delivery(connection, header, epoch, response)
+        else:
+            response = self._redirected(connection, header, redirect)
+        if self._rewinds.open:
+            self._note_progress(connection, header, response, was_suspended=True)
         return response
 
     def _redirected(
@@ -195,6 +205,32 @@ class MessagePuller:
         assert isinstance(answer, PullMessageResponseHeader)
         moved = response.code == _MOVED
         self._redirector.on_delivery(connection, header, epoch, answer.next_begin_offset, moved)
+
+    def _note_progress(
+        self,
+        connection: Connection,
+        header: PullMessageRequestHeader,
+        response: RemotingCommand | None,
+        *,
+        was_suspended: bool,
+    ) -> None:
+        """Tell the rewind of the pull's queue of a response; None: the pull is suspended."""
+        queue = header.consumer_group, header.topic, header.queue_id
+        if queue not in self._rewinds.open:
+            return
+        next_offset, is_moved = header.queue_offset, False
+        if response is not None:
+            answer = response.header
+            assert isinstance(answer, PullMessageResponseHeader)
+            next_offset, is_moved = answer.next_begin_offset, response.code == _MOVED
+        self._rewinds.on_pull(
+            connection,
+            queue,
+            header.queue_offset,
+            next_offset,
+            is_moved=is_moved,
+            was_suspended=was_suspended,
+        )
 
     def _read(
         self, connection: Connection, header: PullMessageRequestHeader, wanted: MessageFilter, epoch: int

@@ -78,6 +78,7 @@ def _reset(
     refuse_fenced(context, header)
     # Remove the marks of earlier resets: they would redirect the consumers away from the new offsets.
     context.reset_offsets.remove(header.group, header.topic, targets)
+    context.rewinds.expect(header.group, header.topic, targets)
     yield from _notify(context, header, _online(context, header), told)
     return targets
 

@@ -137,6 +137,7 @@ def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, moving: dic
     before = context.offsets.offsets_of(group, topic)
     epochs = context.offsets.reset(group, topic, moving)
     context.reset_offsets.remove(group, topic, moving)
+    context.rewinds.on_reset(group, topic, moving, before)
     if context.runtime.probe is not None:
         for queue_id, offset in moving.items():
             stored = before.get(queue_id, NO_OFFSET)

@@ -83,6 +83,7 @@ def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, targets: di
     before = context.offsets.offsets_of(group, topic)
     context.offsets.replace(group, {topic: before | targets})
     context.reset_offsets.put(group, topic, targets)
+    context.rewinds.on_reset(group, topic, targets, before)
     if context.runtime.probe is not None:
         for queue_id, target in targets.items():
             stored = before.get(queue_id, NO_OFFSET)

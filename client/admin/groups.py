@@ -7,6 +7,7 @@ from typing import Final
 from rewindmq.client.admin.remote import TIMEOUT, AdminBase, AdminRemote, not_online
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GroupList, SubscriptionGroupConfig, SubscriptionGroupWrapper
+from rewindmq.protocol.body.rewind import RewindList
 from rewindmq.protocol.body.stats import ConsumeStats
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ResponseError
@@ -14,6 +15,7 @@ from rewindmq.protocol.header.admin import (
     DeleteSubscriptionGroupRequestHeader,
     GetConsumerConnectionListRequestHeader,
     GetConsumeStatsRequestHeader,
+    ListRewindsRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
 )
 from rewindmq.protocol.message_queue import MessageQueue
@@ -49,6 +51,15 @@ class GroupAdmin(AdminBase):
     async def broker_group_stats(self, address: str, group: str, topic: str | None = None) -> ConsumeStats:
         """Return the group's progress at one broker: GET_CONSUME_STATS (208); None means every topic."""
         return await broker_consume_stats(self._remote, address, group, topic)
+
+    async def broker_rewinds(self, address: str, group: str, topic: str) -> RewindList:
+        """Return the group's offsets and latest rewinds at one broker: RewindMQ's LIST_REWINDS (190003).
+
+        Raises:
+            ResponseError: REQUEST_CODE_NOT_SUPPORTED (3) from RocketMQ's brokers; TOPIC_NOT_EXIST (17).
+        """
+        command = self._remote.command(RequestCode.LIST_REWINDS, ListRewindsRequestHeader(group, topic))
+        return await self._remote.ask_broker_for(address, command, RewindList)
 
     async def topic_consume_stats(self, group: str, topic: str, *, has_offsets: bool = False) -> ConsumeStats:
         """Return stored and maximum offsets of the group in one topic, also if the group never connected.

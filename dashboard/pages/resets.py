@@ -8,13 +8,13 @@ from typing import Any, Final
 from markupsafe import Markup
 from starlette.responses import Response
 
-from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.dashboard.resets.history import DamagedError
 from rewindmq.dashboard.resets.lanes import copied, draw_queue, style_sheet
 from rewindmq.dashboard.resets.record import QueueRecord, ResetRecord
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.dashboard.web.paging import paging
 from rewindmq.race.scenario.catalogue import SCENARIOS
+from rewindmq.watch.verdict.states import State
 
 # Queues in the table, and steps in the list.
 _ROWS: Final = 200

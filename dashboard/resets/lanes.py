@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
-from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.dashboard.resets.record import QueueRecord, RecordedEvent, ResetRecord, Seen, SeenPosition
 from rewindmq.race.checker import Moment
 from rewindmq.race.report.drawing import Drawing
 from rewindmq.race.report.scene import Arrow, Delivery, Mark, Offence, Scene, Tone
 from rewindmq.race.report.style import PALETTE, PICTURE
+from rewindmq.watch.verdict.states import State
 
 _DASHBOARD: Final = "dashboard"
 _MAX_CONSUMERS: Final = 6

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from rewindmq.client.admin.watched_reset.states import State
+from rewindmq.watch.verdict.states import State
 
 # Version of the file's form.
 VERSION: Final = 1

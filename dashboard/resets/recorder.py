@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewindmq.client.admin.watched_reset.positions import Position
-from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
 from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict
-from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
-from rewindmq.client.admin.watched_reset.states import State
-from rewindmq.client.admin.watched_reset.watch import Change
 from rewindmq.dashboard.resets.record import (
     QueueRecord,
     RecordedEvent,
@@ -19,6 +14,11 @@ from rewindmq.dashboard.resets.record import (
     Status,
 )
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.watch.evidence.position import Position
+from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.verdict.queue_watch import QueueWatch
+from rewindmq.watch.verdict.reset_watch import Change, Waiting
+from rewindmq.watch.verdict.states import State
 
 # Samples of one queue that a record keeps, and of all its queues. A queue has room for some in any case.
 MAX_SEEN: Final = 240
@@ -40,7 +40,7 @@ class Recorder:
         self._began = 0.0
         self._room = MAX_SEEN
 
-    def add(self, item: Began | Change | Repair | Verdict, now: float) -> None:
+    def add(self, item: Began | Change | Waiting | Repair | Verdict, now: float) -> None:
         """Take in an item of ``run_watched``.
 
         Args:
@@ -52,7 +52,7 @@ class Recorder:
             self._change(item.watch, now - self._began)
         elif isinstance(item, Repair):
             self._repair(item, now - self._began)
-        else:
+        elif isinstance(item, Verdict):
             self._record.status = Status(str(item.state))
             self._record.repairs = item.repairs
 

@@ -140,6 +140,13 @@ class ListFencedCommitsRequestHeader(CommandHeader):
     topic: str | None = None
 
 
+class ListRewindsRequestHeader(CommandHeader):
+    """The latest rewinds of a group in a topic, LIST_REWINDS (190003, RewindMQ)."""
+
+    group: str
+    topic: str
+
+
 class CreateAccessConfigRequestHeader(CommandHeader):
     """Create or change an account, UPDATE_AND_CREATE_ACL_CONFIG (50)."""
 

@@ -49,6 +49,7 @@ COMMANDS: Final = MappingProxyType(
         "consume": Command("rewindmq.client.cli.consume_cli", "print or count the messages of a topic"),
         "peek": Command("rewindmq.client.cli.peek_cli", "print messages of a topic, without a group"),
         "lag": Command("rewindmq.client.cli.lag_cli", "show what the groups have not consumed yet"),
+        "watch": Command("rewindmq.client.cli.watch_cli", "record a group's resets, and judge the record"),
         "health": Command("rewindmq.client.cli.health_cli", "check that the servers answer"),
         "dashboard": Command("rewindmq.dashboard.cli", "serve web pages about a cluster"),
         "demo": Command("rewindmq.cluster.demo.cli", "send, consume, reset, consume again, and verify it"),

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.client.admin.watched_reset.brokers import Brokers
+from rewindmq.client.admin.watched_reset.follow import follow
 from rewindmq.client.admin.watched_reset.make_preview import queues_of
-from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
-from rewindmq.client.admin.watched_reset.sample import take_sample
-from rewindmq.client.admin.watched_reset.watch import ResetWatch, follow
+from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.race.checker import Verdict, judge
@@ -25,6 +25,8 @@ from rewindmq.race.sim.world import World
 from rewindmq.race.stage.settle import settle
 from rewindmq.race.stage.simulated import SimulatedStage
 from rewindmq.race.stage.stage import BROKER, GROUP, TOPIC
+from rewindmq.watch.verdict.queue_watch import QueueWatch
+from rewindmq.watch.verdict.reset_watch import ResetWatch
 
 _HOST = "10.0.0.2"
 # A play leaves about 1 MB of cycles.
@@ -46,9 +48,11 @@ class WatchedStage(SimulatedStage):
 
     Attributes:
         idle: seconds without new messages before each reset, so that the watcher may count the redelivery.
+        asks_rewinds: False watches as at RocketMQ's brokers.
     """
 
     idle = 0.0
+    asks_rewinds = True
     watch: ResetWatch | None = None
     _task: asyncio.Task[None] | None = None
 
@@ -64,7 +68,8 @@ class WatchedStage(SimulatedStage):
         await self.sleep(self.idle)
         admin = AdminClient(self._namesrv, runtime=self._world.runtime(_HOST), profile=self.profile.release)
         await admin.start()
-        before = await take_sample(admin, TOPIC, GROUP, await queues_of(admin, TOPIC))
+        brokers = Brokers(admin, asks_rewinds=self.asks_rewinds)
+        before = await take_sample(admin, TOPIC, GROUP, await queues_of(admin, TOPIC), brokers)
         began = admin.runtime.clock.monotonic()
         earlier = len(self.history.of(Lab.RESET_ACKNOWLEDGED))
         await super().reset(offset, queue=queue, broker=broker, wait=wait, is_direct=is_direct)
@@ -77,7 +82,7 @@ class WatchedStage(SimulatedStage):
                     for name, queue_id, target in answer.details["targets"]
                 }
                 self.watch = ResetWatch(before, targets, began)
-                async for _ in follow(admin, TOPIC, GROUP, self.watch):
+                async for _ in follow(admin, TOPIC, GROUP, self.watch, brokers=brokers):
                     pass
             finally:
                 await admin.shutdown()
@@ -109,11 +114,11 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def play_watched(plan: Plan, seed: int, idle: float = 0.0) -> Watched:
-    """Play one run under virtual time, and watch its last reset; see ``WatchedStage.idle``."""
+def play_watched(plan: Plan, seed: int, idle: float = 0.0, *, asks_rewinds: bool = True) -> Watched:
+    """Play one run under virtual time, and watch its last reset; see ``WatchedStage``."""
     world = World(seed)
     stage = WatchedStage(world, plan.profile, plan.mode, plan.remedy)
-    stage.idle = idle
+    stage.idle, stage.asks_rewinds = idle, asks_rewinds
 
     async def main() -> tuple[str | None, list[QueueWatch]]:
         async with stage:

@@ -17,6 +17,7 @@ from rewindmq.broker.limits import (
     MAX_GROUPS_PER_CONNECTION,
     MAX_LISTED_CONFIGS,
     MAX_REQUEST_MODES,
+    MAX_REWINDS_OF_RESET,
 )
 from rewindmq.broker.profile import PROFILES
 from rewindmq.protocol.body.fenced_commit import FencedCommit
@@ -36,6 +37,7 @@ from rewindmq.protocol.header.admin import (
     GetSubscriptionGroupConfigRequestHeader,
     GetTopicConfigRequestHeader,
     GetTopicStatsInfoRequestHeader,
+    ListRewindsRequestHeader,
     QueryConsumeQueueRequestHeader,
     QueryConsumeTimeSpanRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
@@ -308,6 +310,12 @@ async def _list_fenced(hall: BrokerHall) -> RemotingCommand:
     return request(RequestCode.LIST_FENCED_COMMITS)
 
 
+async def _list_rewinds(hall: BrokerHall) -> RemotingCommand:
+    queues = range(MAX_REWINDS_OF_RESET)
+    hall.context.rewinds.on_reset(GROUP, WIDE, dict.fromkeys(queues, 0), dict.fromkeys(queues, 1))
+    return request(RequestCode.LIST_REWINDS, ListRewindsRequestHeader(GROUP, WIDE))
+
+
 async def _topic_of_groups(hall: BrokerHall) -> RemotingCommand:
     return request(
         RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, QueryTopicConsumeByWhoRequestHeader(hall.topics[0])
@@ -428,6 +436,7 @@ FRAMES: Final[Sequence[Frame]] = (
         RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, "", lambda _: GetSubscriptionGroupConfigRequestHeader(GROUP)
     ),
     Frame(RequestCode.LIST_FENCED_COMMITS, "1,000 commits", _list_fenced),
+    Frame(RequestCode.LIST_REWINDS, "65,535 queues, 1,000 of them rewound", _list_rewinds),
     Frame(RequestCode.GET_CONSUMER_RUNNING_INFO, "the client answers with 16 MiB", _running_info),
     Frame(RequestCode.CONSUME_MESSAGE_DIRECTLY, "4 MiB", _consume_directly),
     plain(

@@ -18,10 +18,10 @@ from rewindmq.client.admin.commands.reset_tables import (
 )
 from rewindmq.client.admin.commands.reset_target import add_target, read_target
 from rewindmq.client.admin.commands.reset_watch import watch_reset
+from rewindmq.client.admin.watched_reset.follow import PATIENCE
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.run import MAX_TIMES, TIMES
 from rewindmq.client.admin.watched_reset.target import Target
-from rewindmq.client.admin.watched_reset.watch import PATIENCE
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode

@@ -43,7 +43,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
     options.add_argument(
         "--to-offset",
-        type=_offset_of_queue,
+        type=offset_of_queue,
         action="append",
         metavar="BROKER:QUEUE=OFFSET",
         help="an offset for a queue, as in broker-a:0=100; repeat it for other queues. Not in classic mode "
@@ -97,7 +97,8 @@ def _duration(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _offset_of_queue(text: str) -> tuple[str, int, int]:
+def offset_of_queue(text: str) -> tuple[str, int, int]:
+    """Parse ``BROKER:QUEUE=OFFSET`` for argparse."""
     match = _OFFSET.fullmatch(text.strip())
     if match is None or int(match[2]) >= 2**31 or int(match[3]) >= 2**63:
         raise argparse.ArgumentTypeError(

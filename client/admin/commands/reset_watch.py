@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.commands.reset_preview import aim_text
-from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
 from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict, run_watched
-from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.client.admin.watched_reset.target import Target
-from rewindmq.client.admin.watched_reset.watch import Change
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.watch.verdict.queue_watch import QueueWatch
+from rewindmq.watch.verdict.reset_watch import Change, Waiting
+from rewindmq.watch.verdict.states import State
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Exit codes.
 LOST: Final = 3
 UNKNOWN: Final = 4
+# Protocol seconds without a change after which a line says what the watch waits for.
+_REMIND_AFTER: Final = 10.0
 
 
 async def watch_reset(
@@ -41,14 +43,26 @@ async def watch_reset(
         ClientError, ResponseError, RemotingError: see ``run_watched``.
     """
     timestamp = target if isinstance(target, int) else None
-    running = run_watched(admin, topic, group, target, force=force, mode=mode, patience=patience, times=times)
+    running = run_watched(
+        admin,
+        topic,
+        group,
+        target,
+        force=force,
+        mode=mode,
+        patience=patience,
+        times=times,
+        remind_after=_REMIND_AFTER,
+    )
     async with contextlib.aclosing(running) as items:
         async for item in items:
             if isinstance(item, Began):
                 text = f"reset group[{group}], topic[{topic}], {aim_text(timestamp)}"
                 yield Printed([f"{text}, queues accepted: {len(item.queues)}"], None)
             elif isinstance(item, Change):
-                yield Printed([_change(item)], {"change": _data(item.watch)})
+                yield Printed([change_text(item)], {"change": queue_data(item.watch)})
+            elif isinstance(item, Waiting):
+                yield Printed([_waiting(item)], None)
             elif isinstance(item, Repair):
                 yield _repair(item)
             else:
@@ -71,7 +85,18 @@ def _repair(item: Repair) -> Printed:
     return Printed([text], {"repair": data})
 
 
-def _change(change: Change) -> str:
+def _waiting(waiting: Waiting) -> str:
+    first = waiting.open[0]
+    holder = "no consumer has it" if first.consumer is None else f"consumer {first.consumer} has it"
+    return (
+        f"{waiting.seconds:6.1f} s  {len(waiting.open)} of {waiting.count} queues undecided,"
+        f" {waiting.left:.0f} s left; {first.queue.broker_name}:{first.queue.queue_id} is {first.state},"
+        f" stored {first.stored}, {holder}"
+    )
+
+
+def change_text(change: Change) -> str:
+    """Return the line of a queue's new state."""
     watch = change.watch
     text = (
         f"{change.seconds:6.1f} s  {watch.queue.broker_name}:{watch.queue.queue_id}  {change.state:<12}  "
@@ -94,12 +119,13 @@ def _summary(topic: str, group: str, timestamp: int | None, verdict: Verdict) ->
         "timestamp": timestamp,
         "verdict": str(verdict.state),
         "repairs": verdict.repairs,
-        "queues": [_data(queue) for queue in verdict.queues],
+        "queues": [queue_data(queue) for queue in verdict.queues],
     }
     return Printed([f"verdict: {verdict.state} ({parts or 'no queue'})"], data, code)
 
 
-def _data(watch: QueueWatch) -> dict[str, Any]:
+def queue_data(watch: QueueWatch) -> dict[str, Any]:
+    """Return a queue's state for JSON."""
     return {
         "brokerName": watch.queue.broker_name,
         "queueId": watch.queue.queue_id,

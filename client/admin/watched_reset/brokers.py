@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.core.route import MASTER_ID
 from rewindmq.protocol.body.connection import ConsumerConnection
+from rewindmq.protocol.body.rewind import Rewind
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
-from rewindmq.protocol.body.stats import OffsetWrapper
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import (
     NotConnectedError,
@@ -20,14 +21,34 @@ from rewindmq.protocol.errors import (
 )
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
+from rewindmq.watch.evidence.group import HEARTBEAT
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
 
 # Protocol seconds for which a route is used.
 _ROUTE_AGE: Final = 10.0
-# Consumers tell a restarted broker of themselves within 30 s.
-HEARTBEAT: Final = 35.0
+# The statistic of the messages that a group pulls from a topic, and protocol seconds for which it is used.
+_FETCHED: Final = "GROUP_GET_NUMS"
+_FETCHED_AGE: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOffsets:
+    """What a broker told of a group in a queue.
+
+    Attributes:
+        stored: the stored offset, 0 if there is none.
+        max_offset: end of the queue.
+        rewind: what the broker has handed out since the stored offset was last set back; None if it does not
+            know, as RocketMQ's brokers.
+        awaited: the target of a classic reset that no consumer has committed yet; None likewise.
+    """
+
+    stored: int
+    max_offset: int
+    rewind: Rewind | None = None
+    awaited: int | None = None
 
 
 class Brokers:
@@ -37,10 +58,14 @@ class Brokers:
     requests to a name server at each sample. A broker that failed is asked last for the consumers, until 35 s
     after its last failure. The watch asks a broker that hangs for offsets every 10 s: each request costs
     seconds.
+
+    Args:
+        asks_rewinds: False treats every broker as one of RocketMQ's, which tell no rewinds.
     """
 
-    def __init__(self, admin: AdminClient) -> None:
+    def __init__(self, admin: AdminClient, *, asks_rewinds: bool = True) -> None:
         self._admin = admin
+        self._asks_rewinds = asks_rewinds
         # Topic to the time of the answer, and the answer.
         self._routes: dict[str, tuple[float, list[tuple[str, str]] | RemotingError]] = {}
         # One caller asks the name server, and the others wait for the answer.
@@ -48,6 +73,10 @@ class Brokers:
         # Address to the time at which the broker failed, and the time at which it hung.
         self._failed: dict[str, float] = {}
         self._hung: dict[str, float] = {}
+        # Names of brokers that do not serve LIST_REWINDS (190003): RocketMQ's.
+        self._without_rewinds: set[str] = set()
+        # Name to the messages that the group fetched, and when the broker told it.
+        self._fetched: dict[str, tuple[float, int]] = {}
 
     def forget(self) -> None:
         """Ask for each route again: a server did not answer, so it may have moved."""
@@ -95,27 +124,81 @@ class Brokers:
     def _now(self) -> float:
         return self._admin.runtime.clock.monotonic()
 
-    async def consume_stats(self, group: str, topic: str) -> dict[MessageQueue, OffsetWrapper]:
+    async def offsets_of(self, group: str, topic: str) -> dict[MessageQueue, QueueOffsets]:
         """Return the group's offsets in the topic, without queues of brokers that do not tell them.
+
+        RewindMQ's brokers are asked for its rewinds, too.
 
         Raises:
             ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route.
             RemotingError: no name server answered.
         """
-        told: dict[MessageQueue, OffsetWrapper] = {}
+        told: dict[MessageQueue, QueueOffsets] = {}
 
-        async def ask(address: str) -> None:
+        async def ask(broker: tuple[str, str]) -> None:
+            name, address = broker
             try:
-                stats = await self._admin.broker_group_stats(address, group, topic)
+                told.update(await self._offsets_at(name, address, group, topic))
+            except RewindMQError as error:
+                self._note_failure(address, error)
+
+        until = self._now() - _ROUTE_AGE
+        brokers = await self.of(topic)
+        await ask_each([each for each in brokers if self._hung.get(each[1], until) <= until], ask)
+        return told
+
+    async def _offsets_at(
+        self, name: str, address: str, group: str, topic: str
+    ) -> dict[MessageQueue, QueueOffsets]:
+        if self._asks_rewinds and name not in self._without_rewinds:
+            try:
+                rewinds = await self._admin.broker_rewinds(address, group, topic)
+            except ResponseError as error:
+                if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                    raise
+                self._without_rewinds.add(name)
+            else:
+                return {
+                    MessageQueue(topic, name, row.queue_id): QueueOffsets(
+                        max(0, row.stored), row.max_offset, row.rewind, row.awaited
+                    )
+                    for row in rewinds.queues
+                }
+        stats = await self._admin.broker_group_stats(address, group, topic)
+        return {
+            queue: QueueOffsets(entry.consumer_offset, entry.broker_offset)
+            for queue, entry in stats.offset_table.items()
+        }
+
+    async def fetched(self, group: str, topic: str) -> dict[str, int]:
+        """Return how many messages the group fetched within a minute, by broker name.
+
+        Brokers that tell its rewinds are left out, and those that do not answer. Each broker is asked every
+        3 s, because it counts every 10 s.
+        """
+        now = self._now()
+        brokers = [
+            (name, address)
+            for name, address in await self.of(topic)
+            if not self._asks_rewinds or name in self._without_rewinds
+        ]
+
+        async def ask(broker: tuple[str, str]) -> None:
+            name, address = broker
+            try:
+                stats = await self._admin.view_broker_stats_data(address, _FETCHED, f"{topic}@{group}")
+            except ResponseError as error:
+                if error.code == ResponseCode.SYSTEM_ERROR:
+                    # The broker has no such statistic: the group has fetched nothing.
+                    self._fetched[name] = now, 0
             except RewindMQError as error:
                 self._note_failure(address, error)
             else:
-                told.update(stats.offset_table)
+                self._fetched[name] = now, stats.stats_minute.sum
 
-        until = self._now() - _ROUTE_AGE
-        addresses = [address for _, address in await self.of(topic)]
-        await ask_each([each for each in addresses if self._hung.get(each, until) <= until], ask)
-        return told
+        until = now - _FETCHED_AGE
+        await ask_each([each for each in brokers if self._fetched.get(each[0], (until, 0))[0] <= until], ask)
+        return {name: count for name, (at, count) in self._fetched.items() if now - at < 2 * _FETCHED_AGE}
 
     async def consumers_of(self, group: str) -> ConsumerConnection | None:
         """Return the group's consumers; None if no broker knows one, or the group never connected.

@@ -11,32 +11,11 @@ from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo, ProcessQueueInfo
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.watch.evidence.position import Position
 
 # A consumer that does not answer takes up its place for some seconds.
 _CONSUMERS_AT_ONCE: Final = 128
 _POSITIONS_IN_SLICE: Final = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """A consumer's work on one queue.
-
-    Attributes:
-        offset: the offset in memory, which the consumer commits next.
-        first: offset of the first message that it holds; None if it holds none.
-        dropped: the consumer gives the queue up, and discards what it holds.
-        last_consume: time of the last consumption by the consumer's clock, in ms; of the start if none.
-        last_pull: time of the last pull by the consumer's clock, in ms.
-        done: messages above the lowest one that it holds, and consumed already.
-    """
-
-    client_id: str
-    offset: int
-    first: int | None
-    dropped: bool
-    last_consume: int
-    last_pull: int = 0
-    done: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +79,3 @@ def _position(client_id: str, info: ProcessQueueInfo) -> Position:
         if info.cached_msg_count
         else 0,
     )
-
-
-def low_of(position: Position) -> int:
-    """Return the lowest offset that the consumer has not consumed."""
-    return position.offset if position.first is None else position.first

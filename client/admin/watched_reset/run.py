@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.carry_out import carry_out
+from rewindmq.client.admin.watched_reset.follow import PATIENCE, Observer, follow, ignore_sample
 from rewindmq.client.admin.watched_reset.make_preview import queues_of
-from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
 from rewindmq.client.admin.watched_reset.repair import BrokerRepair, modes_of, repair
-from rewindmq.client.admin.watched_reset.sample import Sample, silent_brokers, take_sample
-from rewindmq.client.admin.watched_reset.states import State
+from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.client.admin.watched_reset.target import Target
-from rewindmq.client.admin.watched_reset.watch import (
-    PATIENCE,
-    Change,
-    Observer,
-    ResetWatch,
-    follow,
-    ignore_sample,
-)
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.watch.evidence.sample import Sample, silent_brokers
+from rewindmq.watch.verdict.queue_watch import QueueWatch
+from rewindmq.watch.verdict.reset_watch import Change, ResetWatch, Waiting
+from rewindmq.watch.verdict.states import State
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -94,13 +90,15 @@ async def run_watched(
     patience: float = PATIENCE,
     times: int = 0,
     observe: Observer = ignore_sample,
-) -> AsyncGenerator[Began | Change | Repair | Verdict]:
+    remind_after: float = math.inf,
+) -> AsyncGenerator[Began | Change | Waiting | Repair | Verdict]:
     """Carry a reset out, watch it, and reset lost queues again; the last item is the verdict.
 
     Args:
         patience: seconds after each reset until a queue is unknown.
         times: repairs, 0 to ``MAX_TIMES``.
         observe: called after each sample, before the changes that it shows.
+        remind_after: see ``follow``.
 
     Raises:
         ClientError: a broker does not tell the stored offsets, so nothing was reset; or see ``carry_out``.
@@ -115,7 +113,9 @@ async def run_watched(
     yield Began(began, before, tuple(watch.queues), modes_of(first, first.offsets))
     repairs = 0
     while True:
-        following = follow(admin, topic, group, watch, patience=patience, observe=observe)
+        following = follow(
+            admin, topic, group, watch, patience=patience, observe=observe, remind_after=remind_after
+        )
         async with contextlib.aclosing(following) as changes:
             async for change in changes:
                 yield change

@@ -25,6 +25,8 @@ from hypothesis.stateful import (
 from rewindmq.broker.clients.consumer_manager import ConsumerManager
 from rewindmq.broker.offsets.committer import Commit, OffsetCommitter
 from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
+from rewindmq.broker.offsets.rewinds import Rewinds
+from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.remoting.connection import Connection
@@ -37,6 +39,16 @@ END = 12
 QUEUE = ("G", "T", 0)
 OFFSETS = st.integers(0, END)
 CLIENTS = st.integers(0, 1)
+
+
+class Bounds:
+    """The queue of the model, of which the rewinds ask the store."""
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        return 0
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        return END
 
 
 class Member:
@@ -77,9 +89,9 @@ class Broker(RuleBasedStateMachine):
         self.fencing = Fencing()
         self.fenced = FencedCommits()
         runtime = system_runtime()
-        self.committer = OffsetCommitter(
-            runtime, self.offsets, self.fencing, self.fenced, ConsumerManager(lambda group: None)
-        )
+        consumers = ConsumerManager(lambda group: None)
+        rewinds = Rewinds(lambda: 0, cast("MessageStore", Bounds()), consumers)
+        self.committer = OffsetCommitter(runtime, self.offsets, self.fencing, self.fenced, consumers, rewinds)
 
     @property
     def record(self) -> Any:

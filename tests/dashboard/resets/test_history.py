@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from rewindmq.client.admin.watched_reset.states import State
 from rewindmq.dashboard.resets import history
 from rewindmq.dashboard.resets.history import DamagedError, MemoryHistory, open_folder
 from rewindmq.dashboard.resets.record import VERSION, QueueRecord, ResetRecord, Status
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.remoting.runtime import system_runtime
+from rewindmq.watch.verdict.states import State
 from tests.dashboard.site import dashboard
 
 WORKERS = system_runtime().workers

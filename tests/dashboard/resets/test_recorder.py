@@ -8,17 +8,17 @@ from collections.abc import Iterator
 import msgspec
 
 from rewindmq import MessageQueue
-from rewindmq.client.admin.watched_reset.group_watch import GroupWatch
-from rewindmq.client.admin.watched_reset.positions import Position
-from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
 from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict
-from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
-from rewindmq.client.admin.watched_reset.states import State
-from rewindmq.client.admin.watched_reset.watch import Change
 from rewindmq.dashboard.resets import recorder as recording
 from rewindmq.dashboard.resets.lanes import copied, draw_queue
 from rewindmq.dashboard.resets.record import VERSION, QueueRecord, ResetRecord, Status
 from rewindmq.dashboard.resets.recorder import Recorder
+from rewindmq.watch.evidence.moment import Case
+from rewindmq.watch.evidence.position import Position
+from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.verdict.queue_watch import QueueWatch
+from rewindmq.watch.verdict.reset_watch import Change
+from rewindmq.watch.verdict.states import State
 
 # Whatever peers call themselves.
 HOSTILE = "c@<script>&\"'"
@@ -44,7 +44,7 @@ class Played:
         self.record = new_record()
         self.recorder = Recorder(self.record)
         before = sample(99.9, 6, position(6, 6))
-        self.watch = QueueWatch(QUEUE, 6, target, before.queues[QUEUE], GroupWatch(frozenset()))
+        self.watch = QueueWatch(Case(QUEUE, 6, target, before.queues[QUEUE], frozenset()))
         self.recorder.add(Began(100.0, before, (self.watch,), {QUEUE.broker_name: "classic"}), 100.2)
         (self.row,) = self.record.queues
 

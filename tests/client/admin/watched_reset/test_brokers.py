@@ -64,13 +64,13 @@ def play(a: Answers, b: Answers, work: Callable[[Watched], Awaitable[None]]) -> 
 def test_the_offsets_of_a_broker_that_hangs_are_asked_for_every_10_s() -> None:
     async def work(watched: Watched) -> None:
         for _ in range(20):
-            assert list(await watched.brokers.consume_stats("G", "T")) == [QUEUE]
+            assert list(await watched.brokers.offsets_of("G", "T")) == [QUEUE]
             await watched.world.sleep(0.5)
         # The first question took 5 s, and 9.5 s have passed since.
         assert watched.asked("a", RequestCode.GET_CONSUME_STATS) == 1
         assert watched.asked("b", RequestCode.GET_CONSUME_STATS) == 20
         await watched.world.sleep(1)
-        await watched.brokers.consume_stats("G", "T")
+        await watched.brokers.offsets_of("G", "T")
         assert watched.asked("a", RequestCode.GET_CONSUME_STATS) == 2
 
     play({RequestCode.GET_CONSUME_STATS: silent}, {RequestCode.GET_CONSUME_STATS: offsets}, work)

@@ -13,11 +13,11 @@ from rewindmq.client.admin.reset import ResetResult
 from rewindmq.client.admin.watched_reset.carry_out import CarriedOut
 from rewindmq.client.admin.watched_reset.repair import repair
 from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict, common_state, run_watched
-from rewindmq.client.admin.watched_reset.sample import take_sample
-from rewindmq.client.admin.watched_reset.states import State
-from rewindmq.client.admin.watched_reset.watch import Change
+from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.watch.verdict.reset_watch import Change
+from rewindmq.watch.verdict.states import State
 from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

@@ -4,334 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
+from rewindmq import ConsumeConcurrentlyStatus, MessageExt
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.group_watch import GroupWatch
-from rewindmq.client.admin.watched_reset.positions import Position
-from rewindmq.client.admin.watched_reset.queue_watch import HOLD, QueueWatch
-from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample, take_sample
-from rewindmq.client.admin.watched_reset.states import FINAL, TRANSITIONS, Sign, State, transitions_table
-from rewindmq.client.admin.watched_reset.watch import ResetWatch
+from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.points import Point
 from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
-
-QUEUE = MessageQueue(TOPIC, "broker-a", 0)
-PAGE = Path(__file__).parents[4] / "docs" / "watched_reset.md"
-OLD, TARGET = 100, 0
-
-
-def position(offset: int, first: int | None = None, *, client: str = "A", dropped: bool = False) -> Position:
-    return Position(client, offset, first, dropped, last_consume=1_000)
-
-
-def sample(stored: int | None, *positions: Position, consumed: float = 0.0) -> Sample:
-    seen = QueueSample(stored, OLD, positions)
-    clients = frozenset({"A"})
-    return Sample(0.0, {QUEUE: seen}, clients, consumed={"A": consumed})
-
-
-def after(watch: QueueWatch, seconds: float, seen: Sample) -> State:
-    """Add a sample; return the state."""
-    watch.add(seconds, seen)
-    return watch.state
-
-
-def new_watch(target: int = TARGET) -> QueueWatch:
-    return QueueWatch(QUEUE, OLD, target, QueueSample(OLD, OLD, (position(OLD),)), GroupWatch(frozenset("A")))
-
-
-def test_a_redelivery_that_nothing_contradicts_is_proven_after_the_hold() -> None:
-    watch = new_watch()
-    assert after(watch, 5.0, sample(OLD, position(OLD, dropped=True))) is State.ACCEPTED
-    assert after(watch, 10.0, sample(0)) is State.STORED
-    assert after(watch, 11.0, sample(0, position(0, 0))) is State.REDELIVERING
-    for second in range(1, 40):
-        assert after(watch, 11.0 + second, sample(0, position(second, second))) is State.REDELIVERING
-    assert after(watch, 10.9 + HOLD, sample(20, position(40, 40))) is State.REDELIVERING
-    assert after(watch, 11.0 + HOLD, sample(30, position(41, 41))) is State.PROVEN
-
-
-def test_a_stored_offset_above_messages_still_held_is_lost_unless_the_next_commit_repairs_it() -> None:
-    repaired, lost = new_watch(), new_watch()
-    for watch in (repaired, lost):
-        watch.add(11.0, sample(0, position(0, 0)))
-        watch.add(12.0, sample(OLD, position(OLD, 3)))
-        assert watch.state is State.REDELIVERING
-    repaired.add(17.0, sample(5, position(5, 5)))
-    repaired.add(19.0, sample(6, position(6, 6)))
-    assert repaired.state is State.REDELIVERING
-    lost.add(18.1, sample(OLD, position(OLD, 6)))
-    assert (lost.state, lost.reason) == (State.LOST, Sign.JUMPED)
-    assert "R1" in lost.races
-
-
-def test_a_queue_that_its_consumer_never_dropped_is_lost_as_without_a_notification() -> None:
-    watch = new_watch()
-    for second in range(40):
-        watch.add(float(second), sample(OLD, position(OLD)))
-    assert (watch.state, watch.races) == (State.LOST, ("R6b", "R7b", "S4"))
-
-
-@pytest.mark.parametrize(
-    ("had_until", "silent_at", "gives_up_at", "state"),
-    [
-        pytest.param(0.01, None, 0.5, State.LOST, id="the notification reaches it between two samples"),
-        pytest.param(0.01, 0.5, 1.0, State.LOST, id="it does not answer once"),
-        pytest.param(0.01, 0.5, 2.5, State.UNKNOWN, id="it does not answer for too long"),
-        pytest.param(0.01, None, 5.0, State.UNKNOWN, id="the next sample comes too late"),
-        pytest.param(2.5, None, 2.9, State.UNKNOWN, id="it has the queue for too long"),
-    ],
-)
-def test_R6_what_a_consumer_consumes_elsewhere_does_not_hide_a_loss_if_it_gave_the_queue_up_at_once(
-    had_until: float, silent_at: float | None, gives_up_at: float, state: State
-) -> None:
-    """Else it may have redelivered the queue before it gave it up."""
-    watch = new_watch()
-
-    def both(*positions: Position) -> Sample:
-        seen = sample(OLD, *positions, consumed=150.0)
-        return replace(seen, clients=frozenset("AB"), consumed={"A": 150.0, "B": 1.0})
-
-    watch.add(had_until, both(position(OLD)))
-    if silent_at is not None:
-        watch.add(silent_at, replace(both(), is_complete=False))
-    watch.add(gives_up_at, both(position(OLD, dropped=True)))
-    for second in range(6, 90):
-        watch.add(float(second), both(position(OLD, client="B")))
-    watch.end(90.0)
-    assert watch.state is state
-    assert ("R6" in watch.races) == (state is State.LOST)
-
-
-def test_a_redelivery_too_fast_to_see_is_never_called_proven_or_lost() -> None:
-    watch = new_watch()
-    watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
-    for second in range(11, 120):
-        fresh = Position("A", OLD, None, dropped=False, last_consume=99_000)
-        watch.add(float(second), sample(OLD, fresh, consumed=150.0))
-    watch.end(120.0)
-    assert watch.state is State.UNKNOWN
-    assert "cannot be excluded" in watch.reason
-
-
-def test_a_redelivery_too_fast_to_see_is_not_lost_when_all_consumers_leave() -> None:
-    watch = new_watch()
-    watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
-    fresh = Position("A", OLD, None, dropped=False, last_consume=99_000)
-    for second in range(11, 60):
-        watch.add(float(second), sample(OLD, fresh, consumed=150.0))
-    for second in range(60, 120):
-        watch.add(float(second), replace(sample(OLD), clients=frozenset(), consumed={}))
-    watch.end(120.0)
-    assert watch.state is State.UNKNOWN
-
-
-def test_a_consumer_that_takes_over_from_one_that_left_does_not_tell_what_that_one_consumed() -> None:
-    watch = new_watch()
-    watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
-    watch.add(11.0, sample(OLD, replace(position(OLD), last_consume=99_000), consumed=150.0))
-    heir = replace(sample(OLD, position(OLD, client="B")), clients=frozenset({"B"}), consumed={"B": 0.0})
-    for second in range(12, 120):
-        watch.add(float(second), heir)
-    watch.end(120.0)
-    assert watch.state is State.UNKNOWN
-    assert "has left" in watch.reason
-
-
-@pytest.mark.parametrize(
-    ("consumed", "late", "state"),
-    [(40.0, 63.0, State.LOST), (60.0, 63.0, State.UNKNOWN), (0.0, 81.0, State.UNKNOWN)],
-)
-def test_two_samples_show_a_loss_if_the_machine_stood_still_between_them(
-    consumed: float, late: float, state: State
-) -> None:
-    """Their minutes overlap, so both together show all that was consumed since the reset."""
-    watch = new_watch()
-    working = replace(position(OLD), last_consume=99_000)
-    for second in range(3, 46):
-        watch.add(float(second), sample(OLD, working, consumed=consumed))
-    watch.add(late, sample(OLD, working, consumed=consumed))
-    watch.end(90.0)
-    assert watch.state is state
-
-
-def test_a_jump_is_not_taken_for_lasting_because_the_consumer_does_not_answer_once() -> None:
-    watch = new_watch()
-    watch.add(11.0, sample(0, position(0, 0)))
-    watch.add(12.0, sample(OLD, position(OLD, 3)))
-    assert after(watch, 12.5, replace(sample(OLD), is_complete=False)) is State.REDELIVERING
-    watch.add(13.0, sample(5, position(5, 5)))
-    assert after(watch, 19.0, sample(6, position(6, 6))) is State.REDELIVERING
-
-
-def test_too_few_messages_consumed_are_no_loss_if_the_consumers_do_not_take_every_message() -> None:
-    """A subscription to tags leaves out an unknown number of the messages to be redelivered."""
-    watch = new_watch()
-    watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
-    watch.add(10.0, sample(TARGET))
-    fresh = replace(position(OLD), last_consume=99_000)
-    for second in range(11, 120):
-        watch.add(float(second), replace(sample(OLD, fresh), is_filtered=True))
-    watch.end(120.0)
-    assert watch.state is State.UNKNOWN
-    assert "subscription" in watch.reason
-
-
-def test_a_queue_that_its_consumer_never_dropped_is_lost_with_any_subscription() -> None:
-    watch = new_watch()
-    for second in range(40):
-        watch.add(float(second), replace(sample(OLD, position(OLD)), is_filtered=True))
-    assert watch.state is State.LOST
-
-
-def test_a_consumer_whose_rates_do_not_count_is_not_said_to_have_consumed_nothing() -> None:
-    watch = new_watch()
-    watch.add(5.0, sample(OLD, position(OLD, dropped=True)))
-    fresh = replace(position(OLD), last_consume=99_000)
-    for second in range(11, 120):
-        watch.add(float(second), replace(sample(OLD, fresh), consumed={}))
-    watch.end(120.0)
-    assert (watch.state, watch.reason) == (
-        State.UNKNOWN,
-        "consumer A had the queue, and does not tell how much it consumed",
-    )
-
-
-def test_messages_held_since_before_the_reset_are_no_redelivery() -> None:
-    """The stored offset had jumped past messages that the consumer still had, as after a lost reset."""
-    busy = QueueSample(OLD, OLD, (position(20, 20),))
-    ignored, taken_over, moved_back = (
-        QueueWatch(QUEUE, OLD, TARGET, busy, GroupWatch(frozenset("A"))) for _ in range(3)
-    )
-    for second in range(1, 50):
-        low = 20 + second
-        assert after(ignored, float(second), sample(low, position(low, low))) is not State.PROVEN
-    ignored.end(50.0)
-    assert ignored.state is State.UNKNOWN
-    taken_over.add(1.0, sample(OLD, position(20, 20, dropped=True)))
-    assert after(taken_over, 11.0, sample(30, position(30, 30))) is State.REDELIVERING
-    assert after(moved_back, 1.0, sample(0, position(0, 0))) is State.REDELIVERING
-
-
-def test_an_offset_that_jumped_before_the_reset_and_stays_there_is_lost() -> None:
-    watch = QueueWatch(
-        QUEUE, OLD, TARGET, QueueSample(OLD, OLD, (position(20, 20),)), GroupWatch(frozenset("A"))
-    )
-    for second in range(1, 9):
-        watch.add(float(second), sample(OLD, position(20, 20)))
-    assert (watch.state, watch.reason) == (State.LOST, Sign.JUMPED)
-
-
-def test_a_consumer_that_commits_for_another_that_has_not_yet_given_the_queue_up_is_no_jump() -> None:
-    """Without a notification of the broker, the earlier consumer learns of the later one within 20 s."""
-    watch = new_watch()
-    earlier = position(3, 3)
-    watch.add(11.0, sample(3, earlier))
-    for second in range(12, 30):
-        low = 3 + second - 11
-        seen = sample(low, earlier, position(low, low, client="B"))
-        assert after(watch, float(second), seen) is State.REDELIVERING
-    assert after(watch, 30.0, sample(30, position(30, 30, client="B"))) is State.REDELIVERING
-
-
-def test_a_target_that_consumers_had_passed_but_not_stored_is_a_rewind() -> None:
-    """Consumers store what they have consumed every 5 s: the stored offset alone would make this a skip."""
-    before = Sample(0.0, {QUEUE: QueueSample(50, OLD, (position(90, 90),))}, frozenset({"A"}))
-    watch = ResetWatch(before, {QUEUE: 70}, 0.0)
-    (queue,) = watch.queues
-    assert (queue.old, queue.is_rewind) == (90, True)
-    for second in range(1, 60):
-        watch.add(
-            replace(
-                sample(OLD, replace(position(OLD), last_consume=99_000), consumed=100.0), at=float(second)
-            )
-        )
-    assert queue.state is not State.PROVEN
-    # In front of what they hold, it is a skip; behind the stored offset, a rewind to below it proves enough.
-    assert [ResetWatch(before, {QUEUE: to}, 0.0).queues[0].old for to in (90, 95, 40)] == [50, 50, 50]
-
-
-def test_a_pull_consumer_that_reports_no_queue_may_have_been_reset() -> None:
-    kept, lost = new_watch(), new_watch()
-    pulling = replace(sample(OLD), is_pulling=True)
-    kept.add(0.5, replace(sample(TARGET), is_pulling=True))
-    for second in range(1, 60):
-        for watch in (kept, lost):
-            watch.add(float(second), pulling)
-    assert lost.state is State.LOST
-    kept.end(60.0)
-    assert kept.state is State.UNKNOWN
-
-
-def test_an_offset_in_memory_alone_is_no_redelivery() -> None:
-    """A consumer reports the stored offset for a queue that it has not pulled yet."""
-    watch = new_watch()
-    assert after(watch, 11.0, sample(0, position(0))) is State.STORED
-
-
-def test_a_redelivery_that_ends_at_once_far_below_the_old_offset_is_not_taken_for_finished() -> None:
-    """The consumer may have lost the queue, and taken it over again at the old offset (R3a)."""
-    watch = new_watch()
-    watch.add(11.0, sample(0, position(0, 0)))
-    watch.add(12.0, sample(1, position(1, 1)))
-    for second in range(13, 70):
-        watch.add(float(second), sample(OLD, position(OLD)))
-    assert watch.state is not State.PROVEN
-
-
-def test_a_broker_that_does_not_answer_proves_nothing() -> None:
-    watch = new_watch()
-    for second in range(130):
-        watch.add(float(second), sample(None))
-    watch.end(130.0)
-    assert (watch.state, watch.reason) == (State.UNKNOWN, "the broker did not answer at times")
-
-
-def test_a_broker_that_does_not_answer_once_hides_no_other_race() -> None:
-    watch = new_watch()
-    joined = Position("B", OLD, None, dropped=False, last_consume=99_000)
-    for second in range(3, 60):
-        seen = replace(sample(OLD, joined), clients=frozenset("AB"), consumed={"A": 0.0, "B": 0.0})
-        watch.add(float(second), sample(None) if second == 7 else seen)
-    assert (watch.state, watch.races) == (State.LOST, ("R11", "S3", "R6"))
-
-
-def test_a_redelivery_is_not_proven_by_a_time_in_which_the_broker_did_not_answer() -> None:
-    watch = new_watch()
-    watch.add(11.0, sample(0, position(0, 0)))
-    watch.add(12.0, sample(10, position(10, 10)))
-    for second in range(13, 52):
-        watch.add(float(second), sample(None))
-    assert after(watch, 52.0, sample(OLD, position(OLD))) is State.REDELIVERING
-    watch.end(130.0)
-    assert watch.state is State.UNKNOWN
-
-
-def test_a_broadcasting_consumer_proves_nothing_because_it_keeps_its_own_offsets() -> None:
-    watch = new_watch()
-    seen = replace(sample(0, position(50, 50)), is_broadcasting=True)
-    for second in range(60):
-        watch.add(float(second), seen)
-    assert watch.state is not State.PROVEN
-
-
-def test_every_state_that_is_not_final_ends_as_unknown_when_the_time_is_over() -> None:
-    assert {State.PROVEN, State.LOST, State.UNKNOWN} == FINAL
-    assert all(TRANSITIONS[state][Sign.OVER] is State.UNKNOWN for state in State if state not in FINAL)
-
-
-def test_the_page_shows_the_table_of_transitions() -> None:
-    assert transitions_table() in PAGE.read_text()
+from tests.watch.one_queue import QUEUE
 
 
 async def slow(stage: SimStage, messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
@@ -399,7 +85,7 @@ def test_the_command_is_cancelled_cleanly_while_it_watches(play: RunScenario) ->
     play(scenario)
 
 
-def test_a_kept_reset_of_a_group_that_gets_none_of_the_messages_is_not_named_lost(play: RunScenario) -> None:
+def test_a_kept_reset_of_a_group_that_gets_none_of_the_messages_is_proven(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(10, TOPIC)
@@ -407,8 +93,26 @@ def test_a_kept_reset_of_a_group_that_gets_none_of_the_messages_is_not_named_los
             await stage.world.sleep(90)
             line = f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --watch --wait 90"
             *_, last = await stage.printed(line.split())
-        assert (last.data["verdict"], last.exit_code) == ("unknown", 4)
-        assert "subscription" in last.data["queues"][0]["reason"]
+        assert (last.data["verdict"], last.exit_code) == ("proven", 0)
+
+    play(scenario)
+
+
+def test_the_command_says_now_and_then_what_it_waits_for(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(20, TOPIC)
+
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            return await slow(stage, messages)
+
+        async with new_consumer(stage, listener=listener, consume_thread_max=1):
+            await stage.world.sleep(90)
+            line = f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --mode fenced --watch"
+            printed = await stage.printed(line.split())
+        waits = [text for item in printed for text in item.lines if "undecided" in text]
+        assert len(waits) >= 2
+        assert all(" s left; broker-a:0 is " in text and "stored " in text for text in waits)
 
     play(scenario)
 

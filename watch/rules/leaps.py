@@ -1,17 +1,10 @@
-"""Tells whether a redelivery has a gap, and whether consumers consumed what a skip would leave out."""
+"""Tells whether a redelivery has a gap: a place where a consumer may have left messages out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
 
-from rewindmq.client.admin.watched_reset.group_watch import GroupSample
-from rewindmq.client.admin.watched_reset.positions import low_of
-from rewindmq.client.admin.watched_reset.sample import QueueSample
-
-# Rates are up to 10 s old, and cover the minute before: until then they cover every moment since the reset.
-_RATES_AGE: Final = 11.0
-_RATES_END: Final = 60.0
 # How much faster than seen a consumer may have been between two samples.
 _SLACK: Final = 2
 # Seconds between two samples. In more, a consumer may have left messages out, and reaches its mean speed.
@@ -82,43 +75,3 @@ class Leaps:
     def _reach(self, client_id: str, low: int) -> None:
         self._reached = max(self._reached, low)
         self._worker = client_id
-
-
-class Passing:
-    """A skip after which the consumers may have come to the target by themselves.
-
-    The consumers' rates exclude it: fewer messages were consumed than the skip leaves out.
-
-    Args:
-        before: the queue right before the reset.
-        old, target: see ``QueueWatch``.
-
-    Attributes:
-        is_excluded: the consumers cannot have consumed every message up to the target.
-    """
-
-    def __init__(self, before: QueueSample, old: int, target: int) -> None:
-        low = max((low_of(position) for position in before.live), default=old)
-        done = sum(position.done for position in before.live)
-        self._skipped = target - max(low, old) - done
-        self._has_returned = False
-        self._passed: float | None = None
-        self.is_excluded = target == old
-
-    def add(self, seconds: float, seen: QueueSample, group: GroupSample, *, is_there: bool) -> None:
-        """Take in a sample.
-
-        Args:
-            is_there: the stored offset and every consumer are at the target or past it.
-        """
-        if self._passed is None:
-            self._passed = seconds if is_there and seen.live else None
-        elif not is_there:
-            # A late commit was stored, so the consumers go through the messages after all.
-            self._has_returned, self.is_excluded = True, False
-        if self._passed is None or not self._passed + _RATES_AGE <= seconds <= _RATES_END:
-            return
-        is_told = group.sample.is_complete and group.known <= group.sample.consumed.keys()
-        is_counted = group.has_whole_rates and not self._has_returned
-        if is_counted and is_told and group.consumed < self._skipped:
-            self.is_excluded = True

@@ -1,81 +1,23 @@
-"""A sample: stored offsets and the positions of all consumers at one moment."""
+"""Takes a sample: asks the brokers for stored offsets, and then the consumers for their positions."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.positions import (
-    ClientReport,
-    Position,
-    consumer_positions,
-    positions_of,
-)
+from rewindmq.client.admin.watched_reset.brokers import Brokers, QueueOffsets
+from rewindmq.client.admin.watched_reset.positions import ClientReport, consumer_positions, positions_of
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
 from rewindmq.protocol.body.running_info import ConsumeStatus
-from rewindmq.protocol.body.stats import OffsetWrapper
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.slices.run import run_slices
+from rewindmq.watch.evidence.sample import QueueSample, Sample
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
-
-
-@dataclass(frozen=True, slots=True)
-class QueueSample:
-    """What one sample shows of a queue.
-
-    Attributes:
-        stored: the stored offset; None if the broker did not answer.
-        max_offset: end of the queue; 0 if the broker did not answer.
-        positions: of every consumer that reports the queue. They were asked after the broker, so a correct
-            commit is at most the position that its consumer reports.
-    """
-
-    stored: int | None
-    max_offset: int = 0
-    positions: tuple[Position, ...] = ()
-
-    @property
-    def live(self) -> list[Position]:
-        """The positions of consumers that have not dropped the queue."""
-        return [position for position in self.positions if not position.dropped]
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One sample of all queues.
-
-    Attributes:
-        at: protocol seconds of the admin client's monotonic clock.
-        clients: client ids of the connected consumers.
-        is_complete: True if a broker told the connected consumers, and each of them has answered.
-        consumed: client id to an upper bound of the messages of the topic consumed in the last minute;
-            without clients whose rates leave messages out.
-        is_broadcasting, is_pulling: the consumers' message model and type.
-        succeeded: client id to its rate of consumed messages of the topic, per second over about a minute,
-            rounded to two decimals.
-        has_failures: a consumer failed to consume a message of the topic in the last minute.
-        is_filtered: a subscription leaves out messages of the topic, by tags or SQL92.
-        has_silent_broker: a broker did not answer, so it may be restarted.
-    """
-
-    at: float
-    queues: dict[MessageQueue, QueueSample]
-    clients: frozenset[str] = frozenset()
-    is_complete: bool = True
-    consumed: Mapping[str, float] = field(default_factory=dict)
-    is_broadcasting: bool = False
-    is_pulling: bool = False
-    succeeded: Mapping[str, float] = field(default_factory=dict)
-    has_failures: bool = False
-    is_filtered: bool = False
-    has_silent_broker: bool = False
 
 
 # Rates are rounded to a hundredth of a message per second, and cover up to 70 s.
@@ -105,9 +47,12 @@ async def take_sample(
         brokers: of a watch, which takes many samples.
     """
     brokers = Brokers(admin) if brokers is None else brokers
-    told: Mapping[MessageQueue, OffsetWrapper] = {}
+    told: Mapping[MessageQueue, QueueOffsets] = {}
     with contextlib.suppress(RewindMQError):
-        told = await brokers.consume_stats(group, topic)
+        told = await brokers.offsets_of(group, topic)
+    fetched: Mapping[str, int] = {}
+    with contextlib.suppress(RewindMQError):
+        fetched = await brokers.fetched(group, topic)
     connection, is_told = None, True
     try:
         connection = await brokers.consumers_of(group)
@@ -134,16 +79,16 @@ async def take_sample(
         {client_id: _most(status) for client_id, status in rates.items() if client_id in counting},
         connection is not None and connection.message_model is MessageModel.BROADCASTING,
         connection is not None and connection.consume_type is ConsumeType.CONSUME_ACTIVELY,
-        {client_id: status.consume_ok_tps for client_id, status in rates.items()},
-        any(status.consume_failed_tps for status in rates.values()),
+        frozenset(rates),
         _is_filtered(topic, connection, reports),
         has_silent_broker,
+        fetched,
     )
 
 
 def _queue_samples(
     queues: Iterable[MessageQueue],
-    told: Mapping[MessageQueue, OffsetWrapper],
+    told: Mapping[MessageQueue, QueueOffsets],
     reports: Iterable[ClientReport],
 ) -> Generator[None, None, dict[MessageQueue, QueueSample]]:
     positions = yield from positions_of(reports)
@@ -154,15 +99,10 @@ def _queue_samples(
         if entry is None:
             table[queue] = QueueSample(None, 0, seen)
         else:
-            table[queue] = QueueSample(entry.consumer_offset, entry.broker_offset, seen)
+            table[queue] = QueueSample(entry.stored, entry.max_offset, seen, entry.rewind, entry.awaited)
         if number % _QUEUES_IN_SLICE == 0:
             yield
     return table
-
-
-def silent_brokers(sample: Sample) -> list[str]:
-    """Return the names of the brokers that did not tell the stored offsets of their queues, sorted."""
-    return sorted({queue.broker_name for queue, seen in sample.queues.items() if seen.stored is None})
 
 
 def _counting(connection: ConsumerConnection | None) -> set[str]:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from rewindmq import MessageQueue
-from rewindmq.client.admin.watched_reset.group_watch import GroupWatch
-from rewindmq.client.admin.watched_reset.positions import Position
-from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch, group_offset
-from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
+from rewindmq.watch.evidence.position import Position
+from rewindmq.watch.evidence.sample import QueueSample, Sample
+from tests.watch.one_queue import QUEUE, OneQueue
 
-QUEUE = MessageQueue("TopicTest", "broker-a", 0)
 STORED = 100
 _STEP = 0.1
 _END_SECONDS = 150.0
@@ -56,8 +53,7 @@ class RandomWatch:
         first.has_queue = True
         before = QueueSample(STORED, self._end, (self._position(first),))
         clients = frozenset(consumer.name for consumer in self._consumers)
-        old = group_offset(before, self._target)
-        self.watch = QueueWatch(QUEUE, old, self._target, before, GroupWatch(clients))
+        self.watch = OneQueue(self._target, before, clients)
         self._late_commits = self._reset(first)
         last = chance.choice([12.0, 40.0, 90.0])
         kinds = [self._late_commit, self._move, self._kill, self._restart]
@@ -205,5 +201,5 @@ class RandomWatch:
             frozenset(each.name for each in listed),
             len(answering) == len(listed),
             consumed=rates,
-            succeeded=rates,
+            telling=frozenset(rates),
         )

@@ -7,14 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from rewindmq import MessageQueue
-from rewindmq.client.admin.watched_reset.group_watch import GroupWatch
-from rewindmq.client.admin.watched_reset.positions import Position
-from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
-from rewindmq.client.admin.watched_reset.sample import QueueSample, Sample
-from rewindmq.client.admin.watched_reset.states import State
+from rewindmq.watch.evidence.position import Position
+from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.verdict.states import State
+from tests.watch.one_queue import QUEUE, OneQueue
 
-QUEUE = MessageQueue("TopicTest", "broker-a", 0)
 OLD, TARGET, END = 100, 0, 1_000
 
 
@@ -38,12 +35,12 @@ def sample(stored: int | None, *positions: Position, clients: str = "A", consume
     )
 
 
-def rewind(*before: Position, clients: str = "A") -> QueueWatch:
+def rewind(*before: Position, clients: str = "A") -> OneQueue:
     seen = QueueSample(OLD, OLD, before or (idle(OLD, last_consume=1_000),))
-    return QueueWatch(QUEUE, OLD, TARGET, seen, GroupWatch(frozenset(clients)))
+    return OneQueue(TARGET, seen, frozenset(clients))
 
 
-def play(watch: QueueWatch, seconds: Sequence[float], seen: Sample) -> State:
+def play(watch: OneQueue, seconds: Sequence[float], seen: Sample) -> State:
     for second in seconds:
         watch.add(float(second), seen)
     return watch.state
@@ -146,7 +143,7 @@ def test_a_consumer_that_consumes_everything_before_it_repairs_a_jumped_offset_h
 
 def test_a_consumer_below_the_target_was_not_moved_by_the_reset() -> None:
     """The consumers had not stored what they consumed, and another begins at the stored offset."""
-    watch = QueueWatch(QUEUE, 90, 70, QueueSample(50, END, (at(90),)), GroupWatch(frozenset("AB")))
+    watch = OneQueue(70, QueueSample(50, END, (at(90),)), frozenset("AB"))
     for second in range(1, 90):
         low = 50 + second // 2
         seen = sample(low, at(low, client="B"), clients="AB")
@@ -198,7 +195,7 @@ def test_a_message_of_a_slow_consumer_shows_no_speed() -> None:
 
 
 def test_a_skip_that_consumers_pass_by_themselves_is_not_proven() -> None:
-    watch = QueueWatch(QUEUE, OLD, 105, QueueSample(OLD, END, (at(OLD),)), GroupWatch(frozenset("A")))
+    watch = OneQueue(105, QueueSample(OLD, END, (at(OLD),)), frozenset("A"))
     for second in range(1, 120):
         low = OLD + second
         seen = sample(low - low % 5, at(low), consumed=min(second, 70))
@@ -209,7 +206,7 @@ def test_a_skip_that_consumers_pass_by_themselves_is_not_proven() -> None:
 
 
 def skip(seen: Sample, before: Position) -> State:
-    watch = QueueWatch(QUEUE, OLD, 300, QueueSample(OLD, END, (before,)), GroupWatch(frozenset("A")))
+    watch = OneQueue(300, QueueSample(OLD, END, (before,)), frozenset("A"))
     play(watch, [1.0], sample(OLD, replace(before, dropped=True)))
     return play(watch, range(11, 70), seen)
 
@@ -224,12 +221,12 @@ def test_a_skip_of_more_than_was_consumed_is_proven() -> None:
     assert skip(replace(seen, clients=frozenset("B"), consumed={"B": 0.0}), at(OLD)) is not State.PROVEN
 
 
-@pytest.mark.parametrize(("unlisted", "state"), [(1, State.PROVEN), (2, State.REDELIVERING)])
+@pytest.mark.parametrize(("unlisted", "state"), [(1, State.PROVEN), (2, State.STORED)])
 def test_a_consumer_that_is_not_listed_twice_may_have_consumed_what_a_skip_leaves_out(
     unlisted: int, state: State
 ) -> None:
     """It may have left and come back with its client id, and then counts from 0."""
-    watch = QueueWatch(QUEUE, OLD, 300, QueueSample(OLD, END, (at(OLD),)), GroupWatch(frozenset("A")))
+    watch = OneQueue(300, QueueSample(OLD, END, (at(OLD),)), frozenset("A"))
     play(watch, [second / 2 for second in range(20)], sample(OLD, at(OLD, dropped=True)))
     play(watch, [second / 2 for second in range(20, 40)], sample(300, at(300)))
     failed = replace(sample(300, clients=""), is_complete=False)
@@ -238,7 +235,7 @@ def test_a_consumer_that_is_not_listed_twice_may_have_consumed_what_a_skip_leave
 
 
 def test_a_skip_that_a_late_commit_undoes_is_not_proven_when_consumers_come_to_the_target_again() -> None:
-    watch = QueueWatch(QUEUE, OLD, 300, QueueSample(OLD, END, (at(OLD),)), GroupWatch(frozenset("A")))
+    watch = OneQueue(300, QueueSample(OLD, END, (at(OLD),)), frozenset("A"))
     play(watch, range(11, 30), sample(300, at(300)))
     play(watch, [30.0], sample(150, at(150)))
     assert play(watch, range(31, 120), sample(300, at(300), consumed=70.0)) is not State.PROVEN
@@ -270,7 +267,7 @@ def test_a_consumer_that_redelivered_while_the_broker_did_not_know_it_may_have_c
 def test_a_consumer_that_did_not_answer_and_then_left_may_have_consumed_everything() -> None:
     watch = rewind(clients="AB")
     play(watch, [0.5], sample(OLD, at(OLD, dropped=True), clients="AB"))
-    mute = replace(sample(OLD, clients="AB"), is_complete=False, succeeded={"B": 0.0})
+    mute = replace(sample(OLD, clients="AB"), is_complete=False, telling=frozenset("B"))
     play(watch, range(5, 30), mute)
     play(watch, range(30, 120), sample(OLD, idle(OLD, client="B"), clients="B"))
     watch.end(120.0)
@@ -319,7 +316,7 @@ def test_a_commit_of_a_consumer_that_did_not_answer_is_no_jump() -> None:
 
 @pytest.mark.parametrize("target", [TARGET, 300])
 def test_a_group_without_any_consumer_is_unknown_after_30_s(target: int) -> None:
-    watch = QueueWatch(QUEUE, OLD, target, QueueSample(OLD, END), GroupWatch(frozenset()))
+    watch = OneQueue(target, QueueSample(OLD, END), frozenset())
     stored = sample(target, clients="")
     assert play(watch, range(30), stored) is State.STORED
     assert play(watch, [30.0], stored) is State.UNKNOWN
@@ -328,5 +325,5 @@ def test_a_group_without_any_consumer_is_unknown_after_30_s(target: int) -> None
 
 @pytest.mark.parametrize("seen", [sample(TARGET), replace(sample(TARGET, clients=""), is_complete=False)])
 def test_a_group_with_consumers_or_with_unknown_ones_is_watched_on(seen: Sample) -> None:
-    watch = QueueWatch(QUEUE, OLD, TARGET, QueueSample(OLD, END), GroupWatch(frozenset()))
+    watch = OneQueue(TARGET, QueueSample(OLD, END), frozenset())
     assert play(watch, range(60), seen) is State.STORED

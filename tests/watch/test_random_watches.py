@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from rewindmq.client.admin.watched_reset.states import State
-from tests.client.admin.watched_reset.random_watch import RandomWatch
+from rewindmq.watch.verdict.states import State
+from tests.watch.random_watch import RandomWatch
 
 # Seeds without ``--full``, and with it.
 SEEDS, ALL_SEEDS = 150, 2_000

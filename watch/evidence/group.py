@@ -6,10 +6,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rewindmq.client.admin.watched_reset.brokers import HEARTBEAT
-from rewindmq.client.admin.watched_reset.sample import Sample
+from rewindmq.watch.evidence.sample import Sample
 
-# Seconds. A consumer does not take a queue, redeliver it and give it up in less.
+# Seconds. Consumers tell a restarted broker of themselves within 30 s.
+HEARTBEAT: Final = 35.0
+# A consumer does not take a queue, redeliver it and give it up in less.
 _MUTE: Final = 3.0
 # Seconds between two lists of consumers: in one that failed, no process has left and come back.
 _NEXT_LIST: Final = 1.2
@@ -56,20 +57,9 @@ class GroupWatch:
         # When the list of consumers was last there.
         self._listed_at = 0.0
         self._has_list = True
-        self._last: tuple[float, GroupSample, Sample] | None = None
 
     def add(self, seconds: float, sample: Sample) -> GroupSample:
-        """Take in a sample, ``seconds`` after the reset.
-
-        Each queue gives the sample, and all of them get the result of the first call.
-        """
-        if self._last is not None and self._last[0] == seconds and self._last[2] is sample:
-            return self._last[1]
-        group = self._group_sample(seconds, sample)
-        self._last = seconds, group, sample
-        return group
-
-    def _group_sample(self, seconds: float, sample: Sample) -> GroupSample:
+        """Take in a sample, ``seconds`` after the reset."""
         missing = self._known - sample.clients
         self._known |= sample.clients
         is_short = self._is_short(seconds, sample, has_missing=bool(missing))
@@ -104,7 +94,7 @@ class GroupWatch:
 
     def _note_mute(self, seconds: float, sample: Sample) -> None:
         """Note the consumers that do not answer for a while: they may have a queue, and redeliver it."""
-        mute = frozenset() if sample.is_complete else sample.clients - sample.succeeded.keys()
+        mute = frozenset() if sample.is_complete else sample.clients - sample.telling
         self._mute_since = {client: self._mute_since.get(client, seconds) for client in mute}
 
     def _has_lost_list(self, seconds: float, sample: Sample) -> bool:

@@ -1,0 +1,186 @@
+"""Kept resets under ordinary loads: how many a watcher proves, and how long after the last redelivery."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from rewindmq import (
+    AdminClient,
+    ConsumeConcurrentlyStatus,
+    Message,
+    MessageExt,
+    MessageQueue,
+    Producer,
+    PushConsumer,
+)
+from rewindmq.client.admin.watched_reset.run import run_watched
+from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.watch.verdict.reset_watch import Change
+from rewindmq.watch.verdict.states import State
+
+QUEUES: Final = 8
+_PATIENCE: Final = 120.0
+_BATCH: Final = 100
+_POLL: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A group and its traffic.
+
+    Attributes:
+        messages: in the topic before the reset, all consumed.
+        per_second: messages that arrive all the time; 0: the group is idle.
+    """
+
+    messages: int
+    consumers: int
+    per_second: int = 0
+
+    @property
+    def title(self) -> str:
+        traffic = f"{self.per_second:,} messages/s" if self.per_second else "idle"
+        members = "1 consumer" if self.consumers == 1 else f"{self.consumers} consumers"
+        return f"{self.messages:,} messages, {members}, {traffic}"
+
+
+LOADS: Final = (
+    Load(10, 1),
+    Load(1_000, 2),
+    Load(100_000, 8),
+    Load(3_000, 2, 100),
+    Load(3_000, 2, 2_000),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One watched reset.
+
+    Attributes:
+        proven: share of its queues that were proven.
+        seconds: from the last redelivered message to the last verdict.
+        is_kept: every message came again.
+    """
+
+    proven: float
+    seconds: float
+    is_kept: bool
+
+
+class _Deliveries:
+    """Notes what the consumers of a group get."""
+
+    def __init__(self) -> None:
+        self._ends: dict[MessageQueue, int] = {}
+        self._again: set[tuple[MessageQueue, int]] = set()
+        self.last_again = 0.0
+
+    def begin(self, ends: dict[MessageQueue, int]) -> None:
+        """Look for messages before these offsets from now on."""
+        self._ends = ends
+
+    def note(self, messages: Sequence[MessageExt]) -> None:
+        for message in messages:
+            queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
+            if message.queue_offset < self._ends.get(queue, 0):
+                self._again.add((queue, message.queue_offset))
+                self.last_again = time.monotonic()
+
+    @property
+    def has_all(self) -> bool:
+        return len(self._again) == sum(self._ends.values())
+
+
+async def measure(namesrv: str, broker: str, load: Load, mode: ResetMode, name: str) -> Measured:
+    """Reset a group of its own to the start, and watch it.
+
+    Args:
+        broker: address of the only broker.
+        name: of the topic and group.
+    """
+    deliveries = _Deliveries()
+    async with AsyncExitStack() as exits:
+        admin = await exits.enter_async_context(AdminClient(namesrv))
+        config = TopicConfig(topic_name=name, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+        await admin.create_and_update_topic_config(broker, config)
+        producer = await exits.enter_async_context(Producer(f"{name}-producer", namesrv_addr=namesrv))
+        await _send(producer, name, load.messages)
+        for number in range(load.consumers):
+            await exits.enter_async_context(_consumer(namesrv, name, number, deliveries))
+        # The broker stores the offsets, so there is no event here.
+        while not await _is_stored(admin, name, load.messages):  # noqa: ASYNC110
+            await asyncio.sleep(_POLL)
+        await exits.enter_async_context(_traffic(producer, name, load.per_second))
+        stats = await admin.topic_consume_stats(name, name)
+        deliveries.begin({queue: entry.consumer_offset for queue, entry in stats.offset_table.items()})
+        ended, proven = 0.0, 0
+        async for item in run_watched(admin, name, name, 0, mode=mode, patience=_PATIENCE):
+            if isinstance(item, Change) and item.watch.is_over:
+                ended = time.monotonic()
+                proven += item.state is State.PROVEN
+        return Measured(proven / QUEUES, max(0.0, ended - deliveries.last_again), deliveries.has_all)
+
+
+async def _send(producer: Producer, topic: str, count: int) -> None:
+    queues = await producer.fetch_publish_message_queues(topic)
+    for start in range(0, count, _BATCH):
+        batch = [Message(topic, b"x" * 100) for _ in range(start, min(count, start + _BATCH))]
+        await producer.send_batch(batch, queue=queues[start // _BATCH % len(queues)])
+
+
+async def _is_stored(admin: AdminClient, name: str, count: int) -> bool:
+    """Return True if the group has stored all its offsets: before, brokers refuse a reset."""
+    stats = await admin.topic_consume_stats(name, name)
+    stored = [await admin.stored_offset(name, queue) for queue in stats.offset_table]
+    return None not in stored and sum(offset or 0 for offset in stored) == count
+
+
+@asynccontextmanager
+async def _consumer(
+    namesrv: str, name: str, number: int, deliveries: _Deliveries
+) -> AsyncIterator[PushConsumer]:
+    async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        deliveries.note(messages)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    consumer = PushConsumer(
+        name,
+        namesrv_addr=namesrv,
+        instance_name=f"{name}-{number}",
+        consume_from="first",
+        consume_message_batch_max_size=32,
+    )
+    consumer.subscribe(name)
+    consumer.register_message_listener(listener)
+    async with consumer:
+        yield consumer
+
+
+@asynccontextmanager
+async def _traffic(producer: Producer, topic: str, per_second: int) -> AsyncIterator[None]:
+    """Send ``per_second`` messages a second until the block ends."""
+    if not per_second:
+        yield
+        return
+
+    async def send() -> None:
+        began, sent = time.monotonic(), 0
+        while True:
+            due = int((time.monotonic() - began) * per_second) - sent
+            await asyncio.gather(*(producer.send(Message(topic, b"x" * 100)) for _ in range(due)))
+            sent += due
+            await asyncio.sleep(0.05)
+
+    task = asyncio.create_task(send())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,1 @@
+"""The rules of watched resets, on samples."""

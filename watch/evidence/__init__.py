@@ -1,0 +1,1 @@
+"""What a watcher sees of a group: samples of its queues and consumers."""

@@ -1,0 +1,59 @@
+"""A consumer is through every message that the broker handed out again.
+
+Shows: one consumer has received every message of the redelivery, one pull after the other, and then holds
+none of them, while it has not given the queue up. What was sent before the reset and arrives later can do no
+harm then: it is about offsets that this consumer has passed.
+Cannot see: anything at RocketMQ's brokers, which do not serve LIST_REWINDS (190003).
+"""
+
+from __future__ import annotations
+
+from rewindmq.protocol.body.rewind import Rewind, Run
+from rewindmq.watch.evidence.moment import Case, Moment
+from rewindmq.watch.evidence.position import low_of
+from rewindmq.watch.evidence.sample import QueueSample
+from rewindmq.watch.finding import Finding
+from rewindmq.watch.rules.rewound import rewind_since_reset
+
+
+class Finished:
+    """Compares two samples in a row.
+
+    The broker is asked before the consumers. So the consumer had received all messages when it was asked, by
+    the first sample, and had not given the queue up since, by the second.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._last: QueueSample | None = None
+
+    def add(self, moment: Moment) -> Finding | None:
+        """Take in a moment; find ``FINISHED``."""
+        last, self._last = self._last, moment.seen
+        is_shown = last is not None and not moment.is_after_gap and self._is_through(last, moment.seen)
+        return Finding.FINISHED if is_shown else None
+
+    def _is_through(self, last: QueueSample, now: QueueSample) -> bool:
+        earlier, later = rewind_since_reset(self._case, last), rewind_since_reset(self._case, now)
+        if earlier is None or later is None or last.stored is None:
+            return False
+        if earlier.number != later.number or later.passed is not None:
+            return False
+        run, current = _only_run(earlier), _only_run(later)
+        if run is None or current is None:
+            return False
+        is_same = (current.client_id, current.first) == (run.client_id, run.first)
+        has_all = run.first <= earlier.start and min(run.next, run.asked) >= earlier.end
+        through = max(earlier.end, last.stored)
+        return (
+            is_same
+            and has_all
+            and [position.client_id for position in last.live] == [run.client_id]
+            and low_of(last.live[0]) >= through
+        )
+
+
+def _only_run(rewind: Rewind) -> Run | None:
+    """Return the only run that goes on; None if there is none, or several consumers pull the queue."""
+    current = [run for run in rewind.runs if run.is_current]
+    return current[0] if len(current) == 1 else None

@@ -1,0 +1,1 @@
+"""The verdict: states, transitions, reasons and races of a watched queue."""

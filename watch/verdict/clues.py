@@ -1,0 +1,43 @@
+"""What was seen of a queue beside the findings: it tells which races fit, and why a queue stays unknown."""
+
+from __future__ import annotations
+
+from rewindmq.watch.evidence.group import GroupSample
+from rewindmq.watch.evidence.moment import Case, Moment
+
+
+class Clues:
+    """Gathers the clues.
+
+    Attributes:
+        was_stored: the stored offset came to the target.
+        had_consumer: a consumer had the queue more than 2 s after the reset.
+        has_new_client: the consumer that has the queue joined after the reset.
+        has_lost_client: a consumer of before the reset is gone.
+        broker_was_away: the broker did not answer at times.
+        is_broadcasting, is_pulling: the consumers' message model and type.
+        consumer: the consumer that has the queue, by the last sample.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self.was_stored = self.had_consumer = False
+        self.has_new_client = self.has_lost_client = False
+        self.broker_was_away = self.is_broadcasting = self.is_pulling = False
+        self.consumer: str | None = None
+
+    def add(self, moment: Moment) -> None:
+        """Take in a moment."""
+        self._add_group(moment.group)
+        live = moment.seen.live
+        self.consumer = live[0].client_id if live else None
+        self.had_consumer = self.had_consumer or bool(live and moment.seconds > 2.0)
+        if live:
+            self.has_new_client = live[-1].client_id not in self._case.clients
+        at_target = moment.stored < self._case.old if self._case.is_rewind else True
+        self.was_stored = self.was_stored or (self._case.target <= moment.stored and at_target)
+
+    def _add_group(self, group: GroupSample) -> None:
+        self.is_broadcasting = self.is_broadcasting or group.sample.is_broadcasting
+        self.is_pulling = self.is_pulling or group.sample.is_pulling
+        self.has_lost_client = self.has_lost_client or group.has_lost_client
