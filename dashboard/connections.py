@@ -38,7 +38,9 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _limit_head(self) -> None:
-        if self.conn.their_state is not h11.IDLE:
+        # A body that goes on after the response has been sent is discarded, for as long as a head may take.
+        is_refused = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
+        if self.conn.their_state is not h11.IDLE and not is_refused:
             self._forget()
         elif self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)

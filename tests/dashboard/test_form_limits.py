@@ -162,6 +162,17 @@ async def test_a_second_head_that_does_not_come_is_closed_too(monkeypatch: pytes
         assert await visitor.answer() == b""
 
 
+async def test_a_refused_form_that_goes_on_is_closed_at_the_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
+    async with dashboard("127.0.0.1:1", SETTINGS) as site, visiting(site) as visitor:
+        await visitor.begin("/topics", 1_000)
+        assert (await visitor.answer()).startswith(b"HTTP/1.1 405")
+        await visitor.send(b"x")
+        assert await visitor.answer() == b""
+
+
 async def test_a_request_in_progress_outlives_the_limit_of_heads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.1)
     async with dashboard("127.0.0.1:1", SETTINGS) as site, visiting(site) as visitor:
