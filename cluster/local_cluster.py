@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,6 +28,7 @@ from rewindmq.cluster.snapshots.header import FORMAT, LAYOUT_KEYS, STORE_FORMAT,
 from rewindmq.cluster.snapshots.snapshots import Snapshots
 from rewindmq.protocol.config.property_file import format_properties_file
 from rewindmq.protocol.files.private import make_private_folder, open_private
+from rewindmq.protocol.files.temporary_folder import TemporaryFolder
 from rewindmq.protocol.options import parse_choice, refuse_unknown_options
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.address import parse_address
@@ -56,7 +56,8 @@ class LocalCluster(ClusterClients):
         brokers: number of brokers, 1 to 26: broker-a, broker-b, ... Each is a master with its own store.
         slaves: number of slaves of each broker, 0 to 3: broker-a-s1, ... Each is a copy of its master.
         directory: the directory of configurations, stores and logs, kept at the end. The default is a
-            temporary directory, removed at the end.
+            temporary directory, removed at the end, or by the next cluster of this user if this process is
+            killed.
         namesrv_port: the name server's port; 0 takes any free port.
         broker_port: broker-a's port. Each further broker's is 10 higher, and the slaves follow the masters;
             0 takes any free ports.
@@ -103,7 +104,8 @@ class LocalCluster(ClusterClients):
         self._broker_names = broker_names(brokers)
         self._slaves = slave_names(brokers, slaves)
         self._directory = None if directory is None else Path(directory).absolute()
-        self._is_temporary = directory is None
+        # Set while a cluster without ``directory`` runs.
+        self._temporary: TemporaryFolder | None = None
         spread = spread_ports((*self._broker_names, *self._slaves), broker_port)
         self._ports = {NAMESRV: namesrv_port, **spread, **ports}
         self._host = host
@@ -215,9 +217,9 @@ class LocalCluster(ClusterClients):
             for process in stopping:
                 process.finish_stop()
         self._processes.clear()
-        if self._is_temporary and self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
-            self._directory = None
+        if self._temporary is not None:
+            self._temporary.remove()
+            self._temporary = self._directory = None
 
     def kill(self, name: str) -> None:
         """Kill one process by its name (``"namesrv"``, ``"broker-a"``, ...) with SIGKILL."""
@@ -461,15 +463,23 @@ class LocalCluster(ClusterClients):
             process.launch(arguments)
 
     def _prepare(self) -> None:
+        inherits: tuple[int, ...] = ()
         if self._directory is None:
-            self._directory = Path(tempfile.mkdtemp(prefix="rewindmq-"))
+            self._temporary = TemporaryFolder()
+            self._directory = self._temporary.path
+            # A process that outlives this one still uses the folder.
+            inherits = (self._temporary.descriptor,)
         make_private_folder(self._directory)
         logs = self._directory / "logs"
-        self._processes[NAMESRV] = ServerProcess(NAMESRV, logs / f"{NAMESRV}.log", self._directory / NAMESRV)
+        self._processes[NAMESRV] = ServerProcess(
+            NAMESRV, logs / f"{NAMESRV}.log", self._directory / NAMESRV, inherits=inherits
+        )
         for name in (*self._broker_names, *self._slaves):
             home = self._directory / name
             make_private_folder(home)
-            self._processes[name] = ServerProcess(name, logs / f"{name}.log", home / "store")
+            self._processes[name] = ServerProcess(
+                name, logs / f"{name}.log", home / "store", inherits=inherits
+            )
             with open_private(self._config_path(name), "wb") as file:
                 file.write(format_properties_file(self._broker_properties(name)).encode())
 

@@ -35,18 +35,28 @@ class ServerProcess:
         name: ``namesrv`` or the broker's name.
         log_path: the file of its standard error; restarts append to it.
         store_path: the directory of its files.
+        inherits: descriptors that the process keeps open until it ends.
 
     Attributes:
         address: ``host:port`` that the last start bound; "" before the first start.
         is_paused: True from ``pause`` until ``resume`` or the process's end.
     """
 
-    def __init__(self, name: str, log_path: Path, store_path: Path, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        log_path: Path,
+        store_path: Path,
+        clock: Clock | None = None,
+        *,
+        inherits: Sequence[int] = (),
+    ) -> None:
         self.name = name
         self.log_path = log_path
         self.store_path = store_path
         self.address = ""
         self.is_paused = False
+        self._inherits = inherits
         self._clock = clock or SystemClock()
         self._process: subprocess.Popen[bytes] | None = None
         self._commands = 0
@@ -78,6 +88,7 @@ class ServerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                pass_fds=self._inherits,
                 # Ctrl-C at the terminal must reach only the parent, which stops the processes cleanly.
                 process_group=0,
             )

@@ -22,6 +22,7 @@ from rewindmq.dashboard.pages import load_pages
 from rewindmq.dashboard.races.race_runs import RaceRuns
 from rewindmq.dashboard.resets.history import MemoryHistory, ResetHistory
 from rewindmq.dashboard.resets.service import ResetService
+from rewindmq.dashboard.web.forms import MAX_FORM_BYTES, FormReader
 from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.login import login_routes
 from rewindmq.dashboard.web.page import Page, Settings, Visit
@@ -29,14 +30,13 @@ from rewindmq.dashboard.web.safety import SafetyMiddleware, parse_form, same_tex
 from rewindmq.protocol.text import escape_controls
 
 _HERE: Final = Path(__file__).parent
-# The largest message body that brokers accept, 4 MiB, may triple when a form encodes it.
-MAX_FORM_BYTES: Final = 16 << 20
 
 
 async def _absent(visit: Visit) -> Response:
     return visit.render("absent.html", 404, title="There is no such page")
 
 
+_TOO_LONG: Final = f"A form has at most {MAX_FORM_BYTES} bytes.\n"
 _ABSENT: Final = Page("/absent", _absent, "", is_tab=False)
 
 
@@ -56,14 +56,15 @@ def make_app(
     pages = load_pages()
     resets = ResetService(source, history or MemoryHistory())
     races = races or RaceRuns(source.runtime.timers)
+    forms = FormReader(source.runtime.timers)
 
     def endpoint(page: Page) -> Callable[..., Awaitable[Response]]:
-        return _endpoint(page, source, resets, races, settings, templates, pages)
+        return _endpoint(page, source, resets, races, forms, settings, templates, pages)
 
     routes = [Route(page.path, endpoint(page), methods=list(page.methods)) for page in pages]
     static = Mount("/static", StaticFiles(directory=_HERE / "static"))
     app = Starlette(
-        routes=[*routes, *login_routes(settings, templates), static],
+        routes=[*routes, *login_routes(settings, templates, forms), static],
         middleware=[Middleware(SafetyMiddleware, settings=settings)],
         exception_handlers={
             404: endpoint(_ABSENT),
@@ -120,33 +121,24 @@ def _endpoint(
     source: ClusterSource,
     resets: ResetService,
     races: RaceRuns,
+    forms: FormReader,
     settings: Settings,
     templates: Environment,
     pages: tuple[Page, ...],
 ) -> Callable[..., Awaitable[Response]]:
     async def serve(request: Request, _error: Exception | None = None) -> Response:
-        form: dict[str, str] = {}
-        if request.method == "POST" and "POST" in page.methods:
-            body = await _read(request)
-            if body is None:
-                return PlainTextResponse(f"A form has at most {MAX_FORM_BYTES} bytes.\n", 413)
+        def visit(form: dict[str, str]) -> Visit:
+            return Visit(request, source, resets, races, settings, templates, pages, page, form)
+
+        if request.method != "POST" or "POST" not in page.methods:
+            return await page.handler(visit({}))
+        async with forms.reading(request, MAX_FORM_BYTES, _TOO_LONG) as body:
             # A form of 16 MiB takes seconds.
             form = await source.runtime.workers.run(parse_form, body)
             if not same_text(form.get("csrf", ""), settings.csrf):
                 return PlainTextResponse(
                     "The form is of another start of this dashboard: load its page again.\n", 403
                 )
-        visit = Visit(request, source, resets, races, settings, templates, pages, page, form)
-        return await page.handler(visit)
+            return await page.handler(visit(form))
 
     return serve
-
-
-async def _read(request: Request) -> bytes | None:
-    """Return the request's body; None if it is too long."""
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > MAX_FORM_BYTES:
-            return None
-    return bytes(body)

@@ -12,6 +12,8 @@ import uvicorn
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rewindmq.dashboard.connections import LimitedProtocol
+
 # What a stop waits for downloads. uvicorn's own limit is in whole seconds, and logs an error.
 _GRACE_SECONDS: Final = 0.8
 
@@ -34,7 +36,7 @@ async def serving(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
         log_level="warning",
         lifespan="on",
         ws="none",
-        http="h11",
+        http=LimitedProtocol,
         timeout_graceful_shutdown=1,
         server_header=False,
     )

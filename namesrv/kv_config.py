@@ -18,6 +18,7 @@ from typing import Final, Self
 import msgspec
 
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.errors import ConfigError, RequestError
 from rewindmq.protocol.files.private import make_private_folder, open_private
 from rewindmq.protocol.remoting.runtime import Workers
@@ -228,7 +229,7 @@ def _load(path: Path) -> dict[str, dict[str, str]]:
         raise ConfigError(f"{path}: {error.strerror}") from None
     try:
         return msgspec.json.decode(data, type=_KVConfigFile).config_table
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except DECODE_FAILURES as error:
         raise ConfigError(f"{path}: not a kvConfig.json: {error}") from None
 
 

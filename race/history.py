@@ -68,7 +68,7 @@ class Event:
         try:
             value = json.loads(line)
             return cls(float(value["at"]), str(value["process"]), _KINDS[value["kind"]], value["details"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise RaceError(f"not an event: {line[:80]!r} ({error})") from None
 
 

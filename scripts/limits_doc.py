@@ -372,7 +372,19 @@ _NAMESRV: Final = (
     Limit("all of them", "namesrv.kv_config:MAX_TABLE_BYTES", "bytes", _REFUSED),
 )
 _DASHBOARD: Final = (
-    Limit("form", "dashboard.app:MAX_FORM_BYTES", "bytes", "413"),
+    Limit("connections of all visitors", "dashboard.connections:MAX_CONNECTIONS", "connections", _CLOSED),
+    Limit("head of a request", "dashboard.connections:HEAD_SECONDS", "s", _CLOSED),
+    Limit("form", "dashboard.web.forms:MAX_FORM_BYTES", "bytes", "413"),
+    Limit("whole form from its head on", "dashboard.web.forms:FORM_SECONDS", "s", "408"),
+    Limit(
+        "unfinished forms of all visitors",
+        "dashboard.web.forms:MAX_UNFINISHED_BYTES",
+        "bytes",
+        "503 for the forms that have been unfinished for longest",
+    ),
+    Limit(
+        "forms above 64 KiB that are worked on at once", "dashboard.web.forms:MAX_LARGE", "forms", "they wait"
+    ),
     Limit(
         "queues of a reset that a page carries out",
         "dashboard.data.reset_previews:MAX_QUEUES",

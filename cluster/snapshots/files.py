@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.snapshots.header import SnapshotFile
 from rewindmq.protocol.files.copying import copy_file
 from rewindmq.protocol.files.private import make_private_folder
@@ -42,8 +43,18 @@ def put_back(snapshot: Path, file: SnapshotFile, copier: FileCopier) -> None:
     """Give a cluster one file of a snapshot, with the modification time that it had.
 
     Raises:
-        OSError: the file is missing, or the disk fails.
+        ClusterError: the file is missing, or has another size.
+        OSError: the disk fails.
     """
-    path = copier.add(snapshot / file.path, file.path, is_full=file.is_full)
+    source = snapshot / file.path
+    try:
+        size = source.lstat().st_size
+    except FileNotFoundError:
+        raise ClusterError(f"{source} is missing: take the snapshot again") from None
+    if size != file.size:
+        raise ClusterError(
+            f"{source} is damaged, it has {size} bytes, not {file.size}: take the snapshot again"
+        )
+    path = copier.add(source, file.path, is_full=file.is_full)
     if path.stat().st_mtime_ns != file.mtime_ns:
         os.utime(path, ns=(file.mtime_ns, file.mtime_ns))

@@ -10,6 +10,7 @@ import msgspec
 
 import rewindmq
 from rewindmq.cluster.errors import ClusterError
+from rewindmq.protocol.command import DECODE_FAILURES
 
 # Version of the header and of the archive.
 FORMAT: Final = 1
@@ -87,8 +88,8 @@ def decode_header(data: bytes, where: str) -> SnapshotHeader:
     try:
         _check_versions(msgspec.json.decode(data, type=_Versions), where)
         header = msgspec.json.decode(data, type=SnapshotHeader)
-    except msgspec.MsgspecError as error:
-        raise ClusterError(f"{where} is not a snapshot: {error}") from None
+    except DECODE_FAILURES as error:
+        raise ClusterError(f"{where} is not a snapshot, or is damaged: {error}") from None
     files = {file.path for file in header.files}
     folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
     seen: set[str] = set()

@@ -87,7 +87,7 @@ class Snapshots:
         """Fill a new folder with the files of a snapshot: ``<process>/<path>``.
 
         Raises:
-            ClusterError: there is no such snapshot, or it does not fit.
+            ClusterError: there is no such snapshot, it lacks a file, or it does not fit.
             OSError: the disk fails.
         """
         header = self.header(name)

@@ -11,6 +11,7 @@ import msgspec
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.up.folder import connect, running_folders
 from rewindmq.cluster.up.messages import MAX_RESPONSE_BYTES, Request, Response
+from rewindmq.protocol.command import DECODE_FAILURES
 
 # A restart may take the 10 s of a stop and the 30 s of a start, after another command's.
 _LIMIT_SECONDS: Final = 100.0
@@ -69,5 +70,5 @@ def _exchange(connection: socket.socket, request: Request, directory: Path) -> R
         raise ClusterError(f"the cluster in {directory} stopped before the command was done")
     try:
         return msgspec.json.decode(line, type=Response)
-    except msgspec.MsgspecError:
+    except DECODE_FAILURES:
         raise ClusterError(f"the rewindmq up of {directory} is of another version") from None

@@ -16,6 +16,7 @@ from rewindmq.cluster.up.entrances import Entrances
 from rewindmq.cluster.up.folder import listening_socket, registered, remove_socket
 from rewindmq.cluster.up.members import Members
 from rewindmq.cluster.up.messages import MAX_REQUEST_BYTES, Action, Request, Response
+from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.errors import RewindMQError
 
 # A connection that has not sent its command by then is closed.
@@ -77,7 +78,7 @@ async def _serve(
         request = msgspec.json.decode(line, type=Request)
     except (asyncio.IncompleteReadError, TimeoutError):
         return
-    except (asyncio.LimitOverrunError, msgspec.MsgspecError):
+    except (asyncio.LimitOverrunError, *DECODE_FAILURES):
         response.error = "the command is not one line of JSON that this version knows"
     else:
         await _answer(request, response, members)

@@ -34,7 +34,7 @@ def read_ports(directory: Path) -> dict[str, int]:
         return {}
     try:
         ports = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         ports = None
     if not _is_table(ports):
         raise ClusterError(f"{path} is not a table of ports: delete it, or pass --new-ports")

@@ -19,6 +19,7 @@ from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.cluster_source import ClusterSource, Queues
 from rewindmq.protocol.body.stats import TopicOffset
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
@@ -108,7 +109,7 @@ def unpack_expected(text: str, group: str) -> ShownPreview:
     try:
         data = base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
         expected = msgspec.json.decode(data, type=ShownPreview)
-    except (binascii.Error, UnicodeError, msgspec.DecodeError, RecursionError):
+    except (binascii.Error, UnicodeEncodeError, *DECODE_FAILURES):
         raise ClientError("The form does not say what its preview showed: preview the reset again") from None
     if expected.group != group:
         raise ClientError(f"The form is of group {expected.group}, not {group}: preview the reset again")

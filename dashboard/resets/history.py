@@ -16,6 +16,7 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from rewindmq.dashboard.resets.record import ResetRecord, Status, Summary
+from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.files.private import FILE_MODE, make_private_folder, open_private
 from rewindmq.protocol.remoting.runtime import Workers
@@ -229,7 +230,7 @@ def _read(path: Path, kind: type[S]) -> S:
         raise DamagedError(f"{path.name} is damaged: it has more than {MAX_FILE_BYTES:,} bytes")
     try:
         record = msgspec.json.decode(content, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_FAILURES as error:
         raise DamagedError(f"{path.name} is damaged: {error}") from None
     if f"{record.id}.json" != path.name:
         raise DamagedError(f"{path.name} is damaged: it is the record of another file")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from jinja2 import Environment
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from rewindmq.dashboard.web.forms import FormReader
 from rewindmq.dashboard.web.page import Settings
 from rewindmq.dashboard.web.safety import LOGIN, own_path, parse_form, same_text, session_cookie, session_of
 
 _MAX_BYTES = 64 << 10
 
 
-def login_routes(settings: Settings, templates: Environment) -> list[Route]:
+def login_routes(settings: Settings, templates: Environment, forms: FormReader) -> list[Route]:
     """Return the routes of the login page; none without a token."""
     if settings.token is None:
         return []
@@ -26,12 +27,8 @@ def login_routes(settings: Settings, templates: Environment) -> list[Route]:
     async def login(request: Request) -> Response:
         if request.method != "POST":
             return form(request.query_params.get("next", "/"))
-        body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > _MAX_BYTES:
-                return PlainTextResponse("A token is shorter.\n", 413)
-        fields = parse_form(bytes(body))
+        async with forms.reading(request, _MAX_BYTES, "A token is shorter.\n") as body:
+            fields = parse_form(body)
         path = own_path(fields.get("next", "/"))
         if not same_text(fields.get("token", ""), token):
             return form(path, 403, is_wrong=True)

@@ -6,12 +6,17 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from rewindmq.pipeline.compact.layout import OFFSET_MAP, OutputFile
 from rewindmq.pipeline.compact.scan import SHARED
 from rewindmq.pipeline.compact.topics import Kind, TopicRules
 from rewindmq.pipeline.compact.writer import log_path
 from rewindmq.pipeline.engines.engine import Engine, Rows
+from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import Files, LocalFiles
+from rewindmq.pipeline.output.output import DAMAGED
+from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.names import SCHEDULE_TOPIC
 
 # Files in a store's folder that brokers ignore.
@@ -30,9 +35,17 @@ def save_files(files: Files, root: str, written: Iterable[OutputFile]) -> None:
 
 
 def load_files(files: Files, root: str) -> list[OutputFile]:
-    """Return the recorded log files of a generation."""
-    data = files.read_all(f"{root}/{_FOLDER}/{_FILES}")
-    return [] if data is None else [OutputFile(*fields) for fields in json.loads(data)]
+    """Return the recorded log files of a generation.
+
+    Raises:
+        PipelineError: the record is damaged.
+    """
+    path = f"{root}/{_FOLDER}/{_FILES}"
+    data = files.read_all(path)
+    try:
+        return [] if data is None else msgspec.json.decode(data, type=list[OutputFile])
+    except DECODE_FAILURES as error:
+        raise PipelineError(f"cannot read {path}: {error}; {DAMAGED}") from None
 
 
 def is_as_published(files: Files, root: str, file_bytes: int) -> bool:

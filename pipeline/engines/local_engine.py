@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rewindmq.pipeline.engines.engine import ArrowMap, Rows, Task
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.schema import MESSAGES
+from rewindmq.protocol.files.temporary_folder import TemporaryFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -144,9 +144,9 @@ def _run(query: str, tables: Mapping[str, pa.Table]) -> pa.Table:
     import duckdb
 
     # What does not fit into memory goes there, and by default into the current folder.
-    with tempfile.TemporaryDirectory(prefix="rewindmq-local-") as folder:
+    with TemporaryFolder("local-") as folder:
         try:
-            with duckdb.connect(config={**_DUCKDB, "temp_directory": folder}) as database:
+            with duckdb.connect(config={**_DUCKDB, "temp_directory": str(folder.path)}) as database:
                 for name, table in tables.items():
                     database.register(name, table)
                 return database.sql(query).to_arrow_table()

@@ -27,6 +27,8 @@ CURRENT: Final = "current"
 _STAGING: Final = "staging"
 _GENERATION: Final = "generation-"
 _RUN: Final = "run.json"
+# Ends the sentence about a file of an output.
+DAMAGED: Final = "it is damaged: run the job again with a new output"
 
 
 class Manifest:
@@ -84,13 +86,28 @@ def read_manifest(files: ReadableFiles, root: str) -> Manifest | None:
     data = files.read_all(path)
     if data is None:
         return None
+    table = parse_table(data, path)
     try:
-        table = json.loads(data)
         if table["format"] != FORMAT:
             raise PipelineError(f"{path} has format {table['format']}; this version reads format {FORMAT}")
         return Manifest(table["job"], table["generation"], table["options"], table["source"], table["facts"])
     except (ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"cannot read {path}: {error!r}") from None
+        raise PipelineError(f"cannot read {path}: {error!r}; {DAMAGED}") from None
+
+
+def parse_table(data: bytes, path: str) -> dict[str, Any]:
+    """Return the JSON object of a file.
+
+    Raises:
+        PipelineError: the file is damaged.
+    """
+    try:
+        table = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise PipelineError(f"cannot read {path}: {error!r}; {DAMAGED}") from None
+    if not isinstance(table, dict):
+        raise PipelineError(f"cannot read {path}: it is no JSON object; {DAMAGED}")
+    return table
 
 
 class JobOutput:
@@ -164,7 +181,7 @@ class JobOutput:
             The source to read: ``source``, or that of the interrupted run, whose finished steps are valid
                 only for the same part of the log.
         """
-        run = self._read(_RUN)
+        run = self._read_run()
         generation = self.next_generation
         if run is not None and run["options"] == self._options and run["generation"] == generation:
             places = [store["location"] for store in source]
@@ -186,7 +203,7 @@ class JobOutput:
         """Finish the work of a run that was killed after it had published its manifest."""
         if self.published is None:
             return
-        run = self._read(_RUN)
+        run = self._read_run()
         if run is not None and run["generation"] > self.published.generation:
             self._point(self.published)
         else:
@@ -247,9 +264,17 @@ class JobOutput:
         if isinstance(self.files, LocalFiles):
             self.files.point(f"{self.root}/{CURRENT}", manifest.folder)
 
+    def _read_run(self) -> dict[str, Any] | None:
+        """Return what the last run began with; None if it finished, or there was none."""
+        run = self._read(_RUN)
+        if run is not None and not run.keys() >= {"options", "generation", "source"}:
+            raise PipelineError(f"cannot read {self._staging}/{_RUN}: {DAMAGED}")
+        return run
+
     def _read(self, name: str) -> dict[str, Any] | None:
-        data = self.files.read_all(f"{self._staging}/{name}")
-        return None if data is None else json.loads(data)
+        path = f"{self._staging}/{name}"
+        data = self.files.read_all(path)
+        return None if data is None else parse_table(data, path)
 
     def _write(self, name: str, value: Mapping[str, Any]) -> None:
         self.files.publish(f"{self._staging}/{name}", _dump(value))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from typing import Final
 
+from rewindmq.protocol.files.temporary_folder import TemporaryFolder
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.scenario.outcomes import cases, lost
@@ -21,9 +21,10 @@ async def play(stage: Stage) -> None:
     await stage.open(consumers=2)
     before = await caught_up(stage, _OLD)
     await before.stop()
-    with tempfile.TemporaryDirectory(prefix="rewindmq-race-") as directory:
+    with TemporaryFolder("race-") as folder:
         # 1. A broadcasting consumer consumes new messages and writes its progress to its file.
-        b = await stage.consumer("B", options={"message_model": "BROADCASTING", "offset_root": directory})
+        options = {"message_model": "BROADCASTING", "offset_root": str(folder.path)}
+        b = await stage.consumer("B", options=options)
         try:
             await _replay(stage)
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -14,6 +13,7 @@ from rewindmq.client.core.remedy import Remedy
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.local_cluster import LocalCluster
 from rewindmq.cluster.names import broker_names
+from rewindmq.protocol.files.temporary_folder import TemporaryFolder
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import system_runtime
@@ -116,8 +116,7 @@ class ProcessStage(BaseStage):
 
     async def __aenter__(self) -> Self:
         self._exits.callback(self._lab.workers.close)
-        directory = self._exits.enter_context(tempfile.TemporaryDirectory(prefix="rewindmq-race-"))
-        self._directory = Path(directory)
+        self._directory = self._exits.enter_context(TemporaryFolder("race-")).path
         return self
 
     async def __aexit__(self, *exception: object) -> None:

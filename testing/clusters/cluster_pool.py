@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Final, Self
 
 from rewindmq.cluster.local_cluster import LocalCluster
+from rewindmq.cluster.signals import interrupted_instead_of_ended
 from rewindmq.testing.clusters.options import ClusterOptions
 from rewindmq.testing.clusters.servers import Servers
 from rewindmq.testing.errors import KitError
@@ -19,6 +21,9 @@ _START: Final = "start"
 class ClusterPool:
     """The clusters of one session; blocking. With pytest-xdist, each worker has its own.
 
+    In a ``with`` statement, SIGTERM and SIGHUP interrupt the session as Ctrl-C does, so that its end removes
+    the clusters' folders.
+
     Args:
         namesrv: the address of a running cluster; None starts clusters.
     """
@@ -27,6 +32,7 @@ class ClusterPool:
         self._namesrv = namesrv
         # In the order of the last use.
         self._clusters: dict[ClusterOptions, Servers] = {}
+        self._exits = ExitStack()
 
     def get(self, options: ClusterOptions) -> Servers:
         """Return a cluster with these options; start it at the first call.
@@ -57,12 +63,14 @@ class ClusterPool:
             _stop(servers)
 
     def __enter__(self) -> Self:
+        self._exits.enter_context(interrupted_instead_of_ended())
+        self._exits.callback(self.close)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._exits.close()
 
     def _make_room(self) -> None:
         while len(self._clusters) >= MAX_CLUSTERS:

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.limits import MAX_QUEUE_NUMS
 from rewindmq.testing.control.http_request import HttpError
 from rewindmq.testing.wire.requests import Direction
@@ -116,5 +117,5 @@ def decode(body: bytes, kind: type[BodyT]) -> BodyT:
     """
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
-    except msgspec.MsgspecError as error:
+    except DECODE_FAILURES as error:
         raise HttpError(HTTPStatus.BAD_REQUEST, f"the body is wrong: {error}; {_PAGE}") from None

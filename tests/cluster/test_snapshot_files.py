@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -74,20 +76,24 @@ def test_a_snapshot_in_the_folder_is_not_restored_by_another_format(
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """``write(header, members)`` makes a file with a header and members ``{name: bytes}``."""
+    """``write(header, members)`` makes a file with a header, members ``{name: bytes}`` and checksums."""
 
     def make(header: dict[str, Any] | None = None, members: dict[str, bytes] | None = None) -> Path:
-        path = tmp_path / "given.tar"
         given = {"files/broker-a/commitlog/0": b"log"} if members is None else members
-        with tarfile.open(path, "w") as archive:
-            data = json.dumps(header or HEADER).encode()
-            for name, content in {"snapshot.json": data, **given}.items():
-                member = tarfile.TarInfo(name)
-                member.size = len(content)
-                archive.addfile(member, io.BytesIO(content))
-        return path
+        given = {"snapshot.json": json.dumps(header or HEADER).encode(), **given}
+        sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in given.items())
+        return write_tar(tmp_path / "given.tar", {**given, "snapshot.sha256": sums.encode()})
 
     return make
+
+
+def write_tar(path: Path, members: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w") as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
 
 
 def with_file(**changes: Any) -> dict[str, Any]:
@@ -129,7 +135,7 @@ REFUSED = [
     (HEADER | {"layout": {"maxIndexNum": "5"}}, None, "with maxIndexNum=5, but this cluster has 20000000"),
     ({"format": 1}, None, "is not a snapshot"),
     ({"version": 1}, None, "is not a snapshot"),
-    (HEADER, {}, "is truncated: it lacks broker-a/commitlog/0"),
+    (HEADER, {}, "is damaged: 'snapshot.sha256' is in the place of broker-a/commitlog/0"),
     (HEADER, {"files/broker-a/x": b""}, "is damaged: 'files/broker-a/x' is in the place of"),
     (with_file(size=2), None, "is damaged"),
     (with_file(size=-1), None, "is damaged"),
@@ -193,6 +199,99 @@ def test_a_file_that_ends_anywhere_is_refused(snapshots: Snapshots, write: Write
         with pytest.raises(ClusterError, match=r"is not a snapshot|is truncated"):
             snapshots.load("given", given, CLUSTER)
     assert snapshots.names() == []
+
+
+def test_a_file_with_any_byte_changed_is_refused(snapshots: Snapshots, write: Write, tmp_path: Path) -> None:
+    """Headers, messages, checksums, padding and the zeros at the end."""
+    header = HEADER | {
+        "files": [HEADER["files"][0], HEADER["files"][0] | {"path": "broker-a/x", "isFull": False}]
+    }
+    given = write(header, {"files/broker-a/commitlog/0": b"body" * 300, "files/broker-a/x": b""})
+    snapshots.load("given", given, CLUSTER)
+    snapshots.save("given", given)
+    data = given.read_bytes()
+    end = len(data.rstrip(b"\0"))
+    for at in (*range(0, end, 29), *range(end, len(data), 1_999), len(data) - 1):
+        given.write_bytes(data[:at] + bytes([data[at] ^ 0xA5]) + data[at + 1 :])
+        with pytest.raises(
+            ClusterError, match=r"given\.tar.* (is not a snapshot|is damaged|is truncated|has no)"
+        ):
+            snapshots.load("changed", given, CLUSTER)
+    assert snapshots.names() == ["given"]
+    given.write_bytes(data)
+    snapshots.load("changed", given, CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        (b"body", b"bodY", r"files/broker-a/commitlog/0 is not what was saved; save the snapshot again"),
+        (b'"mtimeNs": 5', b'"mtimeNs": 6', r"snapshot\.json is not what was saved; save the snapshot again"),
+        (b'"v49"', b'"v4\xff"', r"is not a snapshot, or is damaged: 'utf-8' codec"),
+    ],
+)
+def test_the_error_names_what_was_changed(
+    snapshots: Snapshots, write: Write, old: bytes, new: bytes, complaint: str
+) -> None:
+    given = write(None, {"files/broker-a/commitlog/0": b"body"})
+    given.write_bytes(given.read_bytes().replace(old, new))
+    with pytest.raises(ClusterError, match=complaint):
+        snapshots.load("given", given, CLUSTER)
+    assert snapshots.names() == []
+
+
+def test_a_file_without_checksums_or_with_more_behind_them_is_refused(
+    snapshots: Snapshots, tmp_path: Path
+) -> None:
+    members = {"snapshot.json": json.dumps(HEADER).encode(), "files/broker-a/commitlog/0": b"log"}
+    given = write_tar(tmp_path / "given.tar", members)
+    with pytest.raises(ClusterError, match=r"has no checksums: .*save the snapshot again"):
+        snapshots.load("given", given, CLUSTER)
+    sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in members.items())
+    write_tar(given, {**members, "snapshot.sha256": sums.encode(), "more": b"x"})
+    with pytest.raises(ClusterError, match=r"is damaged: it has 'more' behind the checksums"):
+        snapshots.load("given", given, CLUSTER)
+
+
+def test_other_programs_can_check_a_file(snapshots: Snapshots, write: Write, tmp_path: Path) -> None:
+    snapshots.load("given", write(), CLUSTER)
+    snapshots.save("given", tmp_path / "saved.tar")
+    with tarfile.open(tmp_path / "saved.tar") as archive:
+        archive.extractall(tmp_path / "out", filter="data")
+    checked = subprocess.run(
+        ["sha256sum", "--check", "snapshot.sha256"], cwd=tmp_path / "out", capture_output=True, check=True
+    )
+    assert checked.stdout == b"snapshot.json: OK\nfiles/broker-a/commitlog/0: OK\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (
+            lambda folder: (folder / "snapshot.json").write_bytes(b'{"format": 1, "x": "\xff"}'),
+            "is damaged: ",
+        ),
+        (
+            lambda folder: (folder / "files/broker-a/commitlog/0").write_bytes(b"l"),
+            "1 bytes, not 100000: take",
+        ),
+        (
+            lambda folder: (folder / "files/broker-a/commitlog/0").unlink(),
+            "is missing: take the snapshot again",
+        ),
+    ],
+)
+def test_a_damaged_snapshot_in_the_folder_is_not_restored(
+    snapshots: Snapshots,
+    write: Write,
+    tmp_path: Path,
+    change: Callable[[Path], object],
+    complaint: str,
+) -> None:
+    snapshots.load("given", write(), CLUSTER)
+    change(tmp_path / "snapshots/given")
+    with pytest.raises(ClusterError, match=complaint):
+        snapshots.put_back("given", tmp_path / "restored", CLUSTER)
 
 
 def test_a_link_in_the_place_of_a_file_is_refused(snapshots: Snapshots, tmp_path: Path) -> None:

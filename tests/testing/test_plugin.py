@@ -1,11 +1,15 @@
 """The pytest plugin, in runs of pytest of their own: options, marker, clean-up, and what a failure shows."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import WAIT_SECONDS
 
 pytestmark = [pytest.mark.long, pytest.mark.chosen]
 
@@ -70,6 +74,36 @@ def test_the_programs_of_the_page_about_snapshots_pass(project: _Project) -> Non
     code, output = project.run()
     assert code == 0, output
     assert "4 passed" in output
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_session_that_a_signal_ends_leaves_no_folder(
+    project: _Project, tmp_path: Path, number: signal.Signals
+) -> None:
+    project.test("""
+import asyncio
+async def test_one(rmq: Rmq):
+    print("\\nat work", flush=True)
+    await asyncio.Event().wait()
+""")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-s"],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as session:
+        assert session.stdout is not None
+        while session.stdout.readline() != "at work\n":
+            assert session.poll() is None
+        assert len(list(scratch.glob("rewindmq-*"))) == 1
+        session.send_signal(number)
+        output, _ = session.communicate(timeout=WAIT_SECONDS)
+    assert f"KeyboardInterrupt: {number.name}" in output
+    assert session.returncode == pytest.ExitCode.INTERRUPTED
+    assert list(scratch.glob("rewindmq-*")) == []
 
 
 def test_tests_share_a_cluster_and_nothing_else(project: _Project) -> None:

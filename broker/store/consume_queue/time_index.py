@@ -25,6 +25,7 @@ from rewindmq.broker.store.layout.time_index import (
     file_bytes,
 )
 from rewindmq.broker.store.log.commit_log import CommitLog
+from rewindmq.protocol.command import DECODE_FAILURES
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class TimeIndex:
             return
         try:
             position = msgspec.json.decode(data, type=TimeIndexPosition)
-        except msgspec.MsgspecError as error:
+        except DECODE_FAILURES as error:
             _log.error("time index not used: %s: %s", path, error)
             return
         if position.end <= position.begin:

@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from rewindmq.protocol.command import DECODE_FAILURES
+
 KNOWN_END_FILE: Final = "knownEnd.json"
 
 
@@ -33,5 +35,5 @@ def decode_known_end(data: bytes | None) -> KnownEnd | None:
         return None
     try:
         return msgspec.json.decode(data, type=KnownEnd)
-    except msgspec.MsgspecError:
+    except DECODE_FAILURES:
         return None

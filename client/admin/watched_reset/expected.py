@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from rewindmq.client.admin.watched_reset.preview import Preview, QueuePreview
+from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.errors import ClientError
 
 # 100,000 queues have about 30 MB.
@@ -71,7 +72,7 @@ def read_expected(data: bytes) -> Expected:
         raise ClientError(f"a preview has at most {MAX_BYTES} bytes: save --preview --json again")
     try:
         return msgspec.json.decode(data.removeprefix(BOM_UTF8), type=Expected)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_FAILURES as error:
         raise ClientError(
             f"this is no preview ({error}): save the output of --preview --json again"
         ) from None

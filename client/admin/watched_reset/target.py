@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 
 from rewindmq.client.admin.watched_reset.asking import ask_each
+from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 
@@ -48,7 +49,7 @@ def read_offsets(data: bytes, topic: str) -> dict[MessageQueue, int]:
         raise ClientError(f"a file of offsets has at most {MAX_BYTES} bytes: name fewer queues")
     try:
         file = msgspec.json.decode(data.removeprefix(BOM_UTF8), type=_File)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except DECODE_FAILURES as error:
         raise ClientError(f"the file of offsets has another form ({error}): write {_FORM}") from None
     if file.topic != topic:
         raise ClientError(f"the offsets are of topic {file.topic!r}, not {topic!r}: correct the file or -t")

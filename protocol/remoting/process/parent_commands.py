@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
+from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.remoting.runtime import SystemClock
 
@@ -94,7 +95,7 @@ class ParentCommands:
     def _follow(self, line: bytes) -> None:
         try:
             command = msgspec.json.decode(line, type=_Command)
-        except msgspec.MsgspecError:
+        except DECODE_FAILURES:
             return
         try:
             self._obey(command)

@@ -166,3 +166,23 @@ def test_what_is_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_a_manifest_says_where_its_files_are() -> None:
     assert Manifest("job", 7, {}, [], {}).folder == "generation-7"
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"\xff": 1}', b"[" * 100_000, b"{}"])
+@pytest.mark.parametrize("name", ["manifest.json", "staging/run.json"])
+def test_a_damaged_file_is_a_sentence_that_helps(tmp_path: Path, name: str, data: bytes) -> None:
+    publish(tmp_path / "out", "old")
+    path = tmp_path / "out" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    with pytest.raises(PipelineError, match=rf"cannot read .*/{name}: .*run the job again with a new output"):
+        JobOutput(tmp_path / "out", "job", {"a": 1}).begin(SOURCE)
+
+
+def test_damaged_findings_of_a_step_are_a_sentence_that_helps(tmp_path: Path) -> None:
+    output = JobOutput(tmp_path / "out", "job", {"a": 1})
+    output.begin(SOURCE)
+    output.finish("first", {"count": 1})
+    (tmp_path / "out/staging/first.json").write_bytes(b'{"count": \xff}')
+    with pytest.raises(PipelineError, match=r"cannot read .*first\.json: .*run the job again"):
+        JobOutput(tmp_path / "out", "job", {"a": 1}).step("first")

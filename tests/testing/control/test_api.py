@@ -217,7 +217,7 @@ async def test_a_wrong_request_gets_a_sentence_that_helps(
     assert sentence in await refused(port, status, path, **body)
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b"[" * 60_000, b"null"])
+@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b'{"on": "\xff"}', b"[" * 60_000, b"null"])
 async def test_a_body_that_is_no_object_is_refused(port: HttpClient, body: bytes) -> None:
     response = await port.send("POST", "/v1/rules", body)
     assert (response.status, "the body is wrong" in response.error) == (400, True)

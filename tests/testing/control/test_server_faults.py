@@ -195,6 +195,32 @@ async def test_files_outside_the_folder_are_neither_written_nor_read(
     assert "is not a snapshot" in await refused(port, 409, "/v1/snapshots/other/load", file="kept.tar")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        (
+            b'"profile":"v49"',
+            b'"profile":"v4\xff"',
+            "kept.tar is not a snapshot, or is damaged: 'utf-8' codec",
+        ),
+        (b"the order", b"an orders", "broker-a/commitlog/00000000000000000000 is not what was saved; save"),
+    ],
+)
+async def test_a_damaged_file_is_refused_and_changes_nothing(
+    cluster: LocalCluster, port: HttpClient, folder: Path, old: bytes, new: bytes, complaint: str
+) -> None:
+    await done(port, "/v1/topics", name="damaged", queues=1)
+    await send(cluster, Message("damaged", b"the order"))
+    await done(port, "/v1/snapshots", name="kept")
+    path = folder / "kept.tar"
+    await done(port, "/v1/snapshots/kept/save", file=path.name)
+    path.write_bytes(path.read_bytes().replace(old, new))
+    before = (await port.get("/v1/snapshots")).value
+    assert complaint in await refused(port, 409, "/v1/snapshots/other/load", file=path.name)
+    assert (await port.get("/v1/snapshots")).value == before
+    assert "there is no snapshot" in await refused(port, 404, "/v1/snapshots/other/restore")
+
+
 async def test_a_folder_that_is_a_file_is_refused_at_the_start(cluster: LocalCluster, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ClusterError, match="is not a folder: choose another --control-snapshot-dir"):
