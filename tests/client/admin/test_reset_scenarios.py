@@ -128,7 +128,7 @@ def test_D12_an_old_consumer_fails_the_reset_but_consumers_before_it_apply_it(
             await stage.world.sleep(1)
             assert stage.stored_offset(Q0, GROUP) == 0
 
-    play(scenario, profile=profile)
+    play(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.scenario("D19", "v42", "v49", "v53c", "v53s")
@@ -177,7 +177,7 @@ def test_the_first_line_is_that_of_the_imitated_release(
         await stage.world.sleep(1)
         assert (await stage.run(f"{TOOL} -s 5"))[0] == f"{offline}consumerGroup{rest}"
 
-    play(scenario, profile=profile)
+    play(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 # The reset of one queue as RocketMQ 5's tool does it.
@@ -241,7 +241,7 @@ def test_the_tool_of_5x_at_a_classic_broker_is_refused_after_its_commit(play: Ru
         assert refused.value.__notes__ == ["offset 2 was already committed, as RocketMQ 5's tool does first"]
         assert [stage.stored_offset(Q0, GROUP), stage.stored_offset(Q1, GROUP)] == [2, 3]
 
-    play(scenario, profile=Profile.V53)
+    play(scenario, profile=Profile.V53, reset_mode=ResetMode.CLASSIC)
 
 
 def test_the_tool_of_5x_sends_no_reset_to_other_brokers(play: RunScenario) -> None:
