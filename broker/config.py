@@ -25,7 +25,7 @@ from rewindmq.protocol.remoting.traffic.held_bytes import (
     MAX_UNFINISHED_BYTES,
     MAX_UNREAD_BYTES,
 )
-from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.protocol.reset_mode import ResetMode, default_mode
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         store_reply_message_enable: store replies (SEND_REPLY_MESSAGE, 324 and 325), too.
         reply_thread_pool_queue_capacity: replies whose requester has not answered yet; the broker refuses
             more with SYSTEM_BUSY (2).
-        use_server_side_reset_offset: resets of v53 are in mode ``server``, otherwise ``classic`` (5.x key).
+        use_server_side_reset_offset: false: resets of v53 are in mode ``classic``, too (5.x key).
         reset_mode: the mode of resets that name none (RewindMQ's own key); None means the release's default.
         emulated_busy: RewindMQ's own key; it can be changed while the broker runs, see ``live_config``.
         server_frame_timeout_millis: time for the rest of a frame after its first bytes, not scaled
@@ -221,9 +221,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         """The mode of resets that name none: ``reset_mode``, else the default of the release."""
         if self.reset_mode is not None:
             return self.reset_mode
-        # 5.2.0 and later; docs/spec/reset.md D.9. Brokers of 4.x do not have the key.
-        is_at_server = self.profile.release is Profile.V53 and self.use_server_side_reset_offset
-        return ResetMode.SERVER if is_at_server else ResetMode.CLASSIC
+        return default_mode(self.profile) if self.use_server_side_reset_offset else ResetMode.CLASSIC
 
     @property
     def namesrv_addresses(self) -> tuple[str, ...]:
