@@ -14,8 +14,7 @@ from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection, Handler, Reply
-from rewindmq.protocol.remoting.handler_table import load_handlers
-from rewindmq.protocol.since import is_known
+from rewindmq.protocol.remoting.handler_table import is_known, load_handlers
 
 BrokerHandler = Callable[[BrokerContext, Connection, RemotingCommand], Reply]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rewindmq.protocol.body.registration import DataVersion, TopicConfig, TopicConfigSerializeWrapper
+from rewindmq.protocol.body.registration import DataVersion, TopicConfigSerializeWrapper
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand

@@ -10,7 +10,7 @@ from rewindmq.broker.handlers import HANDLERS
 from rewindmq.namesrv.handlers import HANDLERS as NAMESRV_HANDLERS
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.profile import RELEASES, Profile
-from rewindmq.protocol.since import SINCE
+from rewindmq.protocol.remoting.handler_table import SINCE
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
