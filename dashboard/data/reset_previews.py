@@ -22,6 +22,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
+from rewindmq.protocol.reset_mode import ResetMode
 
 AIMS: Final = {
     "earliest": "the oldest messages",
@@ -134,7 +135,9 @@ def target_of_expected(expected: Expected) -> Target:
     )
 
 
-async def preview_as_group(source: ClusterSource, group: str, topic: str, other: str) -> Previewed:
+async def preview_as_group(
+    source: ClusterSource, group: str, topic: str, other: str, mode: ResetMode | None = None
+) -> Previewed:
     """Ask what a reset to another group's stored offsets would do now; nothing is changed."""
     if not other:
         return Previewed(None, "Enter the group whose offsets this group is to take.", 400)
@@ -146,15 +149,17 @@ async def preview_as_group(source: ClusterSource, group: str, topic: str, other:
         # Every broker has just answered, so what is missing is the group.
         status = 404 if isinstance(offsets.error, ClientError) else 200
         return Previewed(None, f"The offsets of group {other} cannot be taken: {offsets.problem}.", status)
-    return await preview_of(source, group, topic, offsets.value)
+    return await preview_of(source, group, topic, offsets.value, mode)
 
 
-async def preview_of(source: ClusterSource, group: str, topic: str, target: Target) -> Previewed:
+async def preview_of(
+    source: ClusterSource, group: str, topic: str, target: Target, mode: ResetMode | None = None
+) -> Previewed:
     """Ask what a reset would do now. A broker that hangs is named after 2 s; nothing is changed."""
     queues, of_group = await asyncio.gather(source.topic_queues(topic), source.masters(retry_topic(group)))
     if (unready := _unready(topic, queues)) is not None:
         return unready
-    answer = await source.ask(make_preview(source.admin, topic, group, target), PREVIEW_SECONDS)
+    answer = await source.ask(make_preview(source.admin, topic, group, target, mode=mode), PREVIEW_SECONDS)
     if answer.value is None:
         return Previewed(None, f"The preview failed: {answer.problem}.")
     found = answer.value

@@ -28,8 +28,8 @@ class BrokerRules:
         address: the master's, or a slave's if no master is registered.
         mode: of resets that name none.
         knows_modes: it is RewindMQ's, and obeys a mode that the request names.
-        is_nearest: its search by time returns the nearest message, as RocketMQ up to 5.1.0 does; None: it does
-            not tell its release.
+        is_nearest: its search by time returns the nearest message, as RocketMQ up to 5.1.0 does; None: it
+            does not tell its release.
         checks_commits: a direct write needs a known group, as in 5.x.
         knows_group: it has settings of the group.
         has_consumers: a consumer of the group is connected to it.
@@ -92,7 +92,8 @@ async def _config(admin: AdminClient, address: str) -> Mapping[str, str]:
 
 def _mode(config: Mapping[str, str]) -> ResetMode:
     """RewindMQ's key, else that of RocketMQ 5, which RocketMQ 4 does not have."""
-    if (own := config.get("resetMode")) in list[object](ResetMode):
+    own = config.get("resetMode", "")
+    if own in list[object](ResetMode):
         return ResetMode(own)
     return ResetMode.SERVER if config.get("useServerSideResetOffset") == "true" else ResetMode.CLASSIC
 
@@ -116,7 +117,8 @@ async def _knows_group(admin: AdminClient, group: str, address: str) -> bool:
 
 async def _release(admin: AdminClient, address: str, config: Mapping[str, str]) -> tuple[bool | None, bool]:
     """Return ``is_nearest`` and ``checks_commits``. RewindMQ names its profile, RocketMQ its version."""
-    if (profile := config.get("profile")) in list[object](Profile):
+    profile = config.get("profile", "")
+    if profile in list[object](Profile):
         is_5 = Profile(profile).release is Profile.V53
         return not is_5, is_5
     try:

@@ -6,7 +6,7 @@ Source: docs/spec/reset.md D.1, D.2, D.8, D.9; docs/reset.md for fenced mode.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -95,6 +95,7 @@ def forecast(request: ResetRequest, brokers: Sequence[BrokerRules], queues: Iter
     if request.has_offsets:
         return _of_offsets(request, brokers, by_broker)
     found = Forecast()
+    fenced: list[str] = []
     for number, rules in enumerate(brokers):
         here = by_broker[rules.name]
         mode = request.mode_at(rules)
@@ -103,9 +104,17 @@ def forecast(request: ResetRequest, brokers: Sequence[BrokerRules], queues: Iter
             _end(found, rules, brokers[number + 1 :])
             return found
         if mode is ResetMode.CLASSIC and not rules.has_consumers:
-            _write(request, brokers, by_broker, found)
+            _write(request, brokers, by_broker, found, fenced)
             return found
+        if mode is ResetMode.FENCED:
+            fenced.append(rules.name)
         _move(request, mode, here, found)
+        if request.mode is not None and not rules.knows_modes:
+            found.obstacles.append(
+                f"{rules.name} knows no modes: it will reset in its own, {mode}, and the command will fail"
+            )
+            _end(found, rules, brokers[number + 1 :])
+            return found
     return found
 
 
@@ -125,8 +134,8 @@ def _refusal_of_classic(request: ResetRequest, rules: BrokerRules, here: Sequenc
         return None
     if len(missing) == len(written):
         return (
-            f"group {request.group} has no stored offset in the topic at {rules.name}: in classic mode, brokers"
-            " refuse to move it until its consumers have stored some"
+            f"group {request.group} has no stored offset in the topic at {rules.name}: in classic mode,"
+            " brokers refuse to move it until its consumers have stored some"
         )
     return f"no stored offset in {_names(missing)}: in classic mode, a broker refuses the whole reset"
 
@@ -218,11 +227,19 @@ def _write(
     brokers: Sequence[BrokerRules],
     by_broker: Mapping[str, Sequence[QueueFacts]],
     found: Forecast,
+    fenced: Sequence[str],
 ) -> None:
-    """Add what the client writes if a broker in classic mode knows no consumer."""
+    """Add what the client writes if a broker in classic mode knows no consumer.
+
+    Args:
+        fenced: brokers that this very reset has moved in fenced mode before.
+    """
     for rules in brokers:
         here = by_broker[rules.name]
-        if not _write_at(request, rules, [facts for facts in here if facts.is_read], found):
+        read = [facts for facts in here if facts.is_read]
+        if rules.name in fenced:
+            read = [replace(facts, is_fenced=True) for facts in read if facts.queue in found.offsets]
+        if not _write_at(request, rules, read, found):
             return
         _note_staying(
             found, here, lambda facts: facts.is_read, "without consumers, offsets of read queues are written"
@@ -253,6 +270,9 @@ def _of_offsets(
 ) -> Forecast:
     """Return what a reset to an offset for each queue does, which is carried out queue after queue."""
     found = Forecast()
+    if request.mode is ResetMode.CLASSIC:
+        found.obstacles.append("a classic reset has a time: a reset to offsets needs mode server or fenced")
+        return found
     asked = [rules for rules in brokers if by_broker[rules.name]]
     if request.mode is None and not request.is_online:
         for rules in asked:

@@ -123,6 +123,11 @@ async def make_preview(
         )
     notes = [
         *_notes(group, queues, retry_lag, rules, is_online=request.is_online),
+        *(
+            f"consumer {report.client_id} did not answer, so it is not known which queues it has"
+            for report in reports
+            if report.info is None
+        ),
         *_time_notes(target, rules, request),
     ]
     return Preview(
@@ -203,8 +208,8 @@ async def _stored_offsets(
 ) -> dict[MessageQueue, _Stored]:
     """Return the stored offsets with their epochs.
 
-    Without any stored offset, QUERY_CONSUMER_OFFSET (14) may still return 0. So brokers that return 0 are asked
-    for their whole table, as their slaves do.
+    Without any stored offset, QUERY_CONSUMER_OFFSET (14) may still return 0. So brokers that return 0 are
+    asked for their whole table, as their slaves do.
     """
 
     async def ask(queue: MessageQueue) -> _Stored:

@@ -415,7 +415,7 @@ class QueueWatch:
                 and seconds > _SETTLED
             ):
                 self._consumed_through = True
-        elif seconds > _SETTLED:
+        elif seconds > _SETTLED and self.target > self.old:
             self._consumed_through = True
             if self._untouched_since is None:
                 self._untouched_since = seconds

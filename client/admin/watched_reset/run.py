@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.carry_out import carry_out
-from rewindmq.client.admin.watched_reset.make_preview import queues_of
+from rewindmq.client.admin.watched_reset.make_preview import first_offsets, queues_of
 from rewindmq.client.admin.watched_reset.queue_watch import QueueWatch
 from rewindmq.client.admin.watched_reset.repair import BrokerRepair, modes_of, repair
 from rewindmq.client.admin.watched_reset.sample import Sample, silent_brokers, take_sample
@@ -107,10 +107,13 @@ async def run_watched(
         ResponseError, RemotingError: see ``carry_out``.
     """
     names = await queues_of(admin, topic)
+    # Offsets below have no message that could come again.
+    floors = await first_offsets(admin, topic, names)
     before = await _first_sample(admin, topic, group, names)
     began = admin.runtime.clock.monotonic()
     first = await carry_out(admin, topic, group, target, force=force, mode=mode)
-    watch = ResetWatch(before, first.offsets, began)
+    targets = {queue: max(offset, floors.get(queue, 0)) for queue, offset in first.offsets.items()}
+    watch = ResetWatch(before, targets, began)
     queues = {item.queue: item for item in watch.queues}
     yield Began(began, before, tuple(watch.queues), modes_of(first, first.offsets))
     repairs = 0
