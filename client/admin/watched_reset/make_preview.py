@@ -12,12 +12,16 @@ from rewindmq.client.admin.forecast.forecast import QueueFacts, ResetRequest, fo
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.positions import consumer_positions, positions_of
+from rewindmq.client.admin.watched_reset.positions import (
+    ClientReport,
+    Position,
+    consumer_positions,
+    positions_of,
+)
 from rewindmq.client.admin.watched_reset.preview import Preview, QueuePreview
 from rewindmq.client.admin.watched_reset.target import Target, check_range, require_queues
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
-from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ClientError, ResponseError, RewindMQError
 from rewindmq.protocol.message.sysflag import Perm
@@ -34,6 +38,10 @@ _SAMPLE: Final = 4
 _NOT_MOVED: Final = (
     "a reset does not move delayed messages that are not due yet, nor messages of open transactions"
 )
+
+
+_BROADCASTING: Final = "the consumers are broadcasting: they store their own offsets, and ignore the brokers'"
+_MUTE: Final = "consumer {} did not answer, so it is not known which queues it has"
 
 
 async def make_preview(
@@ -59,19 +67,77 @@ async def make_preview(
         ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route; or a broker refused.
         RemotingError: a broker did not answer.
     """
-    brokers = Brokers(admin)
-    connection = await consumers_of(admin, group)
-    clients = sorted(client.client_id for client in connection.connection_set) if connection else []
-    reports = await consumer_positions(brokers, group, clients)
-    positions = await run_slices(admin.runtime.timers, positions_of(reports))
-    rules = {each.name: each for each in await rules_of(admin, topic, group, await brokers.of(topic))}
-    shapes = _shapes((await admin.examine_topic_route_info(topic)).queue_datas)
+    request, clients, reports = await _ask_consumers(admin, group, target, force=force, mode=mode)
+    cluster = await _ask_cluster(admin, topic, group, reports)
     names = await queues_of(admin, topic)
     if not isinstance(target, int):
         require_queues(topic, target, names)
         names = sorted(target)
-    bounds = await _bounds_of(admin, topic)
-    stored = await _stored_offsets(admin, group, names, rules)
+    stored = await _stored_offsets(admin, group, names, cluster.rules)
+
+    async def ask(queue: MessageQueue) -> tuple[QueuePreview, QueueFacts]:
+        return await _ask_queue(admin, queue, target, request, cluster, stored[queue])
+
+    asked = await ask_each(names, ask)
+    expected = forecast(request, [*cluster.rules.values()], [facts for _, facts in asked])
+
+    async def complete(row: QueuePreview) -> QueuePreview:
+        offset = expected.offsets.get(row.queue)
+        moved = replace(row, stays=offset is None, target=row.target if offset is None else offset)
+        return await _read_messages(admin, moved)
+
+    queues = await ask_each([row for row, _ in asked], complete)
+    retry_lag = await _retry_lag(admin, group)
+    # A group gets its retry topic with its first consumer.
+    knows_group = retry_lag is not None or any(
+        each.knows_group or each.has_offsets for each in cluster.rules.values()
+    )
+    obstacles = expected.obstacles
+    if request.is_broadcasting:
+        obstacles.append(_BROADCASTING)
+    notes = _notes(group, queues, retry_lag, knows_group=knows_group, is_online=request.is_online)
+    notes += [_MUTE.format(report.client_id) for report in reports if report.info is None]
+    notes += _time_notes(target, cluster.rules, request)
+    return Preview(
+        topic,
+        group,
+        target if isinstance(target, int) else None,
+        force,
+        tuple(queues),
+        clients,
+        retry_lag or 0,
+        tuple(obstacles),
+        tuple(notes),
+        mode,
+        knows_group,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """What the brokers and consumers told.
+
+    Attributes:
+        rules, shapes: by broker name.
+        bounds: first offset and end of the queues that producers write to.
+        positions: of the consumers, by queue.
+        has_all_positions: every consumer told its queues.
+    """
+
+    rules: Mapping[str, BrokerRules]
+    shapes: Mapping[str, _Shape]
+    bounds: Mapping[MessageQueue, tuple[int, int]]
+    positions: Mapping[MessageQueue, Sequence[Position]]
+    has_all_positions: bool
+
+
+async def _ask_consumers(
+    admin: AdminClient, group: str, target: Target, *, force: bool, mode: ResetMode | None
+) -> tuple[ResetRequest, tuple[str, ...], list[ClientReport]]:
+    """Return the request, the client ids of the consumers, and what they told."""
+    connection = await consumers_of(admin, group)
+    clients = sorted(client.client_id for client in connection.connection_set) if connection else []
+    reports = await consumer_positions(Brokers(admin), group, clients)
     request = ResetRequest(
         group,
         mode,
@@ -81,67 +147,59 @@ async def make_preview(
         connection is not None and connection.consume_type is ConsumeType.CONSUME_ACTIVELY,
         connection is not None and connection.message_model is MessageModel.BROADCASTING,
     )
+    return request, tuple(clients), reports
 
-    async def ask(queue: MessageQueue) -> tuple[QueuePreview, QueueFacts]:
-        least, most = bounds.get(queue) or (await admin.min_offset(queue), await admin.max_offset(queue))
-        if not isinstance(target, int):
-            check_range(queue, target[queue], least, most)
-        shape, here = shapes[queue.broker_name], rules[queue.broker_name]
-        offset = await _target_offset(admin, queue, target, most, request.mode_at(here))
-        kept = stored[queue]
-        is_read = shape.is_read(queue.queue_id)
-        holder = next((held for held in positions.get(queue, ()) if not held.dropped), None)
-        facts = QueueFacts(
-            queue,
-            offset,
-            kept.offset,
-            is_read,
-            shape.is_written(queue.queue_id),
-            bool(kept.epoch),
-            holder is not None or not all(report.info for report in reports),
-        )
-        first = await _first_offset(admin, queue, least, most) if is_read else least
-        consumer = None if holder is None else holder.client_id
-        return QueuePreview(
-            queue, first, most, kept.offset, offset, consumer=consumer, is_read=is_read
-        ), facts
 
-    asked = await ask_each(names, ask)
-    expected = forecast(request, [*rules.values()], [facts for _, facts in asked])
-
-    async def complete(row: QueuePreview) -> QueuePreview:
-        offset = expected.offsets.get(row.queue)
-        moved = replace(row, stays=offset is None, target=row.target if offset is None else offset)
-        return await _read_messages(admin, moved)
-
-    queues = await ask_each([row for row, _ in asked], complete)
-    retry_lag = await _retry_lag(admin, group)
-    obstacles = expected.obstacles
-    if request.is_broadcasting:
-        obstacles.append(
-            "the consumers are broadcasting: they store their own offsets, and ignore the brokers'"
-        )
-    notes = [
-        *_notes(group, queues, retry_lag, rules, is_online=request.is_online),
-        *(
-            f"consumer {report.client_id} did not answer, so it is not known which queues it has"
-            for report in reports
-            if report.info is None
-        ),
-        *_time_notes(target, rules, request),
-    ]
-    return Preview(
-        topic,
-        group,
-        target if isinstance(target, int) else None,
-        force,
-        tuple(queues),
-        tuple(clients),
-        retry_lag or 0,
-        tuple(obstacles),
-        tuple(notes),
-        mode,
+async def _ask_cluster(
+    admin: AdminClient, topic: str, group: str, reports: Sequence[ClientReport]
+) -> _Cluster:
+    rules = await rules_of(admin, topic, group, await Brokers(admin).of(topic))
+    return _Cluster(
+        {each.name: each for each in rules},
+        await _shapes(admin, topic),
+        await _bounds_of(admin, topic),
+        await run_slices(admin.runtime.timers, positions_of(reports)),
+        all(report.info is not None for report in reports),
     )
+
+
+async def _ask_queue(
+    admin: AdminClient,
+    queue: MessageQueue,
+    target: Target,
+    request: ResetRequest,
+    cluster: _Cluster,
+    stored: _Stored,
+) -> tuple[QueuePreview, QueueFacts]:
+    """Return the row of a queue as if the reset moved it, and what decides whether it does."""
+    bounds = cluster.bounds.get(queue)
+    least, most = bounds or (await admin.min_offset(queue), await admin.max_offset(queue))
+    if not isinstance(target, int):
+        check_range(queue, target[queue], least, most)
+    mode = request.mode_at(cluster.rules[queue.broker_name])
+    offset = await _target_offset(admin, queue, target, most, mode)
+    shape = cluster.shapes[queue.broker_name]
+    is_read = shape.is_read(queue.queue_id)
+    holder = next((held for held in cluster.positions.get(queue, ()) if not held.dropped), None)
+    row = QueuePreview(
+        queue,
+        await _first_offset(admin, queue, least, most) if is_read else least,
+        most,
+        stored.offset,
+        offset,
+        consumer=None if holder is None else holder.client_id,
+        is_read=is_read,
+    )
+    facts = QueueFacts(
+        queue,
+        offset,
+        stored.offset,
+        is_read,
+        shape.is_written(queue.queue_id),
+        bool(stored.epoch),
+        holder is not None or not cluster.has_all_positions,
+    )
+    return row, facts
 
 
 async def queues_of(admin: AdminClient, topic: str) -> list[MessageQueue]:
@@ -196,10 +254,12 @@ class _Shape:
         return queue_id < self.written
 
 
-def _shapes(queue_datas: Iterable[QueueData]) -> dict[str, _Shape]:
+async def _shapes(admin: AdminClient, topic: str) -> dict[str, _Shape]:
+    """Return the numbers of the topic's queues by broker name."""
+    route = await admin.examine_topic_route_info(topic)
     return {
         data.broker_name: _Shape(data.read_queue_nums if data.perm & Perm.READ else 0, data.write_queue_nums)
-        for data in queue_datas
+        for data in route.queue_datas
     }
 
 
@@ -236,7 +296,7 @@ async def first_offsets(
 ) -> dict[MessageQueue, int]:
     """Return the offset of the first message that still exists in each queue, of readable queues only."""
     bounds = await _bounds_of(admin, topic)
-    shapes = _shapes((await admin.examine_topic_route_info(topic)).queue_datas)
+    shapes = await _shapes(admin, topic)
     names = [queue for queue in queues if shapes[queue.broker_name].is_read(queue.queue_id)]
 
     async def ask(queue: MessageQueue) -> int:
@@ -311,14 +371,12 @@ def _notes(
     group: str,
     queues: list[QueuePreview],
     retry_lag: int | None,
-    rules: Mapping[str, BrokerRules],
     *,
+    knows_group: bool,
     is_online: bool,
 ) -> list[str]:
     notes = [_NOT_MOVED]
-    is_known = any(each.knows_group or each.has_offsets for each in rules.values())
-    # A group gets its retry topic with its first consumer.
-    if retry_lag is None and not is_known and all(row.stored is None for row in queues):
+    if not knows_group:
         notes.append(f"no broker of the topic knows group {group}: check the group's name")
     if retry_lag:
         notes.append(f"{retry_lag} messages wait in {retry_topic(group)}: the reset does not move them")

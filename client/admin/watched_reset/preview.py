@@ -71,6 +71,7 @@ class Preview:
         mode: of the request; None: each broker uses its own.
         queues: sorted by queue.
         consumers: client ids of the connected consumers, sorted.
+        knows_group: a broker of the topic knows the group, or it has a retry topic.
         retry_lag: messages in the group's retry topic, which a reset does not move.
         obstacles: reasons why brokers would refuse the reset, or why consumers would not follow it.
         notes: what else the operator should know.
@@ -86,6 +87,7 @@ class Preview:
     obstacles: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
     mode: ResetMode | None = None
+    knows_group: bool = True
 
     @property
     def redelivered(self) -> int:
