@@ -9,7 +9,7 @@ from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError
-from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
 from tests.support.fixtures import RunScenario
@@ -221,3 +221,43 @@ def test_the_preview_names_what_a_time_means_at_each_broker(play: RunScenario) -
         assert first.startswith("the time at broker-b: the first message stored then or later, and else ")
 
     play(scenario)
+
+
+@pytest.mark.parametrize("broker", RELEASES)
+@pytest.mark.parametrize("tool", RELEASES)
+def test_what_now_means_is_decided_by_tool_and_broker(
+    play: RunScenario, tool: Profile, broker: Profile
+) -> None:
+    """docs/reset.md, "What a time means": a broker that searches for the nearest message leaves the last one."""
+
+    async def scenario(stage: SimStage) -> None:
+        async with new_consumer(stage):
+            await consumed(stage)
+            admin = await stage.admin(profile=tool)
+            now = admin.parse_timestamp("now")
+            is_left = tool is not Profile.V49 and broker is not Profile.V53
+            preview = await make_preview(admin, TOPIC, GROUP, now)
+            assert {row.target for row in preview.queues} == {3 if is_left else 4}
+            result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, now)
+            assert result.offset_table == {row.queue: row.target for row in preview.queues}
+
+    play(scenario, profile=broker)
+
+
+@pytest.mark.parametrize(("profile", "target"), [(Profile.V42, 0), (Profile.V49, 0), (Profile.V53, 4)])
+def test_other_negative_times_are_the_start_or_the_end(
+    play: RunScenario, profile: Profile, target: int
+) -> None:
+    """RocketMQ's own tools send ``-s -2`` as it is."""
+
+    async def scenario(stage: SimStage) -> None:
+        async with new_consumer(stage):
+            await consumed(stage)
+            admin = await stage.admin()
+            preview = await make_preview(admin, TOPIC, GROUP, -2)
+            result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, -2)
+        assert {*result.offset_table.values()} == {target} == {row.target for row in preview.queues}
+        end = "start" if target == 0 else "end"
+        assert f"the time at broker-a: the {end} of every queue" in preview.notes
+
+    play(scenario, profile=profile)
