@@ -228,7 +228,7 @@ def test_the_preview_names_what_a_time_means_at_each_broker(play: RunScenario) -
 def test_what_now_means_is_decided_by_tool_and_broker(
     play: RunScenario, tool: Profile, broker: Profile
 ) -> None:
-    """docs/reset.md, "What a time means": a broker that searches for the nearest message leaves the last one."""
+    """docs/reset.md, "What a time means": up to 5.1.0, the current time leaves the last message."""
 
     async def scenario(stage: SimStage) -> None:
         async with new_consumer(stage):
