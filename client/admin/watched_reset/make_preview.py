@@ -73,7 +73,7 @@ async def make_preview(
     if not isinstance(target, int):
         require_queues(topic, target, names)
         names = sorted(target)
-    stored = await _stored_offsets(admin, group, names, cluster.rules)
+    stored = await _stored_offsets(admin, group, names, cluster)
 
     async def ask(queue: MessageQueue) -> tuple[QueuePreview, QueueFacts]:
         return await _ask_queue(admin, queue, target, request, cluster, stored[queue])
@@ -264,7 +264,7 @@ async def _shapes(admin: AdminClient, topic: str) -> dict[str, _Shape]:
 
 
 async def _stored_offsets(
-    admin: AdminClient, group: str, queues: Sequence[MessageQueue], rules: Mapping[str, BrokerRules]
+    admin: AdminClient, group: str, queues: Sequence[MessageQueue], cluster: _Cluster
 ) -> dict[MessageQueue, _Stored]:
     """Return the stored offsets with their epochs.
 
@@ -273,8 +273,10 @@ async def _stored_offsets(
     """
 
     async def ask(queue: MessageQueue) -> _Stored:
-        here = rules[queue.broker_name]
-        if not (here.lists_topic or here.has_consumers):
+        here = cluster.rules[queue.broker_name]
+        # A broker lists progress in read queues only, and not of consumers that have left the topic.
+        is_told = cluster.shapes[here.name].read and not here.has_consumers
+        if is_told and not here.lists_topic:
             return _Stored()
         record = await admin.stored_record(group, queue)
         return _Stored() if record is None else _Stored(record.offset, record.epoch or 0)
@@ -283,7 +285,7 @@ async def _stored_offsets(
     doubtful = [queue for queue, stored in found.items() if stored.offset == 0]
     for name in {queue.broker_name for queue in doubtful}:
         with contextlib.suppress(RewindMQError):
-            tables = (await admin.broker_consumer_offsets(rules[name].address)).offset_table
+            tables = (await admin.broker_consumer_offsets(cluster.rules[name].address)).offset_table
             for queue in doubtful:
                 if queue.broker_name == name:
                     offset = tables.get(f"{queue.topic}@{group}", {}).get(queue.queue_id)
