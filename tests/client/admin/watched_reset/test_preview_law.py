@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from rewindmq import (
@@ -93,6 +93,32 @@ _PLANS = st.builds(
     st.sampled_from([0, -1, 1, 2, "after", "offsets"]),
     st.booleans(),
     st.sampled_from([None, None, *ResetMode]),
+)
+
+_V49 = Profile.V49
+# The first broker is reset in fenced mode; the second knows no consumer, so all offsets are written: in vain.
+FENCED_AND_CLASSIC = Plan(
+    [BrokerPlan(_V49, ResetMode.FENCED, 2, 2, 2), BrokerPlan(_V49, ResetMode.CLASSIC, 1, 2, 1)],
+    messages=2,
+    kind="offsets",
+    profile=_V49,
+    offsets=[1, 2, 0, None, 1, 1, 1, 1],
+    has_settings=True,
+    to=0,
+    force=True,
+    mode=None,
+)
+# The first broker's queues are no longer read, so it does not list the group's progress.
+UNREAD = Plan(
+    [BrokerPlan(_V49, None, 3, 0, 1), BrokerPlan(_V49, None, 3, 3, 2)],
+    messages=4,
+    kind="stopped",
+    profile=_V49,
+    offsets=[],
+    has_settings=True,
+    to=2,
+    force=True,
+    mode=None,
 )
 
 
@@ -272,8 +298,10 @@ def compare(lab: Lab, preview: Preview, failure: RewindMQError | None) -> None:
 @pytest.mark.parametrize("examples", few_and_all(6, 150))
 def test_what_a_preview_says_is_what_consumers_see(play: RunScenario, examples: int) -> None:
     # A plan is readable as it is, and to shrink one takes minutes.
-    @settings(max_examples=examples, phases=(Phase.generate,))
+    @settings(max_examples=examples, phases=(Phase.explicit, Phase.generate))
     @given(_PLANS)
+    @example(FENCED_AND_CLASSIC)
+    @example(UNREAD)
     def holds(plan: Plan) -> None:
         async def scenario(stage: SimStage) -> None:
             await play_plan(Lab(stage, plan))
