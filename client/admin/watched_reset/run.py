@@ -22,7 +22,7 @@ from rewindmq.client.admin.watched_reset.watch import (
     follow,
     ignore_sample,
 )
-from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
 
@@ -107,8 +107,11 @@ async def run_watched(
         ResponseError, RemotingError: see ``carry_out``.
     """
     names = await queues_of(admin, topic)
-    # Offsets below have no message that could come again.
-    floors = await first_offsets(admin, topic, names)
+    floors: Mapping[MessageQueue, int] = {}
+    # A broker that does not answer is named below.
+    with contextlib.suppress(RewindMQError):
+        # Offsets below these have no message that could come again.
+        floors = await first_offsets(admin, topic, names)
     before = await _first_sample(admin, topic, group, names)
     began = admin.runtime.clock.monotonic()
     first = await carry_out(admin, topic, group, target, force=force, mode=mode)
