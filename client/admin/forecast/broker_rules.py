@@ -33,7 +33,7 @@ class BrokerRules:
         checks_commits: a direct write needs a known group, as in 5.x.
         knows_group: it has settings of the group.
         has_consumers: a consumer of the group is connected to it.
-        has_offsets: it has a stored offset of the group, in any topic.
+        has_offsets: it lists progress of the group, in the read queues of any topic.
         lists_topic: it lists the group's progress in the topic.
     """
 

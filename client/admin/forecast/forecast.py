@@ -153,7 +153,8 @@ def _refusal_of_server(request: ResetRequest, rules: BrokerRules, here: Sequence
 def _refusal_of_fenced(request: ResetRequest, rules: BrokerRules, here: Sequence[QueueFacts]) -> str | None:
     if rules.is_slave:
         return _refusal_of_slave(rules)
-    if not (rules.knows_group or rules.has_offsets):
+    has_offsets = rules.has_offsets or any(facts.stored is not None for facts in here)
+    if not (rules.knows_group or has_offsets):
         return f"{rules.name} does not know group {request.group}, and refuses to move it in fenced mode"
     if request.is_broadcasting and rules.has_consumers:
         return "the consumers are broadcasting: in fenced mode, brokers refuse to move them"

@@ -89,8 +89,10 @@ async def make_preview(
     queues = await ask_each([row for row, _ in asked], complete)
     retry_lag = await _retry_lag(admin, group)
     # A group gets its retry topic with its first consumer.
-    knows_group = retry_lag is not None or any(
-        each.knows_group or each.has_offsets for each in cluster.rules.values()
+    knows_group = (
+        retry_lag is not None
+        or any(each.knows_group or each.has_offsets for each in cluster.rules.values())
+        or any(row.stored is not None for row in queues)
     )
     obstacles = expected.obstacles
     if request.is_broadcasting:
