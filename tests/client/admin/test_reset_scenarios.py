@@ -192,10 +192,9 @@ def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play: RunScenario, words:
     """For target 0, given or found, neither UPDATE_CONSUMER_OFFSET (15) nor the reset (222) is sent."""
 
     async def scenario(stage: SimStage) -> None:
-        await stage.start_broker("broker-s", reset_mode=ResetMode.SERVER)
         await stage.create_topic(TOPIC, 1)
         await stage.send(3, TOPIC)
-        broker = stage.brokers["broker-s"]
+        broker = stage.brokers["broker-a"]
         broker.context.groups.find(GROUP)
         broker.context.offsets.commit(GROUP, TOPIC, 0, 3)
         lines = await stage.run(f"{TOOL} {words} -b {broker.address} -q 0")
@@ -214,12 +213,11 @@ def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play: RunScenario, words:
 
 def test_the_tool_of_5x_commits_and_then_resets_any_other_offset(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        await stage.start_broker("broker-s", reset_mode=ResetMode.SERVER)
         await stage.create_topic(TOPIC, 1)
         await stage.send(3, TOPIC)
-        context = stage.brokers["broker-s"].context
+        context = stage.brokers["broker-a"].context
         context.groups.find(GROUP)
-        lines = await stage.run(f"{TOOL} -s now -b {stage.brokers['broker-s'].address} -q 0 -o 2")
+        lines = await stage.run(f"{TOOL} -s now -b {stage.brokers['broker-a'].address} -q 0 -o 2")
         assert lines[1:] == ["reset consumer offset to 2"]
         assert (context.offsets.query(GROUP, TOPIC, 0), context.reset_offsets.find(GROUP, TOPIC, 0)) == (2, 2)
 
