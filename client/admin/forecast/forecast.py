@@ -145,7 +145,7 @@ def _refusal_of_server(request: ResetRequest, rules: BrokerRules, here: Sequence
         return _refusal_of_slave(rules)
     if not rules.knows_group:
         return f"{rules.name} does not know group {request.group}, and refuses to move it in server mode"
-    if not any(facts.is_read for facts in here):
+    if not (request.has_offsets or any(facts.is_read for facts in here)):
         return f"the topic has no read queue at {rules.name}, which refuses the reset"
     return _refusal_of_fenced_group(request, here)
 
