@@ -127,6 +127,8 @@ class Broker:
         )
         services.context.long_polling.start(services.context.puller.answer_suspended)
         self._begin_schedule(services)
+        # The servers have this very table. It loses the requests that the profile's release does not have.
+        self._handlers.clear()
         self._handlers.update(bind_handlers(services.context))
         self._server.frame_kernels = self._vip_server.frame_kernels = services.frame_kernels
         await services.context.registration.start()

@@ -25,7 +25,7 @@ from rewindmq.protocol.remoting.traffic.held_bytes import (
     MAX_UNFINISHED_BYTES,
     MAX_UNREAD_BYTES,
 )
-from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.protocol.reset_mode import ResetMode, default_mode
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +99,8 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         store_reply_message_enable: store replies (SEND_REPLY_MESSAGE, 324 and 325), too.
         reply_thread_pool_queue_capacity: replies whose requester has not answered yet; the broker refuses
             more with SYSTEM_BUSY (2).
-        reset_mode: the default mode of resets (RewindMQ's own key).
+        use_server_side_reset_offset: false: resets of v53 are in mode ``classic``, too (5.x key).
+        reset_mode: the mode of resets that name none (RewindMQ's own key); None means the release's default.
         emulated_busy: RewindMQ's own key; it can be changed while the broker runs, see ``live_config``.
         server_frame_timeout_millis: time for the rest of a frame after its first bytes, not scaled
             (RewindMQ's own key).
@@ -179,7 +180,8 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     server_max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
     server_max_connections_per_address: Annotated[int, msgspec.Meta(ge=1)] | None = None
     profile: Profile = Profile.V49
-    reset_mode: ResetMode = ResetMode.CLASSIC
+    use_server_side_reset_offset: bool = True
+    reset_mode: ResetMode | None = None
     emulated_busy: EmulatedBusy = EmulatedBusy.NONE
     clone_group_offset_of_all_topics: bool = False
     store: StoreConfig = msgspec.field(default_factory=StoreConfig)
@@ -213,6 +215,13 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     @property
     def root(self) -> Path:
         return Path(self.store_path_root_dir).expanduser()
+
+    @property
+    def default_reset_mode(self) -> ResetMode:
+        """The mode of resets that name none: ``reset_mode``, else the default of the release."""
+        if self.reset_mode is not None:
+            return self.reset_mode
+        return default_mode(self.profile) if self.use_server_side_reset_offset else ResetMode.CLASSIC
 
     @property
     def namesrv_addresses(self) -> tuple[str, ...]:

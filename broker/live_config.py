@@ -49,4 +49,6 @@ class LiveConfig:
 
     def text(self) -> bytes:
         """Return all keys with their values, as lines of a property file."""
-        return live_text(self._config, self._config.store) + format_properties_file(_OFF).encode()
+        # Always there, so that a preview knows what a reset will do.
+        mode = {} if self._config.reset_mode else {"resetMode": self._config.default_reset_mode}
+        return live_text(self._config, self._config.store) + format_properties_file(_OFF | mode).encode()

@@ -84,12 +84,6 @@ class BrokerProfile:
         adds_stats: VIEW_BROKER_STATS_DATA (315) has statistics of connections, of heartbeats and of messages
             outside system topics.
         deletes_stats: default of the key ``autoDeleteUnusedStats``.
-        serves_replies: the release has requests and replies (since 4.6): SEND_REPLY_MESSAGE (324, 325).
-        serves_lists: the release has UPDATE_AND_CREATE_TOPIC_LIST (18, since 5.3.0) and
-            UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225, since 5.3.1).
-        serves_ha_requests: the release has GET_BROKER_HA_STATUS (907) and RESET_MASTER_FLUSH_OFFSET (908),
-            since 5.0.0.
-        serves_request_modes: the release has SET_MESSAGE_REQUEST_MODE (401), since 5.0.0.
         late_end_is_refused: END_TRANSACTION (37) after the message's own immunity time fails with
             ILLEGAL_OPERATION (604).
     """
@@ -128,10 +122,6 @@ class BrokerProfile:
     adds_stats: bool = False
     deletes_stats: bool = False
     late_end_is_refused: bool = False
-    serves_replies: bool = True
-    serves_lists: bool = False
-    serves_ha_requests: bool = False
-    serves_request_modes: bool = False
     reports_pull_offset: bool = False
     stores_region: bool = False
     stores_wait: bool = False
@@ -149,7 +139,6 @@ PROFILES: Final = MappingProxyType(
             _V49,
             half_topic=False,
             batch_records_are_limited=True,
-            serves_replies=False,
             dead_letter_perm=int(Perm.WRITE),
             dead_letter_keeps_delay=True,
             delivery_pause=10.0,
@@ -192,9 +181,6 @@ PROFILES: Final = MappingProxyType(
             registers_changes=True,
             adds_unique_key=True,
             reports_active=True,
-            serves_lists=True,
-            serves_ha_requests=True,
-            serves_request_modes=True,
             runtime_extras=MappingProxyType(
                 {
                     "ackThreadPoolQueueCapacity": "100000",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from rewindmq.protocol.profile import Profile
+
 
 class ResetMode(StrEnum):
     """How INVOKE_BROKER_TO_RESET_OFFSET (222) resets a group.
@@ -16,3 +18,8 @@ class ResetMode(StrEnum):
     CLASSIC = "classic"
     SERVER = "server"
     FENCED = "fenced"
+
+
+def default_mode(profile: Profile) -> ResetMode:
+    """Return how the profile's release resets: since 5.2.0 at the server (docs/spec/reset.md D.9)."""
+    return ResetMode.SERVER if profile.release is Profile.V53 else ResetMode.CLASSIC

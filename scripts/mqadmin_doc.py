@@ -27,7 +27,7 @@ published, at a RewindMQ and at a RocketMQ cluster with the same content, and co
 | tool | RewindMQ | RocketMQ |
 |---|---|---|
 | 4.9.8 | profile v49 | 4.9.7 |
-| 5.5.0 | profile v53 with `resetMode=server` | 5.5.0 |
+| 5.5.0 | profile v53 | 5.5.0 |
 
 | word | meaning |
 |---|---|

@@ -2,7 +2,7 @@
 
 Kept from 4.9.4 ``DefaultMessageStore#executeDeleteFilesManually``: each of the next 20 runs of the
 cleaning task, every 10 s, deletes files at any hour.
-Changed and refused: nothing.
+Changed: nothing. Refused with 3: the request under v42, as by 4.2.0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """GET_ALL_PRODUCER_INFO (328): return every producer group with its producers, for ``mqadmin producer``.
 
 Kept from 4.9.7 ``AdminBrokerProcessor#getAllProducerInfo`` and ``ProducerManager#getProducerTable``.
-Changed and refused: nothing.
+Changed: nothing. Refused with 3: the request under v42, as by 4.2.0.
 """
 
 from __future__ import annotations

@@ -15,14 +15,11 @@ from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.remoting.dispatch import unsupported
 
 CODE: Final = RequestCode.GET_BROKER_HA_STATUS
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    if not context.profile.serves_ha_requests:
-        return unsupported(request)
     if context.slave is not None:
         body = context.slave.runtime_info()
     else:

@@ -2,8 +2,7 @@
 
 Kept from 5.5.0 ``AdminBrokerProcessor#getSubscriptionGroup``: the broker creates an unknown group if it may
 create groups. Otherwise the request fails with SUBSCRIPTION_GROUP_NOT_EXIST (26).
-Changed: every profile serves the request; 4.x returns 3.
-Refused: nothing.
+Refused with 3: the request under v42 and v49, as by brokers before 5.0.0.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 Kept from 5.5.0 ``AdminBrokerProcessor#getTopicConfig``: an unknown topic fails with TOPIC_NOT_EXIST (17). The
 commands topicStatus and consumerProgress of 5.5.0 send this request; the Dashboard sends it before every
 message.
-Changed: every profile serves the request; 4.x returns 3. ``lo`` has no effect, because there are no logical
-queues.
-Refused: nothing.
+Changed: ``lo`` has no effect, because there are no logical queues.
+Refused with 3: the request under v42 and v49, as by brokers before 5.0.0.
 """
 
 from __future__ import annotations

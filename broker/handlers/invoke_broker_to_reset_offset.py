@@ -9,8 +9,8 @@ Kept from 4.9.4 ``Broker2Client#resetOffset`` in mode ``classic`` (docs/spec/res
 - The broker's stored offsets stay as they are.
 
 Kept from 5.3.3 in mode ``server``: all of docs/spec/reset.md D.9.
-Changed: the mode is the request's own, else the broker's ``resetMode``, and the response names it. Under v53
-an unknown topic fails with TOPIC_NOT_EXIST (17). Mode ``fenced`` is RewindMQ's own.
+Changed: the mode is the request's own, else the broker's ``resetMode``, else the release's, and the response
+names it. Under v53 an unknown topic fails with TOPIC_NOT_EXIST (17). Mode ``fenced`` is RewindMQ's own.
 Refused with 1: every mode except ``classic`` at a slave; an unknown mode; ``queueId`` >= 0 in classic mode,
 which 4.9.4 would take for a reset of the whole topic; ``classic`` and ``server`` for a group that was reset
 in fenced mode.
@@ -51,7 +51,7 @@ _MODES: Final = MappingProxyType[ResetMode, _Reset](
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     _check_mode(request)
     header = request.decode_header(ResetOffsetRequestHeader)
-    mode = header.reset_mode or context.config.reset_mode
+    mode = header.reset_mode or context.config.default_reset_mode
     if context.config.is_slave and mode is not ResetMode.CLASSIC:
         raise RequestError(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
     if context.runtime.probe is not None:

@@ -2,8 +2,7 @@
 
 Kept from 5.3.3 ``PullMessageProcessor``: the broker handles it as PULL_MESSAGE (11), see ``pull_message``. It
 fails with NO_PERMISSION (16) if ``litePullMessageEnable`` is false.
-Changed: every profile serves the request; brokers before 5.0.0 return 3.
-Refused: what PULL_MESSAGE refuses.
+Refused: what PULL_MESSAGE refuses. Refused with 3: the request under v42 and v49, as by brokers before 5.0.0.
 """
 
 from __future__ import annotations

@@ -15,14 +15,11 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.remoting.dispatch import unsupported
 
 CODE: Final = RequestCode.RESET_MASTER_FLUSH_OFFSET
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    if not context.profile.serves_ha_requests:
-        return unsupported(request)
     if context.config.is_slave:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,

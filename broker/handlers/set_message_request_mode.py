@@ -20,7 +20,6 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, check_group, check_topic
 from rewindmq.protocol.remoting.connection import Connection, Reply
-from rewindmq.protocol.remoting.dispatch import unsupported
 
 CODE: Final = RequestCode.SET_MESSAGE_REQUEST_MODE
 
@@ -28,8 +27,6 @@ _PULL: Final = "PULL"
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
-    if not context.profile.serves_request_modes:
-        return unsupported(request)
     before = context.table_flush.versions
     mode = decode_body(request, SetMessageRequestModeRequestBody)
     if mode.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):

@@ -23,14 +23,11 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection, Reply
-from rewindmq.protocol.remoting.dispatch import unsupported
 
 CODE: Final = RequestCode.UPDATE_AND_CREATE_TOPIC_LIST
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
-    if not context.profile.serves_lists:
-        return unsupported(request)
     check_master(context.config)
     topics = decode_body(request, CreateTopicListRequestBody).topic_config_list
     check_list("topics", len(topics))

@@ -18,6 +18,7 @@ from rewindmq.protocol.header.admin import (
     ListRewindsRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
 )
+from rewindmq.protocol.header.offset import QueryConsumerOffsetResponseHeader
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 
@@ -91,9 +92,16 @@ class GroupAdmin(AdminBase):
             ClientError: the topic's route does not name the queue's broker.
             ResponseError: the broker refused.
         """
+        record = await self.stored_record(group, queue)
+        return None if record is None else record.offset
+
+    async def stored_record(
+        self, group: str, queue: MessageQueue
+    ) -> QueryConsumerOffsetResponseHeader | None:
+        """Return the stored offset with the queue's epoch, see ``stored_offset``."""
         address = await self._remote.address_of(queue)
         try:
-            return (await self._remote.api.consumer_offset(address, group, queue)).offset
+            return await self._remote.api.consumer_offset(address, group, queue)
         except ResponseError as error:
             if error.code == ResponseCode.QUERY_NOT_FOUND:
                 return None

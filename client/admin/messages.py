@@ -94,6 +94,26 @@ class MessageAdmin(AdminBase):
         )
         return decode_pull_response(answer, queue, offset, build_subscription_data(queue.topic, SUB_ALL))
 
+    async def first_message_offset(self, queue: MessageQueue, start: int, end: int) -> int:
+        """Return the first offset from ``start`` to ``end`` whose message still exists; ``end`` if none does.
+
+        Retention deletes the oldest messages first. Brokers before 5.x keep the minimum offset of a queue
+        whose messages have all expired (docs/spec/broker.md B.11), so it need not have a message.
+
+        Raises:
+            ResponseError: the broker refused the pulls, as for a queue that is not read.
+        """
+        if start >= end or (await self.pull_messages(queue, start, 1)).messages:
+            return start
+        gone = start
+        while end - gone > 1:
+            middle = (gone + end) // 2
+            if (await self.pull_messages(queue, middle, 1)).messages:
+                end = middle
+            else:
+                gone = middle
+        return end
+
     async def query_message(
         self,
         topic: str,

@@ -52,7 +52,7 @@ examples:
   rewindmq up --host 0.0.0.0 --allow-open-access --advertise rewindmq   in a container, see docs/docker.md
   rewindmq up --dashboard                       with web pages at http://127.0.0.1:8082
   rewindmq up --flush SYNC_FLUSH --time-scale 0.05
-  rewindmq up --profile v53 --set resetMode=server
+  rewindmq up --profile v53 --set resetMode=fenced
 
 With --dir, the next start has the same ports. From another shell: rewindmq members --help
 Ctrl-C or SIGTERM stops all processes. Exit codes: 0 stopped by SIGTERM or SIGHUP, 1 the cluster could

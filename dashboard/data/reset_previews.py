@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 from dataclasses import dataclass
@@ -18,11 +17,10 @@ from rewindmq.client.admin.watched_reset.target import Target, offsets_of_group,
 from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.cluster_source import ClusterSource, Queues
 from rewindmq.protocol.body.stats import TopicOffset
-from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.names import retry_topic
+from rewindmq.protocol.reset_mode import ResetMode
 
 AIMS: Final = {
     "earliest": "the oldest messages",
@@ -135,7 +133,9 @@ def target_of_expected(expected: Expected) -> Target:
     )
 
 
-async def preview_as_group(source: ClusterSource, group: str, topic: str, other: str) -> Previewed:
+async def preview_as_group(
+    source: ClusterSource, group: str, topic: str, other: str, mode: ResetMode | None = None
+) -> Previewed:
     """Ask what a reset to another group's stored offsets would do now; nothing is changed."""
     if not other:
         return Previewed(None, "Enter the group whose offsets this group is to take.", 400)
@@ -147,24 +147,23 @@ async def preview_as_group(source: ClusterSource, group: str, topic: str, other:
         # Every broker has just answered, so what is missing is the group.
         status = 404 if isinstance(offsets.error, ClientError) else 200
         return Previewed(None, f"The offsets of group {other} cannot be taken: {offsets.problem}.", status)
-    return await preview_of(source, group, topic, offsets.value)
+    return await preview_of(source, group, topic, offsets.value, mode)
 
 
-async def preview_of(source: ClusterSource, group: str, topic: str, target: Target) -> Previewed:
+async def preview_of(
+    source: ClusterSource, group: str, topic: str, target: Target, mode: ResetMode | None = None
+) -> Previewed:
     """Ask what a reset would do now. A broker that hangs is named after 2 s; nothing is changed."""
-    queues, of_group = await asyncio.gather(source.topic_queues(topic), source.masters(retry_topic(group)))
-    if (unready := _unready(topic, queues)) is not None:
+    if (unready := _unready(topic, await source.topic_queues(topic))) is not None:
         return unready
-    answer = await source.ask(make_preview(source.admin, topic, group, target), PREVIEW_SECONDS)
+    answer = await source.ask(make_preview(source.admin, topic, group, target, mode=mode), PREVIEW_SECONDS)
     if answer.value is None:
         return Previewed(None, f"The preview failed: {answer.problem}.")
     found = answer.value
-    is_unknown = of_group.code == ResponseCode.TOPIC_NOT_EXIST
-    if is_unknown and not found.consumers and all(row.stored is None for row in found.queues):
+    if not found.knows_group:
         return Previewed(
             None,
-            f"Group {group} is gone, or has another name: it has no consumer, no offset in topic {topic}"
-            " and no retry topic.",
+            f"Group {group} is gone, or has another name: no broker of topic {topic} knows it.",
             404,
         )
     return Previewed(found)

@@ -29,6 +29,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 # The mode that a form may ask for, and what it says of it.
 MODES: Final = {
     "": "as the brokers are configured",
+    ResetMode.CLASSIC.value: "classic: consumers move themselves, 10 s later (RewindMQ)",
     ResetMode.SERVER.value: "server: brokers store the targets at once (RewindMQ)",
     ResetMode.FENCED.value: "fenced: brokers refuse late commits, too (RewindMQ)",
 }
@@ -62,16 +63,12 @@ def _confirmed(visit: Visit, group: str) -> Confirmed:
         ClientError: a field is wrong; the text says what to do.
     """
     expected = unpack_expected(visit.form.get("expected", ""), group)
-    mode = visit.form.get("mode", "")
-    if mode not in MODES:
-        raise ClientError(f"Choose one of the modes {', '.join(filter(None, MODES))}, or none")
     repairs = number_below(visit.form.get("repairs", "").strip() or "0", MAX_TIMES + 1)
     if repairs is None:
         raise ClientError(f"Lost queues can be reset again 0 to {MAX_TIMES} times")
     return Confirmed(
         expected,
         target_of_expected(expected),
-        ResetMode(mode) if mode else None,
         repairs,
         as_group=expected.as_group if expected.timestamp is None else "",
     )
@@ -106,6 +103,7 @@ async def _page(visit: Visit, refused: Refused | None = None, status: int = 200)
         expected=pack_expected(preview, visit.query("as").strip()) if preview and may_confirm else None,
         running=visit.resets.running_id(group, preview.topic) if preview else None,
         modes=MODES,
+        mode=visit.query("mode"),
         max_repairs=MAX_TIMES,
         form=visit.form,
     )
@@ -117,14 +115,17 @@ async def _preview(visit: Visit, group: str, topic: str, to: str) -> Previewed:
         return Previewed(None)
     if not topic or not to:
         return Previewed(None, "Choose both, a topic and where the group goes.", 400)
+    if (asked := visit.query("mode")) not in MODES:
+        return Previewed(None, f"Choose one of the modes {', '.join(filter(None, MODES))}, or none.", 400)
+    mode = ResetMode(asked) if asked else None
     if to == "group":
-        return await preview_as_group(visit.source, group, topic, visit.query("as").strip())
+        return await preview_as_group(visit.source, group, topic, visit.query("as").strip(), mode)
     now_ms = visit.source.runtime.clock.now_ms()
     try:
         target = target_of(to, milliseconds(visit.query("at")), visit.query("ago"), now_ms)
     except ClientError as error:
         return Previewed(None, f"{error}.", 400)
-    return await preview_of(visit.source, group, topic, target)
+    return await preview_of(visit.source, group, topic, target, mode)
 
 
 PAGES = (

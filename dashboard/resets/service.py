@@ -20,7 +20,6 @@ from rewindmq.dashboard.resets.record import VERSION, ResetRecord, Status
 from rewindmq.dashboard.resets.recorder import Recorder
 from rewindmq.protocol.errors import ClientError, RemotingError, RewindMQError
 from rewindmq.protocol.remoting.tasks import end_tasks
-from rewindmq.protocol.reset_mode import ResetMode
 
 # Resets that are watched at the same time. Each asks brokers and consumers twice a second.
 MAX_RUNNING: Final = 8
@@ -40,14 +39,12 @@ class Confirmed:
     Attributes:
         expected: what the preview showed.
         target: what the preview was of.
-        mode: None leaves it to the brokers.
         repairs: how often lost queues may be reset again, 0 to 100.
         as_group: the group whose stored offsets the target is; "": none.
     """
 
     expected: Expected
     target: Target
-    mode: ResetMode | None = None
     repairs: int = 0
     as_group: str = ""
 
@@ -139,7 +136,7 @@ class ResetService:
             topic=confirmed.expected.topic,
             timestamp=confirmed.expected.timestamp,
             began_ms=now_ms,
-            mode="" if confirmed.mode is None else str(confirmed.mode),
+            mode=str(confirmed.expected.mode or ""),
             max_repairs=confirmed.repairs,
             as_group=confirmed.as_group,
         )
@@ -147,7 +144,7 @@ class ResetService:
     async def _check(self, confirmed: Confirmed, record: ResetRecord) -> Refused | None:
         """Return why the reset must not begin; else keep its record."""
         expected = confirmed.expected
-        now = await preview_of(self._source, expected.group, expected.topic, confirmed.target)
+        now = await preview_of(self._source, expected.group, expected.topic, confirmed.target, expected.mode)
         if now.preview is None:
             return Refused(now.problem or "There is no preview.")
         if len(now.preview.queues) > MAX_QUEUES:
@@ -191,7 +188,7 @@ class ResetService:
             record.topic,
             record.group,
             confirmed.target,
-            mode=confirmed.mode,
+            mode=confirmed.expected.mode,
             times=confirmed.repairs,
             observe=recorder.observe,
         )

@@ -14,7 +14,7 @@ from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection, Handler, Reply
-from rewindmq.protocol.remoting.handler_table import load_handlers
+from rewindmq.protocol.remoting.handler_table import is_known, load_handlers
 
 NamesrvHandler = Callable[[NamesrvContext, Connection, RemotingCommand], Reply]
 
@@ -22,5 +22,6 @@ HANDLERS: Final[Mapping[RequestCode, NamesrvHandler]] = load_handlers(__name__, 
 
 
 def bind_handlers(context: NamesrvContext) -> dict[int, Handler]:
-    """Return the server's dispatch table; a server answers other codes with code 3."""
-    return {code: partial(handler, context) for code, handler in HANDLERS.items()}
+    """Return the dispatch table of the profile's release; a server answers other codes with code 3."""
+    profile = context.config.profile
+    return {code: partial(handler, context) for code, handler in HANDLERS.items() if is_known(code, profile)}

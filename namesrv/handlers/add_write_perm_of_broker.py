@@ -1,7 +1,7 @@
 """ADD_WRITE_PERM_OF_BROKER (327): allow producers to send to a broker again.
 
 Kept: the permission becomes 6 (read and write) whatever it was.
-Changed: every profile serves the request, although 4.2.0 does not know it.
+Refused with 3: the request under v42, as 4.2.0 does not know it.
 """
 
 from __future__ import annotations

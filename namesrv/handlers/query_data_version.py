@@ -1,6 +1,7 @@
 """QUERY_DATA_VERSION (322): check whether a broker's topics have changed since it registered.
 
 Kept: an equal version refreshes the broker's registration. The response's body is the name server's version.
+Refused with 3: the request under v42, as 4.2.0 does not know it.
 """
 
 from __future__ import annotations

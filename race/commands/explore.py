@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.options import positive_int
-from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.protocol.reset_mode import ResetMode, default_mode
 from rewindmq.race.explore.search.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mode",
         choices=[str(mode) for mode in ResetMode],
-        help="how resets are made (default: classic, with --fault: fenced)",
+        help="how resets are made (default: that of the profile's release; with --fault: fenced)",
     )
     parser.add_argument(
         "--profile", choices=[str(profile) for profile in Profile], help="profile of the consumers"
@@ -153,12 +153,14 @@ def _setting(arguments: argparse.Namespace) -> Setting:
 
     model = find_model(arguments.model)
     fault = None if arguments.fault is None else find_fault(arguments.fault)
-    mode = ResetMode(arguments.mode or (ResetMode.CLASSIC if fault is None else ResetMode.FENCED))
+    asked = None if arguments.profile is None else Profile(arguments.profile)
+    own = ResetMode.FENCED if fault is not None else default_mode(asked or Profile.V49)
+    mode = own if arguments.mode is None else ResetMode(arguments.mode)
     profile = fault.profile if fault is not None else DEFAULT_PROFILES[mode]
     return Setting(
         model,
         mode,
-        Profile(arguments.profile) if arguments.profile is not None else profile,
+        profile if asked is None else asked,
         model.budget if arguments.late is None else arguments.late,
         nullcontext if fault is None else fault.enter,
     )

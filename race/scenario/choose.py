@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.client.core.remedy import Remedy
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.protocol.reset_mode import ResetMode, default_mode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.scenario.scenario import Case, Scenario
 
@@ -23,6 +23,8 @@ def choose_case(
 ) -> Case:
     """Return the profile and mode to play a race with; ``None`` leaves the choice to this function.
 
+    A profile without a mode is played in the mode of its release, if the race exists there.
+
     With a remedy, this function never chooses an epoch-aware client, which has most remedies already. It
     chooses fenced mode for remedy F12, whose epochs take effect only there.
 
@@ -31,7 +33,7 @@ def choose_case(
     """
     if mode is None and remedy is Remedy.F12:
         mode = ResetMode.FENCED
-    for candidate_mode in ResetMode if mode is None else (mode,):
+    for candidate_mode in _modes(profile) if mode is None else (mode,):
         profiles = _PREFERRED[candidate_mode] if profile is None else (profile,)
         for candidate in profiles:
             is_left_out = remedy is not None and candidate is Profile.EPOCH and profile is None
@@ -41,6 +43,12 @@ def choose_case(
         text for text in (profile and f"profile {profile}", mode and f"mode {mode}") if text is not None
     )
     raise RaceError(f"{scenario.id} cannot be played with {asked}, only with {describe_cases(scenario)}")
+
+
+def _modes(profile: Profile | None) -> list[ResetMode]:
+    """Return the modes in the order to try: first that of the profile's release."""
+    own = default_mode(profile or Profile.V49)
+    return sorted(ResetMode, key=lambda mode: mode is not own)
 
 
 def describe_cases(scenario: Scenario) -> str:

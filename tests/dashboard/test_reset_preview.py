@@ -6,6 +6,7 @@ import pytest
 
 from rewindmq import LocalCluster, Message, MessageQueue, TopicConfig
 from rewindmq.dashboard.data.reset_previews import target_of
+from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.names import retry_topic
 from tests.dashboard.limits import limited_dashboard
@@ -57,6 +58,26 @@ async def test_the_page_says_why_brokers_would_refuse_a_reset(cluster: LocalClus
         page = await site.get("/groups/newcomer/reset?topic=Rewound&to=earliest")
     assert "<b>Obstacle:</b> group newcomer has no stored offset in the topic" in page.text
     assert "<dt>To come again</dt><dd>0 <small>" in page.text
+
+
+async def test_the_page_previews_the_mode_that_it_will_ask_for(cluster: LocalCluster) -> None:
+    """A group that exists and never connected: classic brokers refuse to move it, others store the target."""
+    await create_topic(cluster)
+    async with cluster.admin() as admin:
+        for broker in cluster.brokers.values():
+            settings = SubscriptionGroupConfig(group_name="made")
+            await admin.create_and_update_subscription_group_config(broker.address, settings)
+    async with dashboard(cluster.namesrv_address) as site:
+        page = "/groups/made/reset?topic=Rewound&to=earliest"
+        classic, server = await site.get(page), await site.get(f"{page}&mode=server")
+        wrong = await site.get(f"{page}&mode=%3Cb%3E")
+    assert "<b>Obstacle:</b> group made has no stored offset in the topic" in classic.text
+    assert "the next consumer starts there" not in classic.text
+    assert "<b>Obstacle:</b>" not in server.text
+    assert "the next consumer starts there" in server.text
+    assert '<option value="server" selected>' in server.text
+    assert wrong.status == 400
+    assert "Choose one of the modes classic, server, fenced, or none." in wrong.text
 
 
 async def test_a_preview_that_cannot_be_made_says_why_in_one_sentence(cluster: LocalCluster) -> None:

@@ -10,10 +10,9 @@ from tests.interop.bad_input import TOPIC, Case, named, request
 # MQVersion: unset, up to and from 3.0.7, 4.2.0, up to and from 4.9.4, beyond all.
 _VERSIONS: Final = (-1, 0, 27, 28, 252, 400, 401, 100_000)
 
-# Codes of 5.x that 4.9 does not know. RewindMQ serves LITE_PULL_MESSAGE (361) and GET_TOPIC_CONFIG (351) in
-# both profiles.
+# Codes of 5.x that 4.9 does not know.
 _CODES_OF_5: Final = (
-    *(18, 47, 60, 61, 225, 343, 345, 352, 353, 354, 355, 370, 400, 401, 402, 513),
+    *(18, 47, 60, 61, 225, 343, 345, 351, 352, 353, 354, 355, 361, 370, 400, 401, 402, 513),
     *(901, 902, 903, 904, 905, 906, 907, 908),
     *range(1_001, 1_014),
     *range(2_001, 2_005),

@@ -35,10 +35,10 @@ _ALL: Final = (*FRAMES, *VERSIONS, *BODIES, *FIELDS, *TOOLS)
 CASES: Final[dict[str, Case]] = {case.name: case for case in _ALL}
 Reactions = dict[str, dict[str, Reaction]]
 
-# RewindMQ and the RocketMQ server it is compared with; 5.x resets groups at the server unless told otherwise.
+# RewindMQ and the RocketMQ server it is compared with.
 _STARTS: Final[dict[str, Callable[[], Server]]] = {
     f"RewindMQ as {SERVER_4}": lambda: RewindMQServer(Profile.V49),
-    f"RewindMQ as {SERVER_5}": lambda: RewindMQServer(Profile.V53, config={"resetMode": "server"}),
+    f"RewindMQ as {SERVER_5}": lambda: RewindMQServer(Profile.V53),
     SERVER_4: lambda: RocketMQServer(SERVER_4),
     SERVER_5: lambda: RocketMQServer(SERVER_5),
 }

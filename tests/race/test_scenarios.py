@@ -238,3 +238,10 @@ def test_an_unknown_race_is_refused_in_one_line(name: str, text: str) -> None:
 def test_ids_are_found_in_any_case() -> None:
     assert find_scenario("r8-kill") is SCENARIOS["R8-KILL"]
     assert find_scenario("R3A") is SCENARIOS["R3a"]
+
+
+@pytest.mark.parametrize(("profile", "mode"), [(Profile.V49, "classic"), (Profile.V53, "server")])
+def test_a_profile_alone_is_played_in_the_mode_of_its_release(profile: Profile, mode: str) -> None:
+    assert choose_case(SCENARIOS["SEED"], profile, None) == (profile, mode)
+    # S7 needs a mark of a server-side reset, which no classic reset leaves.
+    assert choose_case(SCENARIOS["S7"], profile, None) == (profile, "server")

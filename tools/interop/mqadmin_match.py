@@ -41,11 +41,12 @@ class Kind:
 
 # Without the timer wheel, 5.x answers deleteTopic with a NullPointerException.
 _TIMERS: Final[dict[str, object]] = {"timerWheelEnable": "true"}
+_AT_CONSUMERS: Final[dict[str, object]] = {"useServerSideResetOffset": "false"}
 
 KINDS: Final = {
     V4: Kind(V4, Profile.V49, {}, SERVER_4, {}),
-    V5: Kind(V5, Profile.V53, {"resetMode": "server"}, SERVER_5, _TIMERS),
-    V5_CONSUMERS: Kind(V5, Profile.V53, {}, SERVER_5, _TIMERS | {"useServerSideResetOffset": "false"}),
+    V5: Kind(V5, Profile.V53, {}, SERVER_5, _TIMERS),
+    V5_CONSUMERS: Kind(V5, Profile.V53, _AT_CONSUMERS, SERVER_5, _TIMERS | _AT_CONSUMERS),
 }
 
 

@@ -54,8 +54,7 @@ _LAST: Final = "send.transaction"
 
 SERVERS: Final[dict[str, Callable[[], Server]]] = {
     V49: lambda: RewindMQServer(Profile.V49, config=_QUICK),
-    # The default of 5.2 and later.
-    V53: lambda: RewindMQServer(Profile.V53, config={**_QUICK, "resetMode": "server"}),
+    V53: lambda: RewindMQServer(Profile.V53, config=_QUICK),
     f"rocketmq-{SERVER_4}": lambda: RocketMQServer(SERVER_4, config=_REAL),
     f"rocketmq-{SERVER_5}": lambda: RocketMQServer(SERVER_5, config={**_REAL, **_TIMERS}),
 }

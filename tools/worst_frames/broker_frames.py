@@ -19,7 +19,6 @@ from rewindmq.broker.limits import (
     MAX_REQUEST_MODES,
     MAX_REWINDS_OF_RESET,
 )
-from rewindmq.broker.profile import PROFILES
 from rewindmq.protocol.body.fenced_commit import FencedCommit
 from rewindmq.protocol.body.group import SetMessageRequestModeRequestBody, SubscriptionGroupConfig
 from rewindmq.protocol.body.heartbeat import CheckClientRequestBody, SubscriptionData
@@ -78,7 +77,6 @@ from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.message.sysflag import MessageSysFlag, PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import reply_topic
-from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from tools.worst_frames.broker_hall import (
     AWAITED,
@@ -269,22 +267,18 @@ async def _changed_groups(hall: BrokerHall) -> RemotingCommand:
 def _listed(
     hall: BrokerHall, code: RequestCode, key: str, changes: Sequence[Mapping[str, object]]
 ) -> RemotingCommand:
-    hall.context.profile = PROFILES[Profile.V53]
     return request(code, None, json.dumps({key: changes[:MAX_LISTED_CONFIGS]}).encode())
 
 
 async def _ha_status(hall: BrokerHall) -> RemotingCommand:
-    hall.context.profile = PROFILES[Profile.V53]
     return request(RequestCode.GET_BROKER_HA_STATUS)
 
 
 async def _reset_flush_offset(hall: BrokerHall) -> RemotingCommand:
-    hall.context.profile = PROFILES[Profile.V53]
     return request(RequestCode.RESET_MASTER_FLUSH_OFFSET)
 
 
 async def _request_mode(hall: BrokerHall) -> RemotingCommand:
-    hall.context.profile = PROFILES[Profile.V53]
     for number in range(MAX_REQUEST_MODES - 1):
         hall.context.request_modes.update(SetMessageRequestModeRequestBody(f"Topic{number}", GROUP))
     mode = {"topic": "Another", "consumerGroup": GROUP, "mode": "PULL", "popShareQueueNum": 0}
@@ -488,7 +482,6 @@ FRAMES: Final[Sequence[Frame]] = (
         "1,000 queues with messages",
         lambda _: DeleteTopicRequestHeader(WIDE),
     ),
-    # The last ones, because they change the profile to v53.
     Frame(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, "2,000 topics", _changed_topics),
     Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, "2,000 groups", _changed_groups),
     Frame(RequestCode.GET_BROKER_HA_STATUS, "", _ha_status),

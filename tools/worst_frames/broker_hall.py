@@ -40,6 +40,7 @@ from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.process.collector import tune_collector
@@ -107,6 +108,8 @@ class BrokerHall(Hall):
         await world.spawn(NAMESRV_HOST, namesrv.start())
         self._namesrv = namesrv
         config = BrokerConfig(
+            # It has every request.
+            profile=Profile.V53,
             broker_name=BROKER,
             namesrv_addr=namesrv.address,
             bind_address=self.host,

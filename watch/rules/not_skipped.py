@@ -18,7 +18,8 @@ class NotSkipped:
 
     def add(self, moment: Moment) -> Finding | None:
         """Take in a moment; find ``UNTOUCHED``."""
-        if moment.stored >= self._case.target or moment.seconds <= SETTLED:
+        case = self._case
+        if moment.stored >= case.target or moment.seconds <= SETTLED or case.target == case.old:
             return None
         if self._since is None:
             self._since = moment.seconds

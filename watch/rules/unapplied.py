@@ -25,7 +25,7 @@ class Unapplied:
     def add(self, moment: Moment) -> Finding | None:
         """Take in a moment; find ``UNTOUCHED``."""
         case, seen, sample = self._case, moment.seen, moment.group.sample
-        is_waiting = seen.awaited == case.target and rewind_since_reset(case, seen) is None
+        is_waiting = seen.awaited is not None and rewind_since_reset(case, seen) is None
         if not is_waiting or moment.seconds < SETTLED or not sample.is_complete or sample.is_pulling:
             return None
         holders = {position.client_id for position in seen.live}

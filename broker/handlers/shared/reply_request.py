@@ -7,7 +7,6 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeader
 from rewindmq.protocol.remoting.connection import Connection, Reply
-from rewindmq.protocol.remoting.dispatch import unsupported
 
 
 def answer_reply(
@@ -21,8 +20,6 @@ def answer_reply(
     Args:
         header_type: the header class, which decides between long and short field names.
     """
-    if not context.profile.serves_replies:
-        return unsupported(request)
     try:
         header = request.decode_header(header_type)
     except RequestError as error:

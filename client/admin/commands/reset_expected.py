@@ -9,6 +9,7 @@ from rewindmq.client.admin.commands.read_file import read_limited
 from rewindmq.client.admin.watched_reset.expected import MAX_BYTES, Expected, moved_since, read_expected
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.target import Target
+from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -18,7 +19,14 @@ MOVED: Final = 5
 
 
 async def check_expected(
-    admin: AdminClient, path: str, topic: str, group: str, target: Target, *, force: bool
+    admin: AdminClient,
+    path: str,
+    topic: str,
+    group: str,
+    target: Target,
+    *,
+    force: bool,
+    mode: ResetMode | None,
 ) -> Printed | None:
     """Preview the reset again; return what has moved since the preview in the file, or None.
 
@@ -28,7 +36,7 @@ async def check_expected(
     """
     # In a thread: decoding the preview of a large topic takes more than 10 ms.
     expected = await admin.runtime.workers.run(_read, path)
-    now = await make_preview(admin, topic, group, target, force=force)
+    now = await make_preview(admin, topic, group, target, force=force, mode=mode)
     moved = moved_since(expected, now)
     if not moved:
         return None

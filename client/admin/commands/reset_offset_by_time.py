@@ -158,10 +158,13 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         yield await _reset_queue(admin, arguments, topic, group, _time(target))
         return
     if arguments.preview:
-        yield print_preview(await make_preview(admin, topic, group, target, force=arguments.force))
+        force, mode = arguments.force, arguments.mode
+        yield print_preview(await make_preview(admin, topic, group, target, force=force, mode=mode))
         return
     if arguments.expect is not None:
-        moved = await check_expected(admin, arguments.expect, topic, group, target, force=arguments.force)
+        moved = await check_expected(
+            admin, arguments.expect, topic, group, target, force=arguments.force, mode=arguments.mode
+        )
         if moved is not None:
             yield moved
             return

@@ -11,6 +11,7 @@ import msgspec
 from rewindmq.client.admin.watched_reset.preview import Preview, QueuePreview
 from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.reset_mode import ResetMode
 
 # 100,000 queues have about 30 MB.
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -37,6 +38,7 @@ class Expected(msgspec.Struct, frozen=True):
     force: bool
     obstacles: list[str]
     queues: list[ExpectedQueue]
+    mode: ResetMode | None = None
 
 
 def expected_of(preview: Preview) -> Expected:
@@ -59,6 +61,7 @@ def expected_of(preview: Preview) -> Expected:
             )
             for row in preview.queues
         ],
+        preview.mode,
     )
 
 
@@ -86,7 +89,7 @@ def moved_since(expected: Expected, now: Preview) -> list[str]:
     Raises:
         ClientError: the preview is of another reset.
     """
-    for name in ("group", "topic", "timestamp", "force"):
+    for name in ("group", "topic", "timestamp", "force", "mode"):
         was, asked = getattr(expected, name), getattr(now, name)
         if was != asked:
             raise ClientError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.reset_mode import ResetMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,8 +13,11 @@ class QueuePreview:
     """What a reset would do to one queue.
 
     Attributes:
+        min_offset: offset of the first message that still exists; ``max_offset`` if none does.
         stored: the group's stored offset; None if the broker has none.
         target: the offset that the reset asks for.
+        stays: the reset does not move the queue.
+        is_read: consumers read the queue.
         target_time: store time in ms of the message at the target; None if the queue has no message there.
         average_bytes: mean size of the sampled messages between stored offset and target; None if none was
             read.
@@ -28,16 +32,26 @@ class QueuePreview:
     target_time: int | None = None
     average_bytes: float | None = None
     consumer: str | None = None
+    stays: bool = False
+    is_read: bool = True
 
     @property
     def redelivered(self) -> int:
-        """Messages between target and stored offset that are still stored."""
-        return 0 if self.stored is None else max(0, self.stored - max(self.target, self.min_offset))
+        """Messages between target and stored offset that are still stored, and that consumers read."""
+        if not self._is_moved or self.stored is None:
+            return 0
+        return max(0, min(self.stored, self.max_offset) - max(self.target, self.min_offset))
 
     @property
     def skipped(self) -> int:
         """Messages between stored offset and target, which the group never gets."""
-        return 0 if self.stored is None else max(0, self.target - max(self.stored, self.min_offset))
+        if not self._is_moved or self.stored is None:
+            return 0
+        return max(0, self.target - max(self.stored, self.min_offset))
+
+    @property
+    def _is_moved(self) -> bool:
+        return self.is_read and not self.stays
 
     @property
     def bytes(self) -> int | None:
@@ -54,8 +68,10 @@ class Preview:
 
     Attributes:
         timestamp: ms since the epoch, -1 for the end of every queue; None for a reset to offsets.
+        mode: of the request; None: each broker uses its own.
         queues: sorted by queue.
         consumers: client ids of the connected consumers, sorted.
+        knows_group: a broker of the topic knows the group, or it has a retry topic.
         retry_lag: messages in the group's retry topic, which a reset does not move.
         obstacles: reasons why brokers would refuse the reset, or why consumers would not follow it.
         notes: what else the operator should know.
@@ -70,6 +86,8 @@ class Preview:
     retry_lag: int = 0
     obstacles: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    mode: ResetMode | None = None
+    knows_group: bool = True
 
     @property
     def redelivered(self) -> int:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.carry_out import carry_out
 from rewindmq.client.admin.watched_reset.follow import PATIENCE, Observer, follow, ignore_sample
-from rewindmq.client.admin.watched_reset.make_preview import queues_of
+from rewindmq.client.admin.watched_reset.make_preview import first_offsets, queues_of
 from rewindmq.client.admin.watched_reset.repair import BrokerRepair, modes_of, repair
 from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.client.admin.watched_reset.target import Target
-from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.watch.evidence.sample import Sample, silent_brokers
@@ -105,10 +105,16 @@ async def run_watched(
         ResponseError, RemotingError: see ``carry_out``.
     """
     names = await queues_of(admin, topic)
+    floors: Mapping[MessageQueue, int] = {}
+    # A broker that does not answer is named below.
+    with contextlib.suppress(RewindMQError):
+        # Offsets below these have no message that could come again.
+        floors = await first_offsets(admin, topic, names)
     before = await _first_sample(admin, topic, group, names)
     began = admin.runtime.clock.monotonic()
     first = await carry_out(admin, topic, group, target, force=force, mode=mode)
-    watch = ResetWatch(before, first.offsets, began)
+    targets = {queue: max(offset, floors.get(queue, 0)) for queue, offset in first.offsets.items()}
+    watch = ResetWatch(before, targets, began)
     queues = {item.queue: item for item in watch.queues}
     yield Began(began, before, tuple(watch.queues), modes_of(first, first.offsets))
     repairs = 0

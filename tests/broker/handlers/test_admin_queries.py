@@ -107,8 +107,7 @@ def test_CHECKPOINT_TOPIC_is_a_system_topic_of_5x_only(simulate: RunScenario, pr
     simulate(scenario, profile=profile)
 
 
-@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
-def test_351_returns_the_settings_of_a_topic(simulate: RunScenario, profile: Profile) -> None:
+def test_351_returns_the_settings_of_a_topic(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=3, read=5)
@@ -118,7 +117,7 @@ def test_351_returns_the_settings_of_a_topic(simulate: RunScenario, profile: Pro
         absent = await peer.ask(RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader("nix"))
         assert (absent.code, absent.remark) == (17, "No topic in this broker. topic: nix")
 
-    simulate(scenario, profile=profile)
+    simulate(scenario, profile=Profile.V53)
 
 
 @pytest.mark.parametrize("may_create", [True, False])
@@ -132,7 +131,7 @@ def test_352_creates_a_group_where_groups_may_be_created(simulate: RunScenario, 
             assert (answer.code, answer.remark) == (26, "No group in this broker")
         assert (stage.broker.context.groups.get("G") is not None) is may_create
 
-    simulate(scenario, auto_create_subscription_group=may_create)
+    simulate(scenario, profile=Profile.V53, auto_create_subscription_group=may_create)
 
 
 def test_321_returns_the_entries_of_a_consume_queue(simulate: RunScenario) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
@@ -25,10 +23,7 @@ async def lite_pull(peer: Peer, offset: int) -> RemotingCommand:
     return answer
 
 
-@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
-def test_361_is_a_pull_in_every_profile(simulate: RunScenario, profile: Profile) -> None:
-    """RocketMQ before 5.0.0 returns 3; RewindMQ serves clients of 5.x under every profile."""
-
+def test_361_is_a_pull(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
@@ -42,7 +37,7 @@ def test_361_is_a_pull_in_every_profile(simulate: RunScenario, profile: Profile)
         assert held.code == ResponseCode.PULL_NOT_FOUND
         assert 20 <= stage.runtime.clock.monotonic() <= 25.1
 
-    simulate(scenario, profile=profile)
+    simulate(scenario, profile=Profile.V53)
 
 
 def test_361_can_be_switched_off(simulate: RunScenario) -> None:
@@ -54,4 +49,4 @@ def test_361_can_be_switched_off(simulate: RunScenario) -> None:
         assert answer.remark == "the broker[10.0.1.1] for lite pull consumer is forbidden"
         assert (await peer.pull(0)).code == ResponseCode.PULL_NOT_FOUND
 
-    simulate(scenario, lite_pull_message_enable=False)
+    simulate(scenario, profile=Profile.V53, lite_pull_message_enable=False)

@@ -14,6 +14,7 @@ from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.version import LanguageCode
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.support.answers import remark_of
@@ -42,7 +43,7 @@ def test_D01_each_consumer_gets_the_table_and_the_stored_offsets_stay(
             assert sorted(decode_body(notice, ResetOffsetBody).offset_table.values()) == [0, 0]
         assert await peer.stored_offset() == 100
 
-    simulate(scenario, profile=profile)
+    simulate(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.scenario("D05", "v42", "v49", "v53c")
@@ -61,7 +62,7 @@ def test_D05_without_force_only_strictly_smaller_targets_count(
         # The consumers run the whole procedure even if no offset changes.
         assert peer.count(220) == 1
 
-    simulate(scenario, profile=profile)
+    simulate(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_D06_targets_of_now(
         asked = timestamp if isinstance(timestamp, int) else EPOCH_MS + 3_000
         assert await peer.targets(asked) == {0: target}
 
-    simulate(scenario, profile=profile)
+    simulate(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.scenario("D08", "v42", "v49", "v53c")
@@ -93,7 +94,7 @@ def test_D08_topic_unknown_at_the_broker(
             response.remark == f"[reset-offset] reset offset failed, no topic in this broker. topic={topic}"
         )
 
-    simulate(scenario, profile=profile)
+    simulate(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -111,7 +112,7 @@ def test_D10_offline_with_offsets(simulate: RunScenario, profile: Profile) -> No
         )
         assert await admin.stored_offset() == 100
 
-    simulate(scenario, profile=profile)
+    simulate(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -122,7 +123,7 @@ def test_D11_offline_without_offsets(simulate: RunScenario, profile: Profile) ->
         response = await peer.reset(0)
         assert (response.code, response.remark) == (1, "THe consumer group <G> not exist")
 
-    simulate(scenario, profile=profile)
+    simulate(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -142,7 +143,7 @@ def test_D12_an_old_consumer_stops_the_notifications_after_earlier_consumers(
         await stage.at(3.0)
         assert [member.count(220) for member in (first, old, last)] == [1, 0, 0]
 
-    simulate(scenario, profile=profile)
+    simulate(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 def test_D12_the_first_version_that_supports_220_gets_it(simulate: RunScenario) -> None:
@@ -182,7 +183,7 @@ def test_D14_language_of_the_administrator_decides_the_form_of_220(
         assert (line.topic, line.broker_name, line.queue_id, line.offset) == ("T", "broker-a", 0, 0)
         assert await peer.stored_offset() == 100
 
-    simulate(scenario, profile=profile)
+    simulate(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.scenario("D15", "v49")
@@ -208,7 +209,7 @@ def test_D20_one_queue_without_offset_fails_the_whole_reset(simulate: RunScenari
         assert (response.code, response.remark) == (1, "THe consumer group <G> not exist")
         assert peer.count(220) == 0
 
-    simulate(scenario, profile=profile)
+    simulate(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.scenario("D21", "v42", "v49", "v53c")
@@ -219,7 +220,7 @@ def test_D21_queues_beyond_the_write_queues_are_left_alone(simulate: RunScenario
         assert await peer.targets(0) == {0: 0, 1: 0, 2: 0, 3: 0}
         assert [await peer.stored_offset(queue_id=queue_id) for queue_id in range(4, 8)] == [1] * 4
 
-    simulate(scenario, profile=profile)
+    simulate(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.parametrize("fields", [{"queue_id": 0}, {"queue_id": 3, "offset": 10}])

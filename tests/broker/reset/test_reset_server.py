@@ -305,6 +305,31 @@ def test_the_request_may_name_another_mode_and_the_answer_says_which_it_was(
     simulate(scenario, reset_mode=own)
 
 
+@pytest.mark.parametrize(
+    ("profile", "keys", "used"),
+    [
+        (Profile.V42, {}, "classic"),
+        (Profile.V49, {}, "classic"),
+        # Since 5.2.0: docs/spec/reset.md D.10.
+        (Profile.V53, {}, "server"),
+        (Profile.V53, {"use_server_side_reset_offset": False}, "classic"),
+        (Profile.V53, {"use_server_side_reset_offset": False, "reset_mode": ResetMode.FENCED}, "fenced"),
+    ],
+)
+def test_the_mode_is_that_of_the_release_unless_a_key_names_another(
+    simulate: RunScenario, profile: Profile, keys: dict[str, Any], used: str
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = await stage.group_at(50)
+        response = (await peer.reset(0)).require_success()
+        assert response.decode_header(InvokeBrokerToResetOffsetResponseHeader).reset_mode == used
+        shown = (await peer.ask(RequestCode.GET_BROKER_CONFIG)).body
+        assert isinstance(shown, bytes)
+        assert shown.decode().split().count(f"resetMode={used}") == 1
+
+    simulate(scenario, profile=profile, **keys)
+
+
 @pytest.mark.parametrize("serialize_type", [None, SerializeType.JSON, SerializeType.ROCKETMQ])
 def test_a_mode_that_there_is_not_is_refused_by_name(
     simulate: RunScenario, serialize_type: SerializeType | None

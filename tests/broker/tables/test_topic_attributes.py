@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from rewindmq.protocol.body.registration import DataVersion, TopicConfig, TopicConfigSerializeWrapper
+from rewindmq.protocol.body.registration import DataVersion, TopicConfigSerializeWrapper
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.header.admin import CreateTopicRequestHeader, GetTopicConfigRequestHeader
+from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.profile import Profile
 from tests.support.answers import present, remark_of
 from tests.support.fixtures import RunScenario
@@ -92,9 +92,10 @@ async def update(peer: Peer, attributes: str | None, topic: str = "T") -> Remoti
 
 
 async def shown(peer: Peer, topic: str = "T") -> dict[str, str] | None:
-    """Return the attributes in GET_TOPIC_CONFIG (351); None if there is no topic."""
-    response = await peer.ask(RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic))
-    return None if response.code else decode_body(response, TopicConfig).attributes or {}
+    """Return the attributes in GET_ALL_TOPIC_CONFIG (21); None if there is no topic."""
+    response = await peer.ask(RequestCode.GET_ALL_TOPIC_CONFIG)
+    found = decode_body(response, TopicConfigSerializeWrapper).topic_config_table.get(topic)
+    return None if found is None else found.attributes or {}
 
 
 def test_5_3_3_stores_and_refuses_attributes(simulate: RunScenario) -> None:

@@ -128,7 +128,7 @@ def test_D12_an_old_consumer_fails_the_reset_but_consumers_before_it_apply_it(
             await stage.world.sleep(1)
             assert stage.stored_offset(Q0, GROUP) == 0
 
-    play(scenario, profile=profile)
+    play(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.scenario("D19", "v42", "v49", "v53c", "v53s")
@@ -177,7 +177,7 @@ def test_the_first_line_is_that_of_the_imitated_release(
         await stage.world.sleep(1)
         assert (await stage.run(f"{TOOL} -s 5"))[0] == f"{offline}consumerGroup{rest}"
 
-    play(scenario, profile=profile)
+    play(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 # The reset of one queue as RocketMQ 5's tool does it.
@@ -192,10 +192,9 @@ def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play: RunScenario, words:
     """For target 0, given or found, neither UPDATE_CONSUMER_OFFSET (15) nor the reset (222) is sent."""
 
     async def scenario(stage: SimStage) -> None:
-        await stage.start_broker("broker-s", reset_mode=ResetMode.SERVER)
         await stage.create_topic(TOPIC, 1)
         await stage.send(3, TOPIC)
-        broker = stage.brokers["broker-s"]
+        broker = stage.brokers["broker-a"]
         broker.context.groups.find(GROUP)
         broker.context.offsets.commit(GROUP, TOPIC, 0, 3)
         lines = await stage.run(f"{TOOL} {words} -b {broker.address} -q 0")
@@ -214,12 +213,11 @@ def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play: RunScenario, words:
 
 def test_the_tool_of_5x_commits_and_then_resets_any_other_offset(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        await stage.start_broker("broker-s", reset_mode=ResetMode.SERVER)
         await stage.create_topic(TOPIC, 1)
         await stage.send(3, TOPIC)
-        context = stage.brokers["broker-s"].context
+        context = stage.brokers["broker-a"].context
         context.groups.find(GROUP)
-        lines = await stage.run(f"{TOOL} -s now -b {stage.brokers['broker-s'].address} -q 0 -o 2")
+        lines = await stage.run(f"{TOOL} -s now -b {stage.brokers['broker-a'].address} -q 0 -o 2")
         assert lines[1:] == ["reset consumer offset to 2"]
         assert (context.offsets.query(GROUP, TOPIC, 0), context.reset_offsets.find(GROUP, TOPIC, 0)) == (2, 2)
 
@@ -241,7 +239,7 @@ def test_the_tool_of_5x_at_a_classic_broker_is_refused_after_its_commit(play: Ru
         assert refused.value.__notes__ == ["offset 2 was already committed, as RocketMQ 5's tool does first"]
         assert [stage.stored_offset(Q0, GROUP), stage.stored_offset(Q1, GROUP)] == [2, 3]
 
-    play(scenario, profile=Profile.V53)
+    play(scenario, profile=Profile.V53, reset_mode=ResetMode.CLASSIC)
 
 
 def test_the_tool_of_5x_sends_no_reset_to_other_brokers(play: RunScenario) -> None:

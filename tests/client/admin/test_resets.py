@@ -49,7 +49,7 @@ def test_D05_without_force_a_queue_at_the_target_keeps_its_offset(
             earlier = await admin.reset_offset_by_timestamp(TOPIC, GROUP, times[1], force=False)
             assert earlier.offset_table == {Q0: 1}
 
-    play(scenario, profile=profile)
+    play(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.scenario("D06", "v42", "v49")
@@ -67,7 +67,7 @@ def test_D06_now_means_the_last_message_or_the_end_by_profile(
         assert "timestamp(string)[now]" in lines[0]
         assert ("timestamp(long)[-1]" in lines[0]) == (profile is Profile.V49)
 
-    play(scenario, profile=profile)
+    play(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.scenario("D10", "v42", "v49", "v53c")
@@ -92,7 +92,7 @@ def test_D10_an_offline_group_is_refused_with_206_and_the_command_writes_its_off
         await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000")
         assert [stage.stored_offset(Q0, GROUP), stage.stored_offset(Q1, GROUP)] == [0, 0]
 
-    play(scenario, profile=profile)
+    play(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.scenario("D11", "v42", "v49", "v53c")
@@ -108,7 +108,7 @@ def test_D11_an_offline_group_without_offsets_fails_without_fallback(
         assert str(refused.value) == f"CODE: 1  DESC: THe consumer group <{GROUP}> not exist"
         assert [stage.stored_offset(Q0, GROUP), stage.stored_offset(Q1, GROUP)] == [-1, -1]
 
-    play(scenario, profile=profile)
+    play(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 def test_after_a_reset_that_times_out_no_offsets_are_written(play: RunScenario) -> None:
@@ -199,7 +199,7 @@ def test_direct_write_for_an_unknown_group_is_refused_by_v53_only(
         assert refused.value.code == code
         assert [stage.stored_offset(Q0, GROUP), stage.stored_offset(Q1, GROUP)] == [-1, -1]
 
-    play(scenario, profile=profile)
+    play(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 def test_direct_write_leaves_other_topics_alone(play: RunScenario) -> None:
@@ -237,7 +237,7 @@ def test_D31_a_running_consumer_overwrites_a_direct_write_within_5_s(
             assert stage.stored_offset(Q0, GROUP) == 100
             assert len(stage.consumed) == 100
 
-    play(scenario, profile=profile)
+    play(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 # The meaning of a success.
@@ -290,4 +290,4 @@ def test_D14_a_cpp_reset_is_accepted_and_ignored_by_other_clients(
             await stage.world.sleep(30)
             assert (stage.stored_offset(Q0, GROUP), len(stage.consumed)) == (3, 3)
 
-    play(scenario, profile=profile)
+    play(scenario, profile=profile, reset_mode=ResetMode.CLASSIC)

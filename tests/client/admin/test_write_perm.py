@@ -9,7 +9,7 @@ import pytest
 from rewindmq import AdminClient, Producer
 from rewindmq.client.admin.commands import write_perm
 from rewindmq.protocol.errors import ConnectError
-from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.profile import Profile
 from tests.client.admin.support import TOPIC
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
@@ -22,7 +22,7 @@ async def perms(stage: SimStage) -> dict[str, int]:
     return {queues.broker_name: queues.perm for queues in route.queue_datas}
 
 
-@pytest.mark.parametrize("profile", RELEASES)
+@pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 def test_producers_leave_a_broker_until_its_write_permission_is_restored(
     play: RunScenario, profile: Profile
 ) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def test_a_reset_by_another_tool_is_recorded_and_then_proven(tmp_path: Path) -> 
     file = tmp_path / "reset.jsonl"
     received = threading.Semaphore(0)
 
-    def listener(messages: list[MessageExt]) -> ConsumeConcurrentlyStatus:
+    def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         for _ in messages:
             received.release()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -46,7 +47,7 @@ def test_a_reset_by_another_tool_is_recorded_and_then_proven(tmp_path: Path) -> 
         """True if the last sample shows that the group has stored all its offsets: then it may be reset."""
         found = lines()
         rows = json.loads(found[-1])["queues"] if len(found) > 1 else []
-        return sum(seen["stored"] for _, _, seen in rows) == COUNT
+        return bool(sum(seen["stored"] for _, _, seen in rows) == COUNT)
 
     with LocalCluster(1, time_scale=0.1) as cluster, cluster.producer("watch-producer") as producer:
         names = "-n", cluster.namesrv_address

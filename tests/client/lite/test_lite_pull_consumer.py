@@ -15,6 +15,7 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.reset_mode import ResetMode
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -258,7 +259,7 @@ def test_a_classic_reset_has_no_effect(play: RunScenario, profile: Profile) -> N
             assert stage.events.at(Point.SUSPENDED) == []
             assert stage.stored() == {0: 10}
 
-    play(scene, profile=profile)
+    play(scene, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 def test_the_listener_is_called_for_new_queues(play: RunScenario) -> None:

@@ -75,7 +75,7 @@ def test_old_clustering_offsets_let_a_classic_reset_through(
         assert [len(inbox.messages) for inbox in inboxes] == ([40, 40] if is_reset else [20, 20])
         assert stage.stored() == {0: 10, 1: 10}
 
-    play(scene, profile=profile)
+    play(scene, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.parametrize("profile", list(Profile))

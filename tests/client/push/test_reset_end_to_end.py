@@ -12,6 +12,7 @@ from rewindmq import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
 from rewindmq.client.push.reset import ResetState
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
 from tests.client.inbox import Inbox
 from tests.support.clients import OK
 from tests.support.fixtures import RunScenario
@@ -59,7 +60,7 @@ def test_D01_a_reset_to_before_the_first_message_redelivers_everything(
         assert len(inbox.messages) == 4 * count
         assert stage.stored() == dict.fromkeys(range(4), count)
 
-    play(scene, profile=profile)
+    play(scene, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 async def _until_pulls_are_fresh(stage: SimStage) -> None:
@@ -108,7 +109,7 @@ def test_D02_no_listener_call_starts_during_the_wait(play: RunScenario, profile:
         await stage.world.sleep(1)
         assert running[calls] == b"0"
 
-    play(scene, profile=profile)
+    play(scene, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.parametrize("profile", GUARDED)
@@ -138,7 +139,7 @@ def test_the_cache_of_a_queue_is_emptied_before_the_wait(play: RunScenario, prof
             assert (before["T"].dropped, before["T"].cached_count) == (True, 0)
             assert (before["Other"].dropped, before["Other"].cached_count) == (False, 20)
 
-    play(scene, profile=profile)
+    play(scene, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.scenario("D03", "v42", "v49", "v53c")
@@ -170,7 +171,7 @@ def test_D03_skip_accumulation_never_delivers_what_was_skipped(play: RunScenario
         await stage.fill(1, first=200)
         await stage.until(lambda: got[-1] == 200)
 
-    play(scene, profile=profile)
+    play(scene, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.scenario("D17", "v49")
@@ -197,7 +198,7 @@ def test_D17_a_pull_consumer_is_not_moved(play: RunScenario, profile: Profile) -
         assert stage.stored() == {0: 30}
         assert await consumer.fetch_consume_offset(queue) == 30
 
-    play(scene, profile=profile)
+    play(scene, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 @pytest.mark.scenario("D22", "v42", "v49", "v53c")
@@ -218,7 +219,7 @@ def test_D22_a_consumer_suspended_by_its_application_is_resumed(play: RunScenari
         await stage.until(lambda: len(inbox.messages) == 10, 3)
         assert not consumer.is_suspended
 
-    play(scene, profile=profile)
+    play(scene, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 async def _shut_down_4_s_into_a_reset(stage: SimStage) -> float:
@@ -251,7 +252,7 @@ def test_E16_a_shutdown_waits_for_the_reset(play: RunScenario, profile: Profile)
         assert await _shut_down_4_s_into_a_reset(stage) == 10.0
         assert stage.stored() == {0: 0}
 
-    play(scene, profile=profile)
+    play(scene, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 def test_a_start_given_up_during_a_reset_leaves_nothing_behind(play: RunScenario) -> None:
@@ -301,7 +302,7 @@ def test_two_resets_overlap_in_v42_and_queue_up_in_v49(
         times = [round(when - start, 1) for when in stage.events.at(Point.OFFSET_APPLIED)]
         assert times == applied
 
-    play(scene, profile=profile)
+    play(scene, profile=profile, reset_mode=ResetMode.CLASSIC)
 
 
 def test_the_steps_of_a_reset_come_in_their_order(play: RunScenario) -> None:

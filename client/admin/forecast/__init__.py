@@ -1,0 +1,1 @@
+"""What brokers will do with a reset, by their modes and releases."""
