@@ -89,6 +89,10 @@ def test_peek_finds_messages_by_key(cluster: LocalCluster, producer: Producer) -
         producer.send(Message("PeekKey", b"%d" % number, keys=f"order-{number % 2} all"))
     assert [row["body"] for row in objects(cluster, "peek", "PeekKey", "--key", "order-1")] == ["1", "3"]
     assert objects(cluster, "peek", "PeekKey", "--key", "none") == []
+    # The index has the same hash for this key in both topics.
+    for topic in ("AaPeek", "BBPeek"):
+        producer.send(Message(topic, topic.encode(), keys="k"))
+    assert [row["topic"] for row in objects(cluster, "peek", "AaPeek", "--key", "k")] == ["AaPeek"]
 
 
 def test_peek_follows_new_messages_until_interrupted(cluster: LocalCluster, producer: Producer) -> None:
