@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _show(admin: AdminClient, runtime: Runtime, arguments: argparse.Namespace) -> None:
     while True:
-        groups = [arguments.group] if arguments.group else await _groups(admin)
+        groups = [arguments.group] if arguments.group else await admin.consumer_groups()
         found = [await _lag_of(admin, group) for group in groups]
         if arguments.json:
             print(_json(found, runtime.clock.now_ms()))
@@ -95,19 +95,11 @@ async def _show(admin: AdminClient, runtime: Runtime, arguments: argparse.Namesp
         await runtime.timers.sleep(arguments.watch)
 
 
-async def _groups(admin: AdminClient) -> list[str]:
-    from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX
-
-    topics = await admin.fetch_all_topic_list()
-    prefix = RETRY_GROUP_TOPIC_PREFIX
-    return [topic.removeprefix(prefix) for topic in topics if topic.startswith(prefix)]
-
-
 async def _lag_of(admin: AdminClient, group: str) -> GroupLag:
     """Return a group's progress; a group without any offset has no queues.
 
     Raises:
-        ResponseError: TOPIC_NOT_EXIST (17) if the group never connected.
+        ResponseError: TOPIC_NOT_EXIST (17) if no broker knows the group.
     """
     from rewindmq.protocol.code import ResponseCode
     from rewindmq.protocol.errors import ResponseError
@@ -135,7 +127,7 @@ async def _lag_of(admin: AdminClient, group: str) -> GroupLag:
 
 def _table_of_groups(groups: list[GroupLag]) -> str:
     if not groups:
-        return "no consumer group has connected yet"
+        return "no consumer group has connected yet, and none has an offset"
     rows: list[tuple[str, ...]] = [("group", "consumers", "lag")]
     rows += [(each.group, str(each.consumers), str(each.lag)) for each in groups]
     return _table(rows)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from rewindmq.client.admin.commands.command import Command, Printed, true_or_false
 from rewindmq.client.admin.timestamp import format_seconds
 from rewindmq.protocol.errors import RewindMQError
-from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -41,9 +40,8 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     yield Printed(
         [_group_row("#Group", "#Count", "#Version", "#Type", "#Model", "#TPS", "#Diff Total")], None
     )
-    for topic in await admin.fetch_all_topic_list():
-        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-            yield await _summary(admin, topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX))
+    for group in await admin.consumer_groups():
+        yield await _summary(admin, group)
 
 
 async def _one_group(admin: AdminClient, group: str, show_client_ip: bool) -> Printed:

@@ -152,10 +152,28 @@ def test_lag_looks_again_until_interrupted(cluster: LocalCluster) -> None:
     assert finish(process) == (130, "")
 
 
-def test_lag_of_an_unknown_group_is_one_line(cluster: LocalCluster) -> None:
-    code, lines, err = run(cluster, "lag", "-g", "nobody-at-all")
+def test_lag_finds_a_group_by_its_offsets_also_if_it_never_connected(
+    cluster: LocalCluster, producer: Producer
+) -> None:
+    queue = MessageQueue("LagCopied", "broker-a", 0)
+    producer.send(Message("LagCopied", b"0"))
+    producer.send(Message("LagCopied", b"1"), queue=queue)
+    with cluster.pull_consumer("lag-source") as consumer, cluster.admin() as admin:
+        consumer.update_consume_offset(queue, 1)
+        consumer.persist_consume_offset(queue)
+        admin.clone_group_offset("lag-source", "lag-copy", "LagCopied")
+    (looked,) = objects(cluster, "lag", "-g", "lag-copy")
+    (group,) = looked["groups"]
+    assert ("LagCopied", 0, 1) in [(row["topic"], row["queue"], row["stored"]) for row in group["queues"]]
+    assert ["lag-copy", "0", str(group["lag"])] in [line.split() for line in run(cluster, "lag")[1]]
+
+
+@pytest.mark.parametrize("name", ["nobody-at-all", "no group", "%RETRY%x"])
+def test_lag_of_an_unknown_group_is_one_line(cluster: LocalCluster, name: str) -> None:
+    code, lines, err = run(cluster, "lag", "-g", name)
     assert (code, lines) == (1, [])
-    assert err.startswith("rewindmq lag: CODE: 17")
+    assert err.startswith(f"rewindmq lag: CODE: 17  DESC: there is no group {name}: ")
+    assert len(err.splitlines()) == 1
 
 
 def test_a_closed_pipe_ends_peek(cluster: LocalCluster, producer: Producer) -> None:
