@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rewindmq.client.admin.broker_tables import broker_consumer_offsets
 from rewindmq.client.admin.remote import TIMEOUT, AdminBase, AdminRemote, not_online
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GroupList, SubscriptionGroupConfig, SubscriptionGroupWrapper
+from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
 from rewindmq.protocol.body.stats import ConsumeStats
 from rewindmq.protocol.body.topic_list import TopicList
@@ -25,6 +26,12 @@ from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, SYSTEM_GROUP_PREFI
 
 # DefaultMQAdminExtImpl#examineConsumeStats triples its timeout for the heaviest of its calls.
 _STATS_TIMEOUT: Final = 3 * TIMEOUT
+BROADCASTING_NOTE: Final = (
+    "the consumers are broadcasting: each keeps its own offsets, so the group has no lag, and offsets that"
+    " brokers still have of it do not count"
+)
+# Addresses that a sentence names.
+_MAX_SHOWN: Final = 5
 
 
 class GroupAdmin(AdminBase):
@@ -194,6 +201,36 @@ class GroupAdmin(AdminBase):
     async def subscription_groups(self, address: str) -> dict[str, SubscriptionGroupConfig]:
         """Return every group's settings at one broker, by name: GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201)."""
         return await _subscription_groups(self._remote, address)
+
+
+def shared_client_ids(connection: ConsumerConnection) -> dict[str, list[str]]:
+    """Return the client ids that several connections of one broker have, with the connections' addresses.
+
+    Broadcasting consumers of one machine have one id by default. They divide no queues, so none is returned.
+    """
+    if connection.message_model is MessageModel.BROADCASTING:
+        return {}
+    addresses: dict[str, list[str]] = {}
+    for client in connection.connection_set:
+        addresses.setdefault(client.client_id, []).append(client.client_addr)
+    return {client_id: sorted(found) for client_id, found in sorted(addresses.items()) if len(found) > 1}
+
+
+def shared_id_warnings(connection: ConsumerConnection) -> list[str]:
+    """Return a sentence for each client id that several connections have."""
+    return [shared_id_warning(client_id, found) for client_id, found in shared_client_ids(connection).items()]
+
+
+def shared_id_warning(client_id: str, addresses: Sequence[str]) -> str:
+    """Return what it means that these addresses have one client id, and what to do."""
+    shown = ", ".join(addresses[:_MAX_SHOWN])
+    if len(addresses) > _MAX_SHOWN:
+        shown += f" and {len(addresses) - _MAX_SHOWN} more"
+    return (
+        f"{len(addresses)} consumers have the client id {client_id} ({shown}): they consume the same"
+        " messages, and leave other queues to no consumer; give each an instance name of its own (a consumer"
+        " that has just connected again shows this for up to 120 s)"
+    )
 
 
 async def addresses_of_group(remote: AdminRemote, group: str) -> list[str]:

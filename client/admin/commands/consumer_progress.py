@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Final
@@ -46,6 +47,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 async def _one_group(admin: AdminClient, group: str, show_client_ip: bool) -> Printed:
     stats = await admin.examine_consume_stats(group)
+    await _warn_of_broadcasting(admin, group)
     owners = await _owners(admin, group) if show_client_ip else None
     heading = "#Client IP" if show_client_ip else None
     lines = [
@@ -92,6 +94,17 @@ async def _one_group(admin: AdminClient, group: str, show_client_ip: bool) -> Pr
     lines += ["", f"Consume TPS: {stats.consume_tps:.2f}", f"Diff Total: {total}"]
     data = {"group": group, "consumeTps": stats.consume_tps, "diffTotal": total, "queues": queues}
     return Printed(lines, data)
+
+
+async def _warn_of_broadcasting(admin: AdminClient, group: str) -> None:
+    """Warn if the offsets are not those of the consumers; mqadmin prints them without a word."""
+    from rewindmq.client.admin.groups import BROADCASTING_NOTE
+    from rewindmq.protocol.body.heartbeat import MessageModel
+
+    with contextlib.suppress(RewindMQError):
+        connection = await admin.examine_consumer_connection_info(group)
+        if connection.message_model is MessageModel.BROADCASTING:
+            _log.warning("group %s: %s", group, BROADCASTING_NOTE)
 
 
 async def _owners(admin: AdminClient, group: str) -> dict[MessageQueue, str]:

@@ -47,6 +47,8 @@ class GroupWatch:
 
     def __init__(self, clients: frozenset[str]) -> None:
         self.before = clients
+        # Client ids that several consumers have, in the last sample.
+        self.shared: frozenset[str] = frozenset()
         self._known = set(clients)
         self._mute_since: dict[str, float] = {}
         self._is_silent = False
@@ -70,6 +72,7 @@ class GroupWatch:
         return group
 
     def _group_sample(self, seconds: float, sample: Sample) -> GroupSample:
+        self.shared = sample.shared
         missing = self._known - sample.clients
         self._known |= sample.clients
         is_short = self._is_short(seconds, sample, has_missing=bool(missing))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from rewindmq.client.admin.groups import shared_id_warnings
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.admin.watched_reset.brokers import Brokers
@@ -46,7 +47,7 @@ async def make_preview(
         RemotingError: a broker did not answer.
     """
     connection = await consumers_of(admin, group)
-    clients = sorted(client.client_id for client in connection.connection_set) if connection else []
+    clients = sorted({client.client_id for client in connection.connection_set}) if connection else []
     reports = await consumer_positions(Brokers(admin), group, clients)
     positions = await run_slices(admin.runtime.timers, positions_of(reports))
     known = (await admin.topic_consume_stats(group, topic, has_offsets=True)).offset_table
@@ -73,6 +74,7 @@ async def make_preview(
 
     queues = await ask_each(names, preview)
     retry_lag = await _retry_lag(admin, group)
+    shared = shared_id_warnings(connection) if connection else []
     return Preview(
         topic,
         group,
@@ -82,7 +84,7 @@ async def make_preview(
         tuple(clients),
         retry_lag or 0,
         tuple(_obstacles(group, queues, connection, has_offsets=not isinstance(target, int))),
-        tuple(_notes(group, queues, clients, retry_lag)),
+        (*_notes(group, queues, clients, retry_lag), *shared),
     )
 
 

@@ -434,6 +434,9 @@ class QueueWatch:
     def _doubt(self) -> str:
         if self.clues.broker_was_away:
             return "the broker did not answer at times"
+        if self.group.shared:
+            names = ", ".join(sorted(self.group.shared))
+            return f"several consumers have the client id {names}, and a broker asks only one of them"
         if self.consumer is None:
             return "no consumer has the queue: the stored offset takes effect when one takes it"
         if not self.is_rewind and (self._consumed_through or not self._passing.is_excluded):

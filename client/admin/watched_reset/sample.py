@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rewindmq.client.admin.groups import shared_client_ids
 from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.positions import (
     ClientReport,
@@ -63,6 +64,7 @@ class Sample:
         has_failures: a consumer failed to consume a message of the topic in the last minute.
         is_filtered: a subscription leaves out messages of the topic, by tags or SQL92.
         has_silent_broker: a broker did not answer, so it may be restarted.
+        shared: client ids that several consumers have. Such consumers count as without an answer.
     """
 
     at: float
@@ -76,6 +78,7 @@ class Sample:
     has_failures: bool = False
     is_filtered: bool = False
     has_silent_broker: bool = False
+    shared: frozenset[str] = frozenset()
 
 
 # Rates are rounded to a hundredth of a message per second, and cover up to 70 s.
@@ -113,8 +116,11 @@ async def take_sample(
         connection = await brokers.consumers_of(group)
     except RewindMQError:
         is_told = False
-    clients = [] if connection is None else [client.client_id for client in connection.connection_set]
-    reports = await consumer_positions(brokers, group, clients)
+    clients = frozenset(() if connection is None else (each.client_id for each in connection.connection_set))
+    # A broker asks only one of the consumers with one client id. The others may be anywhere.
+    shared = frozenset(() if connection is None else shared_client_ids(connection))
+    reports = await consumer_positions(brokers, group, sorted(clients - shared))
+    reports += [ClientReport(client_id, None) for client_id in sorted(shared)]
     table = await run_slices(admin.runtime.timers, _queue_samples(queues, told, reports))
     rates = {
         report.client_id: report.info.status_table[topic]
@@ -129,7 +135,7 @@ async def take_sample(
     return Sample(
         admin.runtime.clock.monotonic(),
         table,
-        frozenset(clients),
+        clients,
         is_complete,
         {client_id: _most(status) for client_id, status in rates.items() if client_id in counting},
         connection is not None and connection.message_model is MessageModel.BROADCASTING,
@@ -138,6 +144,7 @@ async def take_sample(
         any(status.consume_failed_tps for status in rates.values()),
         _is_filtered(topic, connection, reports),
         has_silent_broker,
+        shared,
     )
 
 

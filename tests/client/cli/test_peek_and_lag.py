@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
 import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rewindmq import Message, MessageQueue
+from rewindmq import ConsumeConcurrentlyStatus, Message, MessageQueue, PushConsumer
 from rewindmq.sync import LocalCluster, Producer
 
 TIMEOUT = 60
@@ -166,6 +169,55 @@ def test_lag_finds_a_group_by_its_offsets_also_if_it_never_connected(
     (group,) = looked["groups"]
     assert ("LagCopied", 0, 1) in [(row["topic"], row["queue"], row["stored"]) for row in group["queues"]]
     assert ["lag-copy", "0", str(group["lag"])] in [line.split() for line in run(cluster, "lag")[1]]
+
+
+def test_lag_counts_no_old_offsets_of_a_group_that_is_broadcasting_now(
+    cluster: LocalCluster, producer: Producer, tmp_path: Path
+) -> None:
+    queue = MessageQueue("LagBroadcast", "broker-a", 0)
+    producer.send(Message("LagBroadcast", b"0"))
+    producer.send(Message("LagBroadcast", b"1"), queue=queue)
+    with cluster.pull_consumer("lag-broadcast") as consumer:
+        consumer.update_consume_offset(queue, 0)
+        consumer.persist_consume_offset(queue)
+    assert run(cluster, "lag", "-g", "lag-broadcast")[1][-1] == "0 consumers, lag 2"
+    consumer = cluster.push_consumer("lag-broadcast", message_model="broadcasting", offset_root=tmp_path)
+    consumer.subscribe("LagBroadcast", "*")
+    consumer.register_message_listener(lambda _: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+    with consumer:
+        (looked,) = objects(cluster, "lag", "-g", "lag-broadcast")
+        (group,) = looked["groups"]
+        assert (group["consumers"], group["lag"], group["queues"]) == (1, None, [])
+        assert "the consumers are broadcasting" in group["notes"][0]
+        last, note = run(cluster, "lag", "-g", "lag-broadcast")[1]
+        assert last == "1 consumer, lag -"
+        assert "the consumers are broadcasting" in note
+        lines = run(cluster, "lag")[1]
+        assert ["lag-broadcast", "1", "-"] in [line.split() for line in lines]
+        assert any(line.startswith("lag-broadcast: the consumers are broadcasting") for line in lines)
+        err = run(cluster, "admin", "consumerProgress", "-g", "lag-broadcast")[2]
+        assert "the consumers are broadcasting" in err
+
+
+async def test_lag_names_a_client_id_that_two_consumers_share(
+    cluster: LocalCluster, producer: Producer
+) -> None:
+    producer.send(Message("LagShared", b"0"))
+    async with contextlib.AsyncExitStack() as stack:
+        # Each seed gives a runtime, and so a connection, of its own.
+        for seed in (1, 2):
+            consumer = PushConsumer(
+                "lag-shared", cluster.namesrv_address, instance_name="same", seed=seed, time_scale=0.1
+            )
+            consumer.subscribe("LagShared", "*")
+            consumer.register_message_listener(lambda _: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+            await stack.enter_async_context(consumer)
+        (looked,) = await asyncio.to_thread(objects, cluster, "lag", "-g", "lag-shared")
+        lines = (await asyncio.to_thread(run, cluster, "lag", "-g", "lag-shared"))[1]
+    (group,) = looked["groups"]
+    assert group["consumers"] == 2
+    for text in (group["notes"][0], lines[-1]):
+        assert text.startswith("2 consumers have the client id 127.0.0.1@same (127.0.0.1:")
 
 
 @pytest.mark.parametrize("name", ["nobody-at-all", "no group", "%RETRY%x"])
