@@ -261,8 +261,8 @@ async def require_group(remote: AdminRemote, group: str) -> None:
             return
     raise ResponseError(
         ResponseCode.TOPIC_NOT_EXIST,
-        f"there is no group {group}: no consumer of it has connected, and no broker has an offset or settings"
-        " of it; check the name, rewindmq lag lists the groups",
+        f"there is no group {group!r}: no consumer of it has connected, and no broker has an offset or"
+        " settings of it; check the name, rewindmq lag lists the groups",
     )
 
 

@@ -84,14 +84,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _show(admin: AdminClient, runtime: Runtime, arguments: argparse.Namespace) -> None:
     while True:
-        groups = [arguments.group] if arguments.group else await admin.consumer_groups()
+        groups = [arguments.group] if arguments.group is not None else await admin.consumer_groups()
         found = [await _lag_of(admin, group) for group in groups]
         if arguments.json:
             print(_json(found, runtime.clock.now_ms()))
         else:
             if arguments.watch and sys.stdout.isatty():
                 print(_CLEAR, end="")
-            print(_table_of_queues(found[0]) if arguments.group else _table_of_groups(found))
+            print(_table_of_queues(found[0]) if arguments.group is not None else _table_of_groups(found))
         sys.stdout.flush()
         if not arguments.watch:
             return

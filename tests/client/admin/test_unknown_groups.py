@@ -76,14 +76,14 @@ def test_offsets_at_a_broker_to_which_the_group_never_connected_count(play: RunS
         "consumerStatus -i nobody -g",
     ],
 )
-@pytest.mark.parametrize("name", ["strangers", "no group", "%RETRY%strangers", "a@b", "x" * 300])
+@pytest.mark.parametrize("name", ["strangers", "no group", "%RETRY%strangers", "a@b", "x" * 300, ""])
 def test_an_unknown_group_is_named_with_what_to_do_next(play: RunScenario, line: str, name: str) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         with pytest.raises(ResponseError) as refused:
             await stage.run_arguments([*line.split(), name])
         assert refused.value.code == ResponseCode.TOPIC_NOT_EXIST
-        assert f"there is no group {name}" in refused.value.remark
+        assert f"there is no group {name!r}" in refused.value.remark
         assert "rewindmq lag lists the groups" in refused.value.remark
 
     play(scenario, brokers=2)

@@ -220,11 +220,11 @@ async def test_lag_names_a_client_id_that_two_consumers_share(
         assert text.startswith("2 consumers have the client id 127.0.0.1@same (127.0.0.1:")
 
 
-@pytest.mark.parametrize("name", ["nobody-at-all", "no group", "%RETRY%x"])
+@pytest.mark.parametrize("name", ["nobody-at-all", "no group", "%RETRY%x", ""])
 def test_lag_of_an_unknown_group_is_one_line(cluster: LocalCluster, name: str) -> None:
     code, lines, err = run(cluster, "lag", "-g", name)
     assert (code, lines) == (1, [])
-    assert err.startswith(f"rewindmq lag: CODE: 17  DESC: there is no group {name}: ")
+    assert err.startswith(f"rewindmq lag: CODE: 17  DESC: there is no group {name!r}: ")
     assert len(err.splitlines()) == 1
 
 
