@@ -72,6 +72,11 @@ class Consumers:
     shared: dict[str, list[str]] = field(default_factory=dict)
 
     @property
+    def count(self) -> int:
+        """Return the number of consumers, each of those that share a client id counted."""
+        return len(self.consumers) + sum(len(addresses) - 1 for addresses in self.shared.values())
+
+    @property
     def is_broadcasting(self) -> bool:
         """True if the consumers keep their own offsets, so that those of the brokers say nothing."""
         return self.group is not None and self.group.message_model is MessageModel.BROADCASTING

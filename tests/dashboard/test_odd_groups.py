@@ -84,7 +84,8 @@ async def test_a_group_that_changed_to_broadcasting_has_no_lag(cluster: LocalClu
         ("rocketmq_consumer_lag_messages", {"topic": topic, "consumer_group": group}),
         ("rocketmq_consumer_lag_latency", {"topic": topic, "consumer_group": group}),
     )
-    async with dashboard(namesrv) as site:
+    async with cluster.admin() as admin, dashboard(namesrv) as site:
+        await admin.clone_group_offset(group, "odd-clustering", topic)
         found = exposed(text_format((await site.get("/metrics")).text))
         assert total(found, "rocketmq_group_diff", topic=topic, group=group) == COUNT
         assert f"<dt>Lag</dt><dd>{COUNT} <small>messages" in (await site.get(f"/groups/{group}")).text
@@ -99,8 +100,10 @@ async def test_a_group_that_changed_to_broadcasting_has_no_lag(cluster: LocalClu
         assert "are broadcasting: each gets every message and keeps its own offsets" in page.text
         assert "<dt>Lag</dt>" not in page.text
         assert "Skip what has accumulated" not in page.text
-        page = await site.get(f"/groups/odd-source/compare?with={group}")
+        page = await site.get(f"/groups/odd-clustering/compare?with={group}")
         assert f"The consumers of {group} are broadcasting" in page.text
+        assert f'<dt>Lag of {group}</dt><dd><span class="none">–</span></dd>' in page.text
+        assert f"<dt>Lag of odd-clustering</dt><dd>{COUNT}</dd>" in page.text
 
 
 async def test_a_client_id_that_two_consumers_share_is_named(cluster: LocalCluster) -> None:
@@ -119,5 +122,6 @@ async def test_a_client_id_that_two_consumers_share_is_named(cluster: LocalClust
         for path in (f"/groups/{group}", f"/groups/{group}/consumers"):
             text = (await site.get(path)).text
             assert text.count("2 consumers have the client id 127.0.0.1@same (127.0.0.1:") == 1
+            assert path.endswith("consumers") or "<dt>Consumers</dt><dd>2</dd>" in text
         # The broker of both is named once.
         assert re.search("<td>(broker-a|broker-b|broker-a, broker-b)</td>", text)
