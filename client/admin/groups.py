@@ -69,12 +69,12 @@ class GroupAdmin(AdminBase):
         connected = await self._remote.retry_brokers(group)
         merged = ConsumeStats()
         for name, address in await self._remote.brokers():
-            stats = await broker_consume_stats(
-                self._remote, address, group, topic if name in connected else None
-            )
-            merged.offset_table.update(
-                {queue: entry for queue, entry in stats.offset_table.items() if topic in (None, queue.topic)}
-            )
+            asked = topic if name in connected else None
+            stats = await broker_consume_stats(self._remote, address, group, asked)
+            table = stats.offset_table
+            if topic != asked:
+                table = {queue: entry for queue, entry in table.items() if queue.topic == topic}
+            merged.offset_table.update(table)
             merged.consume_tps += stats.consume_tps
         if not merged.offset_table:
             await require_group(self._remote, group)
