@@ -181,10 +181,10 @@ def test_lag_counts_no_old_offsets_of_a_group_that_is_broadcasting_now(
         consumer.update_consume_offset(queue, 0)
         consumer.persist_consume_offset(queue)
     assert run(cluster, "lag", "-g", "lag-broadcast")[1][-1] == "0 consumers, lag 2"
-    consumer = cluster.push_consumer("lag-broadcast", message_model="broadcasting", offset_root=tmp_path)
-    consumer.subscribe("LagBroadcast", "*")
-    consumer.register_message_listener(lambda _: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
-    with consumer:
+    pushed = cluster.push_consumer("lag-broadcast", message_model="broadcasting", offset_root=tmp_path)
+    pushed.subscribe("LagBroadcast", "*")
+    pushed.register_message_listener(lambda _: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+    with pushed:
         (looked,) = objects(cluster, "lag", "-g", "lag-broadcast")
         (group,) = looked["groups"]
         assert (group["consumers"], group["lag"], group["queues"]) == (1, None, [])
