@@ -74,6 +74,9 @@ brokers, the lag of all groups, the offsets of topics.
 - `caddr` and `localaddr` end after 1,000 characters.
 - `rocketmq_messages_in_total` is the sum of the maximum offsets, and therefore survives a restart of the
   broker. It has no `message_type`.
+- A broadcasting group has no lag, no latency and no `rocketmq_consumer_offset` while a consumer is
+  connected: its consumers keep the offsets, and those of the brokers are from before. Without a consumer,
+  no broker knows that the group broadcasts, and its old offsets count.
 - rocketmq-exporter's `rocketmq_client_…` are missing: the brokers would have to ask every consumer at each
   scrape. Its `rocketmq_group_consume_tps` and `rocketmq_group_consume_total_offset` are missing: it has no
   figures for them.

@@ -32,6 +32,7 @@ class AdminClient(SyncClient):
     clean_expired_consume_queue = blocking(AsyncAdminClient.clean_expired_consume_queue)
     delete_expired_commit_log = blocking(AsyncAdminClient.delete_expired_commit_log)
     clean_unused_topic = blocking(AsyncAdminClient.clean_unused_topic)
+    consumer_groups = blocking(AsyncAdminClient.consumer_groups)
     examine_consume_stats = blocking(AsyncAdminClient.examine_consume_stats)
     examine_consumer_connection_info = blocking(AsyncAdminClient.examine_consumer_connection_info)
     query_topic_consume_by_who = blocking(AsyncAdminClient.query_topic_consume_by_who)

@@ -63,8 +63,11 @@ class ConsumerGroup:
     subscription_bytes: int = 0
 
     def client_ids(self) -> list[str]:
-        """Return the consumers' client ids; a client with two connections is listed once."""
-        return list(dict.fromkeys(channel.client_id for channel in self.channels.values()))
+        """Return the client id of each connection.
+
+        An id that two connections share is listed twice, as in every release of RocketMQ.
+        """
+        return [channel.client_id for channel in self.channels.values()]
 
     def growth(self, connection: Connection, size: int) -> int:
         """Return by how much a connection's share grows if it sets subscriptions of ``size`` bytes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindmq.client.admin.remote import AdminBase
+from rewindmq.client.admin.remote import AdminBase, AdminRemote
 from rewindmq.protocol.body.connection import ProducerInfo, ProducerTableInfo
 from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
 from rewindmq.protocol.body.registration import TopicConfig, TopicConfigSerializeWrapper
@@ -43,8 +43,7 @@ class BrokerTableAdmin(AdminBase):
 
     async def broker_consumer_offsets(self, address: str) -> ConsumerOffsetSerializeWrapper:
         """Return every stored offset of a broker: GET_ALL_CONSUMER_OFFSET (43)."""
-        command = self._remote.command(RequestCode.GET_ALL_CONSUMER_OFFSET)
-        return await self._remote.ask_broker_for(address, command, ConsumerOffsetSerializeWrapper)
+        return await broker_consumer_offsets(self._remote, address)
 
     async def broker_consume_time_span(self, address: str, topic: str, group: str) -> list[QueueTimeSpan]:
         """Return the store times of a topic's queues at a broker, and for how long the group's next message
@@ -54,3 +53,9 @@ class BrokerTableAdmin(AdminBase):
         command = self._remote.command(RequestCode.QUERY_CONSUME_TIME_SPAN, header)
         answer = await self._remote.ask_broker_for(address, command, QueryConsumeTimeSpanBody)
         return answer.consume_time_span_set
+
+
+async def broker_consumer_offsets(remote: AdminRemote, address: str) -> ConsumerOffsetSerializeWrapper:
+    """Send GET_ALL_CONSUMER_OFFSET (43) to one broker."""
+    command = remote.command(RequestCode.GET_ALL_CONSUMER_OFFSET)
+    return await remote.ask_broker_for(address, command, ConsumerOffsetSerializeWrapper)

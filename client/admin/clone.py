@@ -46,7 +46,7 @@ class CloneAdmin(AdminBase):
             topic: copy only this topic; None copies all topics of the source except its retry topic.
 
         Raises:
-            ResponseError: TOPIC_NOT_EXIST (17) if the topic does not exist, or the source never connected;
+            ResponseError: TOPIC_NOT_EXIST (17) if the topic does not exist;
                 CONSUMER_NOT_ONLINE (206) if the source has no offsets there; SYSTEM_ERROR (1) if a broker
                 refused, for example because the destination was reset in fenced mode.
             RemotingError: no answer. The exception's notes name the brokers that had already copied.
@@ -56,7 +56,7 @@ class CloneAdmin(AdminBase):
             raise ClientError(f"{source} is both the source and the destination")
         table: dict[MessageQueue, int] = {}
         done: list[str] = []
-        for name, address in await self._remote.brokers_of(topic or retry_topic(source)):
+        for name, address in await (self._remote.brokers_of(topic) if topic else self._remote.brokers()):
             try:
                 stats = await broker_consume_stats(self._remote, address, source)
                 here = {

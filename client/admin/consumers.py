@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rewindmq.client.admin.groups import addresses_of_group
 from rewindmq.client.admin.remote import TIMEOUT, AdminBase, not_online
 from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
 from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
@@ -16,7 +17,6 @@ from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader
 from rewindmq.protocol.message.message import format_host
 from rewindmq.protocol.message.message_id import parse_offset_message_id
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.names import retry_topic
 
 # The broker itself waits up to 10 s for the client, so DefaultMQAdminExtImpl triples its timeout here.
 _TIMEOUT: Final = 3 * TIMEOUT
@@ -38,7 +38,7 @@ class ConsumerAdmin(AdminBase):
             address: ask only the broker at this address.
 
         Raises:
-            ResponseError: TOPIC_NOT_EXIST (17) if the group never connected; SYSTEM_ERROR (1) if no broker
+            ResponseError: TOPIC_NOT_EXIST (17) if no broker knows the group; SYSTEM_ERROR (1) if no broker
                 knows the client, or the client refused; CONSUME_MSG_TIMEOUT (207) if it did not answer.
         """
         header = GetConsumerRunningInfoRequestHeader(group, client_id, stacks)
@@ -46,7 +46,7 @@ class ConsumerAdmin(AdminBase):
         if address is not None:
             addresses = [address]
         else:
-            addresses = [where for _, where in await self._remote.brokers_of(retry_topic(group))]
+            addresses = await addresses_of_group(self._remote, group)
         for where in addresses:
             command = self._remote.command(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
             try:

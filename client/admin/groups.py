@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from rewindmq.client.admin.broker_tables import broker_consumer_offsets
 from rewindmq.client.admin.remote import TIMEOUT, AdminBase, AdminRemote, not_online
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GroupList, SubscriptionGroupConfig, SubscriptionGroupWrapper
+from rewindmq.protocol.body.heartbeat import MessageModel
+from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
 from rewindmq.protocol.body.rewind import RewindList
 from rewindmq.protocol.body.stats import ConsumeStats
+from rewindmq.protocol.body.topic_list import TopicList
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.admin import (
@@ -20,30 +25,62 @@ from rewindmq.protocol.header.admin import (
 )
 from rewindmq.protocol.header.offset import QueryConsumerOffsetResponseHeader
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.names import retry_topic
+from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, SYSTEM_GROUP_PREFIX
 
 # DefaultMQAdminExtImpl#examineConsumeStats triples its timeout for the heaviest of its calls.
 _STATS_TIMEOUT: Final = 3 * TIMEOUT
+BROADCASTING_NOTE: Final = (
+    "the consumers are broadcasting: each keeps its own offsets, so the group has no lag, and offsets that"
+    " brokers still have of it do not count"
+)
+# Addresses that a sentence names.
+_MAX_SHOWN: Final = 5
 
 
 class GroupAdmin(AdminBase):
     """Offsets, connected consumers and settings of consumer groups."""
 
+    async def consumer_groups(self) -> list[str]:
+        """Return the groups that have a retry topic or a stored offset, sorted, without RocketMQ's own.
+
+        A group gets its retry topic when its first consumer connects. Every broker gets
+        GET_ALL_CONSUMER_OFFSET (43), because a group may have offsets and no retry topic: offsets of
+        another group were copied to it, or it was reset.
+        """
+        command = self._remote.command(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+        answer = await self._remote.ask_namesrv(command)
+        topics = (await self._remote.decode(answer, TopicList)).topic_list
+        found = groups_with_retry_topic(topics)
+        for _, address in await self._remote.brokers():
+            found |= groups_with_offsets(await broker_consumer_offsets(self._remote, address))
+        return sorted(found)
+
     async def examine_consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
         """Return stored offset and maximum offset of each queue that the group consumes.
 
-        Every broker that serves the group's retry topic gets GET_CONSUME_STATS (208).
+        Every broker gets GET_CONSUME_STATS (208). mqadmin asks the brokers of the group's retry topic, and so
+        does not find a group that has offsets and never connected.
+
+        Args:
+            topic: only this topic. At brokers to which the group connected, a queue without a stored offset
+                shows 0.
 
         Raises:
-            ResponseError: TOPIC_NOT_EXIST (17) if the group never connected; CONSUMER_NOT_ONLINE (206) if no
+            ResponseError: TOPIC_NOT_EXIST (17) if no broker knows the group; CONSUMER_NOT_ONLINE (206) if no
                 broker has an offset of it.
         """
+        connected = await self._remote.retry_brokers(group)
         merged = ConsumeStats()
-        for _, address in await self._remote.brokers_of(retry_topic(group)):
-            stats = await broker_consume_stats(self._remote, address, group, topic)
-            merged.offset_table.update(stats.offset_table)
+        for name, address in await self._remote.brokers():
+            asked = topic if name in connected else None
+            stats = await broker_consume_stats(self._remote, address, group, asked)
+            table = stats.offset_table
+            if topic != asked:
+                table = {queue: entry for queue, entry in table.items() if queue.topic == topic}
+            merged.offset_table.update(table)
             merged.consume_tps += stats.consume_tps
         if not merged.offset_table:
+            await require_group(self._remote, group)
             raise not_online(
                 f"the offset table of group {group} is empty: it may not have consumed any message"
             )
@@ -121,13 +158,13 @@ class GroupAdmin(AdminBase):
             address: ask only the broker at this address.
 
         Raises:
-            ResponseError: TOPIC_NOT_EXIST (17) if the group never connected; CONSUMER_NOT_ONLINE (206) if no
+            ResponseError: TOPIC_NOT_EXIST (17) if no broker knows the group; CONSUMER_NOT_ONLINE (206) if no
                 consumer is connected.
         """
         if address is not None:
             addresses = [address]
         else:
-            addresses = [where for _, where in await self._remote.brokers_of(retry_topic(group))]
+            addresses = await addresses_of_group(self._remote, group)
         header = GetConsumerConnectionListRequestHeader(consumer_group=group)
         refusal = not_online(f"no consumer of group {group} is connected")
         for where in addresses:
@@ -182,9 +219,88 @@ class GroupAdmin(AdminBase):
 
     async def subscription_groups(self, address: str) -> dict[str, SubscriptionGroupConfig]:
         """Return every group's settings at one broker, by name: GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201)."""
-        command = self._remote.command(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-        answer = await self._remote.ask_broker_for(address, command, SubscriptionGroupWrapper)
-        return answer.subscription_group_table
+        return await _subscription_groups(self._remote, address)
+
+
+def shared_client_ids(connection: ConsumerConnection) -> dict[str, list[str]]:
+    """Return the client ids that several connections of one broker have, with the connections' addresses.
+
+    Broadcasting consumers of one machine have one id by default. They divide no queues, so none is returned.
+    """
+    if connection.message_model is MessageModel.BROADCASTING:
+        return {}
+    addresses: dict[str, list[str]] = {}
+    for client in connection.connection_set:
+        addresses.setdefault(client.client_id, []).append(client.client_addr)
+    return {client_id: sorted(found) for client_id, found in sorted(addresses.items()) if len(found) > 1}
+
+
+def shared_id_warnings(connection: ConsumerConnection) -> list[str]:
+    """Return a sentence for each client id that several connections have."""
+    return [shared_id_warning(client_id, found) for client_id, found in shared_client_ids(connection).items()]
+
+
+def shared_id_warning(client_id: str, addresses: Sequence[str]) -> str:
+    """Return what it means that these addresses have one client id, and what to do."""
+    shown = ", ".join(addresses[:_MAX_SHOWN])
+    if len(addresses) > _MAX_SHOWN:
+        shown += f" and {len(addresses) - _MAX_SHOWN} more"
+    return (
+        f"{len(addresses)} consumers have the client id {client_id} ({shown}): they consume the same"
+        " messages, and leave other queues to no consumer; give each an instance name of its own (a consumer"
+        " that has just connected again shows this for up to 120 s)"
+    )
+
+
+async def addresses_of_group(remote: AdminRemote, group: str) -> list[str]:
+    """Return one address of each broker to which the group has connected; none if it never did.
+
+    Raises:
+        ResponseError: TOPIC_NOT_EXIST (17) if no broker knows the group.
+    """
+    connected = await remote.retry_brokers(group)
+    if not connected:
+        await require_group(remote, group)
+    return [*connected.values()]
+
+
+async def require_group(remote: AdminRemote, group: str) -> None:
+    """Return if a broker knows the group.
+
+    Raises:
+        ResponseError: TOPIC_NOT_EXIST (17), mqadmin's code for an unknown group: the group has no retry
+            topic, and no broker has an offset or the settings of it.
+    """
+    if await remote.retry_brokers(group):
+        return
+    for _, address in await remote.brokers():
+        if (await broker_consume_stats(remote, address, group)).offset_table:
+            return
+        if group in await _subscription_groups(remote, address):
+            return
+    raise ResponseError(
+        ResponseCode.TOPIC_NOT_EXIST,
+        f"there is no group {group!r}: no consumer of it has connected, and no broker has an offset or"
+        " settings of it; check the name, rewindmq lag lists the groups",
+    )
+
+
+async def _subscription_groups(remote: AdminRemote, address: str) -> dict[str, SubscriptionGroupConfig]:
+    command = remote.command(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+    answer = await remote.ask_broker_for(address, command, SubscriptionGroupWrapper)
+    return answer.subscription_group_table
+
+
+def groups_with_retry_topic(topics: Iterable[str]) -> set[str]:
+    """Return the groups whose retry topics are among these topics."""
+    prefix = RETRY_GROUP_TOPIC_PREFIX
+    return {topic.removeprefix(prefix) for topic in topics if topic.startswith(prefix)}
+
+
+def groups_with_offsets(offsets: ConsumerOffsetSerializeWrapper) -> set[str]:
+    """Return the groups with a stored offset at a broker, without RocketMQ's own."""
+    groups = {key.partition("@")[2] for key, stored in offsets.offset_table.items() if stored}
+    return {group for group in groups if group and not group.startswith(SYSTEM_GROUP_PREFIX)}
 
 
 async def broker_consume_stats(

@@ -200,8 +200,8 @@ async def _query_at(
 ) -> list[MessageExt]:
     """Return what one broker has.
 
-    Brokers compare only hashes of keys. Messages with another key of the same hash are removed here, as
-    RocketMQ's clients do.
+    Brokers compare only hashes of topic and key. Messages with another topic or key of the same hash are
+    removed here, as 4.9.3 ``MQAdminImpl#queryMessage`` does; that compares no topic for a unique id.
     """
     command = remote.command(RequestCode.QUERY_MESSAGE, header)
     try:
@@ -213,11 +213,10 @@ async def _query_at(
     if not isinstance(answer.body, bytes):
         return []
     records = decode_records(answer.body, name)
-    is_unique_key = bool(header.unique_key_query)
-    return [record for record in records if _has_key(record, header.key, is_unique_key=is_unique_key)]
+    return [record for record in records if record.topic == header.topic and _has_key(record, header)]
 
 
-def _has_key(message: MessageExt, key: str, *, is_unique_key: bool) -> bool:
-    if is_unique_key:
-        return message.msg_id == key
-    return key in (message.keys or "").split(_KEY_SEPARATOR)
+def _has_key(message: MessageExt, header: QueryMessageRequestHeader) -> bool:
+    if header.unique_key_query:
+        return message.msg_id == header.key
+    return header.key in (message.keys or "").split(_KEY_SEPARATOR)

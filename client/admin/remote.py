@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from rewindmq.client.core.broker_api import BrokerApi
@@ -17,6 +17,7 @@ from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import CommandHeader, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import retry_topic, topic_fault
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -191,9 +192,28 @@ class AdminRemote:
         Raises:
             ResponseError: TOPIC_NOT_EXIST (17) if no broker registered the topic.
         """
-        route = await self.route(topic)
-        pairs = ((broker.broker_name, self.select_address(broker)) for broker in route.broker_datas)
+        return self._addressed((await self.route(topic)).broker_datas)
+
+    async def brokers(self) -> list[tuple[str, str]]:
+        """Return name and one address of every broker, sorted by name."""
+        return self._addressed((await self.cluster_info()).broker_addr_table.values())
+
+    def _addressed(self, brokers: Iterable[BrokerData]) -> list[tuple[str, str]]:
+        pairs = ((broker.broker_name, self.select_address(broker)) for broker in brokers)
         return sorted((name, address) for name, address in pairs if address is not None)
+
+    async def retry_brokers(self, group: str) -> dict[str, str]:
+        """Return an address of each broker with the group's retry topic, by name; none if it never connected.
+
+        RewindMQ's name server refuses a name that no topic can have with SYSTEM_ERROR (1).
+        """
+        topic = retry_topic(group)
+        try:
+            return dict(await self.brokers_of(topic))
+        except ResponseError as error:
+            if error.code == ResponseCode.TOPIC_NOT_EXIST or topic_fault(topic) is not None:
+                return {}
+            raise
 
     async def address_of(self, queue: MessageQueue) -> str:
         """Return the address of the queue's broker, query the topic's route if it is not known yet.

@@ -49,12 +49,15 @@ class GroupLag:
 
     Attributes:
         consumers: number of connected consumers.
+        lag: messages behind in all queues; None of a broadcasting group, whose consumers keep the offsets.
+        notes: what else to know of the group, a sentence each.
     """
 
     group: str
     consumers: int
-    lag: int
+    lag: int | None
     queues: list[QueueLag] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,42 +84,39 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _show(admin: AdminClient, runtime: Runtime, arguments: argparse.Namespace) -> None:
     while True:
-        groups = [arguments.group] if arguments.group else await _groups(admin)
+        groups = [arguments.group] if arguments.group is not None else await admin.consumer_groups()
         found = [await _lag_of(admin, group) for group in groups]
         if arguments.json:
             print(_json(found, runtime.clock.now_ms()))
         else:
             if arguments.watch and sys.stdout.isatty():
                 print(_CLEAR, end="")
-            print(_table_of_queues(found[0]) if arguments.group else _table_of_groups(found))
+            print(_table_of_queues(found[0]) if arguments.group is not None else _table_of_groups(found))
         sys.stdout.flush()
         if not arguments.watch:
             return
         await runtime.timers.sleep(arguments.watch)
 
 
-async def _groups(admin: AdminClient) -> list[str]:
-    from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX
-
-    topics = await admin.fetch_all_topic_list()
-    prefix = RETRY_GROUP_TOPIC_PREFIX
-    return [topic.removeprefix(prefix) for topic in topics if topic.startswith(prefix)]
-
-
 async def _lag_of(admin: AdminClient, group: str) -> GroupLag:
     """Return a group's progress; a group without any offset has no queues.
 
     Raises:
-        ResponseError: TOPIC_NOT_EXIST (17) if the group never connected.
+        ResponseError: TOPIC_NOT_EXIST (17) if no broker knows the group.
     """
+    from rewindmq.client.admin.groups import BROADCASTING_NOTE, shared_id_warnings
+    from rewindmq.protocol.body.heartbeat import MessageModel
     from rewindmq.protocol.code import ResponseCode
     from rewindmq.protocol.errors import ResponseError
 
     queues: list[QueueLag] = []
-    consumers = 0
+    consumers, notes = 0, list[str]()
     try:
         connection = await admin.examine_consumer_connection_info(group)
         consumers = len(connection.connection_set)
+        if connection.message_model is MessageModel.BROADCASTING:
+            return GroupLag(group, consumers, None, notes=[BROADCASTING_NOTE])
+        notes = shared_id_warnings(connection)
     except ResponseError as error:
         if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
             raise
@@ -130,15 +130,17 @@ async def _lag_of(admin: AdminClient, group: str) -> GroupLag:
         lag = entry.broker_offset - entry.consumer_offset
         place = queue.topic, queue.broker_name, queue.queue_id
         queues.append(QueueLag(*place, entry.consumer_offset, entry.broker_offset, lag))
-    return GroupLag(group, consumers, sum(queue.lag for queue in queues), queues)
+    return GroupLag(group, consumers, sum(queue.lag for queue in queues), queues, notes)
 
 
 def _table_of_groups(groups: list[GroupLag]) -> str:
     if not groups:
-        return "no consumer group has connected yet"
+        return "no consumer group has connected yet, and none has an offset"
     rows: list[tuple[str, ...]] = [("group", "consumers", "lag")]
-    rows += [(each.group, str(each.consumers), str(each.lag)) for each in groups]
-    return _table(rows)
+    rows += [(each.group, str(each.consumers), _number(each.lag)) for each in groups]
+    return "\n".join(
+        [_table(rows), *(_line(f"{each.group}: {note}") for each in groups for note in each.notes)]
+    )
 
 
 def _table_of_queues(group: GroupLag) -> str:
@@ -148,13 +150,22 @@ def _table_of_queues(group: GroupLag) -> str:
         for queue in group.queues
     ]
     consumers = "1 consumer" if group.consumers == 1 else f"{group.consumers} consumers"
-    return f"{_table(rows)}\n{consumers}, lag {group.lag}"
+    parts = [] if group.lag is None else [_table(rows)]
+    return "\n".join([*parts, f"{consumers}, lag {_number(group.lag)}", *map(_line, group.notes)])
+
+
+def _number(lag: int | None) -> str:
+    return "-" if lag is None else str(lag)
+
+
+def _line(text: str) -> str:
+    from rewindmq.protocol.text import escape_controls
+
+    return escape_controls(text)
 
 
 def _table(rows: list[tuple[str, ...]]) -> str:
-    from rewindmq.protocol.text import escape_controls
-
-    rows = [tuple(map(escape_controls, row)) for row in rows]
+    rows = [tuple(map(_line, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)

@@ -89,6 +89,8 @@ class Rebalance:
         self._replaces_stuck = replaces_stuck
         self._locks = locks
         self._is_over = False
+        # Consumers of the group with this consumer's client id in the last list that a broker returned.
+        self._namesakes = 1
         self.process_queues = process_queues
         # The readable queues of each topic's route; filled by the consumer.
         self.topic_queues: dict[str, list[MessageQueue]] = {}
@@ -141,7 +143,22 @@ class Rebalance:
         instance = self._instance
         names = sorted({queue.broker_name for queue in self.topic_queues[topic]})
         address = await instance.routes.subscribe_address(topic, instance.runtime.random.choice(names))
-        return sorted(await instance.api.consumer_ids(address, self._group))
+        client_ids = sorted(await instance.api.consumer_ids(address, self._group))
+        self._note_namesakes(client_ids.count(instance.client_id))
+        return client_ids
+
+    def _note_namesakes(self, count: int) -> None:
+        """Warn once of other consumers with this consumer's client id: they get the same queues."""
+        if count > max(self._namesakes, 1):
+            _log.warning(
+                "%d consumers of group %s have the client id %s: they consume the same messages, and leave"
+                " other queues to no consumer; give each an instance_name of its own (a consumer that has"
+                " just connected again shows this for up to 120 s)",
+                count,
+                self._group,
+                self._instance.client_id,
+            )
+        self._namesakes = count
 
     async def _give_up(self, topic: str, mine: frozenset[MessageQueue]) -> bool:
         now = self._instance.runtime.clock.monotonic()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.client.admin.groups import groups_with_offsets, groups_with_retry_topic
 from rewindmq.dashboard.data.answer import (
     LIMIT_SECONDS,
     NAME_SERVER,
@@ -17,6 +18,8 @@ from rewindmq.dashboard.data.answer import (
     failed_with,
 )
 from rewindmq.dashboard.data.lag_history import LagHistory
+from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
+from rewindmq.protocol.body.route import BrokerData
 from rewindmq.protocol.body.stats import OffsetWrapper, TopicOffset
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RewindMQError
@@ -145,12 +148,20 @@ class ClusterSource:
         return Answer([name for name in names.value if not name.startswith(RETRY_GROUP_TOPIC_PREFIX)])
 
     async def groups(self) -> Answer[list[str]]:
-        """Return the names of the groups that have a retry topic, which every group gets when it connects."""
-        names = await self.ask(self.admin.fetch_all_topic_list(), server=NAME_SERVER)
+        """Return the names of the groups that have a retry topic or a stored offset, sorted.
+
+        Every group gets its retry topic when it connects. Another one may have offsets that were copied to
+        it. Offsets at a broker that does not answer are left out, and RocketMQ's own groups.
+        """
+        names, masters = await asyncio.gather(
+            self.ask(self.admin.fetch_all_topic_list(), server=NAME_SERVER), self.every_master()
+        )
         if names.value is None:
             return names
-        prefix = RETRY_GROUP_TOPIC_PREFIX
-        return Answer([name.removeprefix(prefix) for name in names.value if name.startswith(prefix)])
+        answers = await self.ask_each((masters.value or {}).values(), self.admin.broker_consumer_offsets)
+        offsets = [answer.value for answer in answers.values() if answer.value is not None]
+        # In a worker thread, as there may be offsets of 100,000 topics and groups.
+        return Answer(await self.runtime.workers.run(_group_names, names.value, offsets))
 
     async def addresses(self) -> Answer[dict[str, str]]:
         """Return the broker's name by the address of every broker process that the name server knows."""
@@ -203,17 +214,47 @@ class ClusterSource:
                     code=ResponseCode.TOPIC_NOT_EXIST,
                 )
             return route.failed()
-        found = {}
-        for broker in sorted(route.value.broker_datas, key=lambda each: each.broker_name):
-            addresses = broker.broker_addrs
-            if addresses:
-                found[broker.broker_name] = addresses[min(addresses)]
-        return Answer(found)
+        return Answer(_masters(route.value.broker_datas))
+
+    async def every_master(self) -> Answer[dict[str, str]]:
+        """Return the same of all brokers."""
+        info = await self.ask(self.admin.examine_broker_cluster_info(), server=NAME_SERVER)
+        return (
+            info.failed() if info.value is None else Answer(_masters(info.value.broker_addr_table.values()))
+        )
 
     async def group_masters(self, group: str) -> Answer[dict[str, str]]:
-        """Return the same of the group's retry topic, which every group gets when it connects."""
-        masters = await self.masters(retry_topic(group))
-        return replace(masters, problem="no broker has this group") if masters.is_absent else masters
+        """Return the same if the group has a retry topic, or a broker has an offset or settings of it."""
+        masters, retry = await asyncio.gather(self.every_master(), self.masters(retry_topic(group)))
+        if masters.value is None:
+            return masters
+        if retry.is_absent and not await self._is_known(group, masters.value.values()):
+            return replace(retry.failed(), problem="no broker has this group")
+        return masters if retry.value is not None or retry.is_absent else retry
+
+    async def _is_known(self, group: str, addresses: Iterable[str]) -> bool:
+        """Return whether a broker has an offset or settings of the group, or may have them: it is silent."""
+
+        async def ask(address: str) -> bool:
+            if (await self.admin.broker_group_stats(address, group)).offset_table:
+                return True
+            return group in await self.admin.subscription_groups(address)
+
+        answers = await self.ask_each(addresses, ask)
+        return any(each.value or each.value is None for each in answers.values())
+
+
+def _masters(brokers: Iterable[BrokerData]) -> dict[str, str]:
+    """Return the address of each broker, by name: the master's, else a slave's."""
+    return {
+        broker.broker_name: broker.broker_addrs[min(broker.broker_addrs)]
+        for broker in sorted(brokers, key=lambda each: each.broker_name)
+        if broker.broker_addrs
+    }
+
+
+def _group_names(topics: Iterable[str], offsets: Iterable[ConsumerOffsetSerializeWrapper]) -> list[str]:
+    return sorted(groups_with_retry_topic(topics).union(*map(groups_with_offsets, offsets)))
 
 
 def _merged(answers: Mapping[str, Answer[Mapping[MessageQueue, T]]]) -> Queues[T]:

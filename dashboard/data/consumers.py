@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from rewindmq.client.admin.groups import shared_client_ids, shared_id_warning
 from rewindmq.client.admin.running_info_report import find_trouble
 from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.protocol.body.connection import Connection, ConsumerConnection
-from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, SubscriptionData
+from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, MessageModel, SubscriptionData
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.message_queue import MessageQueue
@@ -58,11 +59,31 @@ class Consumer:
 
 @dataclass
 class Consumers:
-    """The consumers of a group, by client id, and a sentence for each broker that could not be asked."""
+    """The consumers of a group, by client id.
+
+    Attributes:
+        problems: a sentence for each broker that could not be asked.
+        shared: addresses of the consumers that have one client id, by that id; ``consumers`` has one of them.
+    """
 
     consumers: dict[str, Consumer] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     group: ConsumerConnection | None = None
+    shared: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """Return the number of consumers, each of those that share a client id counted."""
+        return len(self.consumers) + sum(len(addresses) - 1 for addresses in self.shared.values())
+
+    @property
+    def is_broadcasting(self) -> bool:
+        """True if the consumers keep their own offsets, so that those of the brokers say nothing."""
+        return self.group is not None and self.group.message_model is MessageModel.BROADCASTING
+
+    def sharing(self) -> list[str]:
+        """Return a sentence for each client id that several consumers have."""
+        return [shared_id_warning(client_id, addresses) for client_id, addresses in self.shared.items()]
 
     def differing(self) -> list[str]:
         """Return the topics that two consumers subscribed differently, or only one of them; RocketMQ
@@ -112,9 +133,12 @@ async def consumers_of(
         answer = answers[address]
         if answer.value is not None:
             result.group = result.group or answer.value
+            # A consumer has another address at each broker, so one broker's are named.
+            result.shared = shared_client_ids(answer.value) | result.shared
             for connection in answer.value.connection_set:
                 known = result.consumers.setdefault(connection.client_id, Consumer(connection))
-                known.brokers.append(name)
+                if name not in known.brokers:
+                    known.brokers.append(name)
         elif answer.code != ResponseCode.CONSUMER_NOT_ONLINE:
             result.problems[name] = answer.problem or ""
     result.consumers = dict(sorted(result.consumers.items()))

@@ -10,6 +10,7 @@ from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.metrics.questions import Questions
 from rewindmq.protocol.body.connection import ConsumerConnection
+from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.body.stats import ConsumeStats, TopicStatsTable
 
 MASTER_ID: Final = 0
@@ -73,6 +74,15 @@ class BrokerReport:
             for group, entries in (self.groups or {}).items()
             for stats in entries
             if stats.offset_table
+        }
+
+    @property
+    def broadcasting(self) -> set[str]:
+        """Return the groups whose connected consumers broadcast: what is stored of them is from before."""
+        return {
+            group
+            for group, members in self.members.items()
+            if members.message_model is MessageModel.BROADCASTING
         }
 
 
@@ -161,11 +171,13 @@ async def _groups(source: ClusterSource, report: BrokerReport) -> None:
         sorted({pair.group for pair in progress}),
         lambda group: admin.examine_consumer_connection_info(group, address),
     )
-    lagging = await source.runtime.workers.run(_lagging, progress)
+    # The consumers of a broadcasting group keep their offsets themselves.
+    counted = {pair: stats for pair, stats in progress.items() if pair.group not in report.broadcasting}
+    lagging = await source.runtime.workers.run(_lagging, counted)
     spans = await questions.ask_each(
         lagging, lambda pair: admin.broker_consume_time_span(address, pair.topic, pair.group)
     )
-    report.delays = dict.fromkeys(progress.keys() - set(lagging), 0.0)
+    report.delays = dict.fromkeys(counted.keys() - set(lagging), 0.0)
     report.delays |= {
         pair: float(max((max(0, span.delay_time) for span in rows), default=0))
         for pair, rows in spans.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -56,13 +56,14 @@ def add_reports(samples: Samples, reports: Sequence[BrokerReport], now_ms: int) 
     for report in reports:
         _add_broker(samples, report, now_ms)
     _add_commit_log_diffs(samples, reports)
+    broadcasting = set[str]().union(*(report.broadcasting for report in masters))
     for report in masters:
         _add_topics(samples, report)
-        _add_progress(samples, report)
+        _add_progress(samples, report, broadcasting)
     _add_members(samples, masters)
     # A sum without the part of a broker that did not answer would look like a lag that went away.
     if all(report.groups is not None for report in masters):
-        _add_diffs(samples, masters)
+        _add_diffs(samples, masters, broadcasting)
 
 
 def _add_broker(samples: Samples, report: BrokerReport, now_ms: int) -> None:
@@ -167,15 +168,20 @@ def _add_topics(samples: Samples, report: BrokerReport) -> None:
             samples.add(metric, (place.cluster, place.name, key), rate)
 
 
-def _add_progress(samples: Samples, report: BrokerReport) -> None:
+def _add_progress(samples: Samples, report: BrokerReport, broadcasting: Container[str]) -> None:
+    """Add what brokers store of each group; nothing of groups whose consumers keep their own offsets."""
     place, node = report.place, _node(report)
     for pair, stats in report.progress.items():
         labels = (place.cluster, place.name, *pair)
         samples.add("rocketmq_consumer_tps", labels, stats.consume_tps)
+        if pair.group in broadcasting:
+            continue
         stored = sum(row.consumer_offset for row in stats.offset_table.values())
         samples.add("rocketmq_consumer_offset", labels, stored)
         samples.add("rocketmq_consumer_lag_messages", _node_group(node, pair), stats.total_diff())
     for pair, delay in report.delays.items():
+        if pair.group in broadcasting:
+            continue
         labels = (place.cluster, place.name, *pair)
         samples.add("rocketmq_group_get_latency_by_storetime", labels, delay)
         samples.add("rocketmq_consumer_lag_latency", _node_group(node, pair), delay)
@@ -196,7 +202,7 @@ def _add_members(samples: Samples, masters: Sequence[BrokerReport]) -> None:
         samples.add("rocketmq_group_count", (caddr, local, group), len(connections))
 
 
-def _add_diffs(samples: Samples, masters: Sequence[BrokerReport]) -> None:
+def _add_diffs(samples: Samples, masters: Sequence[BrokerReport], broadcasting: Container[str]) -> None:
     diffs: Counter[TopicGroup] = Counter()
     for report in masters:
         for pair, stats in report.progress.items():
@@ -205,8 +211,7 @@ def _add_diffs(samples: Samples, masters: Sequence[BrokerReport]) -> None:
     for (topic, group), diff in diffs.items():
         members = known.get(group)
         model = members.message_model if members else MessageModel.CLUSTERING
-        if model is not MessageModel.CLUSTERING:
-            # The consumers of a broadcasting group keep their offsets themselves.
+        if group in broadcasting:
             continue
         online = str(len(members.connection_set)) if members else "0"
         name = "rocketmq_group_diff"

@@ -29,6 +29,7 @@ async def show_list(visit: Visit) -> Response:
         title=group,
         answer=answer,
         differing=answer.value.differing() if answer.value else [],
+        sharing=answer.value.sharing() if answer.value else [],
         stuck=answer.value.without_progress(visit.source.runtime.clock.now_ms()) if answer.value else [],
         version_name=version_name,
     )

@@ -36,11 +36,15 @@ async def show_lag(visit: Visit) -> Response:
             visit.source.group_queues(group), consumers_of(visit.source, group)
         )
         run = visit.source.runtime.workers.run
-        table = await run(lag_table, answer.value.rows if answer.value else {}, group, _ROWS)
+        is_broadcasting = consumers.value is not None and consumers.value.is_broadcasting
+        rows = answer.value.rows if answer.value and not is_broadcasting else {}
+        table = await run(lag_table, rows, group, _ROWS)
         # Without the part of a broker that did not answer, the sum would look like a lag that went away.
         is_whole = answer.value is not None and not answer.value.problems
         history = visit.source.lag_history
         samples = history.add(group, table.lags) if table.lags and is_whole else history.find(group)
+        if is_broadcasting:
+            samples = None
         plots = await run(_plots, samples.copy(), [*table.largest]) if samples else None
         owners = (consumers.value or Consumers()).owners()
         return {
@@ -48,6 +52,8 @@ async def show_lag(visit: Visit) -> Response:
             "status": answer.status,
             "answer": answer,
             "consumers": consumers,
+            "is_broadcasting": is_broadcasting,
+            "sharing": consumers.value.sharing() if consumers.value else [],
             "differing": consumers.value.differing() if consumers.value else [],
             "table": table,
             "plot": plots and plots[0],

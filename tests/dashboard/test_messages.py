@@ -9,7 +9,7 @@ import zlib
 
 import pytest
 
-from rewindmq import LocalCluster, Message, SendResult, TopicConfig
+from rewindmq import LocalCluster, Message, MessageQueue, SendResult, TopicConfig
 from rewindmq.dashboard.data import messages as searches
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.data.messages import MAX_QUESTIONS, PAGE_MESSAGES, since
@@ -59,6 +59,27 @@ async def test_a_message_is_found_by_key_id_offset_id_time_and_queue(cluster: Lo
         body = await site.get(f"{place}/body")
         assert (body.text, body.headers["content-type"]) == ('{"a": [1, "x"]}', "application/octet-stream")
         assert body.headers["content-disposition"].startswith("attachment")
+
+
+async def test_a_search_does_not_find_the_messages_of_a_topic_with_the_same_hash(
+    cluster: LocalCluster,
+) -> None:
+    # A broker's index has the same hash for this key in both topics.
+    sent = []
+    address = cluster.brokers["broker-a"].address
+    async with cluster.producer("p") as producer, cluster.admin() as admin:
+        for topic in ("AaFind", "BBFind"):
+            await admin.create_and_update_topic_config(address, TopicConfig(topic_name=topic))
+            queue = MessageQueue(topic, "broker-a", 0)
+            sent.append(await producer.send(Message(topic, topic.encode(), keys="k"), queue=queue))
+    async with dashboard(cluster.namesrv_address) as site:
+        for result, other in zip(sent, reversed(sent), strict=True):
+            topic, broker, queue_id = result.message_queue
+            place = f"/topics/{topic}/messages/{broker}/{queue_id}/{result.queue_offset}"
+            assert _places(await site.get(f"/topics/{topic}/messages?by=key&q=k")) == [place]
+            assert _places(await site.get(f"/topics/{topic}/messages?by=id&q={result.msg_id}")) == [place]
+            page = await site.get(f"/topics/{topic}/messages?by=id&q={other.msg_id}")
+            assert "No message was found." in page.text
 
 
 async def test_a_query_that_makes_no_sense_is_explained(cluster: LocalCluster) -> None:

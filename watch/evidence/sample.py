@@ -52,6 +52,7 @@ class Sample:
         has_silent_broker: a broker did not answer, so it may be restarted.
         fetched: broker name to the messages that the group fetched from the topic within a minute; without
             brokers that do not tell, or tell their rewinds.
+        shared: client ids that several consumers have. Such consumers count as without an answer.
     """
 
     at: float
@@ -65,6 +66,7 @@ class Sample:
     is_filtered: bool = False
     has_silent_broker: bool = False
     fetched: Mapping[str, int] = field(default_factory=dict)
+    shared: frozenset[str] = frozenset()
 
 
 def silent_brokers(sample: Sample) -> list[str]:

@@ -17,6 +17,7 @@ class Clues:
         broker_was_away: the broker did not answer at times.
         is_broadcasting, is_pulling: the consumers' message model and type.
         consumer: the consumer that has the queue, by the last sample.
+        shared: client ids that several consumers have, by the last sample.
     """
 
     def __init__(self, case: Case) -> None:
@@ -25,10 +26,12 @@ class Clues:
         self.has_new_client = self.has_lost_client = False
         self.broker_was_away = self.is_broadcasting = self.is_pulling = False
         self.consumer: str | None = None
+        self.shared: frozenset[str] = frozenset()
 
     def add(self, moment: Moment) -> None:
         """Take in a moment."""
         self._add_group(moment.group)
+        self.shared = moment.group.sample.shared
         live = moment.seen.live
         self.consumer = live[0].client_id if live else None
         self.had_consumer = self.had_consumer or bool(live and moment.seconds > 2.0)

@@ -106,6 +106,9 @@ class QueueWatch:
     def _doubt(self) -> str:
         if self._clues.broker_was_away:
             return "the broker did not answer at times"
+        if self._clues.shared:
+            names = ", ".join(sorted(self._clues.shared))
+            return f"several consumers have the client id {names}, and a broker asks only one of them"
         if self.consumer is None:
             return "no consumer has the queue: the stored offset takes effect when one takes it"
         return self._rules.doubt() or f"consumer {self.consumer} has not begun the redelivery"

@@ -18,11 +18,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
+    from rewindmq.client.admin.groups import shared_client_ids, shared_id_warnings
     from rewindmq.protocol.version import version_name
 
     address = arguments.brokerAddr.strip() if arguments.brokerAddr is not None else None
     connection = await admin.examine_consumer_connection_info(arguments.consumerGroup.strip(), address)
-    clients = sorted(connection.connection_set, key=lambda client: client.client_id)
+    clients = sorted(connection.connection_set, key=lambda client: (client.client_id, client.client_addr))
     subscriptions = [subscription for _, subscription in sorted(connection.subscription_table.items())]
     lines = [_client_row("#ClientId", "#ClientAddr", "#Language", "#Version")]
     lines += [
@@ -37,6 +38,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         f"MessageModel: {connection.message_model}",
         f"ConsumeFromWhere: {connection.consume_from_where}",
     ]
+    lines += [f"WARN: {text}" for text in shared_id_warnings(connection)]
     data = {
         "clients": [
             {
@@ -51,6 +53,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         "consumeType": str(connection.consume_type),
         "messageModel": str(connection.message_model),
         "consumeFromWhere": str(connection.consume_from_where),
+        "sharedClientIds": shared_client_ids(connection),
     }
     yield Printed(lines, data)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from rewindmq.client.admin.commands.command import Command, Printed, true_or_false
 from rewindmq.client.admin.timestamp import format_seconds
 from rewindmq.protocol.errors import RewindMQError
-from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -41,13 +41,13 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     yield Printed(
         [_group_row("#Group", "#Count", "#Version", "#Type", "#Model", "#TPS", "#Diff Total")], None
     )
-    for topic in await admin.fetch_all_topic_list():
-        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-            yield await _summary(admin, topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX))
+    for group in await admin.consumer_groups():
+        yield await _summary(admin, group)
 
 
 async def _one_group(admin: AdminClient, group: str, show_client_ip: bool) -> Printed:
     stats = await admin.examine_consume_stats(group)
+    await _warn_of_broadcasting(admin, group)
     owners = await _owners(admin, group) if show_client_ip else None
     heading = "#Client IP" if show_client_ip else None
     lines = [
@@ -94,6 +94,17 @@ async def _one_group(admin: AdminClient, group: str, show_client_ip: bool) -> Pr
     lines += ["", f"Consume TPS: {stats.consume_tps:.2f}", f"Diff Total: {total}"]
     data = {"group": group, "consumeTps": stats.consume_tps, "diffTotal": total, "queues": queues}
     return Printed(lines, data)
+
+
+async def _warn_of_broadcasting(admin: AdminClient, group: str) -> None:
+    """Warn if the offsets are not those of the consumers; mqadmin prints them without a word."""
+    from rewindmq.client.admin.groups import BROADCASTING_NOTE
+    from rewindmq.protocol.body.heartbeat import MessageModel
+
+    with contextlib.suppress(RewindMQError):
+        connection = await admin.examine_consumer_connection_info(group)
+        if connection.message_model is MessageModel.BROADCASTING:
+            _log.warning("group %s: %s", group, BROADCASTING_NOTE)
 
 
 async def _owners(admin: AdminClient, group: str) -> dict[MessageQueue, str]:

@@ -37,6 +37,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
+    from rewindmq.client.admin.groups import shared_id_warnings
     from rewindmq.client.admin.running_info_report import format_running_info
 
     group = arguments.consumerGroup.strip()
@@ -54,6 +55,8 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     consumers = sorted(connection.connection_set, key=lambda consumer: consumer.client_id)
     for index, consumer in enumerate(consumers, 1):
         yield await _consumer_row(admin, arguments, index, consumer, infos)
+    if warnings := shared_id_warnings(connection):
+        yield Printed(["", *(f"WARN: {text}" for text in warnings)], {"warnings": warnings})
     if infos:
         yield _analyze(infos, admin.runtime.clock.now_ms())
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.forecast.broker_rules import BrokerRules, rules_of
 from rewindmq.client.admin.forecast.forecast import QueueFacts, ResetRequest, forecast
+from rewindmq.client.admin.groups import shared_id_warnings
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.admin.watched_reset.brokers import Brokers
@@ -67,7 +68,7 @@ async def make_preview(
         ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route; or a broker refused.
         RemotingError: a broker did not answer.
     """
-    request, clients, reports = await _ask_consumers(admin, group, target, force=force, mode=mode)
+    request, clients, reports, shared = await _ask_consumers(admin, group, target, force=force, mode=mode)
     cluster = await _ask_cluster(admin, topic, group, reports)
     names = await queues_of(admin, topic)
     if not isinstance(target, int):
@@ -99,6 +100,7 @@ async def make_preview(
         obstacles.append(_BROADCASTING)
     notes = _notes(group, queues, retry_lag, knows_group=knows_group, is_online=request.is_online)
     notes += [_MUTE.format(report.client_id) for report in reports if report.info is None]
+    notes += shared
     notes += _time_notes(target, cluster.rules, request)
     return Preview(
         topic,
@@ -135,10 +137,10 @@ class _Cluster:
 
 async def _ask_consumers(
     admin: AdminClient, group: str, target: Target, *, force: bool, mode: ResetMode | None
-) -> tuple[ResetRequest, tuple[str, ...], list[ClientReport]]:
-    """Return the request, the client ids of the consumers, and what they told."""
+) -> tuple[ResetRequest, tuple[str, ...], list[ClientReport], list[str]]:
+    """Return the request, the consumers' client ids, what they told, and a warning for each shared id."""
     connection = await consumers_of(admin, group)
-    clients = sorted(client.client_id for client in connection.connection_set) if connection else []
+    clients = sorted({client.client_id for client in connection.connection_set}) if connection else []
     reports = await consumer_positions(Brokers(admin), group, clients)
     request = ResetRequest(
         group,
@@ -149,7 +151,7 @@ async def _ask_consumers(
         connection is not None and connection.consume_type is ConsumeType.CONSUME_ACTIVELY,
         connection is not None and connection.message_model is MessageModel.BROADCASTING,
     )
-    return request, tuple(clients), reports
+    return request, tuple(clients), reports, shared_id_warnings(connection) if connection else []
 
 
 async def _ask_cluster(

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rewindmq.client.admin.groups import shared_client_ids
 from rewindmq.client.admin.watched_reset.brokers import Brokers, QueueOffsets
 from rewindmq.client.admin.watched_reset.positions import ClientReport, consumer_positions, positions_of
 from rewindmq.protocol.body.connection import ConsumerConnection
@@ -58,8 +59,11 @@ async def take_sample(
         connection = await brokers.consumers_of(group)
     except RewindMQError:
         is_told = False
-    clients = [] if connection is None else [client.client_id for client in connection.connection_set]
-    reports = await consumer_positions(brokers, group, clients)
+    clients = frozenset(() if connection is None else (each.client_id for each in connection.connection_set))
+    # A broker asks only one of the consumers with one client id. The others may be anywhere.
+    shared = frozenset(() if connection is None else shared_client_ids(connection))
+    reports = await consumer_positions(brokers, group, sorted(clients - shared))
+    reports += [ClientReport(client_id, None) for client_id in sorted(shared)]
     table = await run_slices(admin.runtime.timers, _queue_samples(queues, told, reports))
     rates = {
         report.client_id: report.info.status_table[topic]
@@ -74,7 +78,7 @@ async def take_sample(
     return Sample(
         admin.runtime.clock.monotonic(),
         table,
-        frozenset(clients),
+        clients,
         is_complete,
         {client_id: _most(status) for client_id, status in rates.items() if client_id in counting},
         connection is not None and connection.message_model is MessageModel.BROADCASTING,
@@ -83,6 +87,7 @@ async def take_sample(
         _is_filtered(topic, connection, reports),
         has_silent_broker,
         fetched,
+        shared,
     )
 
 

@@ -440,3 +440,23 @@ def test_consume_stats_cover_the_read_queues_of_consumed_topics(simulate: RunSce
         assert (await stats()).consume_tps == pytest.approx(3 / 20)
 
     simulate(scenario)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_two_connections_with_one_client_id_are_two_consumers(
+    simulate: RunScenario, profile: Profile
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        first, second = stage.peer("same"), stage.peer("same")
+        await first.create_topic()
+        await first.heartbeat()
+        await second.heartbeat()
+        # RocketMQ's ConsumerGroupInfo#getAllClientId lists each channel.
+        assert await members(first) == ["same", "same"]
+        header = GetConsumerConnectionListRequestHeader("G")
+        response = await first.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+        listed = decode_body(response.require_success(), ConsumerConnection).connection_set
+        assert [each.client_id for each in listed] == ["same", "same"]
+        assert len({each.client_addr for each in listed}) == 2
+
+    simulate(scenario, profile=profile)

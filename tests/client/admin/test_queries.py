@@ -22,6 +22,7 @@ from rewindmq.client.msg_trace.records import (
     SubBefore,
     encode,
 )
+from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 from rewindmq.protocol.profile import Profile
 from tests.client.admin.support import TOPIC
@@ -70,6 +71,28 @@ def test_a_query_by_key_asks_all_brokers_and_drops_other_keys_with_the_same_hash
         ]
 
     play(scenario, brokers=2)
+
+
+def test_a_query_by_key_drops_messages_of_other_topics_with_the_same_hash(play: RunScenario) -> None:
+    # "AaTopic#k" and "BBTopic#k" have the same hash, so the broker returns both messages.
+    async def scenario(stage: SimStage) -> None:
+        runtime = stage.world.runtime("10.0.9.2")
+        async with Producer("senders", stage.namesrv, runtime=runtime) as producer:
+            sent = {}
+            for topic in ("AaTopic", "BBTopic"):
+                await stage.create_topic(topic, 1)
+                sent[topic] = (await producer.send(Message(topic, topic.encode(), keys="k"))).msg_id
+        for topic, message_id in sent.items():
+            (row,) = await stage.data(f"queryMsgByKey -t {topic} -k k")
+            assert row["msgId"] == message_id
+        admin = await stage.admin()
+        assert [found.topic for found in await admin.query_message("BBTopic", "k")] == ["BBTopic"]
+        # The id of another topic's message is no id of this topic.
+        with pytest.raises(ResponseError) as refused:
+            await admin.query_message_by_unique_key("AaTopic", sent["BBTopic"])
+        assert refused.value.code == ResponseCode.NO_MESSAGE
+
+    play(scenario)
 
 
 @pytest.mark.parametrize("command", ["queryMsgByKey -t TopicTest -k", "queryMsgByUniqueKey -t TopicTest -i"])

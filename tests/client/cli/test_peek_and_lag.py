@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
 import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rewindmq import Message, MessageQueue
+from rewindmq import ConsumeConcurrentlyStatus, Message, MessageQueue, PushConsumer
 from rewindmq.sync import LocalCluster, Producer
 
 TIMEOUT = 60
@@ -89,6 +92,10 @@ def test_peek_finds_messages_by_key(cluster: LocalCluster, producer: Producer) -
         producer.send(Message("PeekKey", b"%d" % number, keys=f"order-{number % 2} all"))
     assert [row["body"] for row in objects(cluster, "peek", "PeekKey", "--key", "order-1")] == ["1", "3"]
     assert objects(cluster, "peek", "PeekKey", "--key", "none") == []
+    # The index has the same hash for this key in both topics.
+    for topic in ("AaPeek", "BBPeek"):
+        producer.send(Message(topic, topic.encode(), keys="k"))
+    assert [row["topic"] for row in objects(cluster, "peek", "AaPeek", "--key", "k")] == ["AaPeek"]
 
 
 def test_peek_follows_new_messages_until_interrupted(cluster: LocalCluster, producer: Producer) -> None:
@@ -148,10 +155,77 @@ def test_lag_looks_again_until_interrupted(cluster: LocalCluster) -> None:
     assert finish(process) == (130, "")
 
 
-def test_lag_of_an_unknown_group_is_one_line(cluster: LocalCluster) -> None:
-    code, lines, err = run(cluster, "lag", "-g", "nobody-at-all")
+def test_lag_finds_a_group_by_its_offsets_also_if_it_never_connected(
+    cluster: LocalCluster, producer: Producer
+) -> None:
+    queue = MessageQueue("LagCopied", "broker-a", 0)
+    producer.send(Message("LagCopied", b"0"))
+    producer.send(Message("LagCopied", b"1"), queue=queue)
+    with cluster.pull_consumer("lag-source") as consumer, cluster.admin() as admin:
+        consumer.update_consume_offset(queue, 1)
+        consumer.persist_consume_offset(queue)
+        admin.clone_group_offset("lag-source", "lag-copy", "LagCopied")
+    (looked,) = objects(cluster, "lag", "-g", "lag-copy")
+    (group,) = looked["groups"]
+    assert ("LagCopied", 0, 1) in [(row["topic"], row["queue"], row["stored"]) for row in group["queues"]]
+    assert ["lag-copy", "0", str(group["lag"])] in [line.split() for line in run(cluster, "lag")[1]]
+
+
+def test_lag_counts_no_old_offsets_of_a_group_that_is_broadcasting_now(
+    cluster: LocalCluster, producer: Producer, tmp_path: Path
+) -> None:
+    queue = MessageQueue("LagBroadcast", "broker-a", 0)
+    producer.send(Message("LagBroadcast", b"0"))
+    producer.send(Message("LagBroadcast", b"1"), queue=queue)
+    with cluster.pull_consumer("lag-broadcast") as consumer:
+        consumer.update_consume_offset(queue, 0)
+        consumer.persist_consume_offset(queue)
+    assert run(cluster, "lag", "-g", "lag-broadcast")[1][-1] == "0 consumers, lag 2"
+    pushed = cluster.push_consumer("lag-broadcast", message_model="broadcasting", offset_root=tmp_path)
+    pushed.subscribe("LagBroadcast", "*")
+    pushed.register_message_listener(lambda _: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+    with pushed:
+        (looked,) = objects(cluster, "lag", "-g", "lag-broadcast")
+        (group,) = looked["groups"]
+        assert (group["consumers"], group["lag"], group["queues"]) == (1, None, [])
+        assert "the consumers are broadcasting" in group["notes"][0]
+        last, note = run(cluster, "lag", "-g", "lag-broadcast")[1]
+        assert last == "1 consumer, lag -"
+        assert "the consumers are broadcasting" in note
+        lines = run(cluster, "lag")[1]
+        assert ["lag-broadcast", "1", "-"] in [line.split() for line in lines]
+        assert any(line.startswith("lag-broadcast: the consumers are broadcasting") for line in lines)
+        err = run(cluster, "admin", "consumerProgress", "-g", "lag-broadcast")[2]
+        assert "the consumers are broadcasting" in err
+
+
+async def test_lag_names_a_client_id_that_two_consumers_share(
+    cluster: LocalCluster, producer: Producer
+) -> None:
+    producer.send(Message("LagShared", b"0"))
+    async with contextlib.AsyncExitStack() as stack:
+        # Each seed gives a runtime, and so a connection, of its own.
+        for seed in (1, 2):
+            consumer = PushConsumer(
+                "lag-shared", cluster.namesrv_address, instance_name="same", seed=seed, time_scale=0.1
+            )
+            consumer.subscribe("LagShared", "*")
+            consumer.register_message_listener(lambda _: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+            await stack.enter_async_context(consumer)
+        (looked,) = await asyncio.to_thread(objects, cluster, "lag", "-g", "lag-shared")
+        lines = (await asyncio.to_thread(run, cluster, "lag", "-g", "lag-shared"))[1]
+    (group,) = looked["groups"]
+    assert group["consumers"] == 2
+    for text in (group["notes"][0], lines[-1]):
+        assert text.startswith("2 consumers have the client id 127.0.0.1@same (127.0.0.1:")
+
+
+@pytest.mark.parametrize("name", ["nobody-at-all", "no group", "%RETRY%x", ""])
+def test_lag_of_an_unknown_group_is_one_line(cluster: LocalCluster, name: str) -> None:
+    code, lines, err = run(cluster, "lag", "-g", name)
     assert (code, lines) == (1, [])
-    assert err.startswith("rewindmq lag: CODE: 17")
+    assert err.startswith(f"rewindmq lag: CODE: 17  DESC: there is no group {name!r}: ")
+    assert len(err.splitlines()) == 1
 
 
 def test_a_closed_pipe_ends_peek(cluster: LocalCluster, producer: Producer) -> None:

@@ -44,6 +44,33 @@ def test_C02_C03_queues_of_a_topic_and_three_clients(
     play(scene, profile=profile)
 
 
+@pytest.mark.parametrize("profile", RELEASES)
+def test_consumers_that_share_a_client_id_take_the_same_queues_and_say_so(
+    play: RunScenario, profile: Profile, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Containers with equal addresses and process ids: as in RocketMQ, half of the queues get no consumer."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=8)
+        first, second = [
+            await stage.consume(Inbox(stage.world), name="same", host=host, client_ip="172.17.0.1")
+            for host in ("10.0.3.1", "10.0.3.2")
+        ]
+        await stage.world.sleep(65)
+        for member in (first, second):
+            owned = {queue.queue_id for queue in member.process_queues if queue.topic == "T"}
+            assert owned == {0, 1, 2, 3}
+        warnings = [message for message in caplog.messages if "have the client id" in message]
+        assert len(warnings) == 2
+        assert all("2 consumers of group G have the client id 172.17.0.1@same" in text for text in warnings)
+        await second.shutdown()
+        await stage.world.sleep(25)
+        assert len([queue for queue in first.process_queues if queue.topic == "T"]) == 8
+
+    with caplog.at_level("WARNING"):
+        play(scene, profile=profile)
+
+
 @pytest.mark.scenario("C11", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", RELEASES)
 def test_C11_after_a_clear_a_finished_batch_moves_no_offset(profile: Profile) -> None:

@@ -256,6 +256,19 @@ def test_an_index_of_another_log_is_not_believed(stores: list[Path], tmp_path: P
 
 
 @pytest.mark.usefixtures("fine_grain")
+def test_a_key_of_another_topic_with_the_same_hash_is_not_found(tmp_path: Path) -> None:
+    # "AaTopic#k" and "BBTopic#k" are one hash in the key index.
+    writer = LogWriter(tmp_path / "store")
+    for topic in ("AaTopic", "BBTopic"):
+        writer.put(topic, keys="k")
+    writer.finish()
+    add_index(tmp_path / "store", slots=7, entries=100)
+    for topic in ("AaTopic", "BBTopic"):
+        found = rows(tmp_path / "store", columns=COLUMNS, topic=topic, key="k")
+        assert [(row["topic"], row["keys"]) for row in found] == [(topic, ["k"])]
+
+
+@pytest.mark.usefixtures("fine_grain")
 def test_entries_that_a_live_broker_adds_after_the_header_was_read_hide_no_older_ones(tmp_path: Path) -> None:
     store = tmp_path / "store"
     random_store(store, 2)
