@@ -6,7 +6,8 @@ groups' offsets, so a group skips as many messages of a new topic of that name. 
 ``ConsumerOffsetManager#cleanOffsetByTopic``), offsets and marks of server-side resets go with the topic.
 Changed: the response waits until the offsets are removed on disk, too. The epochs of fenced resets go with
 the offsets.
-Refused with 1: an invalid name, a system topic, a request to a slave, or one during which the disk fails.
+Refused with 1 (under v53 with INVALID_PARAMETER, 29): an invalid name, or a system topic.
+Refused with 1: a request to a slave, or one during which the disk fails.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
-from rewindmq.protocol.names import check_not_system_topic, check_topic
+from rewindmq.protocol.names import check_topic, is_system_topic
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.slices.run import run_slices
 
@@ -31,10 +32,10 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     check_master(context.config)
     before = context.table_flush.versions
     name = request.decode_header(DeleteTopicRequestHeader).topic
-    check_topic(name)
-    check_not_system_topic(name, context.profile.system_topics)
-    if context.topics.is_built_in(name):
-        raise RequestError(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
+    bad_name = context.profile.bad_queue_code
+    check_topic(name, bad_name)
+    if is_system_topic(name, context.profile.system_topics) or context.topics.is_built_in(name):
+        raise RequestError(bad_name, f"The topic[{name}] is conflict with system topic.")
     context.topics.delete(name)
     context.stats.on_topic_deleted(name)
     removed: list[str] = []

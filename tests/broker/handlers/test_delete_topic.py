@@ -194,3 +194,23 @@ def test_deleting_again_removes_offsets_without_a_topic(simulate: RunScenario) -
         assert stored(stage.broker) == -1
 
     simulate(scenario, profile=Profile.V53)
+
+
+@pytest.mark.parametrize(
+    ("topic", "remark"),
+    [
+        (" ", "The specified topic is blank."),
+        ("TBW102", "The topic[TBW102] is conflict with system topic."),
+        # The cluster's own topic.
+        ("DefaultCluster", "The topic[DefaultCluster] is conflict with system topic."),
+    ],
+)
+@pytest.mark.parametrize(("profile", "code"), [(Profile.V49, 1), (Profile.V53, 29)])
+def test_blank_names_and_system_topics_are_refused(
+    simulate: RunScenario, profile: Profile, code: int, topic: str, remark: str
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        answer = await stage.peer().ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic))
+        assert (answer.code, answer.remark) == (code, remark)
+
+    simulate(scenario, profile=profile)

@@ -10,7 +10,7 @@ import pytest
 
 from rewindmq.broker.store.tables import consumer_offset
 from rewindmq.protocol.body.heartbeat import MessageModel
-from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.header.admin import DeleteSubscriptionGroupRequestHeader
 from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader
@@ -175,18 +175,38 @@ def test_D27_the_next_pull_is_sent_to_the_target_and_then_all_is_as_before(simul
 
 
 @pytest.mark.scenario("D28", "v53s")
-def test_D28_a_suspended_pull_returns_the_reset_when_its_time_is_over(simulate: RunScenario) -> None:
+@pytest.mark.parametrize("epoch", [None, 0])
+def test_D28_a_suspended_pull_returns_the_reset_at_once(simulate: RunScenario, epoch: int | None) -> None:
     async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(100)
+        peer = await stage.group_at(100, queues=2)
         await stage.at(7.0)
-        # Suspended until the check at 25, which is the first with an age of 15 s.
-        held = asyncio.ensure_future(peer.status(100, hold_ms=15_000))
+        held = [
+            asyncio.ensure_future(peer.status(100, queue_id=queue_id, hold_ms=15_000, epoch=epoch))
+            for queue_id in (0, 1)
+        ]
+        other = asyncio.ensure_future(stage.peer("c2").status(100, group="Other", hold_ms=15_000))
         await stage.at(13.0)
         await stage.peer("admin").targets(EPOCH_MS)
-        await stage.at(24.9)
-        assert not held.done()
-        assert await held == (21, "OFFSET_RESET", 0)
-        assert stage.runtime.clock.monotonic() == pytest.approx(25.0, abs=0.01)
+        assert await asyncio.gather(*held) == [(21, "OFFSET_RESET", 0)] * 2
+        assert stage.runtime.clock.monotonic() == pytest.approx(13.0, abs=0.01)
+        assert not stage.broker.context.reset_offsets
+        assert peer.count(RequestCode.RESET_CONSUMER_CLIENT_OFFSET) == 0
+        assert peer.count(RequestCode.NOTIFY_QUEUE_RESET) == 0
+        assert not other.done()
+        assert (await other)[0] == ResponseCode.PULL_NOT_FOUND
+
+    simulate(scenario, **SERVER)
+
+
+def test_the_suspended_pull_of_a_reset_to_the_end_is_answered_with_the_end(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = await stage.group_at(100)
+        held = asyncio.ensure_future(peer.status(100, hold_ms=15_000))
+        await stage.at(3.0)
+        await stage.peer("admin").targets(TO_THE_END)
+        assert await held == (21, "OFFSET_RESET", 100)
+        assert stage.runtime.clock.monotonic() == pytest.approx(3.0, abs=0.01)
+        assert await commit(peer, 100) == (0, None)
 
     simulate(scenario, **SERVER)
 
