@@ -10,6 +10,7 @@ from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.pull.reset_notifier import ResetNotifier
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers
+from rewindmq.protocol.version import MQVersion
 
 # Pulls and queues in one turn of the event loop: about 5 ms.
 _SLICE: Final = 256
@@ -35,7 +36,9 @@ class ResetAnnouncer:
         """Inform the clients of a group; the first slice runs at once.
 
         Args:
-            offsets, epochs: by queue id, as stored. Without epochs no client gets a notification.
+            offsets, epochs: by queue id, as stored. Without epochs, no client gets a notification, and the
+                pulls of clients before 5.2.0 stay suspended: these drop the queue and commit the target 10 s
+                later, and only the mark, which the pull would consume, protects the offset until then.
         """
         self._due.append(self._steps(group, topic, offsets, epochs))
         if self._timer is None:
@@ -64,8 +67,9 @@ class ResetAnnouncer:
         self, group: str, topic: str, offsets: Mapping[int, int], epochs: Mapping[int, int] | None
     ) -> Iterator[None]:
         informed: set[tuple[Connection, int]] = set()
+        oldest = MQVersion.V5_2_0 if epochs is None else 0
         for queue_id in offsets:
-            for connection in self._long_polling.answer_outdated(group, topic, queue_id):
+            for connection in self._long_polling.answer_outdated(group, topic, queue_id, oldest):
                 if connection is not None:
                     informed.add((connection, queue_id))
                 yield

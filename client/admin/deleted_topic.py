@@ -46,8 +46,8 @@ class DeletedTopic:
     def notes(self) -> list[str]:
         """Return lines that say which groups skip how many messages of a new topic of the same name."""
         lines = [
-            f"NOTE: {kept.broker_addr} keeps the offsets of group {kept.group}: in a new topic {self.topic} it"
-            f" skips {_messages(kept.offsets)}"
+            f"NOTE: {kept.broker_addr} keeps the offsets of group {kept.group}: in a new topic {self.topic}"
+            f" it skips {_messages(kept.offsets)}"
             for kept in self.kept[:_MOST_GROUPS]
         ]
         if len(self.kept) > _MOST_GROUPS:

@@ -26,13 +26,14 @@ def test_delete_topic_deletes_at_masters_and_name_servers_and_names_groups_that_
         b.context.offsets.commit(GROUP, TOPIC, 0, 0)
         b.context.offsets.commit("Other", TOPIC, 0, 2)
         b.context.offsets.commit("Other", TOPIC + "2", 0, 2)
+        kept_at = "NOTE: {} keeps the offsets of group {}: in a new topic {} it skips the first {}"
         notes = [
-            f"NOTE: {a.address} keeps the offsets of group {GROUP}: in a new topic {TOPIC} it skips the first"
-            " message of queue 0, the first 30 messages of queue 1",
-            f"NOTE: {b.address} keeps the offsets of group Other: in a new topic {TOPIC} it skips the first 2"
-            " messages of queue 0",
-            "NOTE: reset these groups when the topic exists again: rewindmq admin resetOffsetByTime"
-            f" -t {TOPIC} -s 0 -g GROUP",
+            kept_at.format(a.address, GROUP, TOPIC, "message of queue 0, the first 30 messages of queue 1"),
+            kept_at.format(b.address, "Other", TOPIC, "2 messages of queue 0"),
+            (
+                "NOTE: reset these groups when the topic exists again: rewindmq admin resetOffsetByTime"
+                f" -t {TOPIC} -s 0 -g GROUP"
+            ),
         ]
         assert await stage.run(f"deleteTopic -c DefaultCluster -t {TOPIC}") == [
             f"delete topic [{TOPIC}] from cluster [DefaultCluster] success.",
