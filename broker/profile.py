@@ -90,6 +90,8 @@ class BrokerProfile:
         serves_ha_requests: the release has GET_BROKER_HA_STATUS (907) and RESET_MASTER_FLUSH_OFFSET (908),
             since 5.0.0.
         serves_request_modes: the release has SET_MESSAGE_REQUEST_MODE (401), since 5.0.0.
+        knows_static_topics: the release has static topics, UPDATE_AND_CREATE_STATIC_TOPIC (513), since 5.0.0.
+            This broker refuses them, and says what to create instead.
         late_end_is_refused: END_TRANSACTION (37) after the message's own immunity time fails with
             ILLEGAL_OPERATION (604).
     """
@@ -132,6 +134,7 @@ class BrokerProfile:
     serves_lists: bool = False
     serves_ha_requests: bool = False
     serves_request_modes: bool = False
+    knows_static_topics: bool = False
     reports_pull_offset: bool = False
     stores_region: bool = False
     stores_wait: bool = False
@@ -195,6 +198,7 @@ PROFILES: Final = MappingProxyType(
             serves_lists=True,
             serves_ha_requests=True,
             serves_request_modes=True,
+            knows_static_topics=True,
             runtime_extras=MappingProxyType(
                 {
                     "ackThreadPoolQueueCapacity": "100000",

@@ -23,7 +23,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 _log = logging.getLogger(__name__)
 
 
-def parse_offset_root(root: Path | str | None) -> Path:
+def parse_offset_root(root: object) -> Path:
     """Return the directory of broadcasting offsets.
 
     Args:
