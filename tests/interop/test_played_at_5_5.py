@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -28,9 +28,9 @@ Answer = tuple[int, str | None, dict[str, str]]
 
 
 def _topic(topic: str, perm: int = 6, queues: int = 2) -> bytes:
-    fields = {"topic": topic, "defaultTopic": "TBW102", "perm": perm, "topicFilterType": "SINGLE_TAG"}
-    queues_of = {"readQueueNums": queues, "writeQueueNums": queues, "topicSysFlag": 0, "order": "false"}
-    return request(17, fields | queues_of)
+    fields: dict[str, object] = {"topic": topic, "defaultTopic": "TBW102", "perm": perm}
+    numbers = {"readQueueNums": queues, "writeQueueNums": queues, "topicSysFlag": 0}
+    return request(17, fields | numbers | {"topicFilterType": "SINGLE_TAG", "order": "false"})
 
 
 def _group(group: str) -> bytes:
@@ -74,7 +74,7 @@ def _delete(topic: str) -> Step:
     return f"215 {topic!r}", request(215, {"topic": topic})
 
 
-def _of_queue(topic: str, queue_id: int, group: str = "G") -> Mapping[str, Any]:
+def _of_queue(topic: str, queue_id: int, group: str = "G") -> dict[str, Any]:
     return {"consumerGroup": group, "topic": topic, "queueId": queue_id}
 
 

@@ -31,7 +31,7 @@ def test_up_to_4_9_the_request_is_unknown(simulate: RunScenario, profile: Profil
 def test_the_refusal_has_the_command_that_creates_an_ordinary_topic(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         code, remark = await refusal(stage)
-        says, comma, command = remark.partition(", updateTopic ")
+        says, _, command = remark.partition(", updateTopic ")
         assert (code, says) == (
             3,
             "RewindMQ has no static topics: before the program starts, create an ordinary topic of this name",
