@@ -11,11 +11,11 @@ from tests.support.answers import remark_of
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
-SHUFFLE = "wordCount-ROCKETMQ-COUNT-0000000006-shuffle"
+SHUFFLE = "wordCount-ROCKETMQ-COUNT-0000000006-shuffleTopic"
 
 
 async def refusal(stage: SimStage, topic: str = SHUFFLE) -> tuple[int, str]:
-    header = CreateTopicRequestHeader(topic, "TBW102", 8, 8, 6, "SINGLE_TAG")
+    header = CreateTopicRequestHeader(topic, "TBW102", 16, 16, 6, "SINGLE_TAG")
     answer = await stage.peer().ask(RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC, header, b"{}")
     return answer.code, remark_of(answer)
 
@@ -39,7 +39,7 @@ def test_the_refusal_has_the_command_that_creates_an_ordinary_topic(play: RunSce
         await stage.run(f"updateTopic {command}")
         topic = stage.broker.context.topics.find(SHUFFLE)
         assert topic is not None
-        assert (topic.read_queue_nums, topic.write_queue_nums) == (8, 8)
+        assert (topic.read_queue_nums, topic.write_queue_nums) == (16, 16)
 
     play(scenario, profile=Profile.V53)
 
