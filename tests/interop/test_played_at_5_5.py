@@ -38,7 +38,9 @@ def _group(group: str) -> bytes:
 
 
 def _sends(topic: str, count: int) -> list[Step]:
-    return [("fill", request(10, SEND | {"topic": topic}, b"x"))] * count
+    """Return sends, each of which waits until its message is in the queue."""
+    send = request(10, SEND | {"topic": topic}, b"x")
+    return [(f"fill {topic} {number}", send) for number in range(1, count + 1)]
 
 
 def _query(topic: str = "T", queue_id: int = 0, **more: str) -> Step:
@@ -134,11 +136,24 @@ async def _play(server: Server) -> list[Answer]:
             assert answer is not None, name
             remark = re.sub(r"127\.0\.0\.1:\d+", "CLIENT", answer.remark or "")
             fields = {key: str(value) for key, value in answer.ext.items() if key not in _OTHER_FIELDS}
-            if name == "fill":
+            if name.startswith("fill"):
                 assert answer.code == 0
+                _, topic, number = name.split()
+                await _wait_for(connection, topic, int(number))
                 fields = {"queueOffset": fields["queueOffset"]}
             found.append((answer.code, remark, fields))
     return found
+
+
+async def _wait_for(connection: RawConnection, topic: str, end: int) -> None:
+    """Wait until queue 0 ends there: RocketMQ writes its entry shortly after it has answered the send."""
+    async with asyncio.timeout(_SECONDS):
+        while True:
+            connection.send(request(30, {"topic": topic, "queueId": 0}))
+            answer = await connection.answer(_SECONDS)
+            if answer is not None and answer.ext.get("offset") == str(end):
+                return
+            await asyncio.sleep(0.01)
 
 
 def test_every_step_has_the_same_answer(answers: tuple[list[Answer], list[Answer]]) -> None:
