@@ -46,6 +46,8 @@ class BrokerProfile:
             does.
         exhausted_queue_ends: the minimum offset of a queue whose messages have all expired becomes its
             maximum (B.11).
+        offsets_go_with_topic: DELETE_TOPIC_IN_BROKER (215) removes the groups' offsets in the topic, since
+            5.0.0. A slave then has the offsets of its master only.
         dead_letter_perm: permission of a new dead-letter topic (B.1).
         dead_letter_keeps_delay: a dead letter that CONSUMER_SEND_MSG_BACK (36) stores keeps the delay of its
             last retry (B.13).
@@ -103,6 +105,7 @@ class BrokerProfile:
     slave_sends_back: bool = False
     slave_wakes_pulls: bool = False
     exhausted_queue_ends: bool = False
+    offsets_go_with_topic: bool = False
     dead_letter_perm: int = PERM_READ_WRITE
     dead_letter_keeps_delay: bool = False
     retry_send_keeps_delay: bool = True
@@ -165,6 +168,7 @@ PROFILES: Final = MappingProxyType(
             slave_sends_back=True,
             slave_wakes_pulls=True,
             exhausted_queue_ends=True,
+            offsets_go_with_topic=True,
             system_topics=SYSTEM_TOPICS_53,
             faq_url=FAQ_URL_5,
             transaction_check_interval=30_000,

@@ -197,7 +197,16 @@ def wire(
     committer = OffsetCommitter(runtime, offsets, fencing, fenced_commits, consumers, rewinds)
     delay_offsets = DelayOffsets(ConfigFile(folder / "delayOffset.json", disk))
     delay_offsets.load()
-    synchronize = SlaveSynchronize(client, runtime.workers, address, topics, groups, offsets, delay_offsets)
+    synchronize = SlaveSynchronize(
+        client,
+        runtime.workers,
+        address,
+        topics,
+        groups,
+        offsets,
+        delay_offsets,
+        removes_offsets=profile.offsets_go_with_topic,
+    )
     suggester = None
     if config.is_slave or config.slave_read_enable:
         suggester = BrokerSuggester(

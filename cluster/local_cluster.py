@@ -94,7 +94,7 @@ class LocalCluster(ClusterClients):
         seed: int | None = None,
         broker_config: Mapping[str, object] = MappingProxyType({}),
         log_level: str = "info",
-        events_directory: Path | None = None,
+        events_directory: Path | str | None = None,
         start_seconds: float = 30.0,
     ) -> None:
         if not 1 <= brokers <= MAX_BROKERS:
@@ -117,7 +117,7 @@ class LocalCluster(ClusterClients):
         if seed is not None:
             self._client_options["seed"] = seed
             self._process_options += ["--seed", str(seed)]
-        self._events_directory = events_directory
+        self._events_directory = None if events_directory is None else Path(events_directory)
         self._start_seconds = start_seconds
         self._processes: dict[str, ServerProcess] = {}
         self._launching = threading.Lock()

@@ -2,8 +2,9 @@
 
 The master's topics and groups replace the slave's if their data version differs. The master's offsets are
 merged into the slave's. The progress of the delay levels goes to the file that a master reads at its start.
-Changed: epochs of fenced resets come with the offsets. Entries that this broker would refuse from a client
-are not copied.
+Changed: under v53 the master's offsets replace the slave's, because they go with a deleted topic or group.
+Epochs of fenced resets come with the offsets. Entries that this broker would refuse from a client are not
+copied.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ _SHOWN_CHARACTERS: Final = 80
 class SlaveSynchronize:
     """Reads the master's tables and stores them in this broker's.
 
+    Args:
+        removes_offsets: remove offsets that the master does not have.
+
     Attributes:
         master_address: the master's address, None if no name server knows a master.
     """
@@ -59,6 +63,8 @@ class SlaveSynchronize:
         groups: SubscriptionGroupManager,
         offsets: ConsumerOffsetTable,
         delay_offsets: DelayOffsets,
+        *,
+        removes_offsets: bool = False,
     ) -> None:
         self._client = client
         self._workers = workers
@@ -67,6 +73,7 @@ class SlaveSynchronize:
         self._groups = groups
         self._offsets = offsets
         self._delay_offsets = delay_offsets
+        self._removes_offsets = removes_offsets
         self.master_address: str | None = None
         # Tables whose last copy failed, so that each failure is logged once.
         self._failing: set[str] = set()
@@ -128,7 +135,8 @@ class SlaveSynchronize:
         wrapper = await self._ask(address, code, ConsumerOffsetSerializeWrapper)
         offsets, refused = await self._workers.run(_check_offsets, wrapper)
         self._note_refused("consumer offsets", refused)
-        self._offsets.take_over(offsets, wrapper.epoch_table or {})
+        epochs = wrapper.epoch_table or {}
+        self._offsets.take_over(offsets, epochs, removes=self._removes_offsets)
 
     async def _copy_delay_offsets(self, address: str) -> None:
         wrapper = await self._ask(address, RequestCode.GET_ALL_DELAY_OFFSET, DelayOffsetSerializeWrapper)

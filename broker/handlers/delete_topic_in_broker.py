@@ -1,9 +1,13 @@
 """DELETE_TOPIC_IN_BROKER (215): remove a topic's configuration and its queues.
 
 Kept from 4.9.4 ``AdminBrokerProcessor#deleteTopic``: the request succeeds for an unknown topic. The broker
-does not tell the name servers, and keeps the groups' offsets. The messages stay in the log until they expire.
-Changed: nothing.
-Refused with 1: an invalid name, a system topic, a request to a slave, or one during which the disk fails.
+does not tell the name servers. The messages stay in the log until they expire. Up to 4.9 the broker keeps the
+groups' offsets, so a group skips as many messages of a new topic of that name. From 5.0 on (5.5.1
+``ConsumerOffsetManager#cleanOffsetByTopic``), offsets and marks of server-side resets go with the topic.
+Changed: the response waits until the offsets are removed on disk, too. The epochs of fenced resets go with
+the offsets.
+Refused with 1 (under v53 with INVALID_PARAMETER, 29): an invalid name, or a system topic.
+Refused with 1: a request to a slave, or one during which the disk fails.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
-from rewindmq.protocol.names import check_not_system_topic, check_topic
+from rewindmq.protocol.names import check_topic, is_system_topic
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.slices.run import run_slices
 
@@ -28,18 +32,23 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     check_master(context.config)
     before = context.table_flush.versions
     name = request.decode_header(DeleteTopicRequestHeader).topic
-    check_topic(name)
-    check_not_system_topic(name, context.profile.system_topics)
-    if context.topics.is_built_in(name):
-        raise RequestError(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
+    bad_name = context.profile.bad_queue_code
+    check_topic(name, bad_name)
+    if is_system_topic(name, context.profile.system_topics) or context.topics.is_built_in(name):
+        raise RequestError(bad_name, f"The topic[{name}] is conflict with system topic.")
     context.topics.delete(name)
     context.rewinds.remove(topic=name)
     context.stats.on_topic_deleted(name)
+    removed: list[str] = []
+    if context.profile.offsets_go_with_topic:
+        removed = await run_slices(context.runtime.timers, context.offsets.remove_topic(name))
+        context.reset_offsets.remove_topic(name)
     try:
         removal = context.store.cleaner.remove_unused_topics(context.topics.names)
         await run_slices(context.runtime.timers, removal)
+        if context.table_flush.has_changed(before):
+            await context.table_flush.saved()
+        await context.offset_flush.saved(removed)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    if context.table_flush.has_changed(before):
-        await context.table_flush.saved()
     return RemotingCommand(ResponseCode.SUCCESS)

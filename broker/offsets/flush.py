@@ -1,6 +1,7 @@
-"""Writes consumerOffset.json: every 5 s, and for each fenced reset before it takes effect.
+"""Writes consumerOffset.json: every 5 s, for each fenced reset before it takes effect, and after a removal.
 
-One write runs at a time, on a worker thread; resets wait for it and run in the order of their requests.
+One write runs at a time, on a worker thread; resets and removals wait for it and run in the order of their
+requests.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetChanges
 from rewindmq.protocol.points import Point, Probe
@@ -34,9 +36,28 @@ class ResetPlan:
     apply: Callable[[], None]
 
 
+class _Write(NamedTuple):
+    """A write that a caller waits for.
+
+    Attributes:
+        apply: called when the changes are durable.
+        details: for the probe.
+    """
+
+    changes: OffsetChanges
+    apply: Callable[[], None]
+    details: dict[str, object]
+
+
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    plan: Callable[[], ResetPlan]
+    """A caller that waits.
+
+    Attributes:
+        prepare: called in its turn; None: there is nothing to write.
+    """
+
+    prepare: Callable[[], _Write | None]
     done: asyncio.Future[None]
 
 
@@ -64,13 +85,24 @@ class OffsetFlush:
         Raises (through the future):
             StoreError: if the disk fails, or there are too many offsets; then nothing is reset.
         """
-        waiting = _Waiting(plan, asyncio.get_running_loop().create_future())
+        return self._wait(partial(self._prepare_reset, plan))
+
+    def saved(self, keys: Collection[str]) -> asyncio.Future[None]:
+        """Write the present entries of these keys; done at once if they are on disk already.
+
+        Raises (through the future):
+            StoreError: the disk failed; the next write tries again.
+        """
+        return self._wait(partial(self._prepare_changes, keys))
+
+    def _wait(self, prepare: Callable[[], _Write | None]) -> asyncio.Future[None]:
+        waiting = _Waiting(prepare, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._next()
         return waiting.done
 
     async def close(self) -> None:
-        """Wait for the running write and for the waiting resets."""
+        """Wait for the running write and for the callers that wait."""
         while self._writing is not None:
             await asyncio.wait((self._writing,))
 
@@ -78,15 +110,25 @@ class OffsetFlush:
         while self._writing is None and self._waiting:
             waiting = self._waiting.popleft()
             try:
-                plan = waiting.plan()
-                if not plan.targets:
-                    _settle(waiting.done, None)
-                    continue
-                changes = self._offsets.take_reset(plan.group, plan.topic, plan.targets)
+                write = waiting.prepare()
             except Exception as error:
                 _settle(waiting.done, error)
                 continue
-            self._write(changes, partial(self._reset_written, plan, waiting.done))
+            if write is None:
+                _settle(waiting.done, None)
+            else:
+                self._write(write.changes, partial(self._waited_for, write, waiting.done))
+
+    def _prepare_reset(self, plan: Callable[[], ResetPlan]) -> _Write | None:
+        reset = plan()
+        if not reset.targets:
+            return None
+        changes = self._offsets.take_reset(reset.group, reset.topic, reset.targets)
+        return _Write(changes, reset.apply, {"group": reset.group, "topic": reset.topic})
+
+    def _prepare_changes(self, keys: Collection[str]) -> _Write | None:
+        changes = self._offsets.take(keys) if keys else None
+        return None if changes is None else _Write(changes, _nothing, {})
 
     def _write(self, changes: OffsetChanges, then: Callable[[BaseException | None], None]) -> None:
         writing = asyncio.ensure_future(self._workers.run(self._offsets.save, changes))
@@ -109,17 +151,19 @@ class OffsetFlush:
         if self._offsets.has_more:
             self.flush()
 
-    def _reset_written(
-        self, plan: ResetPlan, done: asyncio.Future[None], error: BaseException | None
-    ) -> None:
+    def _waited_for(self, write: _Write, done: asyncio.Future[None], error: BaseException | None) -> None:
         if error is None:
             if self._probe is not None:
-                self._probe(Point.OFFSETS_FLUSHED, {"group": plan.group, "topic": plan.topic})
+                self._probe(Point.OFFSETS_FLUSHED, write.details)
             try:
-                plan.apply()
+                write.apply()
             except Exception as failure:
                 error = failure
         _settle(done, error)
+
+
+def _nothing() -> None:
+    """A removal has taken effect before it is written."""
 
 
 def _settle(done: asyncio.Future[None], error: BaseException | None) -> None:

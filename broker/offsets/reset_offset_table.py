@@ -53,3 +53,8 @@ class ResetOffsetTable:
         """Remove the marks of a group whose offsets are removed."""
         for key in [key for key in self._targets if key[0] == group]:
             del self._targets[key]
+
+    def remove_topic(self, topic: str) -> None:
+        """Remove the marks in a topic whose offsets are removed."""
+        for key in [key for key in self._targets if key[1] == topic]:
+            del self._targets[key]

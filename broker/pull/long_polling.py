@@ -154,16 +154,22 @@ class LongPolling:
             return
         self._answer_soon(self._take_due(pulls, max_offset, tag_codes, properties))
 
-    def answer_outdated(self, group: str, topic: str, queue_id: int) -> Iterator[Connection | None]:
-        """Answer the group's pulls of a queue that was reset; their epoch is outdated.
+    def answer_outdated(
+        self, group: str, topic: str, queue_id: int, oldest: int = 0
+    ) -> Iterator[Connection | None]:
+        """Answer the group's pulls of a queue that was reset.
+
+        Args:
+            oldest: the version (``MQVersion``) from which a client's pulls are answered.
 
         Yields:
-            After each pull of the queue: its connection, or None for a pull of another group.
+            After each pull of the queue: its connection, or None for a pull that still waits.
         """
         queue = topic, queue_id
         for pull in list(self._suspended.get(queue, ())):
             # Between two steps a message may have woken it, or its connection may have closed.
-            if pull.header.consumer_group == group and pull in self._suspended.get(queue, ()):
+            is_outdated = pull.header.consumer_group == group and pull.request.version >= oldest
+            if is_outdated and pull in self._suspended.get(queue, ()):
                 self._remove((pull,))
                 self._answer(pull)
                 yield pull.connection

@@ -123,7 +123,7 @@ class PullValidator:
             raise RequestError(
                 self._bad_queue_code,
                 f"queueId[{header.queue_id}] is illegal, topic:[{name}]"
-                f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{client}]",
+                f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[/{client}]",
             )
 
     def _registered(

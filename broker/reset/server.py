@@ -6,6 +6,8 @@ Specification: docs/spec/reset.md D.9; docs/spec/races.md E.16.
 Until a pull consumes the mark, QUERY_CONSUMER_OFFSET (14) returns it and UPDATE_CONSUMER_OFFSET (15) is
 ignored. The broker notifies no consumer. It ignores force and language, and does not check a queue id. A
 slave refuses the reset.
+Changed: a suspended pull that a client of 5.2.0 or later has sent is answered at once. In 5.x it waits until
+its time is over (seen at 5.5.0), so the consumer of an idle queue learns of the reset up to 20 s later.
 """
 
 from __future__ import annotations
@@ -88,3 +90,4 @@ def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, targets: di
         for queue_id, target in targets.items():
             stored = before.get(queue_id, NO_OFFSET)
             probe_reset(context, header, ResetMode.SERVER, queue_id, target, stored, epoch=0)
+    context.reset_announcer.announce(group, topic, targets)

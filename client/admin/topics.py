@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from rewindmq.client.admin.deleted_topic import DeletedTopic, KeptOffsets
 from rewindmq.client.admin.remote import AdminBase
 from rewindmq.client.core.route import MASTER_ID
+from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.body.stats import TopicStatsTable
 from rewindmq.protocol.body.topic_list import TopicList
 from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.header.admin import (
     CreateTopicRequestHeader,
     DeleteTopicRequestHeader,
@@ -111,14 +113,15 @@ class TopicAdmin(AdminBase):
         """
         return await self._remote.route(topic)
 
-    async def delete_topic(self, cluster_name: str, topic: str) -> list[str]:
+    async def delete_topic(self, cluster_name: str, topic: str) -> DeletedTopic:
         """Delete a topic at a cluster's masters, then at every name server.
 
         Masters get DELETE_TOPIC_IN_BROKER (215), name servers DELETE_TOPIC_IN_NAMESRV (216). RocketMQ's tool
-        also asks slaves, which refuse: a slave copies the topics of its master.
+        also asks slaves, which refuse: a slave copies the topics of its master. Then GET_ALL_CONSUMER_OFFSET
+        (43) tells which groups' offsets the masters keep.
 
         Returns:
-            The masters' addresses.
+            The masters, and what they keep: up to 4.9, groups skip messages of a new topic of that name.
 
         Raises:
             ClientError: the cluster does not exist.
@@ -138,4 +141,20 @@ class TopicAdmin(AdminBase):
         await self._remote.ask_every_namesrv(
             lambda: self._remote.command(RequestCode.DELETE_TOPIC_IN_NAMESRV, in_namesrv)
         )
-        return addresses
+        return await self._deleted(topic, addresses)
+
+    async def _deleted(self, topic: str, addresses: list[str]) -> DeletedTopic:
+        kept, unread = [], {}
+        for address in addresses:
+            command = self._remote.command(RequestCode.GET_ALL_CONSUMER_OFFSET)
+            try:
+                body = await self._remote.ask_broker_for(address, command, ConsumerOffsetSerializeWrapper)
+            except RewindMQError as error:
+                unread[address] = str(error)
+                continue
+            for key, queues in sorted(body.offset_table.items()):
+                name, _, group = key.partition("@")
+                offsets = {queue_id: offset for queue_id, offset in queues.items() if offset > 0}
+                if name == topic and offsets:
+                    kept.append(KeptOffsets(address, group, offsets))
+        return DeletedTopic(topic, addresses, kept, unread)

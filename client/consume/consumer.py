@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore, default_offset_root
+from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.consume.offset_store import OnFenced, RemoteOffsetStore
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.rebalance import Rebalance
@@ -47,14 +47,13 @@ class Consumer(Client):
     async def _open_offset_store(
         self,
         model: MessageModel,
-        root: Path | None,
+        root: Path,
         owned: dict[MessageQueue, ProcessQueue],
         on_fenced: OnFenced | None = None,
     ) -> None:
         """Set ``offset_store``: at the broker, or below ``root`` for a broadcasting consumer.
 
         Args:
-            root: None takes ``default_offset_root``.
             owned: the owned queues; the rebalance keeps the table up to date.
 
         Raises:
@@ -63,7 +62,6 @@ class Consumer(Client):
         if model is MessageModel.CLUSTERING:
             self.offset_store = RemoteOffsetStore(self.instance, self.group, owned, on_fenced)
         else:
-            root = root or default_offset_root()
             self.offset_store = LocalFileOffsetStore(self.instance, self.group, root, owned)
         await self.offset_store.load()
 

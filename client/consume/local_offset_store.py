@@ -23,9 +23,20 @@ from rewindmq.protocol.message_queue import MessageQueue
 _log = logging.getLogger(__name__)
 
 
-def default_offset_root() -> Path:
-    """Return ``.rocketmq_offsets`` in the user's home, the path of Java's client."""
-    return Path.home() / ".rocketmq_offsets"
+def parse_offset_root(root: object) -> Path:
+    """Return the directory of broadcasting offsets.
+
+    Args:
+        root: a path or its text; None: ``.rocketmq_offsets`` in the user's home, as Java's client has it.
+
+    Raises:
+        ClientError: ``root`` is neither, or empty.
+    """
+    if root is None:
+        return Path.home() / ".rocketmq_offsets"
+    if not isinstance(root, Path | str) or root == "":
+        raise ClientError(f"offset_root must be the path of a directory, as a Path or a text, not {root!r}")
+    return Path(root)
 
 
 class LocalFileOffsetStore(OffsetMemory):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
 from rewindmq.client.consume.filter_check import check_filters
-from rewindmq.client.consume.local_offset_store import default_offset_root
+from rewindmq.client.consume.local_offset_store import parse_offset_root
 from rewindmq.client.consume.manual_pull import BLOCK_HOLD_MS
 from rewindmq.client.consume.options import choose_start, start_timestamp
 from rewindmq.client.consume.process_queue import ProcessQueue
@@ -146,7 +146,7 @@ class LitePullConsumer(LitePositions):
         consumer_timeout_millis_when_suspend: int = 30_000,
         topic_metadata_check_interval_millis: int = 30_000,
         allocate_strategy: AllocateStrategy | None = None,
-        offset_root: Path | None = None,
+        offset_root: Path | str | None = None,
         profile: Profile | ClientProfile | str = "v49",
         serialize_type: SerializeType | str | None = None,
         time_scale: float | None = None,
@@ -185,7 +185,7 @@ class LitePullConsumer(LitePositions):
             consumer_timeout_millis_when_suspend=consumer_timeout_millis_when_suspend,
             topic_metadata_check_interval_millis=topic_metadata_check_interval_millis,
             allocate_strategy=allocate_strategy or AllocateAveragely(),
-            offset_root=offset_root or default_offset_root(),
+            offset_root=parse_offset_root(offset_root),
         )
         self.options.check()
         self.requests = ConsumeRequests(self.runtime)

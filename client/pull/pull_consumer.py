@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
+from rewindmq.client.consume.local_offset_store import parse_offset_root
 from rewindmq.client.consume.manual_pull import BLOCK_HOLD_MS, BLOCK_TIMEOUT, pull_header, pull_once
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.pull_result import PullResult
@@ -85,7 +86,7 @@ class PullConsumer(QueueReader):
         *,
         message_model: MessageModel | str = "clustering",
         allocate_strategy: AllocateStrategy | None = None,
-        offset_root: Path | None = None,
+        offset_root: Path | str | None = None,
         profile: Profile | ClientProfile | str = "v49",
         serialize_type: SerializeType | str | None = None,
         time_scale: float | None = None,
@@ -110,7 +111,7 @@ class PullConsumer(QueueReader):
         super().__init__(group, config, lease_runtime(runtime, time_scale, seed))
         self._model = parse_choice(MessageModel, message_model, "message_model")
         self._strategy = allocate_strategy or AllocateAveragely()
-        self._offset_root = offset_root
+        self._offset_root = parse_offset_root(offset_root)
 
     def register_topic(self, topic: str) -> None:
         """Divide this topic's queues among the group's consumers, and commit their offsets every 5 s.

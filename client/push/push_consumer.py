@@ -13,7 +13,7 @@ from pathlib import Path
 from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
 from rewindmq.client.consume.epoch_consumer import EpochConsumer
 from rewindmq.client.consume.filter_check import check_filters
-from rewindmq.client.consume.local_offset_store import default_offset_root
+from rewindmq.client.consume.local_offset_store import parse_offset_root
 from rewindmq.client.consume.options import choose_start, start_timestamp
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.queue_locks import QueueLocks
@@ -161,7 +161,7 @@ class PushConsumer(EpochConsumer):
         max_reconsume_times: int | None = None,
         consume_timeout: int = 15,
         allocate_strategy: AllocateStrategy | None = None,
-        offset_root: Path | None = None,
+        offset_root: Path | str | None = None,
         enable_msg_trace: bool = False,
         customized_trace_topic: str | None = None,
         profile: Profile | ClientProfile | str = "v49",
@@ -201,7 +201,7 @@ class PushConsumer(EpochConsumer):
             max_reconsume_times=max_reconsume_times,
             consume_timeout=consume_timeout,
             allocate_strategy=allocate_strategy or AllocateAveragely(),
-            offset_root=offset_root or default_offset_root(),
+            offset_root=parse_offset_root(offset_root),
             enable_msg_trace=enable_msg_trace,
             customized_trace_topic=customized_trace_topic,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ class LagTable:
         total: of all queues.
         largest: what the brokers say of the queues with the largest lags, the largest first.
         behind: topics with a lag, sorted, without the group's retry topic.
+        skipping: how many messages the group skips next, by topic: its offsets there are beyond the ends of
+            queues, as after a topic was deleted and created again at a broker that kept them.
         last: when the newest consumed message was stored, ms since 1970; 0: unknown.
     """
 
@@ -27,6 +30,7 @@ class LagTable:
     total: int
     largest: Mapping[MessageQueue, OffsetWrapper]
     behind: list[str]
+    skipping: Mapping[str, int]
     last: int
 
 
@@ -37,11 +41,16 @@ def lag_table(rows: Mapping[MessageQueue, OffsetWrapper], group: str, count: int
         count: queues in ``largest``, at most.
     """
     lags = {queue: row.broker_offset - row.consumer_offset for queue, row in rows.items()}
+    skipping: Counter[str] = Counter()
+    for queue, lag in lags.items():
+        if lag < 0:
+            skipping[queue.topic] -= lag
     largest = heapq.nsmallest(count, lags, key=lambda queue: (-lags[queue], queue))
     return LagTable(
         lags,
         sum(lags.values()),
         {queue: rows[queue] for queue in largest},
         sorted({queue.topic for queue, lag in lags.items() if lag > 0} - {retry_topic(group)}),
+        dict(sorted(skipping.items())),
         max((row.last_timestamp for row in rows.values()), default=0),
     )

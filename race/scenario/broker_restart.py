@@ -39,8 +39,9 @@ SCENARIO: Final = Scenario(
     closed_by="storing the targets on disk before the reset is acknowledged, as fenced mode does",
     cases=cases(
         classic=all_releases(lost(Loss.L2), Profile.EPOCH),
-        # No pull has consumed the mark by then: S3.
-        server=all_releases(lost(Loss.L2), Profile.EPOCH),
+        # No pull has consumed the mark by then: S3. RewindMQ's broker answers the suspended pull of a client
+        # since 5.2.0 at once, and RocketMQ's does not, so v53 has no outcome here.
+        server=dict.fromkeys((Profile.V42, Profile.V49, Profile.EPOCH), lost(Loss.L2)),
         fenced=ALL_KEPT,
     ),
     play=play,

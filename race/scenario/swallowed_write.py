@@ -16,11 +16,14 @@ _OLD: Final = 6
 async def play(stage: Stage) -> None:
     """Play S7 of E.16: the broker returns success and does not store the offset."""
     await stage.open()
-    await caught_up(stage, _OLD)
-    # 1. A reset to 4. Then the administrator writes offset 1 without asking the consumers.
+    a = await caught_up(stage, _OLD)
+    # 1. A stops: a pull that waits at the broker would consume the mark.
+    await a.stop()
+    # 2. A reset to 4. Then the administrator writes offset 1 directly.
     await stage.reset(4)
     await stage.reset(1, is_direct=True)
-    # 2. A pull consumes the mark, and the group starts at 4.
+    # 3. The group starts at 4, and its first pull consumes the mark.
+    await stage.consumer("B")
     await stage.send(1)
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from rewindmq import LocalCluster, Message
+from rewindmq import ConsumeConcurrentlyStatus, LocalCluster, Message
 from rewindmq.dashboard import app
 from rewindmq.dashboard.web.page import Settings
 from rewindmq.dashboard.web.paging import paging
@@ -29,6 +29,28 @@ async def test_the_pages_show_brokers_topics_queues_and_lag(cluster: LocalCluste
         assert 'href="/topics/Orders"' in (await site.get("/topics?q=ord")).text
         queues = (await site.get("/topics/Orders")).text
         assert '<td class="n">1</td><td class="n">1</td><td><time data-ms=' in queues
+
+
+async def test_a_group_beyond_the_end_of_a_queue_is_told_what_it_skips(cluster: LocalCluster) -> None:
+    """So are groups of a topic that was deleted and created again at a broker of 4.x."""
+    async with cluster.producer("p") as producer:
+        queue = (await producer.send(Message("Renewed", b"one"))).message_queue
+    consumer = cluster.push_consumer("Skipping")
+    consumer.subscribe("Renewed")
+    consumer.register_message_listener(lambda messages: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+    async with consumer:
+        pass
+    async with cluster.admin() as admin:
+        for offset, says in (
+            (1, None),
+            (2, "The group will skip the next 1 message of "),
+            (9, "The group will skip the next 8 messages of "),
+        ):
+            await admin.write_offsets("Skipping", {queue: offset})
+            async with dashboard(cluster.namesrv_address) as site:
+                page = (await site.get("/groups/Skipping")).text
+            assert (says is not None) == ("/groups/Skipping/reset?topic=Renewed&amp;to=earliest" in page)
+            assert "will skip" not in page if says is None else says in re.sub("</?[bs][^>]*>", "", page)
 
 
 async def test_what_is_not_there_has_the_status_404_and_says_what_to_do(cluster: LocalCluster) -> None:

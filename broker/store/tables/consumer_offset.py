@@ -4,7 +4,9 @@ Specification: docs/spec/broker.md B.8, docs/spec/store.md 8.4.
 
 Each offset has an epoch: the number of resets of the queue in fenced mode (docs/spec/races.md E.18, F12).
 Both are in one file, so a crash cannot separate them. The epochs are in a separate field, ``epochTable``,
-which RocketMQ ignores. The field is missing while there are no epochs.
+which RocketMQ ignores. The field is missing while there are no epochs. The field ``lastRemovedEpoch`` has the
+highest epoch of the removed offsets: the first reset of a queue in a new topic or group of the same name gets
+a higher one, so the broker still recognises commits from before the removal.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ _MAX_EPOCH: Final = 2**63 - 1
 _OS_DISK: Final = OsDisk()
 # Keys copied at once: about 1 ms. Copying this many queues of a key takes as long as copying a key.
 _SLICE: Final = 2_000
+# Groups searched for a topic at once: about 1 ms.
+_GROUPS_PER_SLICE: Final = 10_000
 _QUEUES_PER_KEY: Final = 16
 # Keys copied for one write of the file: about 10 ms.
 _CHANGES_PER_WRITE: Final = 10_000
@@ -46,6 +50,7 @@ class OffsetChanges(NamedTuple):
 
     offsets: dict[str, dict[int, int] | None]
     epochs: dict[str, dict[int, int] | None]
+    last_removed_epoch: int
 
 
 class OffsetRecord(NamedTuple):
@@ -75,6 +80,7 @@ class ConsumerOffsetTable:
         self._offsets: _Table = {}
         # Only epochs above 0.
         self._epochs: _Table = {}
+        self._last_removed_epoch = 0
         # The topics of each group, in order of their first offsets.
         self._topics: dict[str, dict[str, None]] = {}
         # The file's ``dataVersion``: 5.x writes and uses it; RewindMQ only preserves it.
@@ -148,14 +154,34 @@ class ConsumerOffsetTable:
             self._unsaved[key] = None
         self._count += growth
 
-    def remove_group(self, group: str) -> None:
-        """Remove a group's offsets and epochs."""
-        for topic in self.topics_of(group):
-            key = topic + _SEPARATOR + group
-            self._count -= len(self._offsets.pop(key))
-            self._epochs.pop(key, None)
-            self._unsaved[key] = None
-        self._topics.pop(group, None)
+    def remove_group(self, group: str) -> list[str]:
+        """Remove a group's offsets and epochs, and return their keys."""
+        return [self._remove(topic + _SEPARATOR + group) for topic in self.topics_of(group)]
+
+    def remove_topic(self, topic: str) -> Generator[None, None, list[str]]:
+        """Remove the offsets and epochs of all groups in a topic, and return their keys.
+
+        Yields after each slice.
+        """
+        keys = []
+        for number, group in enumerate(list(self._topics), 1):
+            if topic in self._topics.get(group, ()):
+                keys.append(self._remove(topic + _SEPARATOR + group))
+            if number % _GROUPS_PER_SLICE == 0:
+                yield
+        return keys
+
+    def _remove(self, key: str) -> str:
+        self._count -= len(self._offsets.pop(key))
+        self._last_removed_epoch = max((self._last_removed_epoch, *self._epochs.pop(key, {}).values()))
+        parts = key.split(_SEPARATOR)
+        if len(parts) == _PARTS:
+            topic, group = parts
+            del self._topics[group][topic]
+            if not self._topics[group]:
+                del self._topics[group]
+        self._unsaved[key] = None
+        return key
 
     def epoch(self, group: str, topic: str, queue_id: int) -> int:
         """Return the queue's number of resets in fenced mode; called for every commit and pull."""
@@ -192,7 +218,8 @@ class ConsumerOffsetTable:
 
     def load(self) -> None:
         """Read the file, see ``ConfigFile.load``. Raise StoreError if it cannot be read."""
-        self._offsets, self._epochs, self._version = self._file.load(_read_document) or ({}, {}, None)
+        read = self._file.load(_read_document) or ({}, {}, 0, None)
+        self._offsets, self._epochs, self._last_removed_epoch, self._version = read
         self._count = sum(map(len, self._offsets.values()))
         self._topics = {}
         for key in self._offsets:
@@ -218,14 +245,18 @@ class ConsumerOffsetTable:
         self.save(self._take(len(self._unsaved)))
         return True
 
-    def take(self) -> OffsetChanges | None:
+    def take(self, first: Iterable[str] = ()) -> OffsetChanges | None:
         """Return what ``save`` has to write; None if nothing has changed since the last call.
 
         Every copy must be saved before the next one is taken. After very many changes it is only a part of
         them: then ``has_more`` is True.
+
+        Args:
+            first: keys whose changes it has in any case.
         """
         self._note_refused()
-        return self._take(_CHANGES_PER_WRITE) if self._unsaved else None
+        urgent = [key for key in first if key in self._unsaved]
+        return self._take(_CHANGES_PER_WRITE, urgent) if self._unsaved else None
 
     @property
     def has_more(self) -> bool:
@@ -237,12 +268,14 @@ class ConsumerOffsetTable:
             self._unsaved[key] = None
         self._refused = ()
 
-    def _take(self, limit: int) -> OffsetChanges:
-        changed = list(islice(self._unsaved, limit))
+    def _take(self, limit: int, urgent: Iterable[str] = ()) -> OffsetChanges:
+        changed = dict.fromkeys((*urgent, *islice(self._unsaved, limit)))
         for key in changed:
             del self._unsaved[key]
         self._has_more = bool(self._unsaved)
-        return OffsetChanges(_copies(self._offsets, changed), _copies(self._epochs, changed))
+        return OffsetChanges(
+            _copies(self._offsets, changed), _copies(self._epochs, changed), self._last_removed_epoch
+        )
 
     def check_room(self, group: str, topic: str, queue_ids: Collection[int]) -> None:
         """Check that offsets for all these queues can be stored.
@@ -297,7 +330,7 @@ class ConsumerOffsetTable:
 
     def _next_epochs(self, key: str, targets: Mapping[int, int]) -> dict[int, int]:
         known = self._epochs.get(key, {})
-        return {queue_id: known.get(queue_id, 0) + 1 for queue_id in targets}
+        return {queue_id: known.get(queue_id, self._last_removed_epoch) + 1 for queue_id in targets}
 
     def copy_in_slices(self) -> Generator[None, None, tuple[_Table, _Table]]:
         """Copy all offsets and all epochs: ``topic@group`` to queue to number.
@@ -322,15 +355,22 @@ class ConsumerOffsetTable:
         return offsets, epochs
 
     def take_over(
-        self, offsets: Mapping[str, Mapping[int, int]], epochs: Mapping[str, Mapping[int, int]]
+        self,
+        offsets: Mapping[str, Mapping[int, int]],
+        epochs: Mapping[str, Mapping[int, int]],
+        *,
+        removes: bool = False,
     ) -> None:
         """Replace offsets and epochs by the master's, one whole ``topic@group`` at a time.
+
+        Args:
+            removes: remove what the master does not have.
 
         Raises:
             StoreError: there would be more than ``MAX_OFFSETS``, or an epoch is invalid; nothing has changed.
         """
         kept = sum(len(queues) for key, queues in self._offsets.items() if key not in offsets)
-        count = kept + sum(map(len, offsets.values()))
+        count = (0 if removes else kept) + sum(map(len, offsets.values()))
         if count > MAX_OFFSETS:
             raise StoreError(f"a master has {count} consumer offsets, the limit is {MAX_OFFSETS}")
         for key, queues in epochs.items():
@@ -338,6 +378,9 @@ class ConsumerOffsetTable:
                 0 < epoch <= _MAX_EPOCH and queue in offsets.get(key, {}) for queue, epoch in queues.items()
             ):
                 raise StoreError(f"a master has invalid epochs of {key}")
+        if removes and kept:
+            for key in [key for key in self._offsets if key not in offsets]:
+                self._remove(key)
         for key, offsets_of_key in offsets.items():
             epochs_of_key = dict(epochs.get(key, {}))
             if self._offsets.get(key) != offsets_of_key or self._epochs.get(key, {}) != epochs_of_key:
@@ -361,17 +404,22 @@ class ConsumerOffsetTable:
         try:
             if self.before_save is not None:
                 self.before_save()
-            self._file.save(self._document(offsets, epochs))
+            self._file.save(self._document(offsets, epochs, changes.last_removed_epoch))
         except BaseException:
             self._refused = changes.offsets.keys()
             raise
 
     def text(self) -> str:
         """Return the present table as the file's text."""
-        return format_config(self._document(self._offsets, self._epochs))
+        return format_config(self._document(self._offsets, self._epochs, self._last_removed_epoch))
 
-    def _document(self, offsets: _Table, epochs: _Table) -> dict[str, Any]:
-        return {"dataVersion": self._version, "offsetTable": offsets, "epochTable": epochs or None}
+    def _document(self, offsets: _Table, epochs: _Table, last_removed_epoch: int) -> dict[str, Any]:
+        return {
+            "dataVersion": self._version,
+            "offsetTable": offsets,
+            "epochTable": epochs or None,
+            "lastRemovedEpoch": last_removed_epoch or None,
+        }
 
 
 def _copies(table: _Table, keys: Iterable[str]) -> dict[str, dict[int, int] | None]:
@@ -386,8 +434,11 @@ def _apply(table: _Table, changes: Mapping[str, dict[int, int] | None]) -> None:
             table[key] = queues
 
 
-def _read_document(document: Any) -> tuple[_Table, _Table, Any]:
-    """Return offsets, epochs and version of a parsed file; 5.x's other fields derive from the offsets."""
+def _read_document(document: Any) -> tuple[_Table, _Table, int, Any]:
+    """Return offsets, epochs, the last removed epoch and the version of a parsed file.
+
+    5.x's other fields derive from the offsets.
+    """
     offsets = _read_table(document, "offsetTable", "offset")
     epochs = _read_table(document, "epochTable", "epoch")
     for key, queues in epochs.items():
@@ -396,7 +447,11 @@ def _read_document(document: Any) -> tuple[_Table, _Table, Any]:
                 raise ValueError(f"epoch {epoch} of queue {queue_id} of {key} is out of range")
             if offsets.get(key, {}).get(queue_id, NO_OFFSET) < 0:
                 raise ValueError(f"queue {queue_id} of {key} has an epoch but no offset")
-    return offsets, {key: queues for key, queues in epochs.items() if queues}, document.get("dataVersion")
+    removed = document.get("lastRemovedEpoch")
+    if removed is not None and not (type(removed) is int and 0 < removed <= _MAX_EPOCH):
+        raise ValueError(f"lastRemovedEpoch {removed!r} is out of range")
+    epochs = {key: queues for key, queues in epochs.items() if queues}
+    return offsets, epochs, removed or 0, document.get("dataVersion")
 
 
 def _read_table(document: Any, member: str, what: str) -> _Table:

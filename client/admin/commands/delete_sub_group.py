@@ -38,10 +38,13 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         )
     if arguments.clusterName is not None:
         cluster = arguments.clusterName.strip()
-        for topic in (retry_topic(group), dlq_topic(group)):
-            await admin.delete_topic(cluster, topic)
+        topics = retry_topic(group), dlq_topic(group)
+        deleted = [await admin.delete_topic(cluster, topic) for topic in topics]
         yield Printed(
-            [f"delete topics of group [{group}] from cluster [{cluster}] success."],
+            [
+                f"delete topics of group [{group}] from cluster [{cluster}] success.",
+                *(line for topic in deleted for line in topic.notes()),
+            ],
             {"clusterName": cluster, "deletedTopics": [retry_topic(group), dlq_topic(group)]},
         )
 

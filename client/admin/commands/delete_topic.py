@@ -21,10 +21,18 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     cluster, topic = arguments.clusterName.strip(), arguments.topic.strip()
-    addresses = await admin.delete_topic(cluster, topic)
+    deleted = await admin.delete_topic(cluster, topic)
     yield Printed(
-        [f"delete topic [{topic}] from cluster [{cluster}] success."],
-        {"topic": topic, "clusterName": cluster, "brokerAddrs": addresses},
+        [f"delete topic [{topic}] from cluster [{cluster}] success.", *deleted.notes()],
+        {
+            "topic": topic,
+            "clusterName": cluster,
+            "brokerAddrs": deleted.broker_addrs,
+            "keptOffsets": [
+                {"brokerAddr": kept.broker_addr, "group": kept.group, "offsets": kept.offsets}
+                for kept in deleted.kept
+            ],
+        },
     )
 
 

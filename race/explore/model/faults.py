@@ -83,9 +83,9 @@ def _commits_unchecked(carrier: RequestCode) -> AbstractContextManager[None]:
 def _epochs_lost_at_restart() -> AbstractContextManager[None]:
     real = consumer_offset._read_document
 
-    def read_document(document: Any) -> tuple[Any, Any, Any]:
-        offsets, _, version = real(document)
-        return offsets, {}, version
+    def read_document(document: Any) -> tuple[Any, ...]:
+        offsets, _, *rest = real(document)
+        return offsets, {}, *rest
 
     return _replaced(consumer_offset, _read_document=read_document)
 

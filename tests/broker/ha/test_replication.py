@@ -10,6 +10,7 @@ from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerRole
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
 from rewindmq.protocol.header.pull import PullMessageResponseHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
@@ -340,3 +341,25 @@ def test_a_slave_with_a_newer_log_is_not_cut_and_copies_nothing(
     simulate(scenario, brokers=0)
     told = [line for line in caplog.messages if "the master has lost messages that are still here" in line]
     assert len(told) == 1
+
+
+@pytest.mark.parametrize(("profile", "kept"), [(Profile.V49, 17), (Profile.V53, -1)])
+def test_offsets_of_a_deleted_topic_leave_the_slave_where_they_leave_the_master(
+    simulate: RunScenario, profile: Profile, kept: int
+) -> None:
+    """Else a slave that becomes a master would skip messages of a new topic of that name."""
+
+    async def scenario(stage: SimStage) -> None:
+        pair = await Pair(stage, profile=profile).start()
+        peer = pair.at_master
+        await peer.create_topic()
+        await peer.heartbeat()
+        await peer.commit(17)
+        await stage.at(20)
+        assert pair.slave.context.offsets.query("G", "T", 0) == 17
+        (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader("T"))).require_success()
+        await stage.at(40)
+        assert pair.master.context.offsets.query("G", "T", 0) == kept
+        assert pair.slave.context.offsets.query("G", "T", 0) == kept
+
+    simulate(scenario, brokers=0)

@@ -250,7 +250,7 @@ def test_queue_out_of_range(simulate: RunScenario, profile: Profile, code: int) 
             assert response.code == code
             assert re.fullmatch(
                 rf"queueId\[{queue_id}\] is illegal, topic:\[T\] topicConfig.readQueueNums:\[4\]"
-                r" consumer:\[10\.0\.3\.\d+:\d+\]",
+                r" consumer:\[/10\.0\.3\.\d+:\d+\]",
                 remark_of(response),
             )
 

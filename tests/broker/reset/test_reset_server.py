@@ -10,13 +10,14 @@ import pytest
 
 from rewindmq.broker.store.tables import consumer_offset
 from rewindmq.protocol.body.heartbeat import MessageModel
-from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.header.admin import DeleteSubscriptionGroupRequestHeader
 from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.protocol.version import MQVersion
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer
@@ -175,9 +176,40 @@ def test_D27_the_next_pull_is_sent_to_the_target_and_then_all_is_as_before(simul
 
 
 @pytest.mark.scenario("D28", "v53s")
-def test_D28_a_suspended_pull_returns_the_reset_when_its_time_is_over(simulate: RunScenario) -> None:
+@pytest.mark.parametrize("version", [MQVersion.V5_2_0, MQVersion.V5_3_3])
+def test_D28_a_suspended_pull_of_5_2_and_later_returns_the_reset_at_once(
+    simulate: RunScenario, version: int
+) -> None:
     async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(100)
+        await stage.group_at(100, queues=2)
+        peer = stage.peer("c2", version=version)
+        await stage.at(7.0)
+        held = [
+            asyncio.ensure_future(peer.status(100, queue_id=queue_id, hold_ms=15_000)) for queue_id in (0, 1)
+        ]
+        other = asyncio.ensure_future(peer.status(100, group="Other", hold_ms=15_000))
+        await stage.at(13.0)
+        await stage.peer("admin").targets(EPOCH_MS)
+        assert await asyncio.gather(*held) == [(21, "OFFSET_RESET", 0)] * 2
+        assert stage.runtime.clock.monotonic() == pytest.approx(13.0, abs=0.01)
+        assert not stage.broker.context.reset_offsets
+        assert peer.count(RequestCode.RESET_CONSUMER_CLIENT_OFFSET) == 0
+        assert peer.count(RequestCode.NOTIFY_QUEUE_RESET) == 0
+        assert not other.done()
+        assert (await other)[0] == ResponseCode.PULL_NOT_FOUND
+
+    simulate(scenario, **SERVER)
+
+
+@pytest.mark.parametrize("version", [MQVersion.V4_9_8, MQVersion.V5_2_0 - 1])
+def test_the_suspended_pull_of_an_older_client_leaves_the_mark_until_its_time_is_over(
+    simulate: RunScenario, version: int
+) -> None:
+    """Such a client commits the target 10 s later, and old offsets before: the mark keeps them away."""
+
+    async def scenario(stage: SimStage) -> None:
+        await stage.group_at(100)
+        peer = stage.peer("c2", version=version)
         await stage.at(7.0)
         # Suspended until the check at 25, which is the first with an age of 15 s.
         held = asyncio.ensure_future(peer.status(100, hold_ms=15_000))
@@ -185,8 +217,23 @@ def test_D28_a_suspended_pull_returns_the_reset_when_its_time_is_over(simulate: 
         await stage.peer("admin").targets(EPOCH_MS)
         await stage.at(24.9)
         assert not held.done()
+        assert await commit(peer, 100) == SWALLOWED
         assert await held == (21, "OFFSET_RESET", 0)
         assert stage.runtime.clock.monotonic() == pytest.approx(25.0, abs=0.01)
+
+    simulate(scenario, **SERVER)
+
+
+def test_the_suspended_pull_of_a_reset_to_the_end_is_answered_with_the_end(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.group_at(100)
+        peer = stage.peer("c2", version=MQVersion.V5_3_3)
+        held = asyncio.ensure_future(peer.status(100, hold_ms=15_000))
+        await stage.at(3.0)
+        await stage.peer("admin").targets(TO_THE_END)
+        assert await held == (21, "OFFSET_RESET", 100)
+        assert stage.runtime.clock.monotonic() == pytest.approx(3.0, abs=0.01)
+        assert await commit(peer, 100) == (0, None)
 
     simulate(scenario, **SERVER)
 

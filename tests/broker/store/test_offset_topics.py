@@ -39,6 +39,7 @@ STEPS = st.one_of(
         st.just("replace"), GROUPS, st.dictionaries(TOPICS, st.just({0: 1}), max_size=2), st.booleans()
     ),
     st.tuples(st.just("remove_group"), GROUPS, st.none(), st.booleans()),
+    st.tuples(st.just("remove_topic"), TOPICS, st.none(), st.booleans()),
     st.tuples(st.just("reset"), GROUPS, TOPICS, st.booleans()),
     st.tuples(st.just("take_over"), st.dictionaries(KEYS, ONE, max_size=3), st.none(), st.booleans()),
     st.tuples(st.just("load"), st.none(), st.none(), st.booleans()),
@@ -59,6 +60,8 @@ def test_topics_and_groups_agree_with_the_offsets(steps: list[tuple[str, Any, An
             table.replace(first, second)
         elif step == "remove_group":
             table.remove_group(first)
+        elif step == "remove_topic":
+            run_at_once(table.remove_topic(first))
         elif step == "reset":
             changes = table.take_reset(first, second, {0: 3})
             if third:
@@ -67,7 +70,8 @@ def test_topics_and_groups_agree_with_the_offsets(steps: list[tuple[str, Any, An
             else:
                 refuse(table, disk, changes)
         elif step == "take_over":
-            table.take_over(first, {})
+            table.take_over(first, {}, removes=third)
+            assert not third or run_at_once(table.copy_in_slices())[0].keys() == first.keys()
         else:
             table.commit("K", "L", 0, 1)
             table.persist()
@@ -118,7 +122,9 @@ def test_very_many_changes_are_copied_in_parts(monkeypatch: pytest.MonkeyPatch) 
 
 
 def check(table: ConsumerOffsetTable) -> None:
-    offsets, _ = run_at_once(table.copy_in_slices())
+    offsets, epochs = run_at_once(table.copy_in_slices())
+    assert len(table) == sum(map(len, offsets.values()))
+    assert epochs.keys() <= offsets.keys()
     pairs = [tuple(key.split("@")) for key in offsets if key.count("@") == 1]
     for group in ("G", "H", "K", "I@J", "J", ""):
         assert sorted(table.topics_of(group)) == sorted(topic for topic, owner in pairs if owner == group)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pydoc
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ import pytest
 from rewindmq import (
     AdminClient,
     ClientError,
+    ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
     LitePullConsumer,
     LocalCluster,
+    Message,
     MessageModel,
+    MessageQueue,
     Producer,
     Profile,
     PullConsumer,
@@ -140,3 +144,34 @@ def test_an_unknown_value_raises_with_the_choices_and_the_nearest(
     with pytest.raises(ClientError) as raised:
         PushConsumer("G", ADDRESS, **options)
     assert str(raised.value).endswith(words)
+
+
+@pytest.mark.parametrize(
+    "kind", [PushConsumer, PullConsumer, LitePullConsumer], ids=lambda kind: kind.__name__
+)
+@pytest.mark.parametrize("root", [5, b"/tmp/offsets", "", True])
+def test_an_offset_root_that_is_no_path_is_refused_in_words(kind: type[Any], root: object) -> None:
+    with pytest.raises(ClientError, match="offset_root must be the path of a directory, as a Path or a text"):
+        kind("g", ADDRESS, message_model="broadcasting", offset_root=root)
+
+
+async def test_offsets_and_events_go_to_directories_given_as_texts(tmp_path: Path) -> None:
+    """Each kind of consumer broadcasts, at a real broker."""
+    offsets, events = tmp_path / "offsets", tmp_path / "events"
+    events.mkdir()
+    with LocalCluster(brokers=1, events_directory=str(events)) as cluster:
+        where: dict[str, Any] = {"message_model": "broadcasting", "offset_root": str(offsets)}
+        queue = MessageQueue("T", "broker-a", 0)
+        async with cluster.producer("p") as producer:
+            await producer.send(Message("T", b"one"))
+        push = cluster.push_consumer("push", **where)
+        lite = cluster.lite_pull_consumer("lite", consume_from="first", **where)
+        push.subscribe("T")
+        push.register_message_listener(lambda messages: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+        lite.subscribe("T")
+        async with push, lite, cluster.pull_consumer("pull", **where) as pull:
+            assert await pull.fetch_consume_offset(queue) == -1
+            assert [message.body for message in await lite.poll(30_000)] == [b"one"]
+            lite.commit_sync()
+    assert {path.parent.name for path in offsets.glob("*/*/offsets.json")} >= {"push", "lite"}
+    assert (events / "broker-a.jsonl").read_text()

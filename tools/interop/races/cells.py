@@ -33,7 +33,7 @@ CLASSIC: Final = (
     "PULL",
     "BROADCAST",
 )
-SERVER: Final = ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "R1", "R2", "R6", "SEED", "R11", "PULL")
+SERVER: Final = ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "R1", "R2", "R6", "SEED", "PULL")
 # In classic mode the client loses resets, so the clients of every release run at one broker.
 _CLASSIC_CLIENTS: Final = ("4.9.4", "4.2.0", "4.8.0", "5.3.3", "5.1.4")
 _SERVER_CLIENTS: Final = ("5.3.3", "5.5.0", "4.9.4")
