@@ -2,7 +2,8 @@
 
 Kept from 4.9.4 ``AdminBrokerProcessor#deleteTopic``: the request succeeds for an unknown topic. The broker
 does not tell the name servers, and keeps the groups' offsets. The messages stay in the log until they expire.
-Changed: nothing.
+Changed: the log has a record of the deletion, which is durable before the response, so that a restart never
+brings messages of a deleted topic back.
 Refused with 1: an invalid name, a system topic, a request to a slave, or one during which the disk fails.
 """
 
@@ -12,6 +13,7 @@ from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.master_only import check_master
+from rewindmq.broker.handlers.shared.unused_topics import remove_unused_topics
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -19,7 +21,6 @@ from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
 from rewindmq.protocol.names import check_not_system_topic, check_topic
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.remoting.slices.run import run_slices
 
 CODE: Final = RequestCode.DELETE_TOPIC_IN_BROKER
 
@@ -32,11 +33,11 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     check_not_system_topic(name, context.profile.system_topics)
     if context.topics.is_built_in(name):
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
-    context.topics.delete(name)
-    context.stats.on_topic_deleted(name)
     try:
-        removal = context.store.cleaner.remove_unused_topics(context.topics.names)
-        await run_slices(context.runtime.timers, removal)
+        context.store.cleaner.end_topic(name)
+        context.topics.delete(name)
+        context.stats.on_topic_deleted(name)
+        await remove_unused_topics(context)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
     if context.table_flush.has_changed(before):

@@ -99,7 +99,7 @@ class MessageStore:
         self._write_failure = WriteFailure(now_ms)
         self._writer = MessageWriter(self._log, self._queues, config, coder, now_ms, self._write_failure)
         self._replica = ReplicaWriter(self._log, self._queues, coder, config)
-        self.cleaner = StoreCleaner(self._log, self._queues, self._index, disk)
+        self.cleaner = StoreCleaner(self._log, self._queues, self._index, disk, self._write_topic_end)
         self.snapshot = StoreSnapshot(self._layout, self._log, self._queues, self._index, disk)
         memory = config.physical_memory_bytes
         self._reader = MessageReader(self._log, config, disk.physical_memory() if memory is None else memory)
@@ -173,6 +173,8 @@ class MessageStore:
         self._is_open = False
         self._decide_writable()
         try:
+            for _ in self.cleaner.delete_former():
+                pass
             self._finish_index()
             self.flush_all()
             self._disk.remove(self._layout.abort)
@@ -263,6 +265,21 @@ class MessageStore:
             return None
         queue = self._queues.get((topic, queue_id))
         return queue if queue is not None and queue.topic_field else None
+
+    def _write_topic_end(self, topic: str) -> None:
+        """Append the record that ends a topic's life. A slave waits for its master's.
+
+        Raises:
+            StoreError: the disk failed; nothing was stored.
+        """
+        if self._is_replica:
+            return
+        if self._sync_failure:
+            raise StoreError(self._sync_failure)
+        try:
+            self._writer.end_topic(topic)
+        except OSError as error:
+            raise StoreError(f"cannot write {cause_of(error)}") from None
 
     def _put_compacted(self, message: StoredMessage, put: Callable[[], PutResult]) -> PutResult:
         """Append a message behind the compacted queue's end, and copy it to the compaction log."""
@@ -542,13 +559,16 @@ class MessageStore:
             StoreError: the disk failed, see ``flush``; or only the checkpoint could not be written.
         """
         timestamp = self._log.last_store_timestamp
+        # Until the queues of a deleted topic are gone, recovery must begin before the record of its end.
+        has_former = self._queues.has_former
         self._sync(self._log.flush)
         for queue in self._queues:
             self._sync(queue.flush)
         self._sync(self._compaction.flush)
         self._sync(self._flush_index)
-        self._checkpoint.physic_msg_timestamp = timestamp
-        self._checkpoint.logics_msg_timestamp = timestamp
+        if not has_former:
+            self._checkpoint.physic_msg_timestamp = timestamp
+            self._checkpoint.logics_msg_timestamp = timestamp
         try:
             self._log.save_mtimes(timestamp)
             self._checkpoint.save()

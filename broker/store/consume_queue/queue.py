@@ -11,7 +11,7 @@ from typing import Final
 from rewindmq.broker.store.config import CQ_ENTRY_BYTES
 from rewindmq.broker.store.consume_queue.queue_pulls import QueuePulls
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MappedFile, MappedFileQueue, MmapCache
+from rewindmq.broker.store.files.mapped_file import DroppedFile, MappedFile, MappedFileQueue, MmapCache
 from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
 
 # Log position, record size, tagsCode.
@@ -57,7 +57,9 @@ class ConsumeQueue:
 
     __slots__ = (
         "_disk",
-        "_flushed_index",
+        "_flushed",
+        "_former",
+        "_life",
         "active",
         "active_index",
         "files",
@@ -90,7 +92,11 @@ class ConsumeQueue:
         self.max_offset = 0
         self.max_physical_offset = -1
         self.room_end = 0
-        self._flushed_index = 0
+        # The life of the queue, and the index in it before which all entries are durable.
+        self._flushed = (0, 0)
+        self._life = 0
+        # Files of earlier lives that are not deleted yet, in order of base.
+        self._former: list[DroppedFile] = []
         self.put_requests = self.put_extra = self.put_bytes = 0
         self.pulls = NO_PULLS
 
@@ -102,6 +108,7 @@ class ConsumeQueue:
         Raises:
             OSError: the disk is full, or mapping a file fails; no entry has been written.
         """
+        self.delete_former()
         end = self.max_offset + count
         files = self.files.files
         if not files:
@@ -206,6 +213,7 @@ class ConsumeQueue:
         self.append(physical_offset, size, tags_code, now_ms)
 
     def _start_at(self, queue_offset: int, now_ms: int) -> None:
+        self.delete_former()
         position = queue_offset * CQ_ENTRY_BYTES
         file = self.files.append_file(position - position % self.files.file_bytes, now_ms)
         self._claim(file, position - file.base)
@@ -255,6 +263,14 @@ class ConsumeQueue:
     # Recovery
 
     @property
+    def life_begin(self) -> int:
+        """Log position of the message at queue offset 0; 0 if it is not known, -1 without files."""
+        if not self.files.files:
+            return -1
+        entry = self.slot(0) if self.files.files[0].base == 0 and self.max_offset else (0, 0, 0)
+        return 0 if entry[1] == FILLER_SIZE else entry[0]
+
+    @property
     def slots(self) -> range:
         """The queue offsets for which the files have room, written or not."""
         files = self.files.files
@@ -293,7 +309,7 @@ class ConsumeQueue:
         """Find the last written entry after a clean stop; delete later files (docs/spec/store.md 9.2)."""
         files = self.files.files
         self._recover_from(max(0, len(files) - _FILES_CHECKED), _ANY_POSITION)
-        self._flushed_index = self.max_offset
+        self._flushed = (self._life, self.max_offset)
 
     def recover_before(self, log_end: int) -> None:
         """After a crash, keep only the entries of records before a log position, and delete later files.
@@ -346,7 +362,7 @@ class ConsumeQueue:
             self.files.drop_last()
         self._use(last)
         self.max_offset = self.active_index + count
-        self._flushed_index = min(self._flushed_index, self.max_offset)
+        self._flushed = (self._life, min(self._flushed_index, self.max_offset))
         self.room_end = 0
         last.allocated = 0
         self.files.clear_beyond(self.max_offset * CQ_ENTRY_BYTES)
@@ -394,12 +410,40 @@ class ConsumeQueue:
             self._use(files[-1])
             self.max_offset = min(self.max_offset, (files[-1].base + files[-1].size) // CQ_ENTRY_BYTES)
             self.min_offset = min(self.min_offset, self.max_offset)
-            self._flushed_index = min(self._flushed_index, self.max_offset)
+            self._flushed = (self._life, min(self._flushed_index, self.max_offset))
             self.room_end = 0
             raise
+        self._begin_life()
+
+    def start_over(self) -> None:
+        """Begin a new life at offset 0. ``delete_former`` deletes the files of the life that ends."""
+        self._former += [self.files.take_first() for _ in range(len(self.files.files))]
+        self._begin_life()
+
+    def _begin_life(self) -> None:
+        self._life += 1
         self.active = None
-        self.active_index = self.min_offset = self.max_offset = self.room_end = self._flushed_index = 0
+        self.active_index = self.min_offset = self.max_offset = self.room_end = 0
         self.max_physical_offset = -1
+
+    @property
+    def has_former(self) -> bool:
+        """True if files of an earlier life are not deleted yet, or not durably."""
+        return bool(self._former)
+
+    def delete_former(self) -> None:
+        """Delete the files of earlier lives durably: a restart must not find their entries.
+
+        Raises:
+            OSError: the disk fails; call again.
+        """
+        if not self._former:
+            return
+        for dropped in reversed(self._former):
+            dropped.remove()
+        if self._disk.is_folder(self.files.folder):
+            self._disk.sync_folder(self.files.folder)
+        self._former.clear()
 
     def correct_min_offset(self, log_min: int) -> None:
         """Set ``min_offset`` to the first message whose record is in the log; max if there is none.
@@ -458,23 +502,27 @@ class ConsumeQueue:
 
     def flush(self) -> None:
         """Make the entries written so far durable; may run on a worker thread. Raise OSError on failure."""
-        end = self.max_offset
-        if end == self._flushed_index:
+        life, end = self._life, self.max_offset
+        start = self._flushed_index
+        if end == start:
             return
         for file in list(self.files.files):
-            if (
-                file.base < end * CQ_ENTRY_BYTES
-                and file.base + file.size > self._flushed_index * CQ_ENTRY_BYTES
-            ):
-                self._sync(file, end)
-        self._flushed_index = end
+            if file.base < end * CQ_ENTRY_BYTES and file.base + file.size > start * CQ_ENTRY_BYTES:
+                self._sync(file, start, end)
+        self._flushed = (life, end)
 
-    def _sync(self, file: MappedFile, end: int) -> None:
-        start = max(self._flushed_index * CQ_ENTRY_BYTES - file.base, 0)
+    @property
+    def _flushed_index(self) -> int:
+        """Index before which all entries are durable. A flush of an earlier life counts for nothing."""
+        life, index = self._flushed
+        return index if life == self._life else 0
+
+    def _sync(self, file: MappedFile, start: int, end: int) -> None:
+        start = max(start * CQ_ENTRY_BYTES - file.base, 0)
         try:
             file.sync(self._disk, start, min(end * CQ_ENTRY_BYTES - file.base, file.size))
         except FileNotFoundError:
-            # Retention has deleted the file in the meantime.
+            # Retention or the deletion of the topic has deleted the file in the meantime.
             if file in self.files.files:
                 raise
         file.save_mtime(self._disk)

@@ -14,12 +14,13 @@ from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, TagsCoder
 from rewindmq.broker.store.files.write_failure import WriteFailure
+from rewindmq.broker.store.layout.topic_end import TOPIC_END_PROPERTIES, TOPIC_END_SYS_FLAG
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.log.record_check import HOST_FLAGS, RECORD_HEADS
 from rewindmq.broker.store.model import BatchEntries, PutResult, PutStatus, StoredMessage
-from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
+from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES, MAX_TOPIC_LENGTH
 from rewindmq.protocol.message.properties import PROPERTY_SEPARATOR
-from rewindmq.protocol.message.record import BLANK_BYTES, MAGIC_V1, SYS_FLAG_AT
+from rewindmq.protocol.message.record import BLANK_BYTES, MAGIC_V1, SYS_FLAG_AT, encode_record
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _INT16: Final = struct.Struct(">H")
@@ -211,6 +212,38 @@ class MessageWriter:
         self.counts.add(queue, 1, len(entries) - 1, total)
         return PutResult(
             _PUT_OK, queue_entries[0], queue_offset, total, timestamp, len(entries), queue_entries[::3]
+        )
+
+    def end_topic(self, topic: str) -> None:
+        """Append the record that ends a topic's life, unless its name is too long for a V1 record.
+
+        Raises:
+            OSError: the disk is full; nothing is written.
+        """
+        if len(topic.encode()) > MAX_TOPIC_LENGTH:
+            return
+        log = self._log
+        timestamp = max(self._now_ms(), log.last_store_timestamp)
+        record = self._topic_end(topic, timestamp)
+        if log.max_offset + len(record) > log.room_end:
+            log.make_room(len(record))
+            # The record may be in the next segment now.
+            record = self._topic_end(topic, timestamp)
+        log.append_record(record, timestamp)
+
+    def _topic_end(self, topic: str, timestamp: int) -> bytes:
+        return encode_record(
+            topic=topic,
+            stored_body=b"",
+            properties=TOPIC_END_PROPERTIES,
+            queue_id=0,
+            queue_offset=0,
+            physical_offset=self._log.max_offset,
+            born_timestamp=timestamp,
+            born_host=self.store_host,
+            store_timestamp=timestamp,
+            store_host=self.store_host,
+            sys_flag=TOPIC_END_SYS_FLAG,
         )
 
     @property
