@@ -235,6 +235,7 @@ def served(store: MessageStore, queue: Queue) -> list[tuple[int, bytes]]:
     offset = store.min_offset(*queue)
     while messages := decode_records(store.get_message(*queue, offset, 32, None).body):
         assert all((message.topic, message.queue_id) == queue for message in messages)
+        assert [message.queue_offset for message in messages] == list(range(offset, offset + len(messages)))
         found += [(message.queue_offset, message.stored_body) for message in messages]
         offset = messages[-1].queue_offset + 1
     assert offset == store.max_offset(*queue)
