@@ -200,12 +200,15 @@ class ConsumeQueue:
         """Add the entry of a record found in the log, by the rules of docs/spec/store.md 4.4.
 
         Existing entries stay unchanged. As in RocketMQ, a record beyond the next index is still appended at
-        the next index.
+        the next index. Offset 0 begins the queue's next life: RocketMQ appends that entry to the former life,
+        and loses the messages behind it.
         """
         if physical_offset + size <= self.max_physical_offset:
             return
-        if queue_offset < self.max_offset and queue_offset:
-            return
+        if queue_offset < self.max_offset:
+            if queue_offset:
+                return
+            self.destroy()
         if not self.files.files and queue_offset:
             self._start_at(queue_offset, now_ms)
         if self.max_offset >= self.room_end:
