@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from rewindmq.broker.store import BatchEntry, MessageStore, PutStatus, StoreConfig, StoredMessage
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.protocol.message.record import decode_records
+from rewindmq.protocol.message.record import decode_records, encode_record
 from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.broker.store.store_box import StoreBox, UnsyncedDisk, drop_segment
 from tests.support.properties import few_and_all
@@ -290,3 +290,74 @@ def test_a_kill_after_a_topic_was_created_again_keeps_its_messages(box: StoreBox
     store = crashed.open()
     assert served(store, ("T", 0)) == NEW
     assert box.put(store).queue_offset == 3
+
+
+def delete_as_rocketmq(root: Path, topic: str) -> None:
+    """RocketMQ deletes a topic's queues, and writes nothing into the log."""
+    for queue in (root / "consumequeue" / topic).iterdir():
+        shutil.rmtree(queue)
+
+
+@pytest.mark.parametrize("has_queues", [True, False], ids=["queues kept", "queues lost"])
+@pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "killed"])
+@pytest.mark.parametrize("messages", [3, 12, 40], ids=lambda count: f"{count} messages")
+def test_a_log_of_rocketmq_tells_lives_apart_by_queue_offsets(
+    box: StoreBox, messages: int, is_clean: bool, has_queues: bool
+) -> None:
+    """A life that begins in another segment than recovery is found, too."""
+    store = box.open()
+    for number in range(20):
+        box.put(store, body=b"old%d" % number + bytes(4_000), at=box.now + 1_000)
+    box.put(store, "Other")
+    store.close()
+    delete_as_rocketmq(box.root, "T")
+    store = box.open()
+    for number in range(messages):
+        box.put(store, body=b"new%d" % number + bytes(4_000), at=box.now + 1_000)
+    store.flush_all()
+    if is_clean:
+        store.close()
+    crashed = box.crash()
+    if not has_queues:
+        shutil.rmtree(crashed.root / "consumequeue")
+    found = served(crashed.open(), ("T", 0))
+    assert found == [(number, b"new%d" % number + bytes(4_000)) for number in range(messages)]
+
+
+def test_a_clean_start_brings_no_topic_back_that_rocketmq_has_deleted(box: StoreBox) -> None:
+    """RocketMQ dispatches only what follows the newest entry of all queues (ReputMessageService)."""
+    store = box.open()
+    for number in range(5):
+        box.put(store, body=b"old%d" % number, queue_id=number % 2)
+        box.put(store, "Other")
+    store.close()
+    delete_as_rocketmq(box.root, "T")
+    store = box.open()
+    assert [store.max_offset("T", queue_id) for queue_id in (0, 1)] == [0, 0]
+    assert box.put(store, body=b"new0", queue_id=1).queue_offset == 0
+    store.close()
+    store = box.open()
+    assert served(store, ("T", 0)) == []
+    assert served(store, ("T", 1)) == [(0, b"new0")]
+
+
+def test_a_repeated_offset_in_a_log_of_rocketmq_is_ignored(box: StoreBox) -> None:
+    """Only offset 0 begins a life: RocketMQ ignores every other offset that a queue already has."""
+    data = b""
+    for offset in (0, 1, 2, 2, 1, 3):
+        data += encode_record(
+            topic="T",
+            stored_body=b"%d" % len(data),
+            properties=b"",
+            queue_id=0,
+            queue_offset=offset,
+            physical_offset=len(data),
+            born_timestamp=box.now,
+            born_host=bytes(8),
+            store_timestamp=box.now,
+            store_host=bytes(8),
+        )
+    (box.root / "commitlog").mkdir(parents=True)
+    (box.root / "commitlog" / f"{0:020d}").write_bytes(data.ljust(65_536, b"\0"))
+    (box.root / "abort").touch()
+    assert [offset for offset, _ in served(box.open(), ("T", 0))] == [0, 1, 2, 3]
