@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -240,12 +240,15 @@ class MessageStore:
         """
         return self._writer.run_start if self._is_writable else None
 
-    def put_run(self, records: bytes, queues: Iterable[QueueRun], timestamp: int) -> None:
+    def put_run(self, records: bytes, queues: Sequence[QueueRun], timestamp: int) -> bool:
         """Append encoded records of queues of ``plain_queue``, made for ``run_start`` just before.
 
         The records must end before the room's end, and the entries of a queue must fit into its active file.
+
+        Returns:
+            False if the disk refused some of the bytes; nothing is stored.
         """
-        self._writer.put_run(records, queues, timestamp)
+        return self._writer.put_run(records, queues, timestamp)
 
     @property
     def put_counts(self) -> PutCounts:

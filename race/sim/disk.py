@@ -117,6 +117,9 @@ class SimDisk:
         assert len(mapping) == size, path
         return mapping
 
+    def map_to_read(self, path: Path, size: int) -> mmap.mmap:
+        return self.map(path, size)
+
     def allocate(self, path: Path, offset: int, length: int) -> None:
         """Do nothing: a simulated disk is never full."""
 

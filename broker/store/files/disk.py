@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from rewindmq.broker.store.files.lock import StoreLock
 from rewindmq.broker.store.files.prefault import prefault
+from rewindmq.broker.store.files.refused_writes import handle_refused_writes
 from rewindmq.broker.store.files.unsynced_names import UnsyncedNames
 from rewindmq.protocol.files.copying import copy_file
 from rewindmq.protocol.files.private import FILE_MODE, make_private_folder, open_private
@@ -86,10 +87,16 @@ class Disk(Protocol):
         """Create a sparse file of exactly ``size`` bytes, and missing folders; ``sync`` keeps them."""
 
     def map(self, path: Path, size: int) -> mmap.mmap:
-        """Return a shared, writable mapping of the whole file."""
+        """Return a shared, writable mapping of the whole file.
+
+        The file system may refuse a write to it later: see ``refused_writes``.
+        """
+
+    def map_to_read(self, path: Path, size: int) -> mmap.mmap:
+        """Return a mapping of the whole file that cannot be written."""
 
     def allocate(self, path: Path, offset: int, length: int) -> None:
-        """Allocate disk blocks, because writing to a mapping on a full disk kills the process (SIGBUS)."""
+        """Allocate disk blocks, so that a full disk refuses them here, and not a write to a mapping."""
 
     def prefault(self, path: Path, start: int, end: int) -> None:
         """Bring a part of a file into memory, so that writing to its mapping does not wait.
@@ -212,8 +219,14 @@ class OsDisk:
 
     @_names_path
     def map(self, path: Path, size: int) -> mmap.mmap:
+        handle_refused_writes()
         with path.open("r+b") as file:
             return mmap.mmap(file.fileno(), size)
+
+    @_names_path
+    def map_to_read(self, path: Path, size: int) -> mmap.mmap:
+        with path.open("rb") as file:
+            return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
 
     @_names_path
     def allocate(self, path: Path, offset: int, length: int) -> None:

@@ -5,6 +5,7 @@ Specification: docs/spec/store.md 1.2.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import re
 from collections import OrderedDict
@@ -15,8 +16,11 @@ from typing import Final
 
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
+from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
 
 _NAME: Final = re.compile(r"[0-9]{20}")
+# Such a file is still read.
+_NOT_WRITABLE: Final = (errno.EROFS, errno.EPERM, errno.EACCES)
 # One in this many mappings of a full cache is idle: taken from its file, but not unmapped yet.
 _IDLE_SHARE: Final = 4
 # Pages of a deleted file that are unmapped at once: well below 1 ms.
@@ -50,7 +54,27 @@ class MmapCache:
         if mapping is None:
             if len(self._in_use) + len(self._idle) >= self._limit:
                 self._make_room()
-            mapping = self._disk.map(file.path, file.size)
+            mapping = self._map(file)
+        self._in_use[file] = mapping
+        return mapping
+
+    def _map(self, file: MappedFile) -> mmap.mmap:
+        try:
+            return self._disk.map(file.path, file.size)
+        except OSError as error:
+            if error.errno not in _NOT_WRITABLE:
+                raise
+        file.refuse_writes()
+        return self._disk.map_to_read(file.path, file.size)
+
+    def map_again(self, file: MappedFile) -> mmap.mmap:
+        """Map ``file`` for writing, in place of a mapping that cannot be written.
+
+        Raises:
+            OSError: the file cannot be written; it keeps the mapping that it has.
+        """
+        mapping = self._disk.map(file.path, file.size)
+        self.release(file)
         self._in_use[file] = mapping
         return mapping
 
@@ -88,6 +112,7 @@ class MappedFile:
 
     __slots__ = (
         "_is_suspect",
+        "_is_written_in_vain",
         "_pool",
         "_saved_mtime_ms",
         "allocated",
@@ -110,12 +135,30 @@ class MappedFile:
         self.on_map_given_up: Callable[[], None] | None = None
         self._saved_mtime_ms = -1
         self._is_suspect = False
+        self._is_written_in_vain = False
 
     def open_map(self) -> mmap.mmap:
         """Return the mapping, made on first use. Raise OSError if mapping fails."""
         if self.map is None:
             self.map = self._pool.map(self)
         return self.map
+
+    def open_for_writing(self) -> mmap.mmap:
+        """Return the mapping; map the file again if its mapping cannot be written.
+
+        Raises:
+            OSError: mapping fails; reads use the mapping that there is.
+        """
+        mapping = self.open_map()
+        if self._is_written_in_vain:
+            mapping = self.map = self._pool.map_again(self)
+            self._is_written_in_vain = False
+        return mapping
+
+    def refuse_writes(self) -> None:
+        """Note that writes to the mapping do not reach the file: the next writer must claim blocks first."""
+        self._is_written_in_vain = True
+        self.allocated = 0
 
     def unshare(self, disk: Disk) -> None:
         """Ensure that no snapshot has this file, before it is written. Raise OSError on failure."""
@@ -313,10 +356,11 @@ def clear_file_beyond(disk: Disk, file: MappedFile, at: int) -> None:
     Files of a snapshot are never written: recovery may continue in a file that was full before.
     """
     file.unshare(disk)
-    mapping = file.open_map()
+    mapping = file.open_for_writing()
     while 0 <= (at := disk.data_beyond(file.path, at)) < file.size:
         end = min(at + 1_048_576, file.size)
         chunk = mapping[at:end]
         if chunk.strip(b"\0"):
             mapping[at:end] = bytes(end - at)
         at = end
+    REFUSED_WRITES.check()
