@@ -158,7 +158,7 @@ class MessageStore:
 
     def _sync_names(self, folder: Path) -> None:
         for entry in self._disk.list_folder(folder):
-            if not entry.is_file:
+            if entry.is_folder:
                 self._sync_names(entry.path)
         self._disk.sync_folder(folder)
 

@@ -85,11 +85,13 @@ class SimDisk:
 
     def list_folder(self, path: Path) -> list[DiskEntry]:
         entries = [
-            DiskEntry(known, True, len(file.data))
+            DiskEntry(known, True, len(file.data), False)
             for known, file in self._files.items()
             if known.parent == path
         ]
-        entries += [DiskEntry(known, False, 0) for known in self._folders if known.parent == path != known]
+        entries += [
+            DiskEntry(known, False, 0, True) for known in self._folders if known.parent == path != known
+        ]
         return sorted(entries)
 
     def exists(self, path: Path) -> bool:

@@ -79,7 +79,7 @@ class CompactionStore:
         self._positions = self._read_positions()
         for folder in (self._folder / LOG_FOLDER, self._folder / CQ_FOLDER):
             for topic in self._disk.list_folder(folder):
-                for queue in self._disk.list_folder(topic.path) if not topic.is_file else ():
+                for queue in self._disk.list_folder(topic.path) if topic.is_folder else ():
                     name = queue.path.name
                     key = (topic.path.name, int(name) if name.isascii() and name.isdigit() else -1)
                     if not queue.is_file and names_a_queue(*key) and key not in self._queues:

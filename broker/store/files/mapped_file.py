@@ -6,6 +6,7 @@ Specification: docs/spec/store.md 1.2.
 from __future__ import annotations
 
 import errno
+import logging
 import mmap
 import re
 from collections import OrderedDict
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.files.disk import Disk
+from rewindmq.broker.store.files.disk import Disk, DiskEntry
 from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
 
+_log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"[0-9]{20}")
 # Such a file is still read.
 _NOT_WRITABLE: Final = (errno.EROFS, errno.EPERM, errno.EACCES)
@@ -250,12 +252,11 @@ class MappedFileQueue:
         An empty last file comes from a crash between creating and sizing it. It is removed, as in 5.x.
 
         Raises:
-            StoreError: a stray file, one of another size, or a hole in the sequence.
+            StoreError: something in a file's place that is none, a file of another size, or a hole in the
+                sequence.
         """
-        entries = self._disk.list_folder(self.folder)
-        for index, (path, is_file, size) in enumerate(entries):
-            if _NAME.fullmatch(path.name) is None or not is_file:
-                raise StoreError(f"{path} does not belong here: file names have 20 digits")
+        entries = named_by_position(self._disk, self.folder)
+        for index, (path, _, size, _) in enumerate(entries):
             if size == 0 and index == len(entries) - 1:
                 self._disk.remove(path)
                 continue
@@ -330,6 +331,26 @@ class MappedFileQueue:
         file = self.find(position)
         if file is not None:
             clear_file_beyond(self._disk, file, position - file.base)
+
+
+def named_by_position(disk: Disk, folder: Path) -> list[DiskEntry]:
+    """Return the files of a folder whose names have 20 digits.
+
+    Other entries are left alone; a warning names them, except folders. RocketMQ 4.9 does not start with one.
+
+    Raises:
+        StoreError: an entry with such a name is no file.
+    """
+    found = []
+    for entry in disk.list_folder(folder):
+        if _NAME.fullmatch(entry.path.name) is None:
+            if not entry.is_folder:
+                _log.warning("%s is left alone: files of the store have names of 20 digits", entry.path)
+        elif not entry.is_file:
+            raise StoreError(f"{entry.path} is no regular file, but has the name of one: move it away")
+        else:
+            found.append(entry)
+    return found
 
 
 def create_file(disk: Disk, path: Path, size: int) -> None:
