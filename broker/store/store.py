@@ -99,7 +99,9 @@ class MessageStore:
         self._write_failure = WriteFailure(now_ms)
         self._writer = MessageWriter(self._log, self._queues, config, coder, now_ms, self._write_failure)
         self._replica = ReplicaWriter(self._log, self._queues, coder, config)
-        self.cleaner = StoreCleaner(self._log, self._queues, self._index, disk)
+        self.cleaner = StoreCleaner(
+            self._log, self._queues, self._index, self._compaction, self._time_index, disk
+        )
         self.snapshot = StoreSnapshot(self._layout, self._log, self._queues, self._index, disk)
         memory = config.physical_memory_bytes
         self._reader = MessageReader(self._log, config, disk.physical_memory() if memory is None else memory)

@@ -178,6 +178,12 @@ class CompactionQueue:
             self._files[-1].seal()
         self._files.append(CompactionFile(log, entries, self._disk))
 
+    def close_files(self) -> None:
+        """Unmap the files; the next access maps them again."""
+        for file in self._files:
+            self._pool.release(file.log)
+            self._pool.release(file.entries)
+
     def flush(self) -> None:
         """Make everything written durable; may run on a worker thread. Raise OSError on a disk error."""
         files = list(self._files)

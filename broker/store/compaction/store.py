@@ -153,6 +153,12 @@ class CompactionStore:
             index += 1
             target.seen_offset = index
 
+    def close_files(self, topic: str, queue_id: int) -> None:
+        """Unmap the files of a queue; do nothing if there is none."""
+        found = self._queues.get((topic, queue_id))
+        if found is not None:
+            found.close_files()
+
     def flush(self) -> None:
         """Make everything written durable; may run on a worker thread. Raise OSError on a disk error."""
         for queue in list(self._queues.values()):

@@ -453,6 +453,15 @@ class ConsumeQueue:
         self.active_index = self.min_offset = self.max_offset = self.room_end = self._flushed_index = 0
         self.max_physical_offset = -1
 
+    def close_files(self) -> bool:
+        """Unmap the files, which takes a descriptor each; the next access maps one again.
+
+        Returns:
+            True if a file was mapped.
+        """
+        self.room_end = 0
+        return self.files.close_files()
+
     def correct_min_offset(self, log_min: int) -> None:
         """Set ``min_offset`` to the first message whose record is in the log; max if there is none.
 

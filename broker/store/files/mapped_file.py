@@ -289,6 +289,11 @@ class MappedFileQueue:
         self.files.append(file)
         return file
 
+    def close_files(self) -> bool:
+        """Unmap the files; return True if one was mapped."""
+        mapped = [file for file in self.files if self._pool.release(file) is not None]
+        return bool(mapped)
+
     def drop_last(self) -> None:
         """Delete the last file. After an OSError the file is still there."""
         # Remove it from the list first: a concurrent flush then knows why the file is missing.
