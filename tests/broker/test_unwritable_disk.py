@@ -64,7 +64,9 @@ async def test_a_file_system_that_remounts_itself_read_only_loses_nothing_acknow
     """As ext4 does with errors=remount-ro; some kernels still let mapped pages change, and a flush fails."""
     with loop_mount(tmp_path) as mounted:
         store = mounted.folder / "store"
-        conf = write_conf(tmp_path, f"storePathRootDir={store}", "flushDiskType=SYNC_FLUSH")
+        conf = write_conf(
+            tmp_path, f"storePathRootDir={store}", "flushDiskType=SYNC_FLUSH", "syncFlushTimeout=1000"
+        )
         async with asyncio.timeout(TIMEOUT):
             with serving("broker", "-c", conf, "-p", 0) as process:
                 peer = stage.peer(address=process.address)
