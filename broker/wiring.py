@@ -195,7 +195,9 @@ def wire(
     committer = OffsetCommitter(runtime, offsets, fencing, fenced_commits, consumers)
     delay_offsets = DelayOffsets(ConfigFile(folder / "delayOffset.json", disk))
     delay_offsets.load()
-    synchronize = SlaveSynchronize(client, runtime.workers, address, topics, groups, offsets, delay_offsets)
+    synchronize = SlaveSynchronize(
+        client, runtime.workers, address, store, runtime.timers, topics, groups, offsets, delay_offsets
+    )
     suggester = None
     if config.is_slave or config.slave_read_enable:
         suggester = BrokerSuggester(

@@ -11,7 +11,10 @@ import logging
 from collections.abc import Callable, Collection, Generator
 from typing import Final
 
+from rewindmq.broker.store.compaction.store import CompactionStore
+from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
+from rewindmq.broker.store.consume_queue.time_index import TimeIndex
 from rewindmq.broker.store.errors import StoreError, cause_of
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import DroppedFile
@@ -27,6 +30,8 @@ _NEVER_OVER: Final = (SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC)
 # Queues or topics looked at, and queues removed, at once: about 1 ms.
 _QUEUES_PER_SLICE: Final = 200
 _REMOVED_PER_SLICE: Final = 10
+# Queues whose files are unmapped at once: about 1 ms.
+_CLOSED_PER_SLICE: Final = 30
 
 
 class StoreCleaner:
@@ -41,6 +46,8 @@ class StoreCleaner:
         log: CommitLog,
         queues: ConsumeQueueTable,
         index: IndexService,
+        compaction: CompactionStore,
+        time_index: TimeIndex,
         disk: Disk,
         write_topic_end: Callable[[str], None],
     ) -> None:
@@ -52,6 +59,8 @@ class StoreCleaner:
         self._log = log
         self._queues = queues
         self._index = index
+        self._compaction = compaction
+        self._time_index = time_index
         self._disk = disk
         # Start of the log when ``expire_queues`` last ran: it has nothing to do until the log starts later.
         self._expired_to = -1
@@ -194,6 +203,7 @@ class StoreCleaner:
                         self._disk.sync_folder(queue.files.folder)
                 except OSError as error:
                     raise _cannot_delete(error) from None
+                self._close_copies(queue)
                 count += 1
                 if count % _REMOVED_PER_SLICE == 0:
                     yield
@@ -212,6 +222,8 @@ class StoreCleaner:
         """
         if any(queue.files.files for queue in self._queues.of_topic(topic)):
             self._write_topic_end(topic)
+        for queue in self._queues.of_topic(topic):
+            self._close_copies(queue)
         self._queues.start_over(topic)
 
     def remove_unused_topics(self, topics: Collection[str]) -> Generator[None, None, int]:
@@ -231,6 +243,25 @@ class StoreCleaner:
             if number % _QUEUES_PER_SLICE == _QUEUES_PER_SLICE - 1:
                 yield
         return (yield from self.delete_former())
+
+    def close_unused_queues(self, topics: Collection[str]) -> Generator[None, None, None]:
+        """Unmap the files of all queues except those of ``topics`` and two system topics; keep the files.
+
+        For a slave, where the queues of deleted topics stay until they expire. Yields after each slice.
+        ``topics`` may change meanwhile.
+        """
+        count = 0
+        for number, queue in enumerate(self._queues):
+            if queue.topic not in topics and queue.topic not in _KEPT:
+                count += queue.close_files()
+                self._close_copies(queue)
+            if count == _CLOSED_PER_SLICE or number % _QUEUES_PER_SLICE == _QUEUES_PER_SLICE - 1:
+                count = 0
+                yield
+
+    def _close_copies(self, queue: ConsumeQueue) -> None:
+        self._compaction.close_files(queue.topic, queue.queue_id)
+        self._time_index.close_files(queue.topic, queue.queue_id)
 
     def delete_former(self) -> Generator[None, None, int]:
         """Delete the files of queues that have started over. Yields after each slice.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -99,7 +99,15 @@ class MessageStore:
         self._write_failure = WriteFailure(now_ms)
         self._writer = MessageWriter(self._log, self._queues, config, coder, now_ms, self._write_failure)
         self._replica = ReplicaWriter(self._log, self._queues, coder, config)
-        self.cleaner = StoreCleaner(self._log, self._queues, self._index, disk, self._write_topic_end)
+        self.cleaner = StoreCleaner(
+            self._log,
+            self._queues,
+            self._index,
+            self._compaction,
+            self._time_index,
+            disk,
+            self._write_topic_end,
+        )
         self.snapshot = StoreSnapshot(self._layout, self._log, self._queues, self._index, disk)
         memory = config.physical_memory_bytes
         self._reader = MessageReader(self._log, config, disk.physical_memory() if memory is None else memory)
@@ -158,7 +166,7 @@ class MessageStore:
 
     def _sync_names(self, folder: Path) -> None:
         for entry in self._disk.list_folder(folder):
-            if not entry.is_file:
+            if entry.is_folder:
                 self._sync_names(entry.path)
         self._disk.sync_folder(folder)
 
@@ -242,12 +250,15 @@ class MessageStore:
         """
         return self._writer.run_start if self._is_writable else None
 
-    def put_run(self, records: bytes, queues: Iterable[QueueRun], timestamp: int) -> None:
+    def put_run(self, records: bytes, queues: Sequence[QueueRun], timestamp: int) -> bool:
         """Append encoded records of queues of ``plain_queue``, made for ``run_start`` just before.
 
         The records must end before the room's end, and the entries of a queue must fit into its active file.
+
+        Returns:
+            False if the disk refused some of the bytes; nothing is stored.
         """
-        self._writer.put_run(records, queues, timestamp)
+        return self._writer.put_run(records, queues, timestamp)
 
     @property
     def put_counts(self) -> PutCounts:

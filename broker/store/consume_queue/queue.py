@@ -6,12 +6,13 @@ import struct
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from rewindmq.broker.store.config import CQ_ENTRY_BYTES
 from rewindmq.broker.store.consume_queue.queue_pulls import QueuePulls
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import DroppedFile, MappedFile, MappedFileQueue, MmapCache
+from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
 from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
 
 # Log position, record size, tagsCode.
@@ -122,7 +123,7 @@ class ConsumeQueue:
         # Map the file now, while an error is harmless: once a record is in the log, its entry must be
         # written.
         for file in files[files.index(self.active or last) :]:
-            file.open_map()
+            file.open_for_writing()
         self.room_end = (last.base + last.allocated) // CQ_ENTRY_BYTES
 
     def _claim(self, file: MappedFile, end: int) -> None:
@@ -140,14 +141,20 @@ class ConsumeQueue:
         self.room_end = 0
 
     def append(self, physical_offset: int, size: int, tags_code: int, now_ms: int) -> None:
-        """Write the entry of the next message; there must be room."""
+        """Write the entry of the next message; there must be room.
+
+        Raises:
+            OSError: the disk refused a write to a mapping, of the entry or before; the entry is not there.
+        """
         file = self.active
         assert file is not None
         at = (self.max_offset - self.active_index) * CQ_ENTRY_BYTES
         if at == file.size:
             file = self._next_file(file)
             at = 0
-        ENTRY.pack_into(file.map or file.open_map(), at, physical_offset, size, tags_code)
+        ENTRY.pack_into(file.map or file.open_for_writing(), at, physical_offset, size, tags_code)
+        if REFUSED_WRITES.error is not None:
+            self._refuse(1)
         file.mtime_ms = now_ms
         self.max_offset += 1
         self.max_physical_offset = physical_offset + size
@@ -158,41 +165,81 @@ class ConsumeQueue:
         Args:
             entries: log position, size and tagsCode of each entry in sequence.
             size: bytes of all records together.
+
+        Raises:
+            OSError: see ``append``; none of the entries is there.
         """
         file = self.active
         assert file is not None
         at = (self.max_offset - self.active_index) * CQ_ENTRY_BYTES
         count = len(entries) // _NUMBERS
-        if at + count * CQ_ENTRY_BYTES > file.size:
-            for first in range(0, len(entries), _NUMBERS):
-                self.append(entries[first], entries[first + 1], entries[first + 2], now_ms)
-            return
-        mapping = file.map or file.open_map()
         for first in range(0, len(entries), _NUMBERS * _RUN):
             run = entries[first : first + _NUMBERS * _RUN]
-            _entry_run(len(run) // _NUMBERS).pack_into(mapping, at, *run)
-            at += CQ_ENTRY_BYTES * _RUN
-        file.mtime_ms = now_ms
-        self.max_offset += count
-        self.max_physical_offset = entries[0] + size
+            layout = _entry_run(len(run) // _NUMBERS)
+            if at + layout.size <= file.size:
+                layout.pack_into(file.map or file.open_for_writing(), at, *run)
+                at += layout.size
+                continue
+            data = layout.pack(*run)
+            while data:
+                if at == file.size:
+                    file.mtime_ms = now_ms
+                    file, at = self._file_after(file), 0
+                part, data = data[: file.size - at], data[file.size - at :]
+                (file.map or file.open_for_writing())[at : at + len(part)] = part
+                at += len(part)
+        if REFUSED_WRITES.error is not None:
+            self._refuse(count)
+        if file is not self.active:
+            self._use(file)
+        self.advance(count, entries[0] + size, now_ms)
 
-    def append_encoded(self, entries: bytes, end: int, now_ms: int) -> None:
-        """Write encoded entries in one step; there must be room for all of them in the active file.
+    def write_encoded(self, entries: bytes) -> None:
+        """Write encoded entries behind the end; there must be room for all of them in the active file.
 
-        Args:
-            end: log position behind the record of the last entry.
+        Then call ``advance``, or ``take_back`` if ``REFUSED_WRITES`` has an error.
         """
         file = self.active
         assert file is not None
         at = (self.max_offset - self.active_index) * CQ_ENTRY_BYTES
-        (file.map or file.open_map())[at : at + len(entries)] = entries
-        file.mtime_ms = now_ms
-        self.max_offset += len(entries) // CQ_ENTRY_BYTES
+        (file.map or file.open_for_writing())[at : at + len(entries)] = entries
+
+    def advance(self, count: int, end: int, now_ms: int) -> None:
+        """Count the entries behind the end as written, all in the active file or before.
+
+        Args:
+            end: log position behind the record of the last entry.
+        """
+        assert self.active is not None
+        self.active.mtime_ms = now_ms
+        self.max_offset += count
         self.max_physical_offset = end
 
-    def _next_file(self, full: MappedFile) -> MappedFile:
+    def take_back(self, count: int) -> None:
+        """Clear entries behind the end; the next one needs ``make_room``, which raises an error."""
+        at, end = self.max_offset * CQ_ENTRY_BYTES, (self.max_offset + count) * CQ_ENTRY_BYTES
+        while at < end and (file := self.files.find(at)) is not None:
+            stop = min(end, file.base + file.size)
+            if file.map is not None:
+                file.map[at - file.base : stop - file.base] = bytes(stop - at)
+            file.refuse_writes()
+            at = stop
+        self.room_end = 0
+
+    def _refuse(self, count: int) -> NoReturn:
+        error = REFUSED_WRITES.error
+        assert error is not None
+        self.take_back(count)
+        REFUSED_WRITES.error = None
+        raise error
+
+    def _file_after(self, full: MappedFile) -> MappedFile:
         file = self.files.find(full.base + full.size)
         assert file is not None
+        return file
+
+    def _next_file(self, full: MappedFile) -> MappedFile:
+        file = self._file_after(full)
         self._use(file)
         return file
 
@@ -221,6 +268,11 @@ class ConsumeQueue:
         file = self.files.append_file(position - position % self.files.file_bytes, now_ms)
         self._claim(file, position - file.base)
         file.open_map()[: position - file.base] = _FILLER * ((position - file.base) // CQ_ENTRY_BYTES)
+        try:
+            REFUSED_WRITES.check()
+        except OSError:
+            self.files.discard_last()
+            raise
         self._use(file)
         self.min_offset = self.max_offset = queue_offset
         self.room_end = 0
@@ -447,6 +499,15 @@ class ConsumeQueue:
         if self._disk.is_folder(self.files.folder):
             self._disk.sync_folder(self.files.folder)
         self._former.clear()
+
+    def close_files(self) -> bool:
+        """Unmap the files, which takes a descriptor each; the next access maps one again.
+
+        Returns:
+            True if a file was mapped.
+        """
+        self.room_end = 0
+        return self.files.close_files()
 
     def correct_min_offset(self, log_min: int) -> None:
         """Set ``min_offset`` to the first message whose record is in the log; max if there is none.

@@ -51,7 +51,7 @@ class ConsumeQueueTable:
         """
         for topic_folder in self._disk.list_folder(self._folder):
             topic = topic_folder.path.name
-            if topic_folder.is_file or not names_a_queue(topic, 0):
+            if not topic_folder.is_folder or not names_a_queue(topic, 0):
                 continue
             for queue_folder in self._disk.list_folder(topic_folder.path):
                 name = queue_folder.path.name

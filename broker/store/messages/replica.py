@@ -23,6 +23,7 @@ from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import TagsCoder
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
 from rewindmq.broker.store.layout.queue_path import names_a_queue
 from rewindmq.broker.store.layout.topic_end import is_topic_end
 from rewindmq.broker.store.log.commit_log import CommitLog
@@ -197,14 +198,22 @@ class ReplicaWriter:
         queue = None
         if record.sys_flag & TRANSACTION_MASK not in _HALF:
             queue = self._queue_with_room(record)
-        log.append_record(data, record.store_timestamp)
         properties = record.properties(data, record.physical_offset)
+        log.write_record(data)
+        try:
+            if queue is None:
+                REFUSED_WRITES.check()
+            else:
+                tags_code = self._coder.tags_code(queue.topic, properties, record.store_timestamp)
+                queue.append(record.physical_offset, record.size, tags_code, record.store_timestamp)
+        except OSError:
+            log.take_back(record.size)
+            raise
+        log.advance(record.size, record.store_timestamp)
         if queue is None:
             if is_topic_end(record.sys_flag, properties):
                 self._queues.start_over(_topic_of(record))
         else:
-            tags_code = self._coder.tags_code(queue.topic, properties, record.store_timestamp)
-            queue.append(record.physical_offset, record.size, tags_code, record.store_timestamp)
             arrivals.append(Arrival(queue.topic, queue.queue_id, queue.max_offset, tags_code, properties))
 
     def _queue_with_room(self, record: StoredRecord) -> ConsumeQueue:

@@ -1,0 +1,195 @@
+"""Turns SIGBUS, by which Linux reports that a mapped file cannot be written, into an error of the writer.
+
+A file system may refuse a write to a page of a mapping at any time: it was remounted read-only after an
+error, the file was made immutable (``chattr +i``), or a copy-on-write file system is full. ``write`` would
+return an error; a mapping raises SIGBUS, which ends the process. The handler here puts a private copy of the
+file's rest in place of the page, so that the write goes on without effect on the file, and notes the cause.
+Writers call ``check`` before their bytes count as written. The JVM does the same: RocketMQ gets an
+InternalError.
+
+Mappings are faster here than ``pwrite`` (docs/benchmarks.md), and no call can say beforehand whether a write
+will succeed: each flush protects the pages again.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import mmap
+import os
+import platform
+import signal
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+_log = logging.getLogger(__name__)
+
+# Where siginfo_t has the signal's cause and address, on the machines below.
+_CODE_AT: Final = 8
+_ADDRESS_AT: Final = 16
+_MACHINES: Final = ("x86_64", "aarch64")
+_SA_SIGINFO: Final = 4
+_MASK_BYTES: Final = 128
+_MAP_FIXED: Final = 0x10
+_MAP_NORESERVE: Final = 0x4000
+_MAPS: Final = Path("/proc/self/maps")
+
+
+class RefusedWrites:
+    """Writes to mapped files that the system has refused, in this process.
+
+    Attributes:
+        error: the newest since the last ``check``, with the file's path; usually None.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self) -> None:
+        self.error: OSError | None = None
+
+    def check(self) -> None:
+        """Raise the error of a refused write since the last check, and forget it.
+
+        Raises:
+            OSError: some of the bytes did not reach their file.
+        """
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+
+
+REFUSED_WRITES: Final = RefusedWrites()
+
+
+class _Mapped(NamedTuple):
+    """The mapping of a faulting address: its page, its end, and where the page is in the file."""
+
+    page: int
+    end: int
+    path: str
+    inode: int
+    offset: int
+
+
+@cache
+def handle_refused_writes() -> None:
+    """Install the handler, once in a process; do nothing where there is none for the system."""
+    if sys.platform != "linux" or platform.machine() not in _MACHINES or sys.maxsize < 2**32:
+        return
+    try:
+        import ctypes
+
+        libc: Any = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = (
+            ctypes.c_void_p,
+            ctypes.c_size_t,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_long,
+        )
+
+        class Action(ctypes.Structure):
+            """``struct sigaction`` of glibc and musl."""
+
+            _fields_ = (
+                ("handler", ctypes.c_void_p),
+                ("mask", ctypes.c_ubyte * _MASK_BYTES),
+                ("flags", ctypes.c_int),
+                ("restorer", ctypes.c_void_p),
+            )
+
+    except (ImportError, OSError, AttributeError):
+        return
+    before = Action()
+
+    def on_sigbus(number: int, info: int, _context: int) -> None:
+        # The signal is synchronous: it interrupts a copy to or from a mapping, where Python code can run.
+        code = ctypes.c_int.from_address(info + _CODE_AT).value
+        address = ctypes.c_void_p.from_address(info + _ADDRESS_AT).value or 0
+        if code > 0 and _put_aside(libc, address):
+            return
+        # The instruction faults again on return, now with the former handler: usually the process ends.
+        libc.sigaction(number, ctypes.byref(before), None)
+        if code <= 0:
+            signal.raise_signal(number)
+
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(on_sigbus)
+    # The system calls the function as long as the process lives.
+    _kept.append(handler)
+    action = Action(handler=ctypes.cast(handler, ctypes.c_void_p), flags=_SA_SIGINFO)
+    libc.sigaction(int(signal.SIGBUS), ctypes.byref(action), ctypes.byref(before))
+
+
+_kept: Final[list[object]] = []
+
+
+def _put_aside(libc: Any, address: int) -> bool:
+    """Put a private copy in place of a mapping from a page on, and note why; False if this is no write."""
+    mapped = _find(address)
+    if mapped is None:
+        return False
+    try:
+        file = os.open(mapped.path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if os.fstat(file).st_ino != mapped.inode or not _is_readable(file, mapped):
+            return False
+        placed = libc.mmap(
+            mapped.page,
+            mapped.end - mapped.page,
+            mmap.PROT_READ | mmap.PROT_WRITE,
+            mmap.MAP_PRIVATE | _MAP_FIXED | _MAP_NORESERVE,
+            file,
+            mapped.offset,
+        )
+    finally:
+        os.close(file)
+    if placed != mapped.page:
+        return False
+    REFUSED_WRITES.error = _cause(mapped)
+    return True
+
+
+def _find(address: int) -> _Mapped | None:
+    """Return the shared, writable mapping of a file that has this address."""
+    page = address - address % mmap.PAGESIZE
+    with _MAPS.open(encoding="utf-8", errors="surrogateescape") as maps:
+        for line in maps:
+            bounds, mode, offset, _, inode, *path = line.rstrip("\n").split(maxsplit=5)
+            start, end = (int(bound, 16) for bound in bounds.split("-"))
+            if start <= address < end:
+                if mode[:4] != "rw-s" or not path:
+                    return None
+                return _Mapped(page, end, path[0], int(inode), int(offset, 16) + page - start)
+    return None
+
+
+def _is_readable(file: int, mapped: _Mapped) -> bool:
+    """Return True if the file has the page. Else the access may have been a read, and has no right result."""
+    try:
+        if os.pread(file, 1, mapped.offset):
+            return True
+        reason = f"it was cut to {os.fstat(file).st_size} bytes while it was mapped"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    _log.critical("the process ends: cannot read byte %d of %s: %s", mapped.offset, mapped.path, reason)
+    return False
+
+
+def _cause(mapped: _Mapped) -> OSError:
+    """Return the error that ``write`` has in place of the signal."""
+    number = errno.EIO
+    try:
+        file = os.open(mapped.path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            os.pwrite(file, os.pread(file, 1, mapped.offset), mapped.offset)
+        finally:
+            os.close(file)
+    except OSError as error:
+        number = error.errno or number
+    return OSError(number, os.strerror(number), mapped.path)
