@@ -481,11 +481,6 @@ class ConsumeQueue:
         self.active_index = self.min_offset = self.max_offset = self.room_end = 0
         self.max_physical_offset = -1
 
-    @property
-    def has_former(self) -> bool:
-        """True if files of an earlier life are not deleted yet, or not durably."""
-        return bool(self._former)
-
     def delete_former(self) -> None:
         """Delete the files of earlier lives durably: a restart must not find their entries.
 

@@ -75,6 +75,8 @@ class ConsumeQueueTable:
         """Delete a queue with its files. After an OSError it may remain without messages."""
         self.removals += 1
         queue = self._queues[topic, queue_id]
+        # Before another queue can have files of these names.
+        queue.delete_former()
         queue.destroy()
         self._forget(queue)
 
