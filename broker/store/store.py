@@ -572,6 +572,7 @@ class MessageStore:
         timestamp = self._log.last_store_timestamp
         # Until the queues of a deleted topic are gone, recovery must begin before the record of its end.
         has_former = self._queues.has_former
+        self._sync(self._queues.sync_deletions)
         self._sync(self._log.flush)
         for queue in self._queues:
             self._sync(queue.flush)

@@ -482,17 +482,9 @@ class ConsumeQueue:
         self.max_physical_offset = -1
 
     def delete_former(self) -> None:
-        """Delete the files of earlier lives durably: a restart must not find their entries.
-
-        Raises:
-            OSError: the disk fails; call again.
-        """
-        if not self._former:
-            return
+        """Delete the files of earlier lives. Raise OSError if the disk fails; call again."""
         for dropped in reversed(self._former):
             dropped.remove()
-        if self._disk.is_folder(self.files.folder):
-            self._disk.sync_folder(self.files.folder)
         self._former.clear()
 
     def close_files(self) -> bool:
