@@ -1,8 +1,8 @@
 """Turns SIGBUS, by which Linux reports that a mapped file cannot be written, into an error of the writer.
 
 A file system may refuse a write to a page of a mapping at any time: it was remounted read-only after an
-error, the file was made immutable (``chattr +i``), or a copy-on-write file system is full. ``write`` would
-return an error; a mapping raises SIGBUS, which ends the process. The handler here puts a private copy of the
+error, or the file was made immutable (``chattr +i``). ``write`` would return an error; a mapping raises
+SIGBUS, which ends the process. The handler here puts a private copy of the
 file's rest in place of the page, so that the write goes on without effect on the file, and notes the cause.
 Writers call ``check`` before their bytes count as written. The JVM does the same: RocketMQ gets an
 InternalError.
@@ -129,12 +129,14 @@ _kept: Final[list[object]] = []
 
 def _put_aside(libc: Any, address: int) -> bool:
     """Put a private copy in place of a mapping from a page on, and note why; False if this is no write."""
-    mapped = _find(address)
-    if mapped is None:
-        return False
     try:
+        mapped = _find(address)
+        if mapped is None:
+            return False
         file = os.open(mapped.path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except OSError as error:
+        # Such as too many open files.
+        _log.critical("the process ends: cannot handle a refused write: %s", error)
         return False
     try:
         if os.fstat(file).st_ino != mapped.inode or not _is_readable(file, mapped):
