@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from rewindmq.broker.store.files.lock import StoreLock
 from rewindmq.broker.store.files.prefault import prefault
-from rewindmq.broker.store.files.refused_writes import handle_refused_writes
+from rewindmq.broker.store.files.refused_writes import watch_writes
 from rewindmq.broker.store.files.unsynced_names import UnsyncedNames
 from rewindmq.protocol.files.copying import copy_file
 from rewindmq.protocol.files.private import FILE_MODE, make_private_folder, open_private
@@ -228,9 +228,10 @@ class OsDisk:
 
     @_names_path
     def map(self, path: Path, size: int) -> mmap.mmap:
-        handle_refused_writes()
         with path.open("r+b") as file:
-            return mmap.mmap(file.fileno(), size)
+            mapping = mmap.mmap(file.fileno(), size)
+            watch_writes(mapping, path, os.fstat(file.fileno()).st_ino)
+            return mapping
 
     @_names_path
     def map_to_read(self, path: Path, size: int) -> mmap.mmap:

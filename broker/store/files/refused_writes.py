@@ -1,8 +1,8 @@
 """Turns SIGBUS, by which Linux reports that a mapped file cannot be written, into an error of the writer.
 
 A file system may refuse a write to a page of a mapping at any time: it was remounted read-only after an
-error, the file was made immutable (``chattr +i``), or a copy-on-write file system is full. ``write`` would
-return an error; a mapping raises SIGBUS, which ends the process. The handler here puts a private copy of the
+error, or the file was made immutable (``chattr +i``). ``write`` would return an error; a mapping raises
+SIGBUS, which ends the process. The handler here puts a private copy of the
 file's rest in place of the page, so that the write goes on without effect on the file, and notes the cause.
 Writers call ``check`` before their bytes count as written. The JVM does the same: RocketMQ gets an
 InternalError.
@@ -20,9 +20,11 @@ import os
 import platform
 import signal
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+from weakref import ref
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +36,6 @@ _SA_SIGINFO: Final = 4
 _MASK_BYTES: Final = 128
 _MAP_FIXED: Final = 0x10
 _MAP_NORESERVE: Final = 0x4000
-_MAPS: Final = Path("/proc/self/maps")
 
 
 class RefusedWrites:
@@ -63,25 +64,46 @@ class RefusedWrites:
 REFUSED_WRITES: Final = RefusedWrites()
 
 
-class _Mapped(NamedTuple):
-    """The mapping of a faulting address: its page, its end, and where the page is in the file."""
+class _Watched:
+    """A mapping, as long as it exists, and the file that it shows.
 
-    page: int
-    end: int
-    path: str
-    inode: int
-    offset: int
+    Attributes:
+        start, end: its addresses.
+        aside: address from which on a private copy is in its place.
+    """
+
+    __slots__ = ("_mapping", "aside", "end", "inode", "path", "start")
+
+    def __init__(self, mapping: mmap.mmap, start: int, path: Path, inode: int) -> None:
+        # Called before the addresses are free for another mapping.
+        self._mapping = ref(mapping, lambda _: _watched.pop(start, None))
+        self.start = start
+        self.end = self.aside = start + len(mapping)
+        self.path = path
+        self.inode = inode
+
+
+# By first address.
+_watched: Final[dict[int, _Watched]] = {}
+
+
+def watch_writes(mapping: mmap.mmap, path: Path, inode: int) -> None:
+    """Note writes to this mapping of a file that the system refuses; do nothing where it cannot be done."""
+    address_of = _install()
+    if address_of is not None:
+        start = address_of(mapping)
+        _watched[start] = _Watched(mapping, start, path, inode)
 
 
 @cache
-def handle_refused_writes() -> None:
-    """Install the handler, once in a process; do nothing where there is none for the system."""
+def _install() -> Callable[[mmap.mmap], int] | None:
+    """Install the handler; return the function that gives a mapping its address, or None without one."""
     if sys.platform != "linux" or platform.machine() not in _MACHINES or sys.maxsize < 2**32:
-        return
+        return None
     try:
         import ctypes
 
-        libc: Any = ctypes.CDLL(None, use_errno=True)
+        libc: Any = ctypes.CDLL(None)
         libc.mmap.restype = ctypes.c_void_p
         libc.mmap.argtypes = (
             ctypes.c_void_p,
@@ -103,7 +125,7 @@ def handle_refused_writes() -> None:
             )
 
     except (ImportError, OSError, AttributeError):
-        return
+        return None
     before = Action()
 
     def on_sigbus(number: int, info: int, _context: int) -> None:
@@ -121,7 +143,9 @@ def handle_refused_writes() -> None:
     # The system calls the function as long as the process lives.
     _kept.append(handler)
     action = Action(handler=ctypes.cast(handler, ctypes.c_void_p), flags=_SA_SIGINFO)
-    libc.sigaction(int(signal.SIGBUS), ctypes.byref(action), ctypes.byref(before))
+    if libc.sigaction(int(signal.SIGBUS), ctypes.byref(action), ctypes.byref(before)):
+        return None
+    return lambda mapping: ctypes.addressof(ctypes.c_char.from_buffer(mapping))
 
 
 _kept: Final[list[object]] = []
@@ -129,67 +153,59 @@ _kept: Final[list[object]] = []
 
 def _put_aside(libc: Any, address: int) -> bool:
     """Put a private copy in place of a mapping from a page on, and note why; False if this is no write."""
-    mapped = _find(address)
-    if mapped is None:
+    watched = next((each for each in list(_watched.values()) if each.start <= address < each.aside), None)
+    if watched is None:
         return False
+    page = address - address % mmap.PAGESIZE
     try:
-        file = os.open(mapped.path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+        file = os.open(watched.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if os.fstat(file).st_ino != watched.inode or not _is_readable(
+                file, page - watched.start, watched
+            ):
+                return False
+            placed = libc.mmap(
+                page,
+                watched.aside - page,
+                mmap.PROT_READ | mmap.PROT_WRITE,
+                mmap.MAP_PRIVATE | _MAP_FIXED | _MAP_NORESERVE,
+                file,
+                page - watched.start,
+            )
+        finally:
+            os.close(file)
+    except OSError as error:
+        # Such as too many open files.
+        _log.critical("the process ends: cannot handle a refused write to %s: %s", watched.path, error)
         return False
-    try:
-        if os.fstat(file).st_ino != mapped.inode or not _is_readable(file, mapped):
-            return False
-        placed = libc.mmap(
-            mapped.page,
-            mapped.end - mapped.page,
-            mmap.PROT_READ | mmap.PROT_WRITE,
-            mmap.MAP_PRIVATE | _MAP_FIXED | _MAP_NORESERVE,
-            file,
-            mapped.offset,
-        )
-    finally:
-        os.close(file)
-    if placed != mapped.page:
+    if placed != page:
         return False
-    REFUSED_WRITES.error = _cause(mapped)
+    watched.aside = page
+    REFUSED_WRITES.error = _cause(watched.path, page - watched.start)
     return True
 
 
-def _find(address: int) -> _Mapped | None:
-    """Return the shared, writable mapping of a file that has this address."""
-    page = address - address % mmap.PAGESIZE
-    with _MAPS.open(encoding="utf-8", errors="surrogateescape") as maps:
-        for line in maps:
-            bounds, mode, offset, _, inode, *path = line.rstrip("\n").split(maxsplit=5)
-            start, end = (int(bound, 16) for bound in bounds.split("-"))
-            if start <= address < end:
-                if mode[:4] != "rw-s" or not path:
-                    return None
-                return _Mapped(page, end, path[0], int(inode), int(offset, 16) + page - start)
-    return None
-
-
-def _is_readable(file: int, mapped: _Mapped) -> bool:
+def _is_readable(file: int, offset: int, watched: _Watched) -> bool:
     """Return True if the file has the page. Else the access may have been a read, and has no right result."""
     try:
-        if os.pread(file, 1, mapped.offset):
+        if os.pread(file, 1, offset):
             return True
         reason = f"it was cut to {os.fstat(file).st_size} bytes while it was mapped"
     except OSError as error:
         reason = error.strerror or str(error)
-    _log.critical("the process ends: cannot read byte %d of %s: %s", mapped.offset, mapped.path, reason)
+    _log.critical("the process ends: cannot read byte %d of %s: %s", offset, watched.path, reason)
     return False
 
 
-def _cause(mapped: _Mapped) -> OSError:
+def _cause(path: Path, offset: int) -> OSError:
     """Return the error that ``write`` has in place of the signal."""
     number = errno.EIO
     try:
-        file = os.open(mapped.path, os.O_RDWR | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            os.pwrite(file, os.pread(file, 1, mapped.offset), mapped.offset)
+            os.pwrite(file, os.pread(file, 1, offset), offset)
         finally:
             os.close(file)
     except OSError as error:
         number = error.errno or number
-    return OSError(number, os.strerror(number), mapped.path)
+    return OSError(number, os.strerror(number), str(path))
