@@ -201,6 +201,8 @@ def wire(
         client,
         runtime.workers,
         address,
+        store,
+        runtime.timers,
         topics,
         groups,
         offsets,

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.protocol.files.private import make_private_folder, open_private
+from rewindmq.protocol.files.regular import LOST_AND_FOUND, open_regular
 from rewindmq.protocol.names import relative_path
 
 _LOCAL_SCHEMES: Final = ("", "file")
@@ -31,19 +32,35 @@ class FileEntry(NamedTuple):
     Attributes:
         size: bytes of a file; 0 for a folder.
         mtime_ms: last modification; 0 if the file system does not report it.
+        is_special: neither of both: a pipe, a device, a socket, or a link to one or to nothing.
     """
 
     name: str
     is_file: bool
     size: int
     mtime_ms: int
+    is_special: bool = False
+
+
+def check_kind(entry: FileEntry, folder: str, *, needs_file: bool = False) -> None:
+    """Refuse a store in which something else is in the place of a file or folder.
+
+    Raises:
+        PipelineError: the entry is neither file nor folder, or must be a file.
+    """
+    if entry.is_special or (needs_file and not entry.is_file):
+        kind = "a pipe, a device, a socket or a link to nothing" if entry.is_special else "a folder"
+        raise PipelineError(f"the store is damaged: {folder}/{entry.name} is no regular file, but {kind}")
 
 
 class ReadableFiles(Protocol):
     """Read access to one file system. Paths are absolute, with ``/``; every method raises OSError."""
 
     def list(self, folder: str) -> list[FileEntry]:
-        """Return a folder's entries by name; none if the folder does not exist."""
+        """Return a folder's entries by name; none if the folder does not exist.
+
+        The folder ``lost+found`` of a mounted file system is not among them.
+        """
 
     def entry(self, path: str) -> FileEntry | None:
         """Return one file or folder; None if it does not exist."""
@@ -135,7 +152,7 @@ class LocalFiles:
     def list(self, folder: str) -> list[FileEntry]:
         try:
             with os.scandir(folder) as entries:
-                return sorted(_local_entry(entry.name, entry.stat()) for entry in entries)
+                return sorted(found for entry in entries if (found := _listed(entry)))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
@@ -177,7 +194,8 @@ class LocalFiles:
 
     def read_all(self, path: str) -> bytes | None:
         try:
-            return Path(path).read_bytes()
+            with open_regular(Path(path)) as file:
+                return file.read()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -250,7 +268,18 @@ class LocalFiles:
 
 def _local_entry(name: str, status: os.stat_result) -> FileEntry:
     is_file = stat.S_ISREG(status.st_mode)
-    return FileEntry(name, is_file, status.st_size if is_file else 0, status.st_mtime_ns // 1_000_000)
+    size = status.st_size if is_file else 0
+    is_special = not is_file and not stat.S_ISDIR(status.st_mode)
+    return FileEntry(name, is_file, size, status.st_mtime_ns // 1_000_000, is_special)
+
+
+def _listed(entry: os.DirEntry[str]) -> FileEntry | None:
+    """Return what an entry of a folder is; None for one that was deleted a moment ago, or is no store's."""
+    try:
+        found = _local_entry(entry.name, entry.stat())
+    except FileNotFoundError:
+        return FileEntry(entry.name, False, 0, 0, is_special=True) if entry.is_symlink() else None
+    return None if found.name == LOST_AND_FOUND and not found.is_file else found
 
 
 def _sync_folder(folder: Path) -> None:

@@ -39,6 +39,7 @@ _LISTED: Final = {
     "test_rewindmq_admin": "`rewindmq admin` at RocketMQ clusters",
     "test_statistics": "Statistics",
     "test_stores": "One store, opened by both kinds of broker",
+    "test_deleted_topics": "A topic that was deleted and created again, in a store of both kinds of broker",
     "test_mixed_clusters": "Clusters with both kinds of broker",
     "test_pipeline_at_real_broker": "The pipeline and RocketMQ's stores",
     "test_rust_routes": "rocketmq-client-rust",

@@ -20,6 +20,7 @@ from rewindmq.broker.ha.checked_tables import (
     checked_topics,
 )
 from rewindmq.broker.offsets.delay_offsets import DelayOffsets
+from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
@@ -27,13 +28,14 @@ from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.body.group import SubscriptionGroupWrapper
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper, DelayOffsetSerializeWrapper
-from rewindmq.protocol.body.registration import TopicConfigSerializeWrapper
+from rewindmq.protocol.body.registration import DataVersion, TopicConfigSerializeWrapper
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.remoting.client import RemotingClient
-from rewindmq.protocol.remoting.runtime import Workers
+from rewindmq.protocol.remoting.runtime import Timers, Workers
+from rewindmq.protocol.remoting.slices.run import run_slices
 
 _log = logging.getLogger(__name__)
 B = TypeVar("B", bound=RemotingBody)
@@ -59,6 +61,8 @@ class SlaveSynchronize:
         client: RemotingClient,
         workers: Workers,
         own_address: str,
+        store: MessageStore,
+        timers: Timers,
         topics: TopicConfigManager,
         groups: SubscriptionGroupManager,
         offsets: ConsumerOffsetTable,
@@ -69,7 +73,11 @@ class SlaveSynchronize:
         self._client = client
         self._workers = workers
         self._own_address = own_address
+        self._store = store
+        self._timers = timers
         self._topics = topics
+        # The topics when queues of deleted topics were last closed.
+        self._closed_for: DataVersion | None = None
         self._groups = groups
         self._offsets = offsets
         self._delay_offsets = delay_offsets
@@ -129,6 +137,12 @@ class SlaveSynchronize:
         topics = await self._workers.run(checked_topics, wrapper)
         self._note_refused("topics", wrapper.topic_config_table.keys() - topics.topic_config_table.keys())
         self._topics.take_over(topics)
+        if self._topics.data_version is not self._closed_for:
+            self._closed_for = self._topics.data_version
+            # Not deleted: a message of a topic that was made again may be here before the topic.
+            await run_slices(self._timers, self._store.cleaner.close_unused_queues(self._topics.names))
+        # Of topics whose end has arrived with the log.
+        await run_slices(self._timers, self._store.cleaner.delete_former())
 
     async def _copy_offsets(self, address: str) -> None:
         code = RequestCode.GET_ALL_CONSUMER_OFFSET

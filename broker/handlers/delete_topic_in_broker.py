@@ -4,8 +4,9 @@ Kept from 4.9.4 ``AdminBrokerProcessor#deleteTopic``: the request succeeds for a
 does not tell the name servers. The messages stay in the log until they expire. Up to 4.9 the broker keeps the
 groups' offsets, so a group skips as many messages of a new topic of that name. From 5.0 on (5.5.1
 ``ConsumerOffsetManager#cleanOffsetByTopic``), offsets and marks of server-side resets go with the topic.
-Changed: the response waits until the offsets are removed on disk, too. The epochs of fenced resets go with
-the offsets.
+Changed: the log has a record of the deletion, so that a restart never brings messages of a deleted topic
+back. The response waits until this record is durable, and until the offsets are removed on disk. The epochs
+of fenced resets go with the offsets.
 Refused with 1 (under v53 with INVALID_PARAMETER, 29): an invalid name, or a system topic.
 Refused with 1: a request to a slave, or one during which the disk fails.
 """
@@ -16,6 +17,7 @@ from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.master_only import check_master
+from rewindmq.broker.handlers.shared.unused_topics import remove_unused_topics
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -36,16 +38,16 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     check_topic(name, bad_name)
     if is_system_topic(name, context.profile.system_topics) or context.topics.is_built_in(name):
         raise RequestError(bad_name, f"The topic[{name}] is conflict with system topic.")
-    context.topics.delete(name)
-    context.rewinds.remove(topic=name)
-    context.stats.on_topic_deleted(name)
     removed: list[str] = []
-    if context.profile.offsets_go_with_topic:
-        removed = await run_slices(context.runtime.timers, context.offsets.remove_topic(name))
-        context.reset_offsets.remove_topic(name)
     try:
-        removal = context.store.cleaner.remove_unused_topics(context.topics.names)
-        await run_slices(context.runtime.timers, removal)
+        context.store.cleaner.end_topic(name)
+        context.topics.delete(name)
+        context.rewinds.remove(topic=name)
+        context.stats.on_topic_deleted(name)
+        if context.profile.offsets_go_with_topic:
+            removed = await run_slices(context.runtime.timers, context.offsets.remove_topic(name))
+            context.reset_offsets.remove_topic(name)
+        await remove_unused_topics(context)
         if context.table_flush.has_changed(before):
             await context.table_flush.saved()
         await context.offset_flush.saved(removed)

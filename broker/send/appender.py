@@ -148,9 +148,9 @@ class MessageAppender:
         """True if no response waits for the disk or a slave."""
         return self._answers_at_once
 
-    def put_run(self, records: bytes, queues: Sequence[QueueRun], timestamp: int) -> None:
+    def put_run(self, records: bytes, queues: Sequence[QueueRun], timestamp: int) -> bool:
         """Store encoded messages on which no pull waits; see ``MessageStore.put_run``."""
-        self._store.put_run(records, queues, timestamp)
+        return self._store.put_run(records, queues, timestamp)
 
     def put_other(self, message: StoredMessage, *, is_counted: bool = True) -> PutResult:
         """Store a message that is not, or not only, a send to its queue; see ``put``.

@@ -102,8 +102,8 @@ class SendRuns:
         if encoded is None:
             return None
         end, responses, records, queues = encoded
-        self._put_run(records, queues, timestamp)
-        return end, responses
+        # Python refuses each of these sends with the cause.
+        return (end, responses) if self._put_run(records, queues, timestamp) else None
 
     def resolve(self, topic: str, queue_id: int) -> tuple[ConsumeQueue, tuple[str, int], bytes, int] | None:
         """Return what the kernel must know of a queue; None if Python must decide about its sends."""

@@ -11,8 +11,10 @@ import logging
 from collections.abc import Callable, Collection, Generator
 from typing import Final
 
+from rewindmq.broker.store.compaction.store import CompactionStore
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
+from rewindmq.broker.store.consume_queue.time_index import TimeIndex
 from rewindmq.broker.store.errors import StoreError, cause_of
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import DroppedFile
@@ -25,9 +27,11 @@ _KEPT: Final = (SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC)
 # The broker stores its progress in these queues. If they started over at offset 0, it would skip new
 # messages.
 _NEVER_OVER: Final = (SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC)
-# Queues looked at, and queues removed, at once: about 1 ms.
+# Queues or topics looked at, and queues removed, at once: about 1 ms.
 _QUEUES_PER_SLICE: Final = 200
 _REMOVED_PER_SLICE: Final = 10
+# Queues whose files are unmapped at once: about 1 ms.
+_CLOSED_PER_SLICE: Final = 30
 
 
 class StoreCleaner:
@@ -37,10 +41,26 @@ class StoreCleaner:
     yields.
     """
 
-    def __init__(self, log: CommitLog, queues: ConsumeQueueTable, index: IndexService, disk: Disk) -> None:
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueueTable,
+        index: IndexService,
+        compaction: CompactionStore,
+        time_index: TimeIndex,
+        disk: Disk,
+        write_topic_end: Callable[[str], None],
+    ) -> None:
+        """
+        Args:
+            write_topic_end: stores the record that ends a topic's life; raises StoreError if it cannot.
+        """
+        self._write_topic_end = write_topic_end
         self._log = log
         self._queues = queues
         self._index = index
+        self._compaction = compaction
+        self._time_index = time_index
         self._disk = disk
         # Start of the log when ``expire_queues`` last ran: it has nothing to do until the log starts later.
         self._expired_to = -1
@@ -157,9 +177,7 @@ class StoreCleaner:
         taken = self._taken
         log_min = self._log.min_offset if taken is None else taken.file.base
         self._sync_deletions()
-        return self._remove(
-            lambda queue: queue.topic not in _NEVER_OVER and 0 <= queue.max_physical_offset <= log_min
-        )
+        return self._remove_expired(log_min)
 
     def _sync_deletions(self) -> None:
         """Make deletions of log files durable: a restart must not find messages of a queue's former life."""
@@ -169,6 +187,44 @@ class StoreCleaner:
                 self._disk.sync_folder(segments.folder)
             except OSError as error:
                 raise StoreError(f"cannot sync {cause_of(error)}") from None
+
+    def _remove_expired(self, log_min: int) -> Generator[None, None, int]:
+        count = 0
+        for number, queue in enumerate(self._queues):
+            if (
+                queue.topic not in _NEVER_OVER
+                and 0 <= queue.max_physical_offset <= log_min
+                and self._queues.get((queue.topic, queue.queue_id)) is queue
+            ):
+                try:
+                    self._queues.remove(queue.topic, queue.queue_id)
+                    # Else a crash could bring the old entries back, and the queue would go on behind them.
+                    if self._disk.is_folder(queue.files.folder):
+                        self._disk.sync_folder(queue.files.folder)
+                except OSError as error:
+                    raise _cannot_delete(error) from None
+                self._close_copies(queue)
+                count += 1
+                if count % _REMOVED_PER_SLICE == 0:
+                    yield
+            elif number % _QUEUES_PER_SLICE == _QUEUES_PER_SLICE - 1:
+                yield
+        return count
+
+    def end_topic(self, topic: str) -> None:
+        """End a topic's life: its queues are empty from now on, and its messages belong to no queue.
+
+        ``delete_former`` deletes the files of the queues. The messages stay in the log until they expire. The
+        end is durable when the log is.
+
+        Raises:
+            StoreError: the disk failed; the topic is as it was.
+        """
+        if any(queue.files.files for queue in self._queues.of_topic(topic)):
+            self._write_topic_end(topic)
+        for queue in self._queues.of_topic(topic):
+            self._close_copies(queue)
+        self._queues.start_over(topic)
 
     def remove_unused_topics(self, topics: Collection[str]) -> Generator[None, None, int]:
         """Remove the queues of all topics except ``topics`` and two system topics; messages stay in the log.
@@ -181,24 +237,48 @@ class StoreCleaner:
         Raises:
             StoreError: the disk failed.
         """
-        return self._remove(lambda queue: queue.topic not in topics and queue.topic not in _KEPT)
+        for number, topic in enumerate(self._queues.topics):
+            if topic not in topics and topic not in _KEPT:
+                self.end_topic(topic)
+            if number % _QUEUES_PER_SLICE == _QUEUES_PER_SLICE - 1:
+                yield
+        return (yield from self.delete_former())
 
-    def _remove(self, is_unused: Callable[[ConsumeQueue], bool]) -> Generator[None, None, int]:
+    def close_unused_queues(self, topics: Collection[str]) -> Generator[None, None, None]:
+        """Unmap the files of all queues except those of ``topics`` and two system topics; keep the files.
+
+        For a slave, where the queues of deleted topics stay until they expire. Yields after each slice.
+        ``topics`` may change meanwhile.
+        """
         count = 0
         for number, queue in enumerate(self._queues):
-            if is_unused(queue) and self._queues.get((queue.topic, queue.queue_id)) is queue:
-                try:
-                    self._queues.remove(queue.topic, queue.queue_id)
-                    # Else a crash could bring the old entries back, and the queue would go on behind them.
-                    if self._disk.is_folder(queue.files.folder):
-                        self._disk.sync_folder(queue.files.folder)
-                except OSError as error:
-                    text = f"cannot delete {cause_of(error)}"
-                    _log.error(text)
-                    raise StoreError(text) from None
-                count += 1
-                if count % _REMOVED_PER_SLICE == 0:
-                    yield
-            elif number % _QUEUES_PER_SLICE == _QUEUES_PER_SLICE - 1:
+            if queue.topic not in topics and queue.topic not in _KEPT:
+                count += queue.close_files()
+                self._close_copies(queue)
+            if count == _CLOSED_PER_SLICE or number % _QUEUES_PER_SLICE == _QUEUES_PER_SLICE - 1:
+                count = 0
                 yield
-        return count
+
+    def _close_copies(self, queue: ConsumeQueue) -> None:
+        self._compaction.close_files(queue.topic, queue.queue_id)
+        self._time_index.close_files(queue.topic, queue.queue_id)
+
+    def delete_former(self) -> Generator[None, None, int]:
+        """Delete the files of queues that have started over. Yields after each slice.
+
+        Returns:
+            The number of these queues.
+
+        Raises:
+            StoreError: the disk failed; call again.
+        """
+        try:
+            return (yield from self._queues.delete_former())
+        except OSError as error:
+            raise _cannot_delete(error) from None
+
+
+def _cannot_delete(error: OSError) -> StoreError:
+    text = f"cannot delete {cause_of(error)}"
+    _log.error(text)
+    return StoreError(text)

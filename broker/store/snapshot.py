@@ -72,7 +72,7 @@ class StoreSnapshot:
                 continue
             if entry.is_file:
                 yield entry.path
-            else:
+            elif entry.is_folder:
                 yield from self._others(entry.path)
 
     def _relative(self, path: Path) -> str:

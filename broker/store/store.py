@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -100,7 +100,15 @@ class MessageStore:
         self._write_failure = WriteFailure(now_ms)
         self._writer = MessageWriter(self._log, self._queues, config, coder, now_ms, self._write_failure)
         self._replica = ReplicaWriter(self._log, self._queues, coder, config)
-        self.cleaner = StoreCleaner(self._log, self._queues, self._index, disk)
+        self.cleaner = StoreCleaner(
+            self._log,
+            self._queues,
+            self._index,
+            self._compaction,
+            self._time_index,
+            disk,
+            self._write_topic_end,
+        )
         self.snapshot = StoreSnapshot(self._layout, self._log, self._queues, self._index, disk)
         memory = config.physical_memory_bytes
         self._reader = MessageReader(self._log, config, disk.physical_memory() if memory is None else memory)
@@ -159,7 +167,7 @@ class MessageStore:
 
     def _sync_names(self, folder: Path) -> None:
         for entry in self._disk.list_folder(folder):
-            if not entry.is_file:
+            if entry.is_folder:
                 self._sync_names(entry.path)
         self._disk.sync_folder(folder)
 
@@ -174,6 +182,8 @@ class MessageStore:
         self._is_open = False
         self._decide_writable()
         try:
+            for _ in self.cleaner.delete_former():
+                pass
             self._finish_index()
             self.flush_all()
             self._disk.remove(self._layout.abort)
@@ -252,12 +262,15 @@ class MessageStore:
         """
         return self._writer.run_start if self._is_writable else None
 
-    def put_run(self, records: bytes, queues: Iterable[QueueRun], timestamp: int) -> None:
+    def put_run(self, records: bytes, queues: Sequence[QueueRun], timestamp: int) -> bool:
         """Append encoded records of queues of ``plain_queue``, made for ``run_start`` just before.
 
         The records must end before the room's end, and the entries of a queue must fit into its active file.
+
+        Returns:
+            False if the disk refused some of the bytes; nothing is stored.
         """
-        self._writer.put_run(records, queues, timestamp)
+        return self._writer.put_run(records, queues, timestamp)
 
     @property
     def put_counts(self) -> PutCounts:
@@ -275,6 +288,21 @@ class MessageStore:
             return None
         queue = self._queues.get((topic, queue_id))
         return queue if queue is not None and queue.topic_field else None
+
+    def _write_topic_end(self, topic: str) -> None:
+        """Append the record that ends a topic's life. A slave waits for its master's.
+
+        Raises:
+            StoreError: the disk failed; nothing was stored.
+        """
+        if self._is_replica:
+            return
+        if self._sync_failure:
+            raise StoreError(self._sync_failure)
+        try:
+            self._writer.end_topic(topic)
+        except OSError as error:
+            raise StoreError(f"cannot write {cause_of(error)}") from None
 
     def _put_compacted(self, message: StoredMessage, put: Callable[[], PutResult]) -> PutResult:
         """Append a message behind the compacted queue's end, and copy it to the compaction log."""
@@ -554,13 +582,17 @@ class MessageStore:
             StoreError: the disk failed, see ``flush``; or only the checkpoint could not be written.
         """
         timestamp = self._log.last_store_timestamp
+        # Until the queues of a deleted topic are gone, recovery must begin before the record of its end.
+        has_former = self._queues.has_former
+        self._sync(self._queues.sync_deletions)
         self._sync(self._log.flush)
         for queue in self._queues:
             self._sync(queue.flush)
         self._sync(self._compaction.flush)
         self._sync(self._flush_index)
-        self._checkpoint.physic_msg_timestamp = timestamp
-        self._checkpoint.logics_msg_timestamp = timestamp
+        if not has_former:
+            self._checkpoint.physic_msg_timestamp = timestamp
+            self._checkpoint.logics_msg_timestamp = timestamp
         try:
             self._log.save_mtimes(timestamp)
             self._checkpoint.save()

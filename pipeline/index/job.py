@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -146,7 +146,7 @@ class _IndexRun:
         source = self._begin()
         self._log_begin, end = _range(source)
         parts = self._scan(end)
-        queues = self._write_queues([part.name for part in parts if part.queue_entries])
+        queues = self._write_queues(parts)
         index = self._write_index(parts)
         rest = self._finish_draft(parts)
         facts = {"last": rest["last"], "indexFiles": rest["indexFiles"], "parquetFiles": rest["parquetFiles"]}
@@ -191,16 +191,17 @@ class _IndexRun:
             found = output.finish("scan", {"parts": scanned, "last": last})
         return [PartFindings(*part) for part in found["parts"]]
 
-    def _write_queues(self, names: list[str]) -> Mapping[str, Any]:
+    def _write_queues(self, parts: list[PartFindings]) -> Mapping[str, Any]:
         output = self._output
         found = output.step("queues")
         if found is None:
             self._progress("writing consume queues and the time index")
-            written = self._write_pieces(names)._asdict() if names else {}
+            names = [part.name for part in parts if part.queue_entries]
+            written = self._write_pieces(names, _ended(parts))._asdict() if names else {}
             found = output.finish("queues", written)
         return found
 
-    def _write_pieces(self, names: list[str]) -> QueueSummary:
+    def _write_pieces(self, names: list[str], ended: Mapping[str, int]) -> QueueSummary:
         size = self._options.consume_queue_file_bytes
         assert size is not None
         plan = QueuePlan(
@@ -209,6 +210,7 @@ class _IndexRun:
             size,
             previous=self._previous,
             log_begin=self._log_begin,
+            ended=ended,
         )
         pieces = read_pieces(self._engine, self._files, self._output.folder("scan"), names)
         return write_pieces(pieces, plan)
@@ -243,7 +245,7 @@ class _IndexRun:
         output = self._output
         found = output.step("rest")
         if found is None:
-            linked = self._link_parquet() + self._link_queues()
+            linked = self._link_parquet() + self._link_queues(_ended(parts))
             scanned = output.step("scan")
             assert scanned is not None
             last = RecordIdentity.from_json(scanned["last"])
@@ -274,14 +276,16 @@ class _IndexRun:
             files.link(f"{folder}/{name}", f"{self._output.draft}/{PARQUET_FOLDER}/{name}")
         return len(names) - expired
 
-    def _link_queues(self) -> int:
-        """Link queues without new entries."""
+    def _link_queues(self, ended: Collection[str]) -> int:
+        """Link queues without new entries, except those of deleted topics."""
         linked = 0
         if self._previous is None:
             return linked
         files, draft = self._files, self._output.draft
         folder = f"{self._previous}/{QUEUE_FOLDER}"
         for topic in files.list(folder):
+            if topic.name in ended:
+                continue
             for queue in files.list(f"{folder}/{topic.name}"):
                 name = f"{topic.name}/{queue.name}"
                 if files.entry(f"{draft}/{QUEUE_FOLDER}/{name}") is None:
@@ -329,6 +333,11 @@ class _IndexRun:
                 for place in (*damage_of(parts), *torn)
             ),
         )
+
+
+def _ended(parts: Iterable[PartFindings]) -> dict[str, int]:
+    """Return the topics that were deleted, with the log positions of their last deletions."""
+    return {topic: position for part in parts for topic, position in part.ended.items()}
 
 
 def _range(source: Mapping[str, Any]) -> tuple[int, int]:

@@ -135,10 +135,8 @@ class QueueWriter:
         if not self._is_begun:
             self._start_at(offset)
         if offset == 0 < self.next_index:
-            # Offset 0 again: the topic was deleted and created again. A broker appends the entry at the end.
-            self._report_gap(0, entries)
-            self._append(entries[:1], times[:1])
-            offset, entries, times = 1, entries[1:], times[1:]
+            # Offset 0 again: the topic was deleted and created again. A broker starts over, too.
+            self._start_over()
         known = min(max(self.next_index - offset, 0), len(entries))
         self.repeated += known
         entries, times = entries[known:], times[known:]
@@ -155,6 +153,14 @@ class QueueWriter:
         position = int(entries["position"][0])
         if len(self.gaps) < GAPS_SHOWN:
             self.gaps.append(Gap(self.topic, self.queue_id, self.next_index, found, position))
+
+    def _start_over(self) -> None:
+        for folder in (QUEUE_FOLDER, TIME_FOLDER):
+            self._files.remove_tree(f"{self._target}/{folder}/{self._queue}")
+        self._entries[:] = 0
+        self._times[:] = 0
+        self._file_index = self._filled = self._shift = 0
+        self.entries = self.files_linked = 0
 
     def _start_at(self, offset: int) -> None:
         self._is_begun = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -53,6 +53,8 @@ class QueuePlan(NamedTuple):
         file_bytes: size of a consume queue file, a multiple of the entry size.
         previous: target folder of an earlier run, whose queues are continued.
         log_begin: files of ``previous`` whose records all lie before it are left out.
+        ended: topics that were deleted since ``previous``, with the log position of their last deletion: no
+            earlier record has an entry.
     """
 
     files: Files
@@ -60,6 +62,7 @@ class QueuePlan(NamedTuple):
     file_bytes: int = DEFAULT_FILE_BYTES
     previous: str | None = None
     log_begin: int = 0
+    ended: Mapping[str, int] = {}
 
 
 def write_pieces(pieces: Rows, plan: QueuePlan) -> QueueSummary:
@@ -117,20 +120,23 @@ def _write_queues(plan: QueuePlan, batches: Iterator[pa.RecordBatch]) -> dict[st
         if not names_a_queue(topic, queue_id):
             found["passed_over"] += sum(len(row["entries"]) // QUEUE_ENTRY.itemsize for row in rows)
             continue
+        ended = plan.ended.get(topic)
         writer = QueueWriter(
             plan.files,
             plan.target,
             topic,
             queue_id,
             file_bytes=plan.file_bytes,
-            previous=plan.previous,
+            previous=plan.previous if ended is None else None,
             log_begin=plan.log_begin,
         )
         for row in rows:
             entries, times = np.frombuffer(row["entries"], QUEUE_ENTRY), np.frombuffer(row["times"], TIME)
-            writer.add(row["queueOffset"], entries, times)
+            first = 0 if ended is None else int(np.searchsorted(entries["position"], ended))
+            if first < len(entries):
+                writer.add(row["queueOffset"] + first, entries[first:], times[first:])
         writer.close()
-        found["queues"] += 1
+        found["queues"] += writer.entries > 0
         found["entries"] += writer.entries
         found["files_linked"] += writer.files_linked
         found["bytes_written"] += writer.bytes_written

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
+from rewindmq.broker.store.layout.topic_end import TOPIC_END_SYS_FLAG, is_topic_end
 from rewindmq.pipeline.decode.damage import Damage, DamageKind
+from rewindmq.pipeline.decode.gather import gather
 from rewindmq.pipeline.decode.message_columns import MessageColumns
 from rewindmq.pipeline.decode.record_block import RecordBlock
 from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
@@ -76,6 +78,7 @@ class PartFindings(NamedTuple):
         last_position, last_size, last_time: of the last record; -1 if there is none. Time in ms.
         parquet_bytes: size of the Parquet file; 0 if the part has no records and thus no file.
         damage: the first damaged places, as fields of ``Damage``; ``damage_count`` counts all.
+        ended: topics that were deleted, with the log position of the record that says so.
     """
 
     name: str
@@ -89,6 +92,7 @@ class PartFindings(NamedTuple):
     last_time: int
     damage_count: int
     damage: list[list[Any]]
+    ended: Mapping[str, int] = {}
 
 
 def split(snapshot: StoreSnapshot, begin: int) -> list[LogPart]:
@@ -160,6 +164,7 @@ class _PartScan:
         self._damage_count = 0
         self._records = self._queue_entry_count = self._index_entry_count = 0
         self._last = (-1, -1, -1)
+        self._ended: dict[str, int] = {}
 
     def run(self) -> PartFindings:
         files, name = self._plan.files, self._part.name
@@ -169,6 +174,7 @@ class _PartScan:
             copy = _ParquetCopy(files, parquet)
             with pa.ipc.new_stream(queue_file, PIECE_SCHEMA) as queue_entries:
                 for columns in self._blocks():
+                    self._note_ends(columns)
                     self._write_queue_entries(columns, queue_entries)
                     index_file.write(self._index_entries(columns))
                     copy.add(columns.batch(COPIED))
@@ -187,6 +193,7 @@ class _PartScan:
             *self._last,
             self._damage_count,
             [list(damage) for damage in self._damage],
+            self._ended,
         )
 
     def _blocks(self) -> Iterator[_Columns]:
@@ -204,6 +211,18 @@ class _PartScan:
         self._damage_count += 1
         if len(self._damage) < _DAMAGE_SHOWN:
             self._damage.append(damage)
+
+    def _note_ends(self, columns: _Columns) -> None:
+        rolled_back = np.flatnonzero(columns.transaction == TOPIC_END_SYS_FLAG)
+        if not len(rolled_back):
+            return
+        block = columns.block.select(rolled_back)
+        texts = gather(block.data, block.properties_at, block.end).to_pylist()
+        topics = columns["topic"].take(pa.array(rolled_back)).to_pylist()
+        positions = block.head["physical_offset"].tolist()
+        for topic, position, text in zip(topics, positions, texts, strict=True):
+            if is_topic_end(TOPIC_END_SYS_FLAG, text):
+                self._ended[topic] = position
 
     def _write_queue_entries(self, columns: _Columns, writer: pa.ipc.RecordBatchWriter) -> None:
         batch = columns.batch(_QUEUE_ENTRY_SOURCES, ~np.isin(columns.transaction, _NO_QUEUE_ENTRY))

@@ -19,7 +19,7 @@ from rewindmq.broker.store.layout.index import (
     key_hash,
 )
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.files import ReadableFiles
+from rewindmq.pipeline.files import ReadableFiles, check_kind
 from rewindmq.pipeline.index_files.format import ENTRIES, read_header
 from rewindmq.pipeline.index_files.slots import find_slots, has_slots
 
@@ -111,10 +111,11 @@ def index_files(files: ReadableFiles, folder: str, slots: int) -> Iterator[Index
     """Yield the index files of a folder that have entries, oldest first.
 
     Raises:
-        PipelineError: a file is not an index file.
+        PipelineError: an entry with such a name is not an index file.
     """
     for entry in files.list(folder):
-        if entry.is_file and entry.name.isdecimal():
+        if entry.name.isdecimal():
+            check_kind(entry, folder, needs_file=True)
             reader = IndexReader(files, f"{folder}/{entry.name}", entry.size, slots)
             if reader.stop > FIRST_ENTRY:
                 yield reader

@@ -55,6 +55,12 @@ class QueueView:
         """Return log position, size and tagsCode; None outside [min_offset, max_offset)."""
         return self._entry(index) if self.min_offset <= index < self.max_offset else None
 
+    @property
+    def life_begin(self) -> int:
+        """Log position of the message at queue offset 0; 0 if it is not known."""
+        entry = self._entry(0) if self.first_offset == 0 < self.max_offset else None
+        return 0 if entry is None or entry[1] == PRE_BLANK_SIZE else entry[0]
+
     def _entry(self, index: int) -> tuple[int, int, int] | None:
         position = index * CQ_ENTRY_BYTES
         for file in reversed(self.files.files):

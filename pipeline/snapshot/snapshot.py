@@ -12,7 +12,7 @@ from rewindmq.broker.store.layout.queue_path import names_a_queue, queue_path
 from rewindmq.pipeline.decode.damage import Damage
 from rewindmq.pipeline.decode.segment_reader import Segment
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.files import FileEntry, ReadableFiles, open_files
+from rewindmq.pipeline.files import FileEntry, ReadableFiles, check_kind, open_files
 from rewindmq.pipeline.snapshot.log_end import cut_behind_last_record
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.errors import RewindMQError
@@ -102,10 +102,12 @@ class StoreSnapshot(NamedTuple):
         """Yield every consume queue, by topic and queue id."""
         folder = f"{self.root}/consumequeue"
         for topic in self.files.list(folder):
+            check_kind(topic, folder)
             if topic.is_file:
                 continue
             for queue in sorted(self.files.list(f"{folder}/{topic.name}"), key=_numeric):
                 if not queue.is_file and queue.name.isdecimal():
+                    check_kind(queue, f"{folder}/{topic.name}")
                     yield self.queue(topic.name, int(queue.name))
 
     def queue(self, topic: str, queue_id: int) -> QueueFiles:
@@ -117,8 +119,11 @@ class StoreSnapshot(NamedTuple):
 
     def index_files(self) -> list[FileEntry]:
         """Return the key index's files, oldest first."""
-        entries = self.files.list(f"{self.root}/index")
-        return [entry for entry in entries if entry.is_file and _INDEX_NAME.fullmatch(entry.name)]
+        folder = f"{self.root}/index"
+        entries = [entry for entry in self.files.list(folder) if _INDEX_NAME.fullmatch(entry.name)]
+        for entry in entries:
+            check_kind(entry, folder, needs_file=True)
+        return entries
 
     def config(self, name: str) -> Mapping[str, Any]:
         """Return one of ``config/*.json``, or its ``.bak``; empty if neither exists (docs/spec/store.md 8.1).
@@ -154,12 +159,16 @@ def positioned_files(files: ReadableFiles, folder: str) -> list[PositionedFile]:
 
     A broker creates a file before it gives the file its size. So an empty last file is left out: the broker
     is about to use it, or was killed before it could. A broker that starts removes it (RocketMQ 5.x).
+
+    Raises:
+        PipelineError: an entry with such a name is a folder, a pipe, a device, or a link to nothing.
     """
-    found = [
-        PositionedFile(f"{folder}/{entry.name}", int(entry.name), entry.size, entry.mtime_ms)
-        for entry in files.list(folder)
-        if entry.is_file and _SEGMENT_NAME.fullmatch(entry.name)
-    ]
+    found = []
+    for entry in files.list(folder):
+        if _SEGMENT_NAME.fullmatch(entry.name):
+            check_kind(entry, folder, needs_file=True)
+            path = f"{folder}/{entry.name}"
+            found.append(PositionedFile(path, int(entry.name), entry.size, entry.mtime_ms))
     return found[:-1] if found and found[-1].size == 0 else found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -34,7 +34,28 @@ _OUTSIDE_QUEUES: Final = (
     int(MessageSysFlag.TRANSACTION_ROLLBACK),
 )
 _TAG_PREFIX: Final = "T#"
+_NEVER: Final = 2**63 - 1
 _ROLLBACK: Final = int(MessageSysFlag.TRANSACTION_ROLLBACK)
+
+
+class QueueBegins(NamedTuple):
+    """Log positions from which on a record must have an entry in its queue; pickles.
+
+    A topic that was deleted and created again has messages in the log that belong to no queue. All queues of
+    a topic are deleted together, so the queues' own first messages say where that was.
+
+    Attributes:
+        queues: "topic/queueId" to the position of the message at queue offset 0; 0 if it is not known.
+        topics: the lowest of these positions for each topic: it applies to queues without entries.
+    """
+
+    queues: Mapping[str, int]
+    topics: Mapping[str, int]
+
+    def of(self, queue: str) -> int:
+        """Return the position for a queue "topic/queueId"."""
+        found = self.queues.get(queue)
+        return self.topics.get(queue.rpartition("/")[0], _NEVER) if found is None else found
 
 
 class LogTask(NamedTuple):
@@ -42,7 +63,7 @@ class LogTask(NamedTuple):
 
     Attributes:
         following: the next segment, if any: the store time of its first record is compared, too.
-        queue_topics: topics with consume queues.
+        begins: see ``QueueBegins``.
         dispatched: log position after the newest record that has an entry in any queue.
         indexed: log positions between which all keys must have index entries, end exclusive; (0, 0) without
             an index.
@@ -55,7 +76,7 @@ class LogTask(NamedTuple):
     start: int
     stop: int
     following: Segment | None
-    queue_topics: frozenset[str]
+    begins: QueueBegins
     dispatched: int
     indexed: tuple[int, int]
     is_copied: bool = False
@@ -142,8 +163,10 @@ class _LogScan:
         queue_ids = columns.column("queueId").cast(pa.string())
         position = block.head["physical_offset"].astype(np.int64)
         transaction = block.sys_flag & TRANSACTION_MASK
-        has_queue = pc.is_in(topics, pa.array(sorted(task.queue_topics), pa.string()))
-        in_queue = ~np.isin(transaction, _OUTSIDE_QUEUES) & has_queue.to_numpy(zero_copy_only=False)
+        queues = pc.binary_join_element_wise(topics, queue_ids, "/")
+        names = queues.dictionary_encode()
+        begins = np.asarray([task.begins.of(name) for name in names.dictionary.to_pylist()], np.int64)
+        in_queue = ~np.isin(transaction, _OUTSIDE_QUEUES) & (position >= begins[names.indices.to_numpy()])
         waiting = in_queue & (position >= task.dispatched)
         examples = [
             (at, f"record at {at} has no queue entry yet") for at in position[waiting][:MAX_EXAMPLES].tolist()
@@ -163,7 +186,7 @@ class _LogScan:
             Kind.RECORD,
             position=position,
             size=columns.column("storeSize"),
-            queue=pc.binary_join_element_wise(topics, queue_ids, "/"),
+            queue=queues,
             number=columns.column("queueOffset"),
             code=columns.column("tagsCode"),
             time=block.store_timestamp,

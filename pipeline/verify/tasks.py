@@ -16,6 +16,8 @@ from rewindmq.pipeline.verify.report import Tally
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rewindmq.pipeline.verify.log_scan import QueueBegins
+
 _PART_BYTES: Final = 64 << 20
 # Small files share a task.
 _TASK_BYTES: Final = 16 << 20
@@ -76,7 +78,7 @@ def _tasks(subject: Subject, tally: Tally) -> Iterator[tuple[Task, int]]:
     yield from ((task, weight) for task, weight, _ in indexes)
     covered = [bounds for _, _, bounds in indexes]
     indexed = (covered[0][0], covered[-1][1]) if covered else (0, 0)
-    topics = frozenset(topic for topic, _ in subject.views)
+    begins = _begins(subject.views)
     dispatched = max(map(_dispatched, subject.views.values()), default=0)
     log = subject.log
     following = [*log.segments[1:], None]
@@ -90,7 +92,7 @@ def _tasks(subject: Subject, tally: Tally) -> Iterator[tuple[Task, int]]:
                 start,
                 stop,
                 behind,
-                topics,
+                begins,
                 dispatched,
                 indexed,
                 bool(subject.copy),
@@ -99,6 +101,18 @@ def _tasks(subject: Subject, tally: Tally) -> Iterator[tuple[Task, int]]:
     for view in subject.views.values():
         yield from _queue_tasks(subject, view)
     yield from _copy_tasks(subject)
+
+
+def _begins(views: Views) -> QueueBegins:
+    from rewindmq.pipeline.verify.log_scan import QueueBegins
+
+    queues: dict[str, int] = {}
+    topics: dict[str, int] = {}
+    for (topic, queue_id), view in views.items():
+        if view.first_offset < view.max_offset:
+            begin = queues[f"{topic}/{queue_id}"] = view.life_begin
+            topics[topic] = min(begin, topics.get(topic, begin))
+    return QueueBegins(queues, topics)
 
 
 def _dispatched(view: QueueView) -> int:

@@ -34,10 +34,11 @@ def open_private(path: Path, mode: Literal["wb", "xb", "ab"]) -> BufferedWriter:
     """Open a file for writing as ``open`` does; a new file has mode 0600.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: it cannot be opened, or is a pipe that no process reads.
     """
     return open(path, mode, opener=_open)
 
 
 def _open(path: str, flags: int) -> int:
-    return os.open(path, flags, FILE_MODE)
+    # Without O_NONBLOCK, a pipe is opened only when it has a reader.
+    return os.open(path, flags | os.O_NONBLOCK, FILE_MODE)

@@ -1,13 +1,18 @@
-"""Opens regular files only: a pipe or a device may never end, or never begin."""
+"""Tells regular files from other entries of a folder: a pipe or a device may never end, or never begin."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+from typing import Final
+
+# A file system's own folder at the place where it is mounted; only root may read it.
+LOST_AND_FOUND: Final = "lost+found"
 
 
 class NotRegularFileError(OSError):
@@ -24,7 +29,7 @@ def open_regular(path: Path) -> Iterator[BufferedReader]:
     """
     with open(path, "rb", opener=_open) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise NotRegularFileError(f"{path} is no regular file")
+            raise NotRegularFileError(errno.EINVAL, "is no regular file", str(path))
         yield file
 
 

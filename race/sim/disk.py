@@ -85,11 +85,13 @@ class SimDisk:
 
     def list_folder(self, path: Path) -> list[DiskEntry]:
         entries = [
-            DiskEntry(known, True, len(file.data))
+            DiskEntry(known, True, len(file.data), False)
             for known, file in self._files.items()
             if known.parent == path
         ]
-        entries += [DiskEntry(known, False, 0) for known in self._folders if known.parent == path != known]
+        entries += [
+            DiskEntry(known, False, 0, True) for known in self._folders if known.parent == path != known
+        ]
         return sorted(entries)
 
     def exists(self, path: Path) -> bool:
@@ -116,6 +118,9 @@ class SimDisk:
         assert isinstance(mapping, mmap.mmap), path
         assert len(mapping) == size, path
         return mapping
+
+    def map_to_read(self, path: Path, size: int) -> mmap.mmap:
+        return self.map(path, size)
 
     def allocate(self, path: Path, offset: int, length: int) -> None:
         """Do nothing: a simulated disk is never full."""

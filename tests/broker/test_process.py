@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 
 from rewindmq.protocol.body.kv import KVTable
-from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
+from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
+from rewindmq.protocol.header.send import SendMessageResponseHeader
+from rewindmq.protocol.message.record import decode_records
+from tests.support.answers import body_of
+from tests.support.peer import Peer
 from tests.support.process import TIMEOUT, command, failing, serving
 from tests.support.stage import Stage
 
@@ -82,6 +87,41 @@ async def test_a_kill_keeps_every_message_and_a_restart_serves_them(conf: Path, 
         (await peer.send("Kept", queue_id=1)).require_success()
         assert (await peer.status(25, topic="Kept", queue_id=1))[2] == 26
         process.stop(signal.SIGINT)
+
+
+async def test_a_kill_keeps_a_topic_that_was_deleted_and_created_again(conf: Path, stage: Stage) -> None:
+    """What was acknowledged is at its offset, and no message of a deleted topic comes back."""
+
+    async def send(peer: Peer, topic: str, body: bytes) -> int:
+        stored = (await peer.send(topic, body)).require_success()
+        return stored.decode_header(SendMessageResponseHeader).queue_offset
+
+    async def bodies(peer: Peer, topic: str) -> list[bytes]:
+        response = await peer.pull(0, topic, group="Members")
+        found = response.code == ResponseCode.SUCCESS
+        return [message.stored_body for message in decode_records(body_of(response))] if found else []
+
+    with serving("broker", "-c", conf, "-p", 0) as process:
+        peer = stage.peer(address=process.address)
+        for topic in ("Again", "Gone"):
+            await peer.create_topic(topic, write=1, read=1)
+            for number in range(5):
+                assert await send(peer, topic, b"old%d" % number) == number
+            deleted = DeleteTopicRequestHeader(topic)
+            (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, deleted)).require_success()
+        await peer.create_topic("Again", write=1, read=1)
+        for number in range(3):
+            assert await send(peer, "Again", b"new%d" % number) == number
+        process.kill()
+    with serving("broker", "-c", conf, "-p", 0) as process:
+        peer = stage.peer(address=process.address)
+        await peer.heartbeat("Members", ("Again", "Gone"))
+        await peer.create_topic("Gone", write=1, read=1)
+        assert await bodies(peer, "Again") == [b"new0", b"new1", b"new2"]
+        assert await bodies(peer, "Gone") == []
+        assert await send(peer, "Again", b"new3") == 3
+        assert await send(peer, "Gone", b"new0") == 0
+        process.stop()
 
 
 async def test_a_broker_reports_what_held_its_event_loop(conf: Path, stage: Stage) -> None:

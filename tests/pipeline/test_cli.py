@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -43,8 +44,8 @@ def tree(root: Path) -> dict[str, tuple[int, int, bytes]]:
     """Everything in a folder: modes, times and contents."""
     return {
         str(path.relative_to(root)): (
-            path.stat().st_mode,
-            path.stat().st_mtime_ns,
+            path.lstat().st_mode,
+            path.lstat().st_mtime_ns,
             path.read_bytes() if path.is_file() else b"",
         )
         for path in sorted(root.rglob("*"))
@@ -110,6 +111,30 @@ def a_segment_is_missing(root: Path) -> None:
     (root / "commitlog" / f"{4096:020d}").write_bytes(bytes(1024))
 
 
+def a_pipe_among_segments(root: Path) -> None:
+    """Skipped without a word, with exit code 0 and rows missing."""
+    an_empty_store(root)
+    (root / "commitlog" / SEGMENT).write_bytes(bytes(1024))
+    os.mkfifo(root / "commitlog" / f"{1024:020d}")
+
+
+def a_link_to_a_device_among_segments(root: Path) -> None:
+    an_empty_store(root)
+    (root / "commitlog" / SEGMENT).symlink_to("/dev/zero")
+
+
+def a_link_to_nothing_among_segments(root: Path) -> None:
+    """The whole folder was taken for empty."""
+    an_empty_store(root)
+    (root / "commitlog" / SEGMENT).write_bytes(bytes(1024))
+    (root / "commitlog" / f"{1024:020d}").symlink_to("nowhere")
+
+
+def a_folder_among_segments(root: Path) -> None:
+    an_empty_store(root)
+    (root / "commitlog" / SEGMENT).mkdir()
+
+
 BAD_STORES: dict[Callable[[Path], None], str] = {
     no_directory: "the directory does not exist",
     a_file: "is a file; a store is a directory",
@@ -121,6 +146,10 @@ BAD_STORES: dict[Callable[[Path], None], str] = {
     a_raft_store: "DLedger (Raft) commit log, which is not supported",
     segments_of_two_sizes: "all segments of a commit log must have one size",
     a_segment_is_missing: "lacks a segment between",
+    a_pipe_among_segments: "the store is damaged: ",
+    a_link_to_a_device_among_segments: f"{SEGMENT} is no regular file, but a pipe, a device",
+    a_link_to_nothing_among_segments: "is no regular file",
+    a_folder_among_segments: f"{SEGMENT} is no regular file, but a folder",
 }
 
 

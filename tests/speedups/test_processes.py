@@ -12,10 +12,12 @@ import pytest
 import rewindmq
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.store import MessageStore
+from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.message.record import crc_ok, decode_records
 from tests.protocol.remoting.remoting_stage import RawPeer
 from tests.speedups.requests import KINDS, send
 from tests.support.process import command, serving
+from tests.support.unwritable import immutable
 
 _MESSAGES = 300
 _QUEUES = 4
@@ -77,3 +79,33 @@ def test_what_a_killed_process_acknowledged_is_in_its_store(tmp_path: Path) -> N
     finally:
         store.close()
     assert sorted(bodies) == sorted([b"hello", *(b"%d" % n * n for n in range(_MESSAGES))])
+
+
+async def ask_in_one_write(address: str, body: bytes) -> list[int]:
+    """Send 20 messages in one write; return the codes of the responses."""
+    host, _, port = address.rpartition(":")
+    peer = RawPeer(*await asyncio.open_connection(host, int(port)))
+    peer.writer.write(b"".join(send(queue_id=n % _QUEUES, body=body, opaque=n) for n in range(20)))
+    codes = [(await peer.receive()).code for _ in range(20)]
+    await peer.close()
+    return codes
+
+
+def test_runs_are_refused_while_a_mapped_file_is_unwritable(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with serving("broker", "-p", "0", "--root", str(root)) as broker:
+        asyncio.run(send_all(broker.address))
+        for file in (*(root / "commitlog").iterdir(), root / "consumequeue/T/1/00000000000000000000"):
+            assert asyncio.run(ask_in_one_write(broker.address, b"kept")) == [ResponseCode.SUCCESS] * 20
+            with immutable(file):
+                codes = asyncio.run(ask_in_one_write(broker.address, b"refused"))
+            # Python stores what the run's other queues can take.
+            refused = 20 if "commitlog" in str(file) else 20 // _QUEUES
+            assert codes.count(ResponseCode.SYSTEM_ERROR) == refused
+        assert asyncio.run(ask_in_one_write(broker.address, b"kept")) == [ResponseCode.SUCCESS] * 20
+        broker.stop()
+    store = MessageStore(root, StoreConfig(), lambda: 1_795_323_546_451)
+    store.open()
+    ends = [store.max_offset("T", queue_id) for queue_id in range(_QUEUES)]
+    store.close()
+    assert sum(ends) == 1 + _MESSAGES + 3 * 20 + 20 - 20 // _QUEUES

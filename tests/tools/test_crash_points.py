@@ -66,6 +66,11 @@ def test_a_power_failure_during_retention_loses_no_message_that_has_not_expired(
     assert not failures("retention", 60)
 
 
+@pytest.mark.parametrize("name", ["lives", "lives-async", "replication-lives"])
+def test_a_power_failure_brings_no_deleted_topic_back(name: str) -> None:
+    assert not failures(name, 40)
+
+
 FAULTS: Final[dict[str, tuple[str, Callable[[Operation], bool]]]] = {
     "log not synced": ("messages", lambda done: isinstance(done, Synced) and "commitlog" in done.path.parts),
     "segment's name not synced": ("messages", lambda done: done == FolderSynced(ROOT / "commitlog")),

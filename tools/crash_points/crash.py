@@ -11,7 +11,14 @@ from rewindmq.broker.store import PutStatus, StoredMessage, StoreError
 from rewindmq.race.sim import World
 from tools.crash_points.image import DiskState, Image
 from tools.crash_points.journal import JournalDisk
-from tools.crash_points.law import LawError, check_keys, check_promises, check_store, check_versions
+from tools.crash_points.law import (
+    LawError,
+    check_ended,
+    check_keys,
+    check_promises,
+    check_store,
+    check_versions,
+)
 from tools.crash_points.ledger import Known
 from tools.crash_points.recording import HOST, Recording, slave_config
 from tools.crash_points.versions import TableVersions
@@ -107,6 +114,7 @@ def _judge(point: CrashPoint, broker: Broker) -> None:
         if not recording.log.startswith(rebuilt.log):
             raise LawError("the slave's log is not the beginning of its master's")
         return
+    check_ended(broker, known, rebuilt)
     check_promises(broker, known, rebuilt, is_durable=is_durable)
     if recording.workload.is_indexed:
         check_keys(broker, known, rebuilt)

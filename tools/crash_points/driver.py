@@ -33,6 +33,7 @@ from tools.crash_points.ledger import (
     Ledger,
     ResetDone,
     Stored,
+    TopicDropped,
     TopicDropping,
     TopicSaved,
 )
@@ -158,6 +159,7 @@ class Driver:
         self._ledger.add(TopicDropping(topic))
         header = DeleteTopicRequestHeader(topic)
         (await self.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)).require_success()
+        self._ledger.add(TopicDropped(topic))
 
     async def save_group(self, group: str, retries: int) -> None:
         """Create or change a group."""

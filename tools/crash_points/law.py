@@ -1,7 +1,8 @@
 """The law of the store: what a broker must have after a power failure.
 
-Under SYNC_FLUSH nothing acknowledged is lost. Nothing is invented. Offsets, epochs, topics and groups have
-their last durable value or a later one. The queues equal a rebuild from the log.
+Under SYNC_FLUSH nothing acknowledged is lost. Nothing is invented, and no deleted topic comes back. Offsets,
+epochs, topics and groups have their last durable value or a later one. The queues equal a rebuild from the
+log.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.store import MessageStore
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels, TagsCoder
+from rewindmq.broker.store.layout.topic_end import is_topic_end
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.record import MAGIC_BLANK, crc_ok, decode_record, decode_records
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
@@ -27,6 +29,7 @@ from tools.crash_points.ledger import Known, Stored
 
 _HALF = (int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK))
 _MAX_RECORDS = 100_000
+_MAX_QUEUES = 16
 
 
 class LawError(Exception):
@@ -60,6 +63,10 @@ def check_store(broker: Broker, known: Known, *, is_durable: bool) -> Rebuilt:
     coder = TagsCoder(DelayLevels(broker.context.config.store.message_delay_level))
     rebuilt = Rebuilt()
     for message in _records(store, rebuilt):
+        if is_topic_end(message.sys_flag, message.packed_properties):
+            for key in [key for key in rebuilt.queues if key[0] == message.topic]:
+                del rebuilt.queues[key]
+            continue
         _check_known(message, known)
         if message.sys_flag & TRANSACTION_MASK not in _HALF:
             key = (message.topic, message.queue_id)
@@ -82,6 +89,23 @@ def check_store(broker: Broker, known: Known, *, is_durable: bool) -> Rebuilt:
             if is_durable:
                 _check_promises(store, promised, messages, may_expire=known.may_expire)
     return rebuilt
+
+
+def check_ended(broker: Broker, known: Known, rebuilt: Rebuilt) -> None:
+    """Check that the queues of topics whose deletion was acknowledged have only messages from later.
+
+    Raises:
+        LawError: a deleted message is back.
+    """
+    for (topic, queue_id), messages in rebuilt.queues.items():
+        back = [offset for offset, message in messages.items() if message.stored_body in known.gone]
+        if back:
+            raise LawError(f"queue {queue_id} of {topic} has a deleted message at {back[0]}")
+    for topic in known.ended - known.dropped:
+        for queue_id in range(_MAX_QUEUES):
+            end = broker.context.store.max_offset(topic, queue_id)
+            if end and (topic, queue_id) not in rebuilt.queues:
+                raise LawError(f"queue {queue_id} of the deleted topic {topic} ends at {end}")
 
 
 def _records(store: MessageStore, rebuilt: Rebuilt) -> Iterator[MessageExt]:

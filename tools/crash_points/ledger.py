@@ -85,6 +85,13 @@ class TopicDropping:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicDropped:
+    """The deletion of a topic was acknowledged."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
 class Expiring:
     """Old files may be deleted from now on."""
 
@@ -99,6 +106,7 @@ Fact = (
     | TopicSaved
     | GroupSaved
     | TopicDropping
+    | TopicDropped
     | Expiring
 )
 
@@ -124,6 +132,9 @@ class Known:
         attempts: body to topic and key.
         stored: topic and queue to offset to message.
         resets: group and topic to the number of fenced resets.
+        dropped: topics that are being deleted.
+        ended: topics that were deleted, and may have been created again.
+        gone: bodies of their messages from before.
     """
 
     attempts: dict[bytes, Attempted] = field(default_factory=dict)
@@ -135,6 +146,8 @@ class Known:
     topics: dict[str, TopicSaved] = field(default_factory=dict)
     groups: dict[str, GroupSaved] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+    gone: set[bytes] = field(default_factory=set)
     may_expire: bool = False
 
     def learn(self, fact: Fact) -> None:
@@ -162,5 +175,10 @@ class Known:
             case TopicDropping(topic):
                 self.dropped.add(topic)
                 self.topics.pop(topic, None)
+            case TopicDropped(topic):
+                self.dropped.discard(topic)
+                self.ended.add(topic)
+                for key in [key for key in self.stored if key[0] == topic]:
+                    self.gone.update(stored.body for stored in self.stored.pop(key).values())
             case Expiring():
                 self.may_expire = True

@@ -91,6 +91,29 @@ async def _tables(driver: Driver) -> None:
         await driver.world.sleep(3.0)
 
 
+async def _lives(driver: Driver) -> None:
+    """Topics are deleted and created again, by request or by a send, with as many queues or fewer."""
+    await driver.save_topic("Kept")
+    for step in range(4):
+        await driver.save_topic("T", 3 - step % 2)
+        await driver.send_many(5)
+        await driver.send_batch(30)
+        await driver.send_many(3, "Auto", 2)
+        await driver.world.sleep(3.5)
+        await driver.send_many(4)
+        await driver.drop_topic("T")
+        if step % 2:
+            await driver.save_topic("T", 1)
+            await driver.send_many(3, queues=1)
+            await driver.send("Kept")
+            await driver.drop_topic("T")
+        await driver.drop_topic("Auto")
+        await driver.send_many(2, "Auto", 2)
+        await driver.world.sleep(1.5)
+    await driver.save_topic("T")
+    await driver.send_many(3)
+
+
 async def _delays(driver: Driver) -> None:
     await driver.save_topic()
     for step in range(8):
@@ -135,10 +158,13 @@ WORKLOADS: Final = (
     Workload("retention", _retention, {"file_reserved_time": 0}),
     Workload("offsets", _offsets),
     Workload("tables", _tables),
+    Workload("lives", _lives),
+    Workload("lives-async", _lives, store=_ASYNC),
     Workload("delays", _delays),
     Workload("transactions", _transactions, {"transaction_check_interval": 10_000}),
     Workload("compaction", _compaction, _V53),
     Workload("compaction-async", _compaction, _V53, _ASYNC),
     Workload("index", _index, is_indexed=True),
     Workload("replication", _messages, is_replicated=True),
+    Workload("replication-lives", _lives, is_replicated=True),
 )

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MappedFile, clear_file_beyond
+from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
 from rewindmq.broker.store.layout.compaction import (
     BATCH_SIZE,
     END_OF_FILE,
@@ -150,8 +151,8 @@ class CompactionFile:
         self._claim(self.log, start + size + BLANK_BYTES)
         self._claim(self.entries, (self.count + 2) * ENTRY_BYTES)
         position = self.log.base + start
-        log = self.log.map or self.log.open_map()
-        entries = self.entries.map or self.entries.open_map()
+        log = self.log.map or self.log.open_for_writing()
+        entries = self.entries.map or self.entries.open_for_writing()
         log[start : start + size] = record
         log[start + PHYSICAL_OFFSET_AT : start + PHYSICAL_OFFSET_AT + 8] = position.to_bytes(8, "big")
         # The entry is written last: a record without an entry is never read.
@@ -167,6 +168,7 @@ class CompactionFile:
             NO_COMPACTED_OFFSET,
             0,
         )
+        self._check_written(start, size)
         self.count += 1
         self.log.mtime_ms = self.entries.mtime_ms = store_timestamp
 
@@ -177,10 +179,10 @@ class CompactionFile:
         self._claim(self.log, end + BLANK_BYTES)
         self._claim(self.entries, (self.count + 1) * ENTRY_BYTES)
         if left >= BLANK_BYTES:
-            BLANK.pack_into(self.log.open_map(), end, left, MAGIC_BLANK)
+            BLANK.pack_into(self.log.open_for_writing(), end, left, MAGIC_BLANK)
         if (self.count + 1) * ENTRY_BYTES <= self.entries.size:
             ENTRY.pack_into(
-                self.entries.open_map(),
+                self.entries.open_for_writing(),
                 self.count * ENTRY_BYTES,
                 END_OF_FILE,
                 0,
@@ -191,6 +193,18 @@ class CompactionFile:
                 NO_COMPACTED_OFFSET,
                 0,
             )
+        self._check_written(end, min(left, BLANK_BYTES))
+
+    def _check_written(self, start: int, size: int) -> None:
+        """Clear a record and its entry if the disk refused a part of them. Raise the OSError."""
+        if REFUSED_WRITES.error is None:
+            return
+        at = self.count * ENTRY_BYTES
+        for file, first, end in ((self.log, start, start + size), (self.entries, at, at + ENTRY_BYTES)):
+            mapping, end = file.open_map(), min(end, file.size)
+            mapping[first:end] = bytes(end - first)
+            file.refuse_writes()
+        REFUSED_WRITES.check()
 
     def _claim(self, file: MappedFile, end: int) -> None:
         end = min(end, file.size)
@@ -198,6 +212,7 @@ class CompactionFile:
             claim_to = min(max(end, file.allocated + _ALLOCATION_BYTES), file.size)
             self._disk.allocate(file.path, file.allocated, claim_to - file.allocated)
             file.allocated = claim_to
+            file.open_for_writing()
 
     def flush(self) -> None:
         """Make both files durable; may run on a worker thread. Raise OSError on a disk error."""

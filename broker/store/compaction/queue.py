@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from bisect import bisect_left
 from contextlib import suppress
 from itertools import accumulate
@@ -15,14 +14,19 @@ from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.offset_search import search_by_time
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MappedFile, MmapCache, create_file, file_name
+from rewindmq.broker.store.files.mapped_file import (
+    MappedFile,
+    MmapCache,
+    create_file,
+    file_name,
+    named_by_position,
+)
 from rewindmq.broker.store.model import Boundary, GetMessageStatus, GetResult, SearchMode
 from rewindmq.protocol.limits import MAX_RESPONSE_BODY_BYTES
 from rewindmq.protocol.message.record import BLANK_BYTES
 
 _log = logging.getLogger(__name__)
 
-_NAME: Final = re.compile(r"[0-9]{20}")
 _NEVER_TOO_OLD: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 
@@ -101,10 +105,10 @@ class CompactionQueue:
 
     def _find(self, folder: Path, size: int, key: str) -> dict[int, MappedFile]:
         found: dict[int, MappedFile] = {}
-        entries = [entry for entry in self._disk.list_folder(folder) if entry.is_file]
+        entries = named_by_position(self._disk, folder)
         for entry in entries:
             name = entry.path.name
-            if _NAME.fullmatch(name) is None or int(name) % self._log_bytes:
+            if int(name) % self._log_bytes:
                 raise StoreError(
                     f"{entry.path} does not belong here: names are multiples of {self._log_bytes}, which"
                     " follows from compactionMappedFileSize"
@@ -173,6 +177,12 @@ class CompactionQueue:
         if self._files:
             self._files[-1].seal()
         self._files.append(CompactionFile(log, entries, self._disk))
+
+    def close_files(self) -> None:
+        """Unmap the files; the next access maps them again."""
+        for file in self._files:
+            self._pool.release(file.log)
+            self._pool.release(file.entries)
 
     def flush(self) -> None:
         """Make everything written durable; may run on a worker thread. Raise OSError on a disk error."""

@@ -79,7 +79,7 @@ class CompactionStore:
         self._positions = self._read_positions()
         for folder in (self._folder / LOG_FOLDER, self._folder / CQ_FOLDER):
             for topic in self._disk.list_folder(folder):
-                for queue in self._disk.list_folder(topic.path) if not topic.is_file else ():
+                for queue in self._disk.list_folder(topic.path) if topic.is_folder else ():
                     name = queue.path.name
                     key = (topic.path.name, int(name) if name.isascii() and name.isdigit() else -1)
                     if not queue.is_file and names_a_queue(*key) and key not in self._queues:
@@ -152,6 +152,12 @@ class CompactionStore:
                 target.append(data, entry[2], record.store_timestamp, record.queue_offset)
             index += 1
             target.seen_offset = index
+
+    def close_files(self, topic: str, queue_id: int) -> None:
+        """Unmap the files of a queue; do nothing if there is none."""
+        found = self._queues.get((topic, queue_id))
+        if found is not None:
+            found.close_files()
 
     def flush(self) -> None:
         """Make everything written durable; may run on a worker thread. Raise OSError on a disk error."""

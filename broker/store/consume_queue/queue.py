@@ -6,12 +6,13 @@ import struct
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from rewindmq.broker.store.config import CQ_ENTRY_BYTES
 from rewindmq.broker.store.consume_queue.queue_pulls import QueuePulls
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MappedFile, MappedFileQueue, MmapCache
+from rewindmq.broker.store.files.mapped_file import DroppedFile, MappedFile, MappedFileQueue, MmapCache
+from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
 from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
 
 # Log position, record size, tagsCode.
@@ -63,7 +64,9 @@ class ConsumeQueue:
 
     __slots__ = (
         "_disk",
-        "_flushed_index",
+        "_flushed",
+        "_former",
+        "_life",
         "active",
         "active_index",
         "files",
@@ -95,7 +98,11 @@ class ConsumeQueue:
         self.max_offset = 0
         self.max_physical_offset = -1
         self.room_end = 0
-        self._flushed_index = 0
+        # The life of the queue, and the index in it before which all entries are durable.
+        self._flushed = (0, 0)
+        self._life = 0
+        # Files of earlier lives that are not deleted yet, in order of base.
+        self._former: list[DroppedFile] = []
         self.put_requests = self.put_extra = self.put_bytes = 0
         self.pulls = NO_PULLS
 
@@ -107,6 +114,7 @@ class ConsumeQueue:
         Raises:
             OSError: the disk is full, or mapping a file fails; no entry has been written.
         """
+        self.delete_former()
         end = self.max_offset + count
         files = self.files.files
         if not files:
@@ -120,7 +128,7 @@ class ConsumeQueue:
         # Map the file now, while an error is harmless: once a record is in the log, its entry must be
         # written.
         for file in files[files.index(self.active or last) :]:
-            file.open_map()
+            file.open_for_writing()
         self.room_end = (last.base + last.allocated) // CQ_ENTRY_BYTES
 
     def _claim(self, file: MappedFile, end: int) -> None:
@@ -138,14 +146,20 @@ class ConsumeQueue:
         self.room_end = 0
 
     def append(self, physical_offset: int, size: int, tags_code: int, now_ms: int) -> None:
-        """Write the entry of the next message; there must be room."""
+        """Write the entry of the next message; there must be room.
+
+        Raises:
+            OSError: the disk refused a write to a mapping, of the entry or before; the entry is not there.
+        """
         file = self.active
         assert file is not None
         at = (self.max_offset - self.active_index) * CQ_ENTRY_BYTES
         if at == file.size:
             file = self._next_file(file)
             at = 0
-        ENTRY.pack_into(file.map or file.open_map(), at, physical_offset, size, tags_code)
+        ENTRY.pack_into(file.map or file.open_for_writing(), at, physical_offset, size, tags_code)
+        if REFUSED_WRITES.error is not None:
+            self._refuse(1)
         file.mtime_ms = now_ms
         self.max_offset += 1
         self.max_physical_offset = physical_offset + size
@@ -156,41 +170,81 @@ class ConsumeQueue:
         Args:
             entries: log position, size and tagsCode of each entry in sequence.
             size: bytes of all records together.
+
+        Raises:
+            OSError: see ``append``; none of the entries is there.
         """
         file = self.active
         assert file is not None
         at = (self.max_offset - self.active_index) * CQ_ENTRY_BYTES
         count = len(entries) // _NUMBERS
-        if at + count * CQ_ENTRY_BYTES > file.size:
-            for first in range(0, len(entries), _NUMBERS):
-                self.append(entries[first], entries[first + 1], entries[first + 2], now_ms)
-            return
-        mapping = file.map or file.open_map()
         for first in range(0, len(entries), _NUMBERS * _RUN):
             run = entries[first : first + _NUMBERS * _RUN]
-            _entry_run(len(run) // _NUMBERS).pack_into(mapping, at, *run)
-            at += CQ_ENTRY_BYTES * _RUN
-        file.mtime_ms = now_ms
-        self.max_offset += count
-        self.max_physical_offset = entries[0] + size
+            layout = _entry_run(len(run) // _NUMBERS)
+            if at + layout.size <= file.size:
+                layout.pack_into(file.map or file.open_for_writing(), at, *run)
+                at += layout.size
+                continue
+            data = layout.pack(*run)
+            while data:
+                if at == file.size:
+                    file.mtime_ms = now_ms
+                    file, at = self._file_after(file), 0
+                part, data = data[: file.size - at], data[file.size - at :]
+                (file.map or file.open_for_writing())[at : at + len(part)] = part
+                at += len(part)
+        if REFUSED_WRITES.error is not None:
+            self._refuse(count)
+        if file is not self.active:
+            self._use(file)
+        self.advance(count, entries[0] + size, now_ms)
 
-    def append_encoded(self, entries: bytes, end: int, now_ms: int) -> None:
-        """Write encoded entries in one step; there must be room for all of them in the active file.
+    def write_encoded(self, entries: bytes) -> None:
+        """Write encoded entries behind the end; there must be room for all of them in the active file.
 
-        Args:
-            end: log position behind the record of the last entry.
+        Then call ``advance``, or ``take_back`` if ``REFUSED_WRITES`` has an error.
         """
         file = self.active
         assert file is not None
         at = (self.max_offset - self.active_index) * CQ_ENTRY_BYTES
-        (file.map or file.open_map())[at : at + len(entries)] = entries
-        file.mtime_ms = now_ms
-        self.max_offset += len(entries) // CQ_ENTRY_BYTES
+        (file.map or file.open_for_writing())[at : at + len(entries)] = entries
+
+    def advance(self, count: int, end: int, now_ms: int) -> None:
+        """Count the entries behind the end as written, all in the active file or before.
+
+        Args:
+            end: log position behind the record of the last entry.
+        """
+        assert self.active is not None
+        self.active.mtime_ms = now_ms
+        self.max_offset += count
         self.max_physical_offset = end
 
-    def _next_file(self, full: MappedFile) -> MappedFile:
+    def take_back(self, count: int) -> None:
+        """Clear entries behind the end; the next one needs ``make_room``, which raises an error."""
+        at, end = self.max_offset * CQ_ENTRY_BYTES, (self.max_offset + count) * CQ_ENTRY_BYTES
+        while at < end and (file := self.files.find(at)) is not None:
+            stop = min(end, file.base + file.size)
+            if file.map is not None:
+                file.map[at - file.base : stop - file.base] = bytes(stop - at)
+            file.refuse_writes()
+            at = stop
+        self.room_end = 0
+
+    def _refuse(self, count: int) -> NoReturn:
+        error = REFUSED_WRITES.error
+        assert error is not None
+        self.take_back(count)
+        REFUSED_WRITES.error = None
+        raise error
+
+    def _file_after(self, full: MappedFile) -> MappedFile:
         file = self.files.find(full.base + full.size)
         assert file is not None
+        return file
+
+    def _next_file(self, full: MappedFile) -> MappedFile:
+        file = self._file_after(full)
         self._use(file)
         return file
 
@@ -198,12 +252,15 @@ class ConsumeQueue:
         """Add the entry of a record found in the log, by the rules of docs/spec/store.md 4.4.
 
         Existing entries stay unchanged. As in RocketMQ, a record beyond the next index is still appended at
-        the next index.
+        the next index. Offset 0 begins the queue's next life: RocketMQ appends that entry to the former life,
+        and loses the messages behind it.
         """
         if physical_offset + size <= self.max_physical_offset:
             return
-        if queue_offset < self.max_offset and queue_offset:
-            return
+        if queue_offset < self.max_offset:
+            if queue_offset:
+                return
+            self.destroy()
         if not self.files.files and queue_offset:
             self._start_at(queue_offset, now_ms)
         if self.max_offset >= self.room_end:
@@ -211,10 +268,16 @@ class ConsumeQueue:
         self.append(physical_offset, size, tags_code, now_ms)
 
     def _start_at(self, queue_offset: int, now_ms: int) -> None:
+        self.delete_former()
         position = queue_offset * CQ_ENTRY_BYTES
         file = self.files.append_file(position - position % self.files.file_bytes, now_ms)
         self._claim(file, position - file.base)
         file.open_map()[: position - file.base] = _FILLER * ((position - file.base) // CQ_ENTRY_BYTES)
+        try:
+            REFUSED_WRITES.check()
+        except OSError:
+            self.files.discard_last()
+            raise
         self._use(file)
         self.min_offset = self.max_offset = queue_offset
         self.room_end = 0
@@ -260,6 +323,14 @@ class ConsumeQueue:
     # Recovery
 
     @property
+    def life_begin(self) -> int:
+        """Log position of the message at queue offset 0; 0 if it is not known, -1 without files."""
+        if not self.files.files:
+            return -1
+        entry = self.slot(0) if self.files.files[0].base == 0 and self.max_offset else (0, 0, 0)
+        return 0 if entry[1] == FILLER_SIZE else entry[0]
+
+    @property
     def slots(self) -> range:
         """The queue offsets for which the files have room, written or not."""
         files = self.files.files
@@ -298,7 +369,7 @@ class ConsumeQueue:
         """Find the last written entry after a clean stop; delete later files (docs/spec/store.md 9.2)."""
         files = self.files.files
         self._recover_from(max(0, len(files) - _FILES_CHECKED), _ANY_POSITION)
-        self._flushed_index = self.max_offset
+        self._flushed = (self._life, self.max_offset)
 
     def recover_before(self, log_end: int) -> None:
         """After a crash, keep only the entries of records before a log position, and delete later files.
@@ -351,7 +422,7 @@ class ConsumeQueue:
             self.files.drop_last()
         self._use(last)
         self.max_offset = self.active_index + count
-        self._flushed_index = min(self._flushed_index, self.max_offset)
+        self._flushed = (self._life, min(self._flushed_index, self.max_offset))
         self.room_end = 0
         last.allocated = 0
         self.files.clear_beyond(self.max_offset * CQ_ENTRY_BYTES)
@@ -399,12 +470,36 @@ class ConsumeQueue:
             self._use(files[-1])
             self.max_offset = min(self.max_offset, (files[-1].base + files[-1].size) // CQ_ENTRY_BYTES)
             self.min_offset = min(self.min_offset, self.max_offset)
-            self._flushed_index = min(self._flushed_index, self.max_offset)
+            self._flushed = (self._life, min(self._flushed_index, self.max_offset))
             self.room_end = 0
             raise
+        self._begin_life()
+
+    def start_over(self) -> None:
+        """Begin a new life at offset 0. ``delete_former`` deletes the files of the life that ends."""
+        self._former += [self.files.take_first() for _ in range(len(self.files.files))]
+        self._begin_life()
+
+    def _begin_life(self) -> None:
+        self._life += 1
         self.active = None
-        self.active_index = self.min_offset = self.max_offset = self.room_end = self._flushed_index = 0
+        self.active_index = self.min_offset = self.max_offset = self.room_end = 0
         self.max_physical_offset = -1
+
+    def delete_former(self) -> None:
+        """Delete the files of earlier lives. Raise OSError if the disk fails; call again."""
+        for dropped in reversed(self._former):
+            dropped.remove()
+        self._former.clear()
+
+    def close_files(self) -> bool:
+        """Unmap the files, which takes a descriptor each; the next access maps one again.
+
+        Returns:
+            True if a file was mapped.
+        """
+        self.room_end = 0
+        return self.files.close_files()
 
     def correct_min_offset(self, log_min: int) -> None:
         """Set ``min_offset`` to the first message whose record is in the log; max if there is none.
@@ -463,23 +558,27 @@ class ConsumeQueue:
 
     def flush(self) -> None:
         """Make the entries written so far durable; may run on a worker thread. Raise OSError on failure."""
-        end = self.max_offset
-        if end == self._flushed_index:
+        life, end = self._life, self.max_offset
+        start = self._flushed_index
+        if end == start:
             return
         for file in list(self.files.files):
-            if (
-                file.base < end * CQ_ENTRY_BYTES
-                and file.base + file.size > self._flushed_index * CQ_ENTRY_BYTES
-            ):
-                self._sync(file, end)
-        self._flushed_index = end
+            if file.base < end * CQ_ENTRY_BYTES and file.base + file.size > start * CQ_ENTRY_BYTES:
+                self._sync(file, start, end)
+        self._flushed = (life, end)
 
-    def _sync(self, file: MappedFile, end: int) -> None:
-        start = max(self._flushed_index * CQ_ENTRY_BYTES - file.base, 0)
+    @property
+    def _flushed_index(self) -> int:
+        """Index before which all entries are durable. A flush of an earlier life counts for nothing."""
+        life, index = self._flushed
+        return index if life == self._life else 0
+
+    def _sync(self, file: MappedFile, start: int, end: int) -> None:
+        start = max(start * CQ_ENTRY_BYTES - file.base, 0)
         try:
             file.sync(self._disk, start, min(end * CQ_ENTRY_BYTES - file.base, file.size))
         except FileNotFoundError:
-            # Retention has deleted the file in the meantime.
+            # Retention or the deletion of the topic has deleted the file in the meantime.
             if file in self.files.files:
                 raise
         file.save_mtime(self._disk)

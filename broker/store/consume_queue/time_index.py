@@ -42,7 +42,7 @@ class TimeIndex:
         self._begin = self._end = 0
         self._is_failing = False
         # None: the file is missing or unusable.
-        self._files: dict[tuple[str, int, int], MappedFile | None] = {}
+        self._files: dict[tuple[str, int], dict[int, MappedFile | None]] = {}
 
     def load(self, log: CommitLog) -> None:
         """Load the index if there is one and it matches the log. Call after recovery.
@@ -101,12 +101,18 @@ class TimeIndex:
         return max(int(timestamp), NOT_KNOWN)
 
     def _file(self, topic: str, queue_id: int, number: int) -> MappedFile | None:
-        key = (topic, queue_id, number)
+        files = self._files.setdefault((topic, queue_id), {})
         try:
-            return self._files[key]
+            return files[number]
         except KeyError:
-            file = self._files[key] = self._find(topic, queue_id, number)
+            file = files[number] = self._find(topic, queue_id, number)
             return file
+
+    def close_files(self, topic: str, queue_id: int) -> None:
+        """Unmap the files of a queue; the next access finds them again."""
+        for file in self._files.pop((topic, queue_id), {}).values():
+            if file is not None:
+                self._pool.release(file)
 
     def _find(self, topic: str, queue_id: int, number: int) -> MappedFile | None:
         base = number * self._file_bytes

@@ -15,9 +15,11 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from rewindmq.broker.store.files.lock import StoreLock
 from rewindmq.broker.store.files.prefault import prefault
+from rewindmq.broker.store.files.refused_writes import watch_writes
 from rewindmq.broker.store.files.unsynced_names import UnsyncedNames
 from rewindmq.protocol.files.copying import copy_file
 from rewindmq.protocol.files.private import FILE_MODE, make_private_folder, open_private
+from rewindmq.protocol.files.regular import LOST_AND_FOUND, open_regular
 from rewindmq.protocol.limits import MAPPED_FILES_SHARE
 
 # Linux gives a process 65,530 mappings (vm.max_map_count); libraries and memory need some of them.
@@ -43,7 +45,7 @@ def _names_path(call: Call) -> Call:
 
 
 class DiskEntry(NamedTuple):
-    """An entry of a folder.
+    """An entry of a folder. A pipe, a device, a socket and a link to one or to nothing is neither of both.
 
     Attributes:
         size: size in bytes, of a file.
@@ -52,6 +54,7 @@ class DiskEntry(NamedTuple):
     path: Path
     is_file: bool
     size: int
+    is_folder: bool
 
 
 class Disk(Protocol):
@@ -68,7 +71,10 @@ class Disk(Protocol):
         """Make a folder and its parents durably; do nothing if it exists."""
 
     def list_folder(self, path: Path) -> list[DiskEntry]:
-        """Return a folder's entries by name; empty if the folder is missing."""
+        """Return a folder's entries by name; empty if the folder is missing.
+
+        The folder ``lost+found`` of a mounted file system is not among them.
+        """
 
     def exists(self, path: Path) -> bool:
         """Return True if the path exists."""
@@ -86,10 +92,16 @@ class Disk(Protocol):
         """Create a sparse file of exactly ``size`` bytes, and missing folders; ``sync`` keeps them."""
 
     def map(self, path: Path, size: int) -> mmap.mmap:
-        """Return a shared, writable mapping of the whole file."""
+        """Return a shared, writable mapping of the whole file.
+
+        The file system may refuse a write to it later: see ``refused_writes``.
+        """
+
+    def map_to_read(self, path: Path, size: int) -> mmap.mmap:
+        """Return a mapping of the whole file that cannot be written."""
 
     def allocate(self, path: Path, offset: int, length: int) -> None:
-        """Allocate disk blocks, because writing to a mapping on a full disk kills the process (SIGBUS)."""
+        """Allocate disk blocks, so that a full disk refuses them here, and not a write to a mapping."""
 
     def prefault(self, path: Path, start: int, end: int) -> None:
         """Bring a part of a file into memory, so that writing to its mapping does not wait.
@@ -184,8 +196,9 @@ class OsDisk:
         entries = []
         for entry in sorted(path.iterdir()):
             is_file = entry.is_file()
-            entries.append(DiskEntry(entry, is_file, entry.stat().st_size if is_file else 0))
-        return entries
+            size = entry.stat().st_size if is_file else 0
+            entries.append(DiskEntry(entry, is_file, size, entry.is_dir()))
+        return [entry for entry in entries if entry.path.name != LOST_AND_FOUND or not entry.is_folder]
 
     def exists(self, path: Path) -> bool:
         return path.exists()
@@ -194,7 +207,10 @@ class OsDisk:
         return path.is_dir()
 
     def read(self, path: Path) -> bytes | None:
-        return path.read_bytes() if path.exists() else None
+        if not path.exists():
+            return None
+        with open_regular(path) as file:
+            return file.read()
 
     def touch(self, path: Path) -> None:
         if not path.exists():
@@ -213,7 +229,14 @@ class OsDisk:
     @_names_path
     def map(self, path: Path, size: int) -> mmap.mmap:
         with path.open("r+b") as file:
-            return mmap.mmap(file.fileno(), size)
+            mapping = mmap.mmap(file.fileno(), size)
+            watch_writes(mapping, path, os.fstat(file.fileno()).st_ino)
+            return mapping
+
+    @_names_path
+    def map_to_read(self, path: Path, size: int) -> mmap.mmap:
+        with path.open("rb") as file:
+            return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
 
     @_names_path
     def allocate(self, path: Path, offset: int, length: int) -> None:

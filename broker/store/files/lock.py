@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 from rewindmq.broker.store.errors import StoreError
@@ -35,6 +37,8 @@ class StoreLock:
         except OSError as error:
             raise StoreError(f"cannot open {self._path}: {error.strerror}") from None
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "is no regular file")
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
             os.pwrite(descriptor, b"lock", 0)
         except BlockingIOError:

@@ -5,6 +5,8 @@ Specification: docs/spec/store.md 1.2.
 
 from __future__ import annotations
 
+import errno
+import logging
 import mmap
 import re
 from collections import OrderedDict
@@ -14,9 +16,13 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.files.disk import Disk
+from rewindmq.broker.store.files.disk import Disk, DiskEntry
+from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
 
+_log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"[0-9]{20}")
+# Such a file is still read.
+_NOT_WRITABLE: Final = (errno.EROFS, errno.EPERM, errno.EACCES)
 # One in this many mappings of a full cache is idle: taken from its file, but not unmapped yet.
 _IDLE_SHARE: Final = 4
 # Pages of a deleted file that are unmapped at once: well below 1 ms.
@@ -50,7 +56,27 @@ class MmapCache:
         if mapping is None:
             if len(self._in_use) + len(self._idle) >= self._limit:
                 self._make_room()
-            mapping = self._disk.map(file.path, file.size)
+            mapping = self._map(file)
+        self._in_use[file] = mapping
+        return mapping
+
+    def _map(self, file: MappedFile) -> mmap.mmap:
+        try:
+            return self._disk.map(file.path, file.size)
+        except OSError as error:
+            if error.errno not in _NOT_WRITABLE:
+                raise
+        file.refuse_writes()
+        return self._disk.map_to_read(file.path, file.size)
+
+    def map_again(self, file: MappedFile) -> mmap.mmap:
+        """Map ``file`` for writing, in place of a mapping that cannot be written.
+
+        Raises:
+            OSError: the file cannot be written; it keeps the mapping that it has.
+        """
+        mapping = self._disk.map(file.path, file.size)
+        self.release(file)
         self._in_use[file] = mapping
         return mapping
 
@@ -88,6 +114,7 @@ class MappedFile:
 
     __slots__ = (
         "_is_suspect",
+        "_is_written_in_vain",
         "_pool",
         "_saved_mtime_ms",
         "allocated",
@@ -110,12 +137,30 @@ class MappedFile:
         self.on_map_given_up: Callable[[], None] | None = None
         self._saved_mtime_ms = -1
         self._is_suspect = False
+        self._is_written_in_vain = False
 
     def open_map(self) -> mmap.mmap:
         """Return the mapping, made on first use. Raise OSError if mapping fails."""
         if self.map is None:
             self.map = self._pool.map(self)
         return self.map
+
+    def open_for_writing(self) -> mmap.mmap:
+        """Return the mapping; map the file again if its mapping cannot be written.
+
+        Raises:
+            OSError: mapping fails; reads use the mapping that there is.
+        """
+        mapping = self.open_map()
+        if self._is_written_in_vain:
+            mapping = self.map = self._pool.map_again(self)
+            self._is_written_in_vain = False
+        return mapping
+
+    def refuse_writes(self) -> None:
+        """Note that writes to the mapping do not reach the file: the next writer must claim blocks first."""
+        self._is_written_in_vain = True
+        self.allocated = 0
 
     def unshare(self, disk: Disk) -> None:
         """Ensure that no snapshot has this file, before it is written. Raise OSError on failure."""
@@ -207,12 +252,11 @@ class MappedFileQueue:
         An empty last file comes from a crash between creating and sizing it. It is removed, as in 5.x.
 
         Raises:
-            StoreError: a stray file, one of another size, or a hole in the sequence.
+            StoreError: something in a file's place that is none, a file of another size, or a hole in the
+                sequence.
         """
-        entries = self._disk.list_folder(self.folder)
-        for index, (path, is_file, size) in enumerate(entries):
-            if _NAME.fullmatch(path.name) is None or not is_file:
-                raise StoreError(f"{path} does not belong here: file names have 20 digits")
+        entries = named_by_position(self._disk, self.folder)
+        for index, (path, _, size, _) in enumerate(entries):
             if size == 0 and index == len(entries) - 1:
                 self._disk.remove(path)
                 continue
@@ -244,6 +288,11 @@ class MappedFileQueue:
         file = MappedFile(self._pool, path, base, self.file_bytes, now_ms)
         self.files.append(file)
         return file
+
+    def close_files(self) -> bool:
+        """Unmap the files; return True if one was mapped."""
+        mapped = [file for file in self.files if self._pool.release(file) is not None]
+        return bool(mapped)
 
     def drop_last(self) -> None:
         """Delete the last file. After an OSError the file is still there."""
@@ -289,6 +338,26 @@ class MappedFileQueue:
             clear_file_beyond(self._disk, file, position - file.base)
 
 
+def named_by_position(disk: Disk, folder: Path) -> list[DiskEntry]:
+    """Return the files of a folder whose names have 20 digits.
+
+    Other entries are left alone; a warning names them, except folders. RocketMQ 4.9 does not start with one.
+
+    Raises:
+        StoreError: an entry with such a name is no file.
+    """
+    found = []
+    for entry in disk.list_folder(folder):
+        if _NAME.fullmatch(entry.path.name) is None:
+            if not entry.is_folder:
+                _log.warning("%s is left alone: files of the store have names of 20 digits", entry.path)
+        elif not entry.is_file:
+            raise StoreError(f"{entry.path} is no regular file, but has the name of one: move it away")
+        else:
+            found.append(entry)
+    return found
+
+
 def create_file(disk: Disk, path: Path, size: int) -> None:
     """Create a file that the store does not have; replace one that a failed removal has left there.
 
@@ -313,10 +382,11 @@ def clear_file_beyond(disk: Disk, file: MappedFile, at: int) -> None:
     Files of a snapshot are never written: recovery may continue in a file that was full before.
     """
     file.unshare(disk)
-    mapping = file.open_map()
+    mapping = file.open_for_writing()
     while 0 <= (at := disk.data_beyond(file.path, at)) < file.size:
         end = min(at + 1_048_576, file.size)
         chunk = mapping[at:end]
         if chunk.strip(b"\0"):
             mapping[at:end] = bytes(end - at)
         at = end
+    REFUSED_WRITES.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 from array import array
 from collections.abc import Generator
@@ -10,6 +11,7 @@ from typing import Final
 
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import DroppedFile, MappedFile, MmapCache
+from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
 from rewindmq.broker.store.layout.index import (
     ENTRY,
     ENTRY_BYTES,
@@ -98,34 +100,44 @@ class IndexFile:
         assert not self.is_full
         number = self.index_count
         at = self._entries_at + number * ENTRY_BYTES
-        mapping = self._file.map or self._file.open_map()
         if self._file.allocated < at + ENTRY_BYTES:
             self._claim(at + ENTRY_BYTES)
+        mapping = self._file.map or self._file.open_for_writing()
         slot_at = HEADER_BYTES + key_hash % self._slots * SLOT_BYTES
-        (newest,) = SLOT.unpack_from(mapping, slot_at)
-        if not 0 < newest <= number:
-            newest = 0
-            self._hash_slot_count += 1
-        seconds = time_diff(store_timestamp, self.begin_timestamp)
-        ENTRY.pack_into(mapping, at, key_hash, physical_offset, seconds, newest)
-        SLOT.pack_into(mapping, slot_at, number)
+        header, slot = mapping[:HEADER_BYTES], mapping[slot_at : slot_at + SLOT_BYTES]
+        (newest,) = SLOT.unpack(slot)
+        is_new_slot = not 0 < newest <= number
+        begin_timestamp, begin_phy_offset = self.begin_timestamp, self.begin_phy_offset
+        seconds = time_diff(store_timestamp, begin_timestamp)
         if number <= FIRST_ENTRY:
-            self.begin_phy_offset = physical_offset
-            self.begin_timestamp = store_timestamp
-        self.end_phy_offset = physical_offset
-        self.end_timestamp = store_timestamp
-        self.index_count = number + 1
+            begin_timestamp, begin_phy_offset = store_timestamp, physical_offset
+        ENTRY.pack_into(mapping, at, key_hash, physical_offset, seconds, 0 if is_new_slot else newest)
+        SLOT.pack_into(mapping, slot_at, number)
         HEADER.pack_into(
             mapping,
             0,
-            self.begin_timestamp,
+            begin_timestamp,
             store_timestamp,
-            self.begin_phy_offset,
+            begin_phy_offset,
             physical_offset,
-            self._hash_slot_count,
-            self.index_count,
+            self._hash_slot_count + is_new_slot,
+            number + 1,
         )
+        if REFUSED_WRITES.error is not None:
+            self._take_back(mapping, header, slot_at, slot)
+        self._hash_slot_count += is_new_slot
+        self.begin_timestamp, self.begin_phy_offset = begin_timestamp, begin_phy_offset
+        self.end_phy_offset = physical_offset
+        self.end_timestamp = store_timestamp
+        self.index_count = number + 1
         self._file.mtime_ms = store_timestamp
+
+    def _take_back(self, mapping: mmap.mmap, header: bytes, slot_at: int, slot: bytes) -> None:
+        """Undo a write that the disk refused in part, and raise the error; nothing leads to the entry."""
+        mapping[:HEADER_BYTES] = header
+        mapping[slot_at : slot_at + SLOT_BYTES] = slot
+        self._file.refuse_writes()
+        REFUSED_WRITES.check()
 
     def _claim(self, end: int) -> None:
         file = self._file

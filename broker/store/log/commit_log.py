@@ -17,6 +17,7 @@ from typing import Final
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MappedFile, MappedFileQueue, MmapCache
+from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
 from rewindmq.broker.store.log.record_check import StoredRecord, check_record, is_blank
 from rewindmq.protocol.message.record import (
     BLANK,
@@ -112,6 +113,7 @@ class CommitLog:
         # Not for the first blocks: a store of few messages needs no more pages than it writes.
         is_growing = segment.allocated > 0 and end < self.segment_bytes
         segment.allocated = end
+        self.buffer = segment.open_for_writing()
         if is_growing and self.on_growth is not None:
             self.on_growth(segment.path, end, min(end + _ALLOCATION_BYTES, self.segment_bytes))
 
@@ -132,6 +134,12 @@ class CommitLog:
             raise
         if left >= BLANK_BYTES:
             BLANK.pack_into(self.buffer, self.max_offset - full.base, left, MAGIC_BLANK)
+            try:
+                REFUSED_WRITES.check()
+            except OSError:
+                self.segments.discard_last()
+                self.take_back(BLANK_BYTES)
+                raise
         full.end_at(self.last_store_timestamp)
         self._activate(segment)
         self.max_offset = segment.base
@@ -153,8 +161,10 @@ class CommitLog:
         """
         self._roll()
 
-    def append_record(self, record: bytes, timestamp: int) -> None:
-        """Write a record unchanged; it must fit into the segment.
+    def write_record(self, record: bytes) -> None:
+        """Write a record unchanged behind the end; it must fit into the segment.
+
+        Then call ``advance``, or ``take_back`` if ``REFUSED_WRITES`` has an error.
 
         Raises:
             OSError: the disk is full; nothing has changed.
@@ -166,8 +176,22 @@ class CommitLog:
         # Size and magic are written last, so that a torn record is never read as a record.
         buffer[start + _MAGIC_END : end] = memoryview(record)[_MAGIC_END:]
         buffer[start : start + _MAGIC_END] = record[:_MAGIC_END]
+
+    def advance(self, size: int, timestamp: int) -> None:
+        """Count the bytes behind the end as written."""
         self.last_store_timestamp = max(self.last_store_timestamp, timestamp)
-        self.max_offset += len(record)
+        self.max_offset += size
+
+    def take_back(self, size: int) -> None:
+        """Clear bytes behind the end, after the file system has refused some of the bytes of a write.
+
+        The next write claims disk blocks first, and so gets an error instead of a signal.
+        """
+        start = self.max_offset - self.base
+        self.buffer[start : start + size] = bytes(size)
+        REFUSED_WRITES.error = None
+        self.room_end = 0
+        self.segments.files[-1].refuse_writes()
 
     def chunk(self, offset: int, max_bytes: int) -> bytes:
         """Return at most ``max_bytes`` bytes at ``offset``, from one segment; empty outside the log."""

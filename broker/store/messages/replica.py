@@ -5,8 +5,8 @@
 - The slave appends whole records only, and keeps the start of an unfinished record in memory. The log on disk
   is therefore always valid, and a slave acknowledges whole messages.
 - If a queue starts over at offset 0 on the master (because its topic was deleted, or all its messages had
-  expired), it also starts over here. In a 4.9.4 slave, the queue's new messages are missing until their
-  offsets exceed the old maximum.
+  expired), it also starts over here: at the record that ends the topic's life, or at its next message. In a
+  4.9.4 slave, the queue's new messages are missing until their offsets exceed the old maximum.
 - Bytes that are not a valid record are refused. 4.9.4 stores them, and adds no later message to any queue.
 - Records that no broker writes are refused: a body that does not match its CRC, a topic or queue id that
   cannot be a folder or printed, a queue offset or store timestamp out of range. Nothing of such a record is
@@ -23,7 +23,9 @@ from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import TagsCoder
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
 from rewindmq.broker.store.layout.queue_path import names_a_queue
+from rewindmq.broker.store.layout.topic_end import is_topic_end
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.log.record_check import StoredRecord, check_record
 from rewindmq.protocol.message.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
@@ -196,11 +198,22 @@ class ReplicaWriter:
         queue = None
         if record.sys_flag & TRANSACTION_MASK not in _HALF:
             queue = self._queue_with_room(record)
-        log.append_record(data, record.store_timestamp)
-        if queue is not None:
-            properties = record.properties(data, record.physical_offset)
-            tags_code = self._coder.tags_code(queue.topic, properties, record.store_timestamp)
-            queue.append(record.physical_offset, record.size, tags_code, record.store_timestamp)
+        properties = record.properties(data, record.physical_offset)
+        log.write_record(data)
+        try:
+            if queue is None:
+                REFUSED_WRITES.check()
+            else:
+                tags_code = self._coder.tags_code(queue.topic, properties, record.store_timestamp)
+                queue.append(record.physical_offset, record.size, tags_code, record.store_timestamp)
+        except OSError:
+            log.take_back(record.size)
+            raise
+        log.advance(record.size, record.store_timestamp)
+        if queue is None:
+            if is_topic_end(record.sys_flag, properties):
+                self._queues.start_over(_topic_of(record))
+        else:
             arrivals.append(Arrival(queue.topic, queue.queue_id, queue.max_offset, tags_code, properties))
 
     def _queue_with_room(self, record: StoredRecord) -> ConsumeQueue:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Final
 from zlib import crc32
 
-from rewindmq.broker.store.config import StoreConfig
+from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.put_counts import PutCounts
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue, topic_field_of
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, TagsCoder
+from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
 from rewindmq.broker.store.files.write_failure import WriteFailure
+from rewindmq.broker.store.layout.topic_end import TOPIC_END_PROPERTIES, TOPIC_END_SYS_FLAG
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.log.record_check import RECORD_HEADS
 from rewindmq.broker.store.messages.batch import CRC_MASK, OTHER_FLAGS, BatchDraft, Head
 from rewindmq.broker.store.model import PutResult, PutStatus, StoredMessage
-from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
-from rewindmq.protocol.message.record import BLANK_BYTES, MAGIC_V1
+from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES, MAX_TOPIC_LENGTH
+from rewindmq.protocol.message.record import BLANK_BYTES, MAGIC_V1, encode_record
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _INT16: Final = struct.Struct(">H")
@@ -137,13 +139,18 @@ class MessageWriter:
         buffer[body_start:body_end] = body
         buffer[body_end : start + size] = tail
         buffer[start:body_start] = fields
+        try:
+            if has_queue_entry:
+                tags_code = message.tags_code
+                if message.topic == SCHEDULE_TOPIC:
+                    tags_code = self._coder.tags_code(SCHEDULE_TOPIC, properties, timestamp)
+                queue.append(physical_offset, size, tags_code, timestamp)
+            else:
+                REFUSED_WRITES.check()
+        except OSError as error:
+            return self._take_back(size, error)
         log.max_offset = physical_offset + size
         log.last_store_timestamp = timestamp
-        if has_queue_entry:
-            tags_code = message.tags_code
-            if message.topic == SCHEDULE_TOPIC:
-                tags_code = self._coder.tags_code(SCHEDULE_TOPIC, properties, timestamp)
-            queue.append(physical_offset, size, tags_code, timestamp)
         # As ``PutCounts.add``, without a call.
         counts = self.counts
         if not queue.put_bytes:
@@ -190,11 +197,52 @@ class MessageWriter:
             buffer[at : at + len(piece)] = piece
             at += len(piece)
         buffer[start : start + _MAGIC_END] = first[:_MAGIC_END]
+        try:
+            queue.append_all(entries, total, timestamp)
+        except OSError as error:
+            return self._take_back(total, error)
         log.max_offset += total
         log.last_store_timestamp = timestamp
-        queue.append_all(entries, total, timestamp)
         self.counts.add(queue, 1, count - 1, total)
         return PutResult(_PUT_OK, entries[0], queue_offset, total, timestamp, count, positions)
+
+    def end_topic(self, topic: str) -> None:
+        """Append the record that ends a topic's life, unless its name is too long for a V1 record.
+
+        Raises:
+            OSError: the disk is full; nothing is written.
+        """
+        if len(topic.encode()) > MAX_TOPIC_LENGTH:
+            return
+        log = self._log
+        timestamp = max(self._now_ms(), log.last_store_timestamp)
+        record = self._topic_end(topic, timestamp)
+        if log.max_offset + len(record) > log.room_end:
+            log.make_room(len(record))
+            # The record may be in the next segment now.
+            record = self._topic_end(topic, timestamp)
+        log.write_record(record)
+        try:
+            REFUSED_WRITES.check()
+        except OSError:
+            log.take_back(len(record))
+            raise
+        log.advance(len(record), timestamp)
+
+    def _topic_end(self, topic: str, timestamp: int) -> bytes:
+        return encode_record(
+            topic=topic,
+            stored_body=b"",
+            properties=TOPIC_END_PROPERTIES,
+            queue_id=0,
+            queue_offset=0,
+            physical_offset=self._log.max_offset,
+            born_timestamp=timestamp,
+            born_host=self.store_host,
+            store_timestamp=timestamp,
+            store_host=self.store_host,
+            sys_flag=TOPIC_END_SYS_FLAG,
+        )
 
     @property
     def run_start(self) -> tuple[int, int, int]:
@@ -202,18 +250,37 @@ class MessageWriter:
         log = self._log
         return log.max_offset, log.room_end, max(self._now_ms(), log.last_store_timestamp)
 
-    def put_run(self, records: bytes, queues: Iterable[QueueRun], timestamp: int) -> None:
-        """Append encoded records of several queues, which were made for ``run_start``."""
+    def _take_back(self, size: int, error: OSError) -> PutResult:
+        """Clear what a refused write has left of ``size`` bytes behind the log's end."""
+        self._log.take_back(size)
+        self._failure.begin(error)
+        return _NO_ROOM
+
+    def put_run(self, records: bytes, queues: Sequence[QueueRun], timestamp: int) -> bool:
+        """Append encoded records of several queues, which were made for ``run_start``.
+
+        Returns:
+            False if the disk refused some of the bytes; nothing has changed, and there is no room any more.
+        """
         log = self._log
         start = log.max_offset - log.base
         # The first record's magic is written last, so that a torn run is never read.
         log.buffer[start + _MAGIC_END : start + len(records)] = memoryview(records)[_MAGIC_END:]
         log.buffer[start : start + _MAGIC_END] = records[:_MAGIC_END]
+        try:
+            for run in queues:
+                run[0].write_encoded(run[1])
+            REFUSED_WRITES.check()
+        except OSError as error:
+            for run in queues:
+                run[0].take_back(len(run[1]) // CQ_ENTRY_BYTES)
+            self._take_back(len(records), error)
+            return False
         log.max_offset += len(records)
         log.last_store_timestamp = timestamp
         counts = self.counts
         for queue, entries, requests, extra, size, end in queues:
-            queue.append_encoded(entries, end, timestamp)
+            queue.advance(len(entries) // CQ_ENTRY_BYTES, end, timestamp)
             # As ``PutCounts.add``, without a call.
             if not queue.put_bytes:
                 counts.append(queue)
@@ -222,6 +289,7 @@ class MessageWriter:
             if extra:
                 queue.put_extra += extra
         counts.last = queue
+        return True
 
     def _make_room(self, queue: ConsumeQueue, size: int, entries: int, timestamp: int) -> bool:
         log = self._log

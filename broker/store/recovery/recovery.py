@@ -9,6 +9,7 @@ from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import TagsCoder
 from rewindmq.broker.store.layout.known_end import KnownEnd
+from rewindmq.broker.store.layout.topic_end import is_topic_end
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.log.record_check import SegmentScan, check_record, is_blank
 from rewindmq.broker.store.recovery.checkpoint import StoreCheckpoint
@@ -34,7 +35,13 @@ class Recovery:
     time (9.7).
 
     If the folder of a queue is missing, recovery rebuilds the queue only if one of the records that it scans
-    belongs to it. If all messages of the queue are in older segments, they stay unreadable.
+    belongs to it. If all messages of the queue are in older segments, they stay unreadable. After a clean
+    stop, the queue may be missing because RocketMQ has deleted its topic. As in RocketMQ, only records behind
+    the newest entry of all queues count then, or those behind the first entry of the topic's other queues.
+
+    A topic that was deleted has several lives in the log. A record of ``topic_end`` ends each of them. In a
+    log of RocketMQ, which has no such record, the next life begins where a queue's offsets start over at 0:
+    until then, RocketMQ too rebuilds the queues of a deleted topic after a crash.
 
     Attributes:
         rebuilt_entries: number of entries that were rebuilt from the log.
@@ -75,19 +82,20 @@ class Recovery:
             self._end_at(known)
             return
         self._is_clean = clean
-        proven_end = 0
+        proven_end = left_out = 0
         if clean:
             verify_from = max(0, len(segments) - _SEGMENTS_CHECKED)
             for queue in self._queues:
                 queue.recover()
+            left_out = max(0, self._queues.max_physical_offset)
         else:
             verify_from = self._checkpoint_segment()
             proven_end = self._keep_proven(segments[verify_from].base)
         start = min(verify_from, self._rebuild_segment())
         try:
-            end = self._scan(start, verify_from, proven_end if start == verify_from else 0)
+            end = self._scan(start, verify_from, proven_end if start == verify_from else 0, left_out)
         except EntriesMissingError:
-            end = self._scan(0, verify_from, 0)
+            end = self._scan(0, verify_from, 0, 0)
         self._log.set_end(end)
         self._log.flushed_offset = end if clean else self._log.min_offset
         for queue in self._queues:
@@ -167,7 +175,7 @@ class Recovery:
         self._log.last_store_timestamp = proven.store_timestamp
         return proven.end
 
-    def _scan(self, start: int, verify_from: int, proven_end: int) -> int:
+    def _scan(self, start: int, verify_from: int, proven_end: int, left_out: int) -> int:
         """Walk the segments from number ``start`` on and return where the log ends.
 
         Segments before ``verify_from`` are walked only to rebuild entries. Damage there loses the entries of
@@ -175,9 +183,16 @@ class Recovery:
 
         Args:
             proven_end: log position in the first segment at which the walk begins; 0 is the segment's base.
+            left_out: log position before which topics without queue files get no entries.
         """
         segments = self._log.segments.files
-        rebuilder = QueueRebuilder(self._queues, self._coder, may_restart=start > 0 or proven_end > 0)
+        rebuilder = QueueRebuilder(
+            self._queues,
+            self._coder,
+            begin=max(segments[start].base, proven_end),
+            left_out=left_out,
+            may_restart=start > 0 or proven_end > 0 or left_out > 0,
+        )
         end = segments[-1].base + self._log.segment_bytes
         for number in range(start, len(segments)):
             verify = number >= verify_from
@@ -206,6 +221,8 @@ class Recovery:
         for record in scan:
             if record[5] & TRANSACTION_MASK not in _HALF:
                 rebuilder.add(record)
+            elif is_topic_end(record[5], record[7]):
+                rebuilder.end_topic(record[2], record[0])
             if record[6] > newest:
                 newest = record[6]
         self._log.last_store_timestamp = newest

@@ -149,15 +149,18 @@ def test_a_new_segment_that_can_neither_be_mapped_nor_deleted_is_replaced_later(
     assert store.get_message("T", 0, 0, 32, None).message_count == 2
 
 
-def test_a_queue_whose_files_cannot_be_deleted_keeps_its_messages(box: StoreBox) -> None:
+def test_a_queue_whose_files_cannot_be_deleted_stays_empty(box: StoreBox) -> None:
+    """Its topic is deleted: the files wait for the next attempt, and so do new messages."""
     store = box.open(disk := StubbornDisk())
     for _ in range(3):
         box.put(store)
     disk.refuses = True
     with pytest.raises(StoreError, match=r"cannot delete .*consumequeue/T/0/0{20}: Input/output error"):
         run_at_once(store.cleaner.remove_unused_topics([]))
-    box.put(store)
-    assert store.get_message("T", 0, 0, 32, None).message_count == 4
+    message = StoredMessage("T", 0, b"new")
+    assert store.put_message(message).status is PutStatus.CREATE_MAPPED_FILE_FAILED
+    assert box.crash().open().max_offset("T", 0) == 0
     disk.refuses = False
     assert run_at_once(store.cleaner.remove_unused_topics([])) == 1
-    assert store.max_offset("T", 0) == 0
+    assert store.put_message(message).queue_offset == 0
+    assert b"new" in store.get_message("T", 0, 0, 32, None).body

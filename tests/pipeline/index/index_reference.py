@@ -69,8 +69,10 @@ def queue_entries(log: Iterable[MessageExt]) -> dict[tuple[str, int], list[tuple
         entries = queues.setdefault((message.topic, message.queue_id), [])
         if not entries:
             entries += [(0, 0x7FFF_FFFF, 0, 0)] * message.queue_offset
-        if message.queue_offset and message.queue_offset < len(entries):
-            continue
+        if message.queue_offset < len(entries):
+            if message.queue_offset:
+                continue
+            entries.clear()
         place = message.commit_log_offset, message.store_size, tags_code(message), message.store_timestamp
         entries.append(place)
     return queues

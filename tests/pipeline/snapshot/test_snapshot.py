@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -250,6 +251,40 @@ def test_an_unreadable_store_gives_one_clear_line(
     with pytest.raises(PipelineError) as caught:
         take_snapshot(root)
     assert str(caught.value) == line.format(root=root)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["consumequeue/pipe", "consumequeue/Orders/77", f"consumequeue/Orders/0/{77:020d}", f"index/{77:017d}"],
+)
+def test_a_pipe_in_the_place_of_a_file_or_folder_is_damage(tmp_path: Path, path: str) -> None:
+    """It was skipped in silence, and with it the rows of the file."""
+    random_store(tmp_path / "store", 3)
+    place = tmp_path / "store" / path
+    place.parent.mkdir(exist_ok=True)
+    os.mkfifo(place)
+    snapshot = take_snapshot(tmp_path / "store")
+    with pytest.raises(PipelineError, match=f"the store is damaged: {place} is no regular file, but a pipe"):
+        [*snapshot.queues(), *snapshot.index_files()]
+
+
+@pytest.mark.parametrize("view", ["messages", "consumequeue", "index", "offsets", "damage"])
+def test_the_folder_of_a_mounted_file_system_has_no_rows(tmp_path: Path, view: str) -> None:
+    random_store(tmp_path / "store", 3)
+    before = rows(tmp_path / "store", view)
+    for folder in ("", "commitlog", "consumequeue", "consumequeue/Orders/0", "index", "config"):
+        (tmp_path / "store" / folder / "lost+found").mkdir(parents=True)
+    assert rows(tmp_path / "store", view) == before
+
+
+def test_a_table_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    random_store(tmp_path / "store", 3)
+    place = tmp_path / "store/config/topics.json"
+    place.unlink(missing_ok=True)
+    place.parent.mkdir(exist_ok=True)
+    os.mkfifo(place)
+    with pytest.raises(OSError, match=f"is no regular file: '{place}'"):
+        take_snapshot(tmp_path / "store").config("topics.json")
 
 
 def test_a_store_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from rewindmq.broker.store.layout.index import (
 )
 from rewindmq.pipeline.verify.job import verify_stores
 from rewindmq.pipeline.verify.report import RULES, Check, Severity, Tally, VerifyReport, render_text
+from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.pipeline.logs import GROUP, LogWriter, random_store
 from tests.pipeline.reference import read_log
 
@@ -48,6 +49,23 @@ def intact_store(root: Path) -> None:
     writer.offsets = {f"{TOPIC}@{GROUP}": {0: 3, 1: 45}}
     writer.finish()
     write_index(root)
+
+
+def deleted_topic(root: Path, queues: int, lives: int) -> None:
+    """Write a store with a topic of three queues that was deleted; it may have queues again."""
+    writer = LogWriter(root, segment_bytes=8_192, consume_queue_bytes=400)
+    for _ in range(lives):
+        for number in range(25):
+            writer.put("Prices", number % 2)
+            writer.put(TOPIC, number % 3, b"earlier life")
+        run_at_once(writer.store.cleaner.remove_unused_topics({"Prices"}))
+    for number in range(7):
+        writer.put("Prices", number % 2)
+        if queues:
+            writer.put(TOPIC, number % queues, b"present life")
+    if not queues:
+        writer.topics.discard(TOPIC)
+    writer.finish()
 
 
 def write_index(root: Path, slot_count: int = SLOTS, capacity: int = ENTRIES, *, tags: bool = False) -> None:
@@ -267,6 +285,10 @@ FAULTS: list[tuple[Callable[[Path], None], str, str]] = [
 PROPORTIONS = [(1, 900), (97, 1_000), (600, 700), (4_000, 500)]
 
 
+# Queues of a topic that was created again, 0 if it was not, and how many lives it had before.
+LIVES = [(0, 1), (1, 1), (3, 2)]
+
+
 @pytest.fixture(scope="module")
 def reports(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[VerifyReport, Path]]:
     """Every kind of store, verified at once."""
@@ -283,6 +305,9 @@ def reports(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         write_index(root, slots, entries)
     root = roots["tags"] = shutil.copytree(roots["intact"], folder / "tags")
     write_index(root, tags=True)
+    for queues, lives in LIVES:
+        root = roots[f"{queues} queues after {lives}"] = folder / f"lives-{queues}-{lives}"
+        deleted_topic(root, queues, lives)
     for seed in range(6):
         roots[f"random {seed}"] = folder / f"random-{seed}"
         random_store(roots[f"random {seed}"], seed)
@@ -368,3 +393,13 @@ def test_a_report_is_json_with_stable_names(reports: dict[str, tuple[VerifyRepor
     assert set(table) == {"format", "store", "out", "isIntact", "checks"}
     assert table["isIntact"] is False
     assert {check["name"] for check in table["checks"]} <= set(RULES)
+
+
+@pytest.mark.parametrize("kind", [f"{queues} queues after {lives}" for queues, lives in LIVES])
+def test_a_store_whose_topic_was_deleted_is_intact(
+    reports: dict[str, tuple[VerifyReport, Path]], kind: str
+) -> None:
+    """The messages of a topic's earlier lives stay in the log, and belong to no queue."""
+    report, root = reports[kind]
+    assert report.findings() == []
+    assert b"earlier life" in b"".join(path.read_bytes() for path in (root / "commitlog").iterdir())
