@@ -181,9 +181,9 @@ class Broker:
         """Act as if the disk were full, or no longer; see ``ControlledService``."""
         self.context.retention.pretend_disk_full(is_full)
 
-    def clock_changed(self) -> None:
+    def clock_changed(self, moved_ms: int) -> None:
         """Do now what is due by the wall clock, which was moved; see ``ControlledService``."""
-        self._schedule.clock_changed()
+        self._schedule.clock_changed(moved_ms)
 
     def _new_server(self) -> RemotingServer:
         return RemotingServer(
