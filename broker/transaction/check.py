@@ -82,8 +82,8 @@ class CheckRun:
         self._parts = parts
         self._store = parts.store
         self._clock = parts.runtime.clock
-        # 4.9.4 compares store times. While they stand still because the wall clock was set back, every message
-        # would seem to be stored after the run began.
+        # 4.9.4 compares store times. While these stand still because the wall clock was set back, every
+        # message would seem to be stored after the run began.
         self._log_end = self._store.max_commit_log_offset
         self._offset = self._progress(TRANS_HALF_TOPIC)
         self._ops_done = self._progress(TRANS_OP_HALF_TOPIC)
