@@ -1,7 +1,7 @@
 """How long a bystander waits: a plain request of another connection, while others load a server.
 
-``python -m bench.bystander LOAD HOST:PORT`` is the load, in a process of its own: it prints a line when it runs,
-and ends with its standard input.
+``python -m bench.bystander LOAD HOST:PORT`` is the load, in a process of its own: it prints a line when it
+runs, and ends with its standard input.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bench.socket_sends import running_broker
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.frame import encode_frame
@@ -144,6 +145,36 @@ def loaded(load: str, address: str) -> Iterator[None]:
         finally:
             process.stdin.close()
             process.wait(30)
+
+
+def beside_broker(load: str, seconds: float) -> Waits:
+    """Return the waits at a new broker with a load."""
+    with running_broker(is_pure=False) as (host, port, _):
+        address = f"{host}:{port}"
+        with loaded(load, address), contextlib.closing(Plain(address)) as plain:
+            return wait_beside(plain, seconds)
+
+
+@contextlib.contextmanager
+def running_dashboard(namesrv: str) -> Iterator[str]:
+    """Run the dashboard's command; give its address."""
+    command = [sys.executable, "-m", "rewindmq", "dashboard", "-n", namesrv, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip().rpartition("/")[2]
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def beside_scrapes(dashboard: str, broker: str, seconds: float) -> tuple[Waits, Waits]:
+    """Return the waits at the dashboard and at its broker while Prometheus scrapes again and again."""
+    with loaded("scrapes", dashboard):
+        with contextlib.closing(Page(dashboard)) as page:
+            at_dashboard = wait_beside(page, seconds)
+        with contextlib.closing(Plain(broker)) as plain:
+            return at_dashboard, wait_beside(plain, seconds)
 
 
 # The loads.
