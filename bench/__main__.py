@@ -78,7 +78,7 @@ def main() -> int:
     parser.add_argument(
         "--full",
         action="store_true",
-        help="also run watch, statistics, hot-path-v53, and pipeline-full: 10 million messages; many minutes",
+        help=f"also run {', '.join(FULL_LOADS)}: many minutes",
     )
     parser.add_argument(
         "--vs-rocketmq",

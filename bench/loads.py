@@ -12,6 +12,7 @@ from typing import Any
 import uvloop
 
 from bench import (
+    bystander,
     classic_reset,
     cluster_start,
     consuming,
@@ -511,6 +512,51 @@ def bench_dashboard(rounds: int, scale: float) -> list[Row]:
     return [*(row for pair in rows.values() for row in pair), hold]
 
 
+def bench_bystanders(rounds: int, scale: float) -> list[Row]:
+    """Measure how long a plain request of another connection waits beside three loads."""
+    seconds = max(2.0, 12.0 * scale)
+    places = {
+        "heartbeats": (f"{bystander.HEARTBEATS} connections that repeat heartbeats of 507 KB", 50),
+        "members": (
+            f"{bystander.MEMBERS} members, {bystander.CHANGES_PER_SECOND} join or leave a second",
+            100,
+        ),
+        "page": ("scrapes of 101,000 queues, at the dashboard", 50),
+        "broker": ("scrapes of 101,000 queues, at the broker", 50),
+    }
+    rows = {
+        (place, name): Row(
+            f"bystander, {what}: {name}", "ms", target if name == "worst" else None, higher_is_better=False
+        )
+        for place, (what, target) in places.items()
+        for name in ("p50", "p99", "worst")
+    }
+    busy: list[float] = []
+
+    def add(place: str, waits: bystander.Waits) -> None:
+        for name in ("p50", "p99", "worst"):
+            rows[place, name].samples.append(getattr(waits, name))
+        busy.append(waits.busy)
+
+    say("bystanders, filling the store")
+    with dashboard_cluster.large_cluster() as large:
+        (broker,) = large.cluster.brokers.values()
+        with bystander.running_dashboard(large.cluster.namesrv_address) as dashboard:
+            for number in range(rounds):
+                say(f"bystanders, round {number + 1} of {rounds}")
+                at_dashboard, at_broker = bystander.beside_scrapes(dashboard, broker.address, seconds)
+                add("page", at_dashboard)
+                add("broker", at_broker)
+    for _ in range(rounds):
+        for load in ("heartbeats", "members"):
+            add(load, bystander.beside_broker(load, seconds))
+    next(iter(rows.values())).note = (
+        f"{min(busy):.1f} to {max(busy):.1f} of {os.cpu_count()} processors were busy; best rounds: "
+        + "; ".join(f"{place} {min(rows[place, 'worst'].samples):.1f}" for place in places)
+    )
+    return list(rows.values())
+
+
 LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "start": bench_cluster_start,
     "send": bench_send,
@@ -533,6 +579,7 @@ LOADS: dict[str, Callable[[int, float], list[Row]]] = {
 # Loads that take minutes or repeat another one, run with --full or by name.
 FULL_LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "watch": bench_watched,
+    "bystanders": bench_bystanders,
     "statistics": bench_statistics,
     "hot-path-v53": partial(bench_hot_path, profile=Profile.V53),
     "pipeline-full": bench_pipeline_in_full,

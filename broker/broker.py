@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from rewindmq.broker.background.schedule import Schedule
+from rewindmq.broker.clients.consumer_ids_changed import ConsumerIdsChanged
 from rewindmq.broker.clients.consumer_manager import ConsumerGroup
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.context import BrokerContext
@@ -24,8 +25,7 @@ from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.wiring import Services, wire
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.errors import ConfigError, ConnectionLostError, RequestError
-from rewindmq.protocol.header.client import NotifyConsumerIdsChangedRequestHeader
+from rewindmq.protocol.errors import ConfigError, RequestError
 from rewindmq.protocol.remoting.accept.limit import connection_limit
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.connection import Connection, Handler
@@ -77,6 +77,7 @@ class Broker:
         self._client = RemotingClient(runtime, greeting=_greet_name_server)
         self._ha_master = HaMaster(runtime, config, self._client)
         self._schedule = Schedule(runtime.timers)
+        self._ids_changed = ConsumerIdsChanged(runtime.timers)
         self._store: MessageStore | None = None
         self._services: Services | None = None
 
@@ -149,6 +150,7 @@ class Broker:
             if services.sync_flush is not None:
                 await services.sync_flush.drain()
         await asyncio.gather(self._server.close(), self._vip_server.close())
+        self._ids_changed.close()
         await self._ha_master.close()
         await self._client.close()
         if services is not None:
@@ -183,9 +185,9 @@ class Broker:
         """Act as if the disk were full, or no longer; see ``ControlledService``."""
         self.context.retention.pretend_disk_full(is_full)
 
-    def clock_changed(self) -> None:
+    def clock_changed(self, moved_ms: int) -> None:
         """Do now what is due by the wall clock, which was moved; see ``ControlledService``."""
-        self._schedule.clock_changed()
+        self._schedule.clock_changed(moved_ms)
 
     def _new_server(self) -> RemotingServer:
         return RemotingServer(
@@ -285,17 +287,8 @@ class Broker:
             context.reset_notifier.forget(connection)
 
     def _notify_consumers(self, group: ConsumerGroup) -> None:
-        """Send NOTIFY_CONSUMER_IDS_CHANGED (40) to every consumer (``DefaultConsumerIdsChangeListener``)."""
-        if not self._config.notify_consumer_ids_changed_enable:
-            return
-        header = NotifyConsumerIdsChangedRequestHeader(group.name)
-        for channel in list(group.channels.values()):
-            try:
-                channel.connection.send_oneway(
-                    RemotingCommand(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header)
-                )
-            except ConnectionLostError as error:
-                _log.info("can not send NOTIFY_CONSUMER_IDS_CHANGED (40) for group %s: %s", group.name, error)
+        if self._config.notify_consumer_ids_changed_enable:
+            self._ids_changed.notify(group)
 
 
 def _greet_name_server() -> RemotingCommand:

@@ -24,7 +24,7 @@ class Schedule:
         # The next slices of tasks that returned a generator.
         self._slices: dict[int, Cancellable] = {}
         self._tasks: dict[int, tuple[float, Callable[[], object]]] = {}
-        self._looks: list[Callable[[], None]] = []
+        self._looks: list[Callable[[int], None]] = []
         self._count = 0
 
     def every(self, first: float, period: float, task: Callable[[], object]) -> None:
@@ -33,17 +33,20 @@ class Schedule:
         self._tasks[self._count] = (period, task)
         self._set(self._count, first, period, task)
 
-    def when_clock_changes(self, look: Callable[[], None]) -> None:
-        """Call ``look`` whenever the wall clock was moved: for a service with timers of its own."""
+    def when_clock_changes(self, look: Callable[[int], None]) -> None:
+        """Call ``look`` whenever a test has moved the wall clock: for a service with timers of its own.
+
+        Its argument: by how many ms the clock was moved ahead, or back if negative.
+        """
         self._looks.append(look)
 
-    def clock_changed(self) -> None:
+    def clock_changed(self, moved_ms: int) -> None:
         """Run every task in this turn or the next: the wall clock was moved, and something may be due."""
         for number, pending in tuple(self._pending.items()):
             pending.cancel()
             self._set(number, 0, *self._tasks[number])
         for look in self._looks:
-            look()
+            look(moved_ms)
 
     def close(self) -> None:
         """Cancel all tasks."""

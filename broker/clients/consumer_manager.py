@@ -14,6 +14,7 @@ from rewindmq.broker.clients.channel import ClientChannel
 from rewindmq.broker.clients.memberships import Memberships
 from rewindmq.broker.limits import MAX_SUBSCRIPTION_BYTES, MAX_SUBSCRIPTION_BYTES_PER_CONNECTION
 from rewindmq.broker.shares import Shares
+from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
 from rewindmq.protocol.body.heartbeat import (
     ConsumeFromWhere,
     ConsumerData,
@@ -21,6 +22,8 @@ from rewindmq.protocol.body.heartbeat import (
     MessageModel,
     SubscriptionData,
 )
+from rewindmq.protocol.codec.body import PreparedBody, encode_body
+from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.remoting.connection import Connection
 
 # About what a subscription and a tag take beside their characters; a tag has a hash, too.
@@ -61,6 +64,32 @@ class ConsumerGroup:
     channels: dict[Connection, ClientChannel] = field(default_factory=dict)
     payer: Connection | None = None
     subscription_bytes: int = 0
+    _ids_body: PreparedBody | None = None
+
+    def ids_body(self, serialize_type: SerializeType) -> PreparedBody:
+        """Return the consumers' ids as the body of GET_CONSUMER_LIST_BY_GROUP (38).
+
+        Encoded once for all consumers, which ask at the same time when the group has changed.
+        """
+        if self._ids_body is None:
+            self._ids_body = PreparedBody(GetConsumerListByGroupResponseBody(self.client_ids()))
+        encoded = self._ids_body.encoded
+        if serialize_type not in encoded:
+            encoded[serialize_type] = encode_body(self._ids_body.body, serialize_type)
+        return self._ids_body
+
+    def set_channel(self, channel: ClientChannel) -> bool:
+        """Set the channel of a consumer's connection; return True if the connection is new."""
+        known = self.channels.get(channel.connection)
+        self.channels[channel.connection] = channel
+        if known is None or known.client_id != channel.client_id:
+            self._ids_body = None
+        return known is None
+
+    def drop_channel(self, connection: Connection) -> bool:
+        """Remove the channel of a connection; return False if there is none."""
+        self._ids_body = None
+        return self.channels.pop(connection, None) is not None
 
     def client_ids(self) -> list[str]:
         """Return the client id of each connection.
@@ -213,8 +242,7 @@ class ConsumerManager:
         info.consume_type = data.consume_type
         info.message_model = data.message_model
         info.consume_from_where = data.consume_from_where
-        changed = connection not in info.channels or changed
-        info.channels[connection] = channel
+        changed = info.set_channel(channel) or changed
         self.memberships.add(connection, data.group_name)
         if changed and notify:
             self._on_change(info)
@@ -264,7 +292,7 @@ class ConsumerManager:
     def _remove(self, group: str, connection: Connection) -> ConsumerGroup | None:
         """Remove the connection; return the group if it had it and has other consumers left."""
         info = self._groups.get(group)
-        if info is None or info.channels.pop(connection, None) is None:
+        if info is None or not info.drop_channel(connection):
             return None
         self.memberships.remove(connection, group)
         if info.payer is connection:

@@ -3,19 +3,20 @@
 Source: RocketMQ 4.9.4 ``ScheduleMessageService``. As there, the service reads every level 1 s after the
 start, and later on ticks of 100 ms. Unlike 4.9.4, it skips the ticks at which a level is empty or its first
 message is not due, because nothing would be delivered.
-Changed: the service logs and skips a message that can never be delivered; 4.9.4 retries it for ever and
-delivers no later message of the level. The service saves its progress only after the delivered messages are
-durable, so that not even a power failure loses a message.
+Changed: the wall clock does not decide when a message is due, see ``DueTimes``. The service logs and skips a
+message that can never be delivered; 4.9.4 retries it for ever and delivers no later message of the level. The
+service saves its progress only after the delivered messages are durable, so that not even a power failure
+loses a message.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from typing import Final
 
 from rewindmq.broker.background.schedule import Schedule
+from rewindmq.broker.delay.due_times import DueTimes
 from rewindmq.broker.offsets.delay_offsets import DelayOffsets
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.sender import tags_code_of
@@ -32,12 +33,9 @@ from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 
 FIRST_LOOK_SECONDS: Final = 1.0
-LOOK_SECONDS: Final = 0.1
 FIRST_SAVE_SECONDS: Final = 10.0
 # The pause after an unexpected error.
 _ERROR_SECONDS: Final = 10.0
-# The longest wait for a message, because the wall clock may be changed during the wait.
-_LONGEST_WAIT_SECONDS: Final = 10.0
 # Messages delivered in one turn of the event loop.
 _MESSAGES_PER_TURN: Final = 128
 
@@ -64,6 +62,7 @@ class DelayService:
         save_seconds: float,
     ) -> None:
         self._clock = runtime.clock
+        self._due_times: DueTimes | None = None
         self._timers = runtime.timers
         self._workers = runtime.workers
         self._store = store
@@ -72,27 +71,25 @@ class DelayService:
         self._offsets = offsets
         self._pause = pause
         self._save_seconds = save_seconds
-        self._first_look = 0.0
         # Timers of the levels that have messages.
         self._looks: dict[int, Cancellable] = {}
         self._failing: set[int] = set()
-        self._is_running = False
         self._saving: asyncio.Future[None] | None = None
 
     # Start and stop.
 
     def begin(self, schedule: Schedule) -> None:
         """See ``BackgroundService``."""
-        self._is_running = True
-        self._first_look = self._clock.monotonic() + FIRST_LOOK_SECONDS
+        first_look = self._clock.monotonic() + FIRST_LOOK_SECONDS
+        self._due_times = DueTimes(self._clock, self._levels, first_look)
         for level in range(1, self._levels.highest + 1):
             self._look_in(level, FIRST_LOOK_SECONDS)
         schedule.every(FIRST_SAVE_SECONDS, self._save_seconds, self._save)
-        schedule.when_clock_changes(self._look_again)
+        schedule.when_clock_changes(self._travel)
 
     async def close(self) -> None:
         """Stop delivering and save the progress."""
-        self._is_running = False
+        self._due_times = None
         for look in self._looks.values():
             look.cancel()
         self._looks.clear()
@@ -105,30 +102,31 @@ class DelayService:
                 _log.error("can not save delay offsets, some messages will be delivered again: %s", error)
 
     def expect(self, level: int) -> None:
-        """Start to watch a level in which a message will be stored."""
-        if self._is_running and level not in self._looks:
-            self._look_in(level, self._until_tick(0.0))
+        """Note that a message is stored in a level now."""
+        if self._due_times is None:
+            return
+        self._due_times.note(level, self._store.max_offset(SCHEDULE_TOPIC, level - 1))
+        if level not in self._looks:
+            self._look_in(level, self._due_times.until_tick(0.0))
 
     # Reading.
 
     def _look_in(self, level: int, seconds: float) -> None:
         self._looks[level] = self._timers.call_later(seconds, self._look, level)
 
-    def _look_again(self) -> None:
+    def _travel(self, moved_ms: int) -> None:
+        if self._due_times is None or moved_ms <= 0:
+            return
+        self._due_times.travel(moved_ms / 1_000 / self._clock.scale)
         for level, look in tuple(self._looks.items()):
             look.cancel()
             self._look_in(level, 0.0)
 
-    def _until_tick(self, seconds: float) -> float:
-        """Return the seconds until the first 100 ms tick that is at least ``seconds`` away."""
-        now = self._clock.monotonic()
-        ticks = math.ceil((now + seconds - self._first_look) / LOOK_SECONDS)
-        return max(0.0, self._first_look + max(0, ticks) * LOOK_SECONDS - now)
-
     def _look(self, level: int) -> None:
         del self._looks[level]
+        assert self._due_times is not None
         try:
-            wait = self._deliver_due(level)
+            wait = self._deliver_due(level, self._due_times)
         except OSError as error:
             _log.error("delay level %d: %s, will try again in %g s", level, cause_of(error), _ERROR_SECONDS)
             wait = _ERROR_SECONDS
@@ -136,9 +134,9 @@ class DelayService:
             _log.exception("delay level %d failed, will try again in %g s", level, _ERROR_SECONDS)
             wait = _ERROR_SECONDS
         if wait is not None:
-            self._look_in(level, self._until_tick(wait) if wait else 0.0)
+            self._look_in(level, self._due_times.until_tick(wait) if wait else 0.0)
 
-    def _deliver_due(self, level: int) -> float | None:
+    def _deliver_due(self, level: int, due_times: DueTimes) -> float | None:
         """Deliver at most one turn's messages.
 
         Returns:
@@ -149,11 +147,9 @@ class DelayService:
             entry = self._store.entry(SCHEDULE_TOPIC, level - 1, offset)
             if entry is None:
                 return None
-            position, _, due = entry
-            left = due - self._clock.now_ms()
-            # A wait longer than the level's delay means that the wall clock was set back: deliver now.
-            if 0 < left <= self._levels.delay_ms(level):
-                return min(left / 1_000 / self._levels.scale, _LONGEST_WAIT_SECONDS)
+            position, _, due_ms = entry
+            if left := due_times.seconds_left(level, offset, due_ms):
+                return left
             if not self._deliver(level, position):
                 return self._pause
             offset += 1

@@ -72,12 +72,12 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
 
 
 def _process(context: BrokerContext) -> dict[str, object]:
-    booted_ms = context.stats.boot_timestamp
+    running = context.runtime.clock.monotonic() - context.stats.boot_time
     return {
         "brokerVersionDesc": version_name(CURRENT_VERSION),
         "brokerVersion": CURRENT_VERSION,
-        "bootTimestamp": booted_ms,
-        "runtime": _duration(context.runtime.clock.now_ms() - booted_ms),
+        "bootTimestamp": context.stats.boot_timestamp,
+        "runtime": _duration(round(1_000 * context.runtime.clock.scale * running)),
         "startAcceptSendRequestTimeStamp": 0,
     }
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
@@ -24,4 +23,4 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     group = context.consumers.find(header.consumer_group)
     if group is None:
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {header.consumer_group}")
-    return RemotingCommand(ResponseCode.SUCCESS, body=GetConsumerListByGroupResponseBody(group.client_ids()))
+    return RemotingCommand(ResponseCode.SUCCESS, body=group.ids_body(request.serialize_type))

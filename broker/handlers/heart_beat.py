@@ -3,8 +3,9 @@
 Kept from 4.9.4 ``ClientManageProcessor#heartBeat``: the broker creates the group and its %RETRY% topic, and
 registers both under the connection. It sends a change to every consumer of the group, the new one included
 (NOTIFY_CONSUMER_IDS_CHANGED, 40).
-Changed: later requests to this client use the serialization type of the heartbeat. ``withoutSub`` (5.x) keeps
-the subscriptions. If the client sends its time scale, the response has the broker's.
+Changed: the broker serves a large heartbeat in slices, one such heartbeat at a time. Later requests to this
+client use the serialization type of the heartbeat. ``withoutSub`` (5.x) keeps the subscriptions. If the
+client sends its time scale, the response has the broker's.
 Refused with 1, before anything is registered: a group name outside RocketMQ's character table, and more
 groups, larger subscriptions or a longer client id than docs/limits.md allows. Refused with 1, too: a new
 group if the table of groups or topics is full.
@@ -12,6 +13,7 @@ group if the table of groups or topics is full.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Generator
 from typing import Final
 
 from rewindmq.broker.clients.channel import ClientChannel
@@ -25,19 +27,40 @@ from rewindmq.protocol.header.client import TIME_SCALE
 from rewindmq.protocol.message.sysflag import TopicSysFlag
 from rewindmq.protocol.names import check_group, retry_topic
 from rewindmq.protocol.remoting.connection import Connection, Reply
+from rewindmq.protocol.remoting.slices.run import run_at_once
 
 CODE: Final = RequestCode.HEART_BEAT
+# Such a request takes less than 1 ms, except if it makes groups.
+_SMALL_BYTES: Final = 16_384
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
+    work = _register(context, connection, request)
+    if request.received_bytes <= _SMALL_BYTES:
+        return run_at_once(work)
+    return _register_in_slices(context, work)
+
+
+async def _register_in_slices(
+    context: BrokerContext, work: Generator[None, None, Reply]
+) -> RemotingCommand | None:
+    # The connection cancels this if it is closed meanwhile, so no closed connection is registered.
+    reply = await context.large_responses.run(work)
+    return await reply if isinstance(reply, Awaitable) else reply
+
+
+def _register(
+    context: BrokerContext, connection: Connection, request: RemotingCommand
+) -> Generator[None, None, Reply]:
     before = context.table_flush.versions
     heartbeat = decode_body(request, HeartbeatData)
+    yield
     check_client_id(heartbeat.client_id)
-    consumed = [consumer.group_name for consumer in heartbeat.consumer_data_set]
-    produced = [producer.group_name for producer in heartbeat.producer_data_set]
-    for group in (*consumed, *produced):
-        check_group(group)
     consumers = heartbeat.consumer_data_set
+    produced = [producer.group_name for producer in heartbeat.producer_data_set]
+    for group in (*(consumer.group_name for consumer in consumers), *produced):
+        check_group(group)
+    # From here on without a pause: other heartbeats change the groups, too, and each table is written once.
     subscribed = context.consumers.check(connection, consumers, without_sub=heartbeat.without_sub)
     context.producers.check(connection, produced)
     connection.peer_serialize_type = request.serialize_type

@@ -58,7 +58,9 @@ def _span(context: BrokerContext, queue: MessageQueue, consumed: int) -> QueueTi
     reached = store.store_time(name, queue_id, consumed - 1) if consumed > 0 else earliest
     late_ms = 0
     if consumed < end:
-        late_ms = context.runtime.clock.now_ms() - store.store_time(name, queue_id, max(first, consumed))
+        stored_ms = store.store_time(name, queue_id, max(first, consumed))
+        # A clock that was set back is behind the store times.
+        late_ms = max(0, context.runtime.clock.now_ms() - stored_ms)
     return QueueTimeSpan(
         queue, earliest, latest, reached, late_ms, _text(earliest), _text(latest), _text(reached)
     )

@@ -43,6 +43,7 @@ class BrokerStats:
         own_puts: stored messages that are in no topic's statistics, such as op records.
         get_time_max: the longest pull in milliseconds (``getMessageEntireTimeMax``).
         missed_total: reads by pulls that found no messages.
+        boot_timestamp, boot_time: the start, ms since 1970 and monotonic protocol seconds.
         put_at_midnight, get_at_midnight: ``today`` at the beginnings of yesterday and today, local time.
         items: the statistics of topics and groups.
         put_times: how long puts take.
@@ -50,6 +51,7 @@ class BrokerStats:
 
     def __init__(self, now_ms: int, now: float, items: BrokerStatsManager, puts: PutCounts) -> None:
         self.boot_timestamp = now_ms
+        self.boot_time = now
         self.items = items
         self.put_times = PutTimes()
         self._puts = puts

@@ -82,7 +82,9 @@ class CheckRun:
         self._parts = parts
         self._store = parts.store
         self._clock = parts.runtime.clock
-        self._started_ms = self._clock.now_ms()
+        # 4.9.4 compares store times. While these stand still because the wall clock was set back, every
+        # message would seem to be stored after the run began.
+        self._log_end = self._store.max_commit_log_offset
         self._offset = self._progress(TRANS_HALF_TOPIC)
         self._ops_done = self._progress(TRANS_OP_HALF_TOPIC)
         self._ops = OpQueue(self._store, self._ops_done)
@@ -166,7 +168,7 @@ class CheckRun:
         if checks >= self._parts.check_max or wall_age > self._parts.reserved_ms:
             self._discard(half)
             return True
-        if half.store_timestamp >= self._started_ms:
+        if half.commit_log_offset >= self._log_end:
             return False
         first = _number(half.properties.get(TRAN_PREPARED_QUEUE_OFFSET))
         if first is not None and self._ops.take(first):

@@ -44,6 +44,15 @@ class Consumer(Client):
         self.made_at = self.runtime.clock.now_ms()
         self.subscriptions: dict[str, SubscriptionData] = {}
 
+    def next_version(self, topic: str) -> int:
+        """Return the version of a topic's next subscription: ms since the epoch, above the version before.
+
+        Brokers ignore a lower version, so the clock alone would not do: it may have been set back.
+        """
+        before = self.subscriptions.get(topic)
+        now = self.runtime.clock.now_ms()
+        return now if before is None else max(now, before.sub_version + 1)
+
     async def _open_offset_store(
         self,
         model: MessageModel,

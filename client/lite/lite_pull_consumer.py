@@ -208,7 +208,7 @@ class LitePullConsumer(LitePositions):
         Raises:
             ClientError: an invalid topic name or expression, or ``assign`` was called before.
         """
-        subscription = make_subscription(topic, expression, self.runtime.clock.now_ms())
+        subscription = make_subscription(topic, expression, self.next_version(topic))
         self._set_type(SubscriptionType.SUBSCRIBE)
         self.subscriptions[topic] = subscription
         if self.is_running:

@@ -228,7 +228,7 @@ class PushConsumer(EpochConsumer):
         Raises:
             ClientError: an invalid topic name or expression.
         """
-        self.subscriptions[topic] = make_subscription(topic, expression, self.runtime.clock.now_ms())
+        self.subscriptions[topic] = make_subscription(topic, expression, self.next_version(topic))
         if self.is_running:
             self.instance.spawn(self._announce(topic))
 
@@ -476,7 +476,7 @@ class PushConsumer(EpochConsumer):
         """Send the brokers a newer subscription version."""
         subscription = self.subscriptions.get(topic)
         if subscription is not None:
-            subscription.sub_version = self.runtime.clock.now_ms()
+            subscription.sub_version = self.next_version(topic)
         await self.instance.send_heartbeats()
 
     async def _announce(self, topic: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.groups import groups_with_offsets, groups_with_retry_topic
@@ -53,6 +53,32 @@ class Queues(Generic[T]):
     problems: dict[str, str] = field(default_factory=dict)
 
 
+class _TimeLimit:
+    """Cancels a task after some time, unless it is decoding an answer that has arrived.
+
+    After ``end`` it is in no cycle of references. Otherwise a scrape's answers would stay until the garbage
+    collector finds them, which holds the event loop.
+    """
+
+    def __init__(self, admin: AdminClient, task: asyncio.Task[Any]) -> None:
+        self._admin = admin
+        self._task = task
+        self._timer: Cancellable | None = None
+
+    def begin(self, seconds: float) -> None:
+        self._timer = self._admin.runtime.timers.call_timeout(seconds, self._expire)
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _expire(self) -> None:
+        if self._admin.is_decoding(self._task):
+            self.begin(_DECODING_SECONDS)
+        else:
+            self._task.cancel()
+
+
 class ClusterSource:
     """Reads a cluster for the pages."""
 
@@ -73,17 +99,8 @@ class ClusterSource:
             server: which server is asked, as the subject of a sentence.
         """
         task = asyncio.ensure_future(work)
-        call_timeout = self.runtime.timers.call_timeout
-        timer: Cancellable
-
-        def give_up() -> None:
-            nonlocal timer
-            if self.admin.is_decoding(task):
-                timer = call_timeout(_DECODING_SECONDS, give_up)
-            else:
-                task.cancel()
-
-        timer = call_timeout(seconds, give_up)
+        limit = _TimeLimit(self.admin, task)
+        limit.begin(seconds)
         try:
             await asyncio.wait((task,))
             if task.cancelled():
@@ -92,7 +109,7 @@ class ClusterSource:
         except RewindMQError as error:
             return failed_with(error, server)
         finally:
-            timer.cancel()
+            limit.end()
             task.cancel()
 
     async def ask_each(self, keys: Iterable[K], work: Callable[[K], Awaitable[T]]) -> dict[K, Answer[T]]:

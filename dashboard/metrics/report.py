@@ -18,6 +18,8 @@ MASTER_ID: Final = 0
 _OWN_KEY: Final = "usageTopics"
 # A topic without a message for so long has no rate of the last minute: RocketMQ samples every 10 s.
 _IDLE_MS: Final = 120_000
+# So many are added up on the event loop; more in a worker thread.
+_FEW_QUEUES: Final = 1_000
 
 
 class Place(NamedTuple):
@@ -27,6 +29,18 @@ class Place(NamedTuple):
     name: str
     broker_id: int
     address: str
+
+
+class TopicSums(NamedTuple):
+    """What a scrape keeps of a topic's queues: 100,000 of them would occupy the garbage collector.
+
+    Attributes:
+        end: sum of the queues' maximum offsets.
+        last_stored_ms: when the last message was stored, ms since 1970; 0: none was.
+    """
+
+    end: int
+    last_stored_ms: int
 
 
 class TopicGroup(NamedTuple):
@@ -43,7 +57,7 @@ class BrokerReport:
     Attributes:
         stats: GET_BROKER_RUNTIME_INFO (28).
         rates: VIEW_BROKER_STATS_DATA (315), by the metric that it feeds and the topic, group or nothing.
-        topics: bounds of the queues of each topic.
+        topics: by name.
         topic_count: topics of the broker.
         groups: progress of each group, one entry for each topic.
         delays: of groups with a lag, ms since the next message was stored: the longest of the queues.
@@ -57,7 +71,7 @@ class BrokerReport:
     questions: Questions
     stats: Mapping[str, str] | None = None
     rates: dict[tuple[str, str | TopicGroup], float] = field(default_factory=dict)
-    topics: dict[str, TopicStatsTable] = field(default_factory=dict)
+    topics: dict[str, TopicSums] = field(default_factory=dict)
     topic_count: int | None = None
     groups: dict[str, list[ConsumeStats]] | None = None
     delays: dict[TopicGroup, float] = field(default_factory=dict)
@@ -136,15 +150,12 @@ async def _topics(source: ClusterSource, report: BrokerReport) -> None:
     if names is None:
         return
     report.topic_count = len(names)
-    report.topics = await questions.ask_each(
-        sorted(names), lambda topic: admin.broker_topic_stats(address, topic)
-    )
+    report.topics = await questions.ask_each(sorted(names), lambda topic: _topic_sums(source, address, topic))
     metrics = {
         "rocketmq_producer_tps": "TOPIC_PUT_NUMS",
         "rocketmq_producer_message_size": "TOPIC_PUT_SIZE",
     }
-    # In a worker thread, as there may be 100,000 queues.
-    last = await source.runtime.workers.run(_last_stored, report.topics)
+    last = {topic: sums.last_stored_ms for topic, sums in report.topics.items()}
     report.rates |= {
         (metric, topic): 0.0 for topic in last if now_ms - last[topic] > _IDLE_MS for metric in metrics
     }
@@ -155,12 +166,17 @@ async def _topics(source: ClusterSource, report: BrokerReport) -> None:
     report.rates |= {key: data.stats_minute.tps for key, data in found.items()}
 
 
-def _last_stored(topics: Mapping[str, TopicStatsTable]) -> dict[str, int]:
-    """Return when the last message of each topic was stored, ms since 1970; 0: none was."""
-    return {
-        topic: max((row.last_update_timestamp for row in table.offset_table.values()), default=0)
-        for topic, table in topics.items()
-    }
+async def _topic_sums(source: ClusterSource, address: str, topic: str) -> TopicSums:
+    table = await source.admin.broker_topic_stats(address, topic)
+    if len(table.offset_table) > _FEW_QUEUES:
+        return await source.runtime.workers.run(_sums, table)
+    return _sums(table)
+
+
+def _sums(table: TopicStatsTable) -> TopicSums:
+    rows = table.offset_table.values()
+    last_stored_ms = max((row.last_update_timestamp for row in rows), default=0)
+    return TopicSums(sum(row.max_offset for row in rows), last_stored_ms)
 
 
 async def _groups(source: ClusterSource, report: BrokerReport) -> None:

@@ -150,8 +150,7 @@ def _add_commit_log_diffs(samples: Samples, reports: Sequence[BrokerReport]) -> 
 
 def _add_topics(samples: Samples, report: BrokerReport) -> None:
     place, node = report.place, _node(report)
-    for topic, table in report.topics.items():
-        end = sum(row.max_offset for row in table.offset_table.values())
+    for topic, (end, _) in report.topics.items():
         labels = (place.cluster, place.name, topic)
         if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             samples.add("rocketmq_topic_retry_offset", labels, end)

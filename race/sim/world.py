@@ -36,10 +36,15 @@ class World:
     Args:
         seed: seed of the network's latencies and of every runtime's ``random``.
         latency: least and greatest seconds that a message takes; drawn uniformly for each message.
+
+    Attributes:
+        wall_ahead_ms: by how much somebody has set the wall clocks of all hosts ahead, or back if negative.
+            Timers and monotonic clocks do not notice.
     """
 
     def __init__(self, seed: int = 0, *, latency: tuple[float, float] = (0.0, 0.001)) -> None:
         self.seed = seed
+        self.wall_ahead_ms = 0
         self._loop: VirtualLoop | None = None
         self._fabric = self._new_fabric(random.Random(f"{seed} network"), latency)
         self._runtimes = 0
@@ -198,7 +203,7 @@ class _WorldClock:
     scale: float = 1.0
 
     def now_ms(self) -> int:
-        return EPOCH_MS + round(self.monotonic() * 1000)
+        return EPOCH_MS + round(self.monotonic() * 1000) + self.world.wall_ahead_ms
 
     def monotonic(self) -> float:
         # Read for every event, so without the property ``World.now``.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -84,3 +86,24 @@ def test_a_visitor_who_leaves_while_an_answer_is_decoded_ends_the_question() -> 
             assert (page.cancelled(), question.cancelled()) == (True, True)
 
     world.run(main())
+
+
+async def test_an_answer_is_freed_with_its_last_reference() -> None:
+    """A scrape's answers must not wait for the garbage collector, which would hold the event loop."""
+
+    class Value:
+        pass
+
+    async def work() -> Value:
+        return Value()
+
+    async with AdminClient("127.0.0.1:1") as admin:
+        gc.disable()
+        try:
+            answer = await ClusterSource(admin).ask(work())
+            reference = weakref.ref(answer.value)
+            assert reference() is not None
+            del answer
+            assert reference() is None
+        finally:
+            gc.enable()

@@ -171,7 +171,7 @@ def test_pulls_that_are_not_plain_are_python_s(speedups: SpeedupsModule) -> None
 
 
 def test_a_queue_that_was_reset_is_python_s(speedups: SpeedupsModule) -> None:
-    """In fenced mode its epoch is above 0; in server mode the next pull gets the mark. Later ones are noted."""
+    """In fenced mode its epoch is above 0; in server mode the next pull gets the mark, and more are noted."""
     for mode, plain in ((ResetMode.FENCED, 0), (ResetMode.SERVER, 0)):
         commits = b"".join(commit(3, queue) for queue in range(4))
         steps = Step(commits), Step(reset(mode), seconds=1.0), Step(pull() + pull(), seconds=1.0)

@@ -30,7 +30,8 @@ class WriteFailure:
         """Record a failure."""
         self.cause = cause_of(error)
         now = self._now_ms()
-        if now - self._logged_ms >= _LOG_INTERVAL_MS:
+        # A clock that was set back must not silence the log until it has caught up.
+        if not 0 <= now - self._logged_ms < _LOG_INTERVAL_MS:
             self._logged_ms = now
             self._is_logged = True
             _log.error("messages are refused, the disk fails: %s", self.cause)

@@ -64,8 +64,13 @@ class ControlledService(Protocol):
     def set_disk_full(self, is_full: bool) -> None:
         """Act as if the disk were full, or no longer."""
 
-    def clock_changed(self) -> None:
-        """Look at the wall clock again: what is due has to happen now."""
+    def clock_changed(self, moved_ms: int) -> None:
+        """Look at the wall clock again: what is due has to happen now.
+
+        Args:
+            moved_ms: by how much the clock was moved ahead, as if so much time had passed. A negative number
+                sets it back, and no time has passed.
+        """
 
 
 class ParentCommands:
@@ -114,8 +119,9 @@ class ParentCommands:
         if command.disk_full is not None:
             self._service.set_disk_full(command.disk_full)
         if command.ahead_ms is not None:
+            moved_ms = command.ahead_ms - self._clock.ahead_ms
             self._clock.ahead_ms = command.ahead_ms
-            self._service.clock_changed()
+            self._service.clock_changed(moved_ms)
 
     def _take_line(self) -> bytes:
         line, _, self._unread = self._unread.partition(b"\n")

@@ -89,15 +89,15 @@ def test_every_task_runs_at_once_when_the_wall_clock_was_moved() -> None:
     async def main() -> None:
         schedule = Schedule(world.runtime("10.0.0.1").timers)
         schedule.every(100, 100, lambda: seen.append("task"))
-        schedule.when_clock_changes(lambda: seen.append("look"))
+        schedule.when_clock_changes(lambda moved_ms: seen.append(f"look {moved_ms}"))
         await world.sleep(50)
-        schedule.clock_changed()
+        schedule.clock_changed(7)
         await world.sleep(1)
-        assert seen == ["look", "task"]
+        assert seen == ["look 7", "task"]
         await world.sleep(98)
-        assert seen == ["look", "task"]
+        assert seen == ["look 7", "task"]
         await world.sleep(2)
-        assert seen == ["look", "task", "task"]
+        assert seen == ["look 7", "task", "task"]
         schedule.close()
 
     world.run(main())

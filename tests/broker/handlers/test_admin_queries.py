@@ -226,6 +226,9 @@ def test_303_returns_the_times_of_a_group_that_lags(simulate: RunScenario) -> No
         assert begun.consume_time_stamp_str.endswith(f":{(first + 10_000) % 1_000:03}")
         assert (fresh.consume_time_stamp, fresh.delay_time) == (first, 30_000)
         assert (empty.min_time_stamp, empty.max_time_stamp, empty.delay_time) == (-1, -1, 0)
+        stage.world.wall_ahead_ms = -3_600_000
+        body = await ask(peer, RequestCode.QUERY_CONSUME_TIME_SPAN, header, QueryConsumeTimeSpanBody)
+        assert [span.delay_time for span in body.consume_time_span_set] == [0, 0, 0]
         absent = await peer.ask(
             RequestCode.QUERY_CONSUME_TIME_SPAN, QueryConsumeTimeSpanRequestHeader("nix", "G")
         )

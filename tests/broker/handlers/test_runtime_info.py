@@ -118,6 +118,15 @@ def test_28_shows_puts_by_duration_and_the_progress_of_delay_levels(simulate: Ru
     simulate(scenario)
 
 
+def test_28_tells_how_long_the_broker_runs_whatever_its_wall_clock_says(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        stage.world.wall_ahead_ms -= 7_200_000
+        await stage.at(3_723.0)
+        assert (await ask(stage.peer()))["runtime"] == "[ 0 days, 1 hours, 2 minutes, 3 seconds ]"
+
+    simulate(scenario)
+
+
 def test_28_counts_failed_puts(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()

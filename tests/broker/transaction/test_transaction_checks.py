@@ -372,3 +372,18 @@ def test_the_configured_interval_age_and_limit_count(simulate: RunScenario) -> N
         transaction_time_out=15_000,
         transaction_check_max=2,
     )
+
+
+def test_checks_go_on_when_the_clock_was_set_back(simulate: RunScenario) -> None:
+    """The log's store times stand still, until the clock reaches them in two hours."""
+
+    async def scenario(stage: SimStage) -> None:
+        peer = await producer(stage)
+        await stage.at(50.0)
+        (await peer.send("T", body=b"x")).require_success()
+        stage.world.wall_ahead_ms -= 7_200_000
+        await send_half(stage, peer)
+        await live_until(stage, 200, peer)
+        assert [second for second, _ in checks(peer)] == [60.0, 120.0, 180.0]
+
+    simulate(scenario)

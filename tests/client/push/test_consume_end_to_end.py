@@ -180,6 +180,26 @@ def test_only_messages_with_a_subscribed_tag_arrive(play: RunScenario, profile: 
     play(scene, profile=profile)
 
 
+def test_a_new_expression_counts_after_the_clock_was_set_back(play: RunScenario) -> None:
+    """Brokers ignore a subscription with a lower version, and the version is a time."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        inbox = Inbox(stage.world)
+        consumer = await stage.consume(inbox, expression="A")
+        await stage.world.sleep(2)
+        stage.world.wall_ahead_ms -= 7_200_000
+        consumer.subscribe("T", "B")
+        # The pull with the old expression is suspended for up to 20 s.
+        await stage.world.sleep(25)
+        producer = await stage.producer()
+        await producer.send(Message("T", b"b", "B"))
+        await stage.world.sleep(2)
+        assert inbox.bodies == [b"b"]
+
+    play(scene)
+
+
 def test_a_tag_of_equal_hash_is_filtered_by_the_client(
     play: RunScenario, caplog: pytest.LogCaptureFixture
 ) -> None:

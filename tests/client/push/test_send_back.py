@@ -105,6 +105,22 @@ def test_a_message_that_always_fails_is_retried_16_times_and_becomes_a_dead_lett
     play(scene, store={"message_delay_level": LEVELS})
 
 
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_retries_last_their_length_when_a_clock_is_set(play: RunScenario, hours: int) -> None:
+    """A listener that always fails does not use up its retries at once."""
+
+    async def scene(stage: SimStage) -> None:
+        listener = Failing(stage, otherwise=LATER)
+        await consume(stage, listener, max_reconsume_times=5)
+        await stage.world.sleep(3)
+        stage.world.wall_ahead_ms += hours * 3_600_000
+        await stage.world.sleep(sum(GROWING))
+        assert listener.gaps == GROWING[:5]
+        assert len(stored_in(stage, "%DLQ%G")) == 1
+
+    play(scene, store={"message_delay_level": LEVELS})
+
+
 @pytest.mark.parametrize("profile", RELEASES)
 @pytest.mark.parametrize("limit", [0, 2])
 def test_the_consumer_may_set_the_limit(play: RunScenario, profile: Profile, limit: int) -> None:

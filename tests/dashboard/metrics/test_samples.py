@@ -7,11 +7,11 @@ import pytest
 from rewindmq import AdminClient
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.metrics.questions import Questions
-from rewindmq.dashboard.metrics.report import BrokerReport, Place, TopicGroup
+from rewindmq.dashboard.metrics.report import BrokerReport, Place, TopicGroup, TopicSums
 from rewindmq.dashboard.metrics.samples import Samples, add_reports
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.heartbeat import MessageModel
-from rewindmq.protocol.body.stats import ConsumeStats, OffsetWrapper, TopicOffset, TopicStatsTable
+from rewindmq.protocol.body.stats import ConsumeStats, OffsetWrapper
 from rewindmq.protocol.message_queue import MessageQueue
 from tests.dashboard.metrics.exposition import Exposed, exposed, total
 
@@ -71,8 +71,7 @@ async def test_a_broadcasting_group_has_no_lag_as_its_consumers_keep_the_offsets
 
 
 async def test_a_topic_of_dead_letters_is_shown_by_its_group() -> None:
-    table = TopicStatsTable({MessageQueue("%DLQ%g", "a", 0): TopicOffset(0, 9)})
-    found = samples_of(await report(stats={}, topics={"%DLQ%g": table}))
+    found = samples_of(await report(stats={}, topics={"%DLQ%g": TopicSums(9, 0)}))
     assert total(found, "rocketmq_topic_dlq_offset", cluster="c", broker="a", group="g") == 9
     assert "rocketmq_producer_offset" not in found
 
