@@ -2,6 +2,7 @@
 
 Static topics exist from 5.0.0 on. rocketmq-streams asks for one for each of its shuffle topics, unless a
 topic of that name exists already.
+Kept: nothing.
 Changed: under v53 the broker has no static topics.
 Refused with 3: the request; the remark says what to create.
 """

@@ -429,6 +429,12 @@ FRAMES: Final[Sequence[Frame]] = (
     plain(
         RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, "", lambda _: GetSubscriptionGroupConfigRequestHeader(GROUP)
     ),
+    plain(
+        RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,
+        "refused",
+        lambda _: CreateTopicRequestHeader("StaticTopic", "TBW102", 16, 16, 6, "SINGLE_TAG"),
+        codes=frozenset({ResponseCode.REQUEST_CODE_NOT_SUPPORTED}),
+    ),
     Frame(RequestCode.LIST_FENCED_COMMITS, "1,000 commits", _list_fenced),
     Frame(RequestCode.LIST_REWINDS, "65,535 queues, 1,000 of them rewound", _list_rewinds),
     Frame(RequestCode.GET_CONSUMER_RUNNING_INFO, "the client answers with 16 MiB", _running_info),

@@ -183,15 +183,16 @@ class ConsumeQueue:
             layout = _entry_run(len(run) // _NUMBERS)
             if at + layout.size <= file.size:
                 layout.pack_into(file.map or file.open_for_writing(), at, *run)
+                file.mtime_ms = now_ms
                 at += layout.size
                 continue
             data = layout.pack(*run)
             while data:
                 if at == file.size:
-                    file.mtime_ms = now_ms
                     file, at = self._file_after(file), 0
                 part, data = data[: file.size - at], data[file.size - at :]
                 (file.map or file.open_for_writing())[at : at + len(part)] = part
+                file.mtime_ms = now_ms
                 at += len(part)
         if REFUSED_WRITES.error is not None:
             self._refuse(count)

@@ -56,6 +56,7 @@ UNTYPED_MEMBERS: Final[Mapping[str, str]] = MappingProxyType(
 # Requests that no real peer can be made to send, or not in this serialization type; each with the reason.
 V42: Final = "the shape that 4.2.0's name server writes; frames are recorded from newer releases"
 OWN: Final = "this project's own"
+_STATIC_CLIENT: Final = "no recorded client asks for a static topic"
 _LATE: Final = "tests/interop/test_mqadmin.py has real frames of it; none are recorded yet"
 NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -65,6 +66,10 @@ NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
         "190001 response": OWN,
         "190002 request": OWN,
         "190002 response": OWN,
+        "190003 request": OWN,
+        "190003 response": OWN,
+        "513 request": _STATIC_CLIENT,
+        "513 response": _STATIC_CLIENT,
     }
 )
 NOT_RECORDED_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
@@ -74,9 +79,14 @@ NOT_RECORDED_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
         "FencedCommitList": OWN,
         "InvokeBrokerToResetOffsetResponseHeader": OWN,
         "ListFencedCommitsRequestHeader": OWN,
+        "ListRewindsRequestHeader": OWN,
         "NotifyQueueResetRequestHeader": OWN,
         "OffsetFencedResponseHeader": OWN,
         "OldQueueData": V42,
         "OldTopicRouteData": V42,
+        "QueueRewind": OWN,
+        "Rewind": OWN,
+        "RewindList": OWN,
+        "Run": OWN,
     }
 )
