@@ -1,7 +1,7 @@
 """UPDATE_AND_CREATE_STATIC_TOPIC (513): refused; name the ordinary topic to create instead of a static one.
 
-Static topics exist from 5.0.0 on. rocketmq-streams asks for one for each of its shuffle topics, unless a
-topic of that name exists already.
+Static topics exist from 5.0.0 on. rocketmq-streams asks for two for each of its shuffle topics, unless topics
+of these names exist already.
 Kept: nothing.
 Changed: under v53 the broker has no static topics.
 Refused with 3: the request; the remark says what to create.

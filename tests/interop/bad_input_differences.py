@@ -423,9 +423,9 @@ EXPLAINED: Final[dict[tuple[str, str], Explanation]] = {
         ],
     ),
     **_explained(
-        "requests of newer tools are answered under every profile",
+        "a question for the settings of a group names one",
         ("1 serves",),
-        [(_BOTH, ("code of 5.x: 352",))],
+        [(SERVER_5, ("code of 5.x: 352",))],
     ),
     **_explained(
         "RewindMQ stores clean-up policies under every profile, and like 5.x it does not change them",
