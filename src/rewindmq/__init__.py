@@ -25,6 +25,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from rewindmq.protocol.release import __version__ as __version__
+
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
     from rewindmq.client.admin.reset import ResetResult
@@ -85,8 +87,6 @@ if TYPE_CHECKING:
     from rewindmq.protocol.message_queue import MessageQueue
     from rewindmq.protocol.profile import Profile
     from rewindmq.protocol.reset_mode import ResetMode
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AdminClient",
