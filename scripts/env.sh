@@ -31,7 +31,7 @@ make_env() {
     # A process that loads compiled modules starts in half the time, and tests start hundreds.
     unset PYTHONDONTWRITEBYTECODE
     python=$(find_python) || exit 1
-    stamp=$(cat "$lock" pyproject.toml protocol/release.py | "$python" -c \
+    stamp=$(cat "$lock" pyproject.toml src/rewindmq/__init__.py | "$python" -c \
         'import hashlib, os, sys; print(os.getcwd(), sys.version, hashlib.sha256(sys.stdin.buffer.read()).hexdigest())')
     PYTHON=$PWD/$directory/bin/python
     if [ -x "$PYTHON" ] && [ "$(cat "$directory/.stamp" 2>/dev/null)" = "$stamp" ]; then

@@ -25,8 +25,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from rewindmq.protocol.release import __version__ as __version__
-
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
     from rewindmq.client.admin.reset import ResetResult
@@ -87,6 +85,9 @@ if TYPE_CHECKING:
     from rewindmq.protocol.message_queue import MessageQueue
     from rewindmq.protocol.profile import Profile
     from rewindmq.protocol.reset_mode import ResetMode
+
+# The only place of the version, except speedups/Cargo.toml: Cargo reads no Python.
+__version__ = "0.2.0"
 
 __all__ = [
     "AdminClient",

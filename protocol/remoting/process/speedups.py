@@ -6,7 +6,7 @@ import importlib
 import os
 from typing import Any, Final
 
-from rewindmq.protocol.release import __version__
+import rewindmq
 from rewindmq.protocol.remoting.speedups import SpeedupsModule
 
 PURE_VARIABLE: Final = "REWINDMQ_PURE"
@@ -34,6 +34,6 @@ def _load() -> tuple[SpeedupsModule | None, str]:
         return None, f"pure Python, because rewindmq-speedups cannot be loaded: {error}"
     version = getattr(module, "__version__", "unknown")
     # This code calls only the kernels of its own version.
-    if version != __version__:
+    if version != rewindmq.__version__:
         return None, f"pure Python, because rewindmq-speedups has version {version}"
     return module, f"with rewindmq-speedups {version}"
