@@ -104,7 +104,7 @@ class Services:
     frame_kernels: Sequence[FrameKernel]
 
 
-def wire(
+def wire(  # noqa: PLR0915 - one statement for each service of a broker
     runtime: Runtime,
     config: BrokerConfig,
     disk: Disk,

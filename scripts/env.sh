@@ -4,7 +4,7 @@
 #   make_env LOCKFILE DIRECTORY
 #   find_java                        after make_env; sets JAVA_HOME
 #
-# The directory is made again if the lock file or pyproject.toml has changed, or the clone was moved.
+# The directory is made again if the lock file, pyproject.toml or the version has changed, or the clone was moved.
 # Needs Python 3.11 or newer with the venv module, and a package index that pip can reach; prints an error if
 # one of them is missing.
 
@@ -31,7 +31,7 @@ make_env() {
     # A process that loads compiled modules starts in half the time, and tests start hundreds.
     unset PYTHONDONTWRITEBYTECODE
     python=$(find_python) || exit 1
-    stamp=$(cat "$lock" pyproject.toml | "$python" -c \
+    stamp=$(cat "$lock" pyproject.toml src/rewindmq/__init__.py | "$python" -c \
         'import hashlib, os, sys; print(os.getcwd(), sys.version, hashlib.sha256(sys.stdin.buffer.read()).hexdigest())')
     PYTHON=$PWD/$directory/bin/python
     if [ -x "$PYTHON" ] && [ "$(cat "$directory/.stamp" 2>/dev/null)" = "$stamp" ]; then

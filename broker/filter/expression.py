@@ -109,6 +109,8 @@ class Negate(Expression):
 
 
 class Not(Expression):
+    """``NOT x``: unknown if x is."""
+
     __slots__ = ()
 
     def evaluate(self, properties: Properties) -> Value:

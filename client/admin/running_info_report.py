@@ -53,6 +53,7 @@ def have_same_subscriptions(infos: Mapping[str, ConsumerRunningInfo], now_ms: in
     Only the consumer with the lowest client id decides whether to compare. The result is True if it is a pull
     consumer, or started less than two minutes ago, because it may still change its subscriptions. Consumers
     without any subscription never agree.
+
     Args:
         infos: running info by client id; at least one.
     """

@@ -71,6 +71,7 @@ async def pull_once(
 
     If this is the first response for the queue, and its epoch is not the request's, the queue was reset
     before this consumer used it. The pull is then repeated with the epoch of the response.
+
     Args:
         timeout: seconds.
         broker_id: the broker to ask among those with the queue's broker name; 0 is the master.

@@ -94,9 +94,9 @@ def session_cookie(scope: Scope) -> str:
 
 
 def own_path(text: str) -> str:
-    """Return the text if it is the path of a page of this site, else the front page's.
+    r"""Return the text if it is the path of a page of this site, else the front page's.
 
-    Browsers read ``//host`` and ``/\\host`` as another host, and drop tabs and line breaks before they look.
+    Browsers read ``//host`` and ``/\host`` as another host, and drop tabs and line breaks before they look.
     """
     is_own = text.startswith("/") and not text.startswith("//") and "\\" not in text and text.isprintable()
     return text if is_own and urlsplit(text).path != LOGIN else "/"

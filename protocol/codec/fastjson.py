@@ -84,13 +84,13 @@ def is_deeper_than(value: Any, limit: int) -> bool:
 
 
 def dumps(value: Any, *, standard: bool = False) -> str:
-    """Write JSON as fastjson does: no whitespace, sorted keys, None fields omitted.
+    r"""Write JSON as fastjson does: no whitespace, sorted keys, None fields omitted.
 
     Args:
         value: texts, numbers, booleans, None, lists, and dicts whose keys are texts, ints or
             ``MessageQueue``. Floats that are not finite are written like None, as fastjson does.
         standard: strict JSON in ASCII: integer keys quoted, object keys as quoted JSON text, other characters
-            as ``\\uXXXX`` (RocketMQ 4.9.4's response to GET_ROUTEINFO_BY_TOPIC (105) from version 401 on).
+            as ``\uXXXX`` (RocketMQ 4.9.4's response to GET_ROUTEINFO_BY_TOPIC (105) from version 401 on).
 
     Raises:
         BodyError: a text contains a lone surrogate, which JSON cannot encode.

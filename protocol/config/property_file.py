@@ -1,7 +1,7 @@
-"""RocketMQ's property files (``broker.conf``, ``namesrv.properties``) read into typed configurations.
+r"""RocketMQ's property files (``broker.conf``, ``namesrv.properties``) read into typed configurations.
 
 The syntax is ``java.util.Properties``: ``#`` and ``!`` comments, ``=``, ``:`` or blanks between key and
-value, a backslash at the end of a line to continue it, ``\\uXXXX`` escapes.
+value, a backslash at the end of a line to continue it, ``\uXXXX`` escapes.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from typing import Final
 
 
 class ConnectionState(Enum):
+    """What a connection still sends and accepts; ``TRANSITIONS`` has the changes."""
+
     CONNECTING = "connecting"  # no transport yet
     OPEN = "open"
     DRAINING = "draining"  # responses are still sent, new requests are ignored

@@ -86,7 +86,8 @@ if TYPE_CHECKING:
     from rewindmq.protocol.profile import Profile
     from rewindmq.protocol.reset_mode import ResetMode
 
-__version__ = "0.1.0"
+# The only place of the version, except speedups/Cargo.toml: Cargo reads no Python.
+__version__ = "0.2.0"
 
 __all__ = [
     "AdminClient",

@@ -52,7 +52,7 @@ def processes_of() -> ProcessesOf:
 
 @pytest.fixture
 def brokers_at() -> BrokersAt:
-    """``await brokers_at(namesrv_address, names)`` waits until exactly these brokers are registered."""
+    """Return a function that waits until exactly these brokers are registered at a name server."""
 
     async def wait(address: str, names: set[str]) -> dict[str, str]:
         runtime = system_runtime()

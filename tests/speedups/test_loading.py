@@ -5,14 +5,16 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 import rewindmq
-from rewindmq.protocol.remoting.process.speedups import VERSION, describe_speedups, load_speedups
+from rewindmq.protocol.remoting.process.speedups import describe_speedups, load_speedups
 from tests.support.fixtures import RunScenario
 from tests.support.kernel import VARIABLE
+from tests.support.repository import ROOT
 from tests.support.stage import SimStage
 
 _NAME = "rewindmq_speedups"
@@ -62,9 +64,11 @@ def test_REWINDMQ_PURE_means_pure_python(folder: Path, value: str, monkeypatch: 
 
 
 def test_both_distributions_have_one_version() -> None:
-    assert rewindmq.__version__ == VERSION
-    manifest = Path(__file__).parents[2] / "speedups/Cargo.toml"
-    assert f'\nversion = "{rewindmq.__version__}"\n' in manifest.read_text()
+    version = f'\nversion = "{rewindmq.__version__}"\n'
+    kernel = ROOT / "speedups"
+    assert version in (kernel / "Cargo.toml").read_text()
+    assert f'\nname = "rewindmq-speedups"{version}' in (kernel / "Cargo.lock").read_text()
+    assert metadata.version("rewindmq") == rewindmq.__version__
 
 
 @pytest.mark.parametrize("is_asked", [False, True])

@@ -150,7 +150,7 @@ class Known:
     gone: set[bytes] = field(default_factory=set)
     may_expire: bool = False
 
-    def learn(self, fact: Fact) -> None:
+    def learn(self, fact: Fact) -> None:  # noqa: C901, PLR0912 - one case for each kind of fact
         """Add one fact."""
         match fact:
             case Attempted():

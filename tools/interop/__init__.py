@@ -1,0 +1,1 @@
+"""Unmodified clients with RewindMQ and with RocketMQ: servers, drivers, scenarios, results."""

@@ -18,6 +18,8 @@ _NUMBER_BITS = 40
 
 
 class Place(NamedTuple):
+    """Where and when a message was stored."""
+
     queue: str
     offset: int
     at_s: int

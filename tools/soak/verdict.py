@@ -34,6 +34,8 @@ class ViolationKind(StrEnum):
 
 
 class Violation(NamedTuple):
+    """One broken promise."""
+
     kind: ViolationKind
     text: str
 

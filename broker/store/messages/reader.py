@@ -141,7 +141,7 @@ class MessageReader:
             min(config.max_transfer_bytes_on_message_in_disk, MAX_RESPONSE_BODY_BYTES),
         )
 
-    def _collect(
+    def _collect(  # noqa: C901, PLR0912 - the one loop of each pull; calls in it cost time
         self,
         entries: bytes,
         offset: int,

@@ -6,10 +6,9 @@ import importlib
 import os
 from typing import Any, Final
 
+import rewindmq
 from rewindmq.protocol.remoting.speedups import SpeedupsModule
 
-# The version of the kernels that this code calls: that of this distribution.
-VERSION: Final = "0.1.0"
 PURE_VARIABLE: Final = "REWINDMQ_PURE"
 _MODULE: Final = "rewindmq_speedups"
 
@@ -34,6 +33,7 @@ def _load() -> tuple[SpeedupsModule | None, str]:
     except ImportError as error:
         return None, f"pure Python, because rewindmq-speedups cannot be loaded: {error}"
     version = getattr(module, "__version__", "unknown")
-    if version != VERSION:
+    # This code calls only the kernels of its own version.
+    if version != rewindmq.__version__:
         return None, f"pure Python, because rewindmq-speedups has version {version}"
     return module, f"with rewindmq-speedups {version}"
