@@ -229,6 +229,15 @@ class Cluster(RuleBasedStateMachine):
         if taken is not None:
             taken.arriving, taken.is_waiting = None, False
 
+    @rule(name=CONSUMERS)
+    def work(self, name: str) -> None:
+        """Take the queue, and consume and commit a response."""
+        self.take(name)
+        self.pull(name, END, commits=False)
+        self.receive(name)
+        self.consume_all(name)
+        self.commit_own(name)
+
     # The broker.
 
     @rule()
@@ -253,6 +262,12 @@ class Cluster(RuleBasedStateMachine):
         self.new_rewinds()
 
     # The watcher.
+
+    @rule()
+    def ask_all(self) -> None:
+        self.ask_broker()
+        for name in NAMES:
+            self.ask_consumer(name)
 
     @rule()
     def ask_broker(self) -> None:
@@ -306,12 +321,6 @@ def test_a_finding_agrees_with_what_was_handed_out_and_consumed(examples: int) -
     run_state_machine_as_test(Cluster, settings=settings(_STEPS, max_examples=examples))
 
 
-def sampled(cluster: Cluster) -> None:
-    cluster.ask_broker()
-    for name in NAMES:
-        cluster.ask_consumer(name)
-
-
 @pytest.mark.parametrize("is_classic", [False, True])
 def test_the_model_proves_a_kept_reset(is_classic: bool) -> None:
     cluster = Cluster()
@@ -323,8 +332,8 @@ def test_the_model_proves_a_kept_reset(is_classic: bool) -> None:
         cluster.pull("A", END, commits=False)
         cluster.receive("A")
     cluster.consume_all("A")
-    sampled(cluster)
-    sampled(cluster)
+    cluster.ask_all()
+    cluster.ask_all()
     assert cluster.found == {Finding.FINISHED}
 
 
@@ -332,6 +341,6 @@ def test_the_model_loses_a_reset_that_a_late_commit_undid() -> None:
     cluster = Cluster()
     cluster.start(0, False, "A")
     cluster.give_up("A", commits=True)
-    sampled(cluster)
-    sampled(cluster)
+    cluster.ask_all()
+    cluster.ask_all()
     assert cluster.found == {Finding.OVERTAKEN}
