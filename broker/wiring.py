@@ -193,7 +193,7 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
     consumers = ConsumerManager(notify, tell_broadcast_on_close=profile.notifies_broadcast_on_close)
     reset_offsets, fencing, fenced_commits = ResetOffsetTable(), Fencing(), FencedCommits()
     reset_notifier = ResetNotifier(config.broker_name)
-    rewinds = Rewinds(clock.now_ms, store, consumers)
+    rewinds = Rewinds(clock.now_ms, store, consumers, slaves_serve=config.slave_read_enable)
     committer = OffsetCommitter(runtime, offsets, fencing, fenced_commits, consumers, rewinds)
     delay_offsets = DelayOffsets(ConfigFile(folder / "delayOffset.json", disk))
     delay_offsets.load()

@@ -35,6 +35,7 @@ class Rewinds:
 
     Args:
         now_ms: returns the time in ms since 1970.
+        slaves_serve: slaves serve pulls of which this broker learns nothing.
 
     Attributes:
         open: the rewinds that are not complete, by group, topic and queue id. Callers look here before they
@@ -47,10 +48,13 @@ class Rewinds:
         now_ms: Callable[[], int],
         store: MessageStore,
         consumers: ConsumerManager,
+        *,
+        slaves_serve: bool = False,
     ) -> None:
         self._now_ms = now_ms
         self._store = store
         self._consumers = consumers
+        self._slaves_serve = slaves_serve
         self._count = 0
         self._latest: dict[_Queue, Rewind] = {}
         self._current: dict[Connection, dict[_Queue, Run]] = {}
@@ -85,7 +89,7 @@ class Rewinds:
             old = before.get(queue_id, _NO_OFFSET)
             self._forget(queue)
             if target <= old:
-                self._begin(queue, old, target)
+                self._begin(queue, old, target, is_reset=True)
 
     def on_commit(self, group: str, topic: str, queue_id: int, offset: int, before: int) -> None:
         """Take in a commit that the broker has stored.
@@ -97,14 +101,15 @@ class Rewinds:
         if self.awaited and self.awaited.get(queue) == offset:
             del self.awaited[queue]
             if offset <= before:
-                self._begin(queue, before, offset)
+                self._begin(queue, before, offset, is_reset=True)
                 return
         rewind = self._latest.get(queue)
         if offset < before and not (
             # After a late commit, the redelivery's own commits move back, too.
             rewind is not None and rewind.passed is not None and rewind.target <= offset <= rewind.handed_out
         ):
-            self._begin(queue, before, offset)
+            # It may be a consumer's own commit, after a late one of an offset that was handed out again.
+            self._begin(queue, before, offset, is_reset=False)
         elif rewind is not None and queue in self.open:
             rewind.committed = max(rewind.committed, offset)
             if offset > rewind.handed_out and rewind.passed is None:
@@ -133,7 +138,7 @@ class Rewinds:
         rewind = self.open[queue]
         run = self._current.get(connection, {}).get(queue)
         goes_on = run is not None and run.is_current and run.first <= offset <= run.next
-        if was_suspended and not goes_on:
+        if was_suspended and not (goes_on and run is not None and offset <= run.asked):
             return
         if run is not None and (is_moved or not goes_on):
             self._end(connection, queue)
@@ -169,14 +174,15 @@ class Rewinds:
             if (group is None or queue[0] == group) and (topic is None or queue[1] == topic):
                 self._forget(queue)
 
-    def _begin(self, queue: _Queue, old: int, target: int) -> None:
-        self._forget(queue)
+    def _begin(self, queue: _Queue, old: int, target: int, *, is_reset: bool) -> None:
+        self._forget_rewind(queue)
         while len(self._latest) >= MAX_REWINDS:
-            self._forget(next(iter(self._latest)))
+            self._forget_rewind(next(iter(self._latest)))
         first, end = self._store.min_offset(*queue[1:]), self._store.max_offset(*queue[1:])
         self._count += 1
         start = max(target, first)
         rewind = Rewind(self._count, self._now_ms(), old, target, start, end, start, target)
+        rewind.notes_all_pulls = is_reset and not self._slaves_serve
         self._latest[queue] = self.open[queue] = rewind
 
     def _close_if_complete(self, queue: _Queue, rewind: Rewind) -> None:
@@ -185,11 +191,14 @@ class Rewinds:
             del self.open[queue]
 
     def _forget(self, queue: _Queue) -> None:
+        self._forget_rewind(queue)
+        self.awaited.pop(queue, None)
+
+    def _forget_rewind(self, queue: _Queue) -> None:
         rewind = self._latest.pop(queue, None)
         if rewind is not None:
             _drop_runs(rewind, 0)
         self.open.pop(queue, None)
-        self.awaited.pop(queue, None)
 
     def _end(self, connection: Connection, queue: _Queue) -> None:
         runs = self._current.get(connection, {})

@@ -39,6 +39,8 @@ class Rewind(RemotingBody):
         committed: the highest offset stored since.
         passed: the first commit above ``handed_out``, stored or repaired since; None if there was none.
         runs: in order of their begin; the newest eight.
+        notes_all_pulls: no message can have been handed out unnoticed: the rewind began with a reset, so no
+            consumer was in the redelivery already, and the broker sends no consumer to its slaves.
     """
 
     number: Int64
@@ -51,6 +53,7 @@ class Rewind(RemotingBody):
     committed: Int64
     passed: Int64 | None = None
     runs: list[Run] = field(default_factory=list)
+    notes_all_pulls: bool = True
 
 
 class QueueRewind(RemotingBody):

@@ -14,6 +14,7 @@ from rewindmq import MessageQueue
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.take_sample import take_sample
+from rewindmq.protocol.body.rewind import Rewind
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.watch.evidence.position import Position
@@ -27,6 +28,7 @@ from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
 Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
+BEFORE = "right before the reset, the broker or a consumer did not answer"
 HEADING = Heading(TOPIC, GROUP, 1_700_000_000_000)
 
 
@@ -98,6 +100,35 @@ def test_a_reset_that_moved_nothing_is_named_by_the_operator() -> None:
     *_, watch = judge(Recording(HEADING, samples), reset_at(samples, 2.5, {Q0: 0}))
     assert not isinstance(watch, Change)
     assert [(queue.state, "R6b" in queue.races) for queue in watch.queues] == [(State.LOST, True)]
+
+
+def test_a_reset_of_before_the_recording_is_not_found_when_its_broker_answers_again() -> None:
+    earlier = Rewind(1, 1_000, 10, 3, 3, 10, 10, 10)
+    samples = [
+        Sample(at, {Q0: QueueSample(10, 10, (), earlier) if at != 1.0 else QueueSample(None)}, frozenset())
+        for at in (0.0, 1.0, 2.0, 3.0)
+    ]
+    with pytest.raises(ClientError, match="shows no reset"):
+        find_reset(samples)
+
+
+def test_a_queue_whose_broker_did_not_answer_right_before_the_reset_is_unknown() -> None:
+    samples = [sample(0.0, 10, position(10)), sample(1.0, None)]
+    samples += [sample(float(second), 0, position(0)) for second in range(2, 100)]
+    *_, watch = judge(Recording(HEADING, samples), reset_at(samples, 1.0, {Q0: 0}))
+    assert not isinstance(watch, Change)
+    (queue,) = watch.queues
+    assert (queue.state, queue.reason) == (State.UNKNOWN, BEFORE)
+
+
+def test_what_a_silent_consumer_had_consumed_before_the_reset_is_unknown() -> None:
+    """It may have consumed messages from the target on, and its next commit undoes the reset."""
+    before = replace(sample(0.0, 5), is_complete=False)
+    samples = [before, *(sample(float(second), 9, position(9)) for second in range(1, 100))]
+    *_, watch = judge(Recording(HEADING, samples), reset_at(samples, 0.0, {Q0: 5}))
+    assert not isinstance(watch, Change)
+    (queue,) = watch.queues
+    assert (queue.state, queue.reason) == (State.UNKNOWN, BEFORE)
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,53 @@ def test_a_late_commit_that_a_later_one_repairs_is_no_loss() -> None:
         assert watch.add(float(second), repaired) is not State.LOST
 
 
+def overtaken(**changes: object) -> Sample:
+    """The stored offset is above what was handed out, after a late commit."""
+    late = rewind(handed_out=4, passed=OLD)
+    for name, value in changes.items():
+        setattr(late, name, value)
+    return sample(OLD, late, position(4, first=4))
+
+
+def states_until(watch: OneQueue, seen: Sample, seconds: int) -> set[State]:
+    return {watch.add(float(second), seen) for second in range(12, seconds)}
+
+
+def test_commits_after_a_complete_redelivery_are_no_loss() -> None:
+    """A late commit was repaired, and new messages move the stored offset on, which no rewind notes."""
+    watch = new_watch()
+    complete = sample(END + 5, rewind(ALL, handed_out=END, passed=OLD), position(END + 5))
+    assert State.LOST not in states_until(watch, complete, 60)
+
+
+def test_a_commit_above_what_was_handed_out_is_no_loss_if_pulls_may_be_unknown() -> None:
+    """Consumers pull from slaves, or were in the redelivery when the rewind began."""
+    seen = overtaken(notes_all_pulls=False)
+    unheld = replace(seen, queues={QUEUE: replace(seen.queues[QUEUE], positions=(position(OLD),))})
+    assert State.LOST not in states_until(new_watch(), unheld, 50)
+
+
+def test_a_commit_above_what_was_handed_out_is_no_loss_after_the_broker_was_away() -> None:
+    """Meanwhile its consumers may have pulled from its slave."""
+    watch = new_watch()
+    seen = overtaken()
+    unheld = replace(seen, queues={QUEUE: replace(seen.queues[QUEUE], positions=(position(OLD),))})
+    watch.add(11.0, unheld)
+    watch.add(11.5, replace(unheld, queues={QUEUE: QueueSample(None)}))
+    assert State.LOST not in states_until(watch, unheld, 50)
+
+
+def test_a_consumer_in_the_classic_wait_may_still_commit_the_target() -> None:
+    """The process was suspended for 25 s, and then got the reset."""
+    watch = new_watch()
+    for second in range(25):
+        watch.add(float(second), sample(OLD, None, position(OLD), awaited=0))
+    waiting = sample(OLD, None, replace(position(OLD), dropped=True), awaited=0)
+    assert {watch.add(float(second), waiting) for second in range(25, 36)} == {State.ACCEPTED}
+    watch.add(36.0, DONE)
+    assert watch.add(36.5, DONE) is State.PROVEN
+
+
 def test_R6b_a_classic_reset_that_no_consumer_commits_is_lost() -> None:
     watch = new_watch()
     waiting = sample(OLD, None, position(OLD), awaited=0)

@@ -25,6 +25,7 @@ class Case:
         target: the offset that the reset asks for.
         before: the queue right before the reset.
         clients: the group's consumers right before the reset.
+        is_known: the broker and each consumer answered right before the reset.
     """
 
     queue: MessageQueue
@@ -32,6 +33,7 @@ class Case:
     target: int
     before: QueueSample
     clients: frozenset[str]
+    is_known: bool = True
 
     @property
     def is_rewind(self) -> bool:

@@ -10,6 +10,7 @@ from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.watch.evidence.sample import QueueSample, Sample
 from rewindmq.watch.record.recording import Recording
+from rewindmq.watch.rules.rewound import is_same_rewind
 from rewindmq.watch.verdict.reset_watch import Change, ResetWatch
 
 # Consumers drop their queues at the reset, and store the target 10 s later.
@@ -86,12 +87,11 @@ def judge(recording: Recording, reset: FoundReset) -> Iterator[Change | ResetWat
 
 def _moved_back(before: QueueSample, seen: QueueSample) -> int | None:
     """Return the target if the stored offset moved back between two samples."""
-    known, rewind = before.rewind, seen.rewind
-    if rewind is not None and (known is None or (known.number, known.at) != (rewind.number, rewind.at)):
-        return rewind.target
-    if before.stored is None or seen.stored is None or seen.stored >= before.stored:
+    if before.stored is None or seen.stored is None:
         return None
-    return seen.stored
+    if seen.rewind is not None and not is_same_rewind(before.rewind, seen.rewind):
+        return seen.rewind.target
+    return seen.stored if seen.stored < before.stored else None
 
 
 def _given_up(samples: list[Sample], first: int, targets: Mapping[MessageQueue, int]) -> int:

@@ -13,7 +13,7 @@ from rewindmq.watch.evidence.moment import Case, Moment
 from rewindmq.watch.evidence.position import low_of
 from rewindmq.watch.evidence.sample import QueueSample
 from rewindmq.watch.finding import Finding
-from rewindmq.watch.rules.rewound import rewind_since_reset
+from rewindmq.watch.rules.rewound import is_same_rewind, rewind_since_reset
 
 
 class Finished:
@@ -37,7 +37,7 @@ class Finished:
         earlier, later = rewind_since_reset(self._case, last), rewind_since_reset(self._case, now)
         if earlier is None or later is None or last.stored is None:
             return False
-        if earlier.number != later.number or later.passed is not None:
+        if not is_same_rewind(earlier, later) or later.passed is not None:
             return False
         run, current = _only_run(earlier), _only_run(later)
         if run is None or current is None:

@@ -12,9 +12,12 @@ def rewind_since_reset(case: Case, seen: QueueSample) -> Rewind | None:
 
     The broker's target may be below the case's, where all messages have expired.
     """
-    known, rewind = case.before.rewind, seen.rewind
-    if rewind is None or not rewind.target <= case.target <= rewind.start:
+    rewind = seen.rewind
+    if rewind is None or is_same_rewind(case.before.rewind, rewind):
         return None
-    if known is not None and (known.number, known.at) == (rewind.number, rewind.at):
-        return None
-    return rewind
+    return rewind if rewind.target <= case.target <= rewind.start else None
+
+
+def is_same_rewind(one: Rewind | None, other: Rewind) -> bool:
+    """Return True if a broker told the same rewind twice. After its restart, it numbers from 1 again."""
+    return one is not None and (one.number, one.at) == (other.number, other.at)

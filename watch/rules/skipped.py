@@ -68,6 +68,7 @@ class Passing:
     def __init__(self, case: Case) -> None:
         low = max((low_of(position) for position in case.before.live), default=case.old)
         done = sum(position.done for position in case.before.live)
+        self._is_known = case.is_known
         self._skipped = case.target - max(low, case.old) - done
         self._has_returned = False
         self._passed: float | None = None
@@ -88,6 +89,6 @@ class Passing:
         if self._passed is None or not self._passed + _RATES_AGE <= seconds <= _RATES_END:
             return
         is_told = group.sample.is_complete and group.known <= group.sample.consumed.keys()
-        is_counted = group.has_whole_rates and not self._has_returned
+        is_counted = self._is_known and group.has_whole_rates and not self._has_returned
         if is_counted and is_told and group.consumed < self._skipped:
             self.is_excluded = True

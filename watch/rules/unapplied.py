@@ -26,7 +26,9 @@ class Unapplied:
         """Take in a moment; find ``UNTOUCHED``."""
         case, seen, sample = self._case, moment.seen, moment.group.sample
         is_waiting = seen.awaited is not None and rewind_since_reset(case, seen) is None
-        if not is_waiting or moment.seconds < SETTLED or not sample.is_complete or sample.is_pulling:
+        # A consumer that has dropped the queue may be in the classic wait, and commit the target after it.
+        is_settled = moment.seconds >= SETTLED and not any(each.dropped for each in seen.positions)
+        if not is_waiting or not is_settled or not sample.is_complete or sample.is_pulling:
             return None
         holders = {position.client_id for position in seen.live}
         self.is_same_holder = bool(holders) and holders <= {each.client_id for each in case.before.live}

@@ -1,6 +1,7 @@
 """The group was at the target already: the reset has nothing to redeliver and nothing to skip.
 
 Shows: the stored offset and every consumer are at the target or past it.
+Cannot see: where the group was if the broker or a consumer did not answer right before the reset.
 """
 
 from __future__ import annotations
@@ -18,6 +19,6 @@ class Unmoved:
 
     def add(self, moment: Moment) -> Finding | None:
         """Take in a moment; find ``UNMOVED``."""
-        target = self._case.target
+        case, target = self._case, self._case.target
         is_there = moment.stored >= target and all(low_of(each) >= target for each in moment.seen.live)
-        return Finding.UNMOVED if target == self._case.old and is_there else None
+        return Finding.UNMOVED if case.is_known and target == case.old and is_there else None

@@ -110,4 +110,5 @@ class ResetWatch:
 
 def _case(before: Sample, queue: MessageQueue, target: int, old: int) -> Case:
     seen = before.queues.get(queue, QueueSample(None))
-    return Case(queue, max(group_offset(seen, target), old), target, seen, before.clients)
+    is_known = seen.stored is not None and before.is_complete
+    return Case(queue, max(group_offset(seen, target), old), target, seen, before.clients, is_known)

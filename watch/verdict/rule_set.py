@@ -94,6 +94,7 @@ class SkipRules:
     """The rules of a skip."""
 
     def __init__(self, case: Case) -> None:
+        self._is_known = case.is_known
         self._stored = _SkipStored(case)
         self._skipped = Skipped(case)
         self.rules: tuple[Rule, ...] = (
@@ -115,6 +116,8 @@ class SkipRules:
 
     def doubt(self) -> str | None:
         """Return why the rules decide nothing, in one sentence; None if they have nothing to say."""
+        if not self._is_known:
+            return "right before the reset, the broker or a consumer did not answer"
         if self._skipped.may_be_consumed:
             return "the consumers may have consumed the messages up to the target instead of skipping them"
         return None

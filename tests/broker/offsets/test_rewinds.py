@@ -173,6 +173,66 @@ def test_a_pull_that_was_suspended_before_the_rewind_is_no_part_of_it(simulate: 
     simulate(scenario)
 
 
+def test_a_pull_that_was_suspended_before_the_rewind_does_not_show_that_a_response_has_arrived(
+    simulate: RunScenario,
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = await stage.group_at(END, messages=END)
+        old = asyncio.create_task(peer.pull(END, hold_ms=5_000))
+        await stage.world.sleep(1)
+        await peer.commit(0)
+        await peer.pull(0)
+        await stage.peer("producer").fill(1)
+        await old
+        assert await runs_of(peer) == [("c1", 0, END, 0, True)]
+
+    simulate(scenario)
+
+
+def test_the_own_commit_of_a_consumer_may_begin_a_rewind_that_knows_too_little(simulate: RunScenario) -> None:
+    """It repairs a late commit, and the consumer goes on where it is: it loses nothing."""
+
+    async def scenario(stage: SimStage) -> None:
+        peer = await stage.group_at(END, messages=END)
+        await stage.peer("admin").targets(0)
+        await peer.commit(0)
+        assert (await rewind_of(peer)).notes_all_pulls
+        await peer.pull(0, count=8)
+        await stage.peer("late").commit(6)
+        await peer.commit(0)
+        assert not (await rewind_of(peer)).notes_all_pulls
+        await peer.pull(8)
+        await peer.commit(8)
+        assert (await rewind_of(peer)).passed == 8
+
+    simulate(scenario)
+
+
+def test_a_late_commit_does_not_end_the_wait_for_the_target(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = await stage.group_at(END, messages=END)
+        await stage.peer("admin").targets(0)
+        await peer.commit(7)
+        (row,) = await listed(peer)
+        assert (row.stored, row.awaited) == (7, 0)
+        await peer.commit(0)
+        assert (await rewind_of(peer)).notes_all_pulls
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("slave_read_enable", [False, True])
+def test_a_broker_whose_slaves_serve_pulls_does_not_know_all_of_them(
+    simulate: RunScenario, slave_read_enable: bool
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = await stage.group_at(END, messages=END)
+        await stage.peer("admin").targets(0)
+        assert (await rewind_of(peer)).notes_all_pulls is not slave_read_enable
+
+    simulate(scenario, reset_mode=ResetMode.FENCED, slave_read_enable=slave_read_enable)
+
+
 def test_two_consumers_have_a_run_each(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         first = await rewound(stage)
