@@ -423,11 +423,6 @@ EXPLAINED: Final[dict[tuple[str, str], Explanation]] = {
         ],
     ),
     **_explained(
-        "a question for the settings of a group names one",
-        ("1 serves",),
-        [(SERVER_5, ("code of 5.x: 352",))],
-    ),
-    **_explained(
         "RewindMQ stores clean-up policies under every profile, and like 5.x it does not change them",
         ("0 1 serves",),
         [(SERVER_4, ("attributes of a clean-up policy that changes",))],
