@@ -492,9 +492,14 @@ class ConsumeQueue:
         self.active_index = self.min_offset = self.max_offset = self.room_end = 0
         self.max_physical_offset = -1
 
+    @property
+    def former_files(self) -> list[DroppedFile]:
+        """Return the files of earlier lives that are not deleted yet, in the order of deletion."""
+        return self._former[::-1]
+
     def delete_former(self) -> None:
         """Delete the files of earlier lives. Raise OSError if the disk fails; call again."""
-        for dropped in reversed(self._former):
+        for dropped in self.former_files:
             dropped.remove()
         self._former.clear()
 
