@@ -136,7 +136,7 @@ def decode_body(command: RemotingCommand, body_type: type[BodyT], max_values: in
 
 
 def plain_body(command: RemotingCommand, body_type: type[RemotingBody], max_values: int | None = None) -> Any:
-    """Return the body of a received command as dicts and lists: the first of the two steps of ``decode_body``.
+    """Return the body of a received command as dicts and lists: the first step of ``decode_body``.
 
     Raises:
         BodyError: no body, bytes that do not parse, or more values than the limit.

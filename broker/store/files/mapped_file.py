@@ -228,7 +228,9 @@ class DroppedFile:
     def remove(self) -> None:
         """Delete the file once; may run on a worker thread. Raise OSError on failure; it may be called again.
 
-        A call waits for that of another thread: after it, there may be a new file of the name. The system frees the blocks of a mapped file only with its mapping, and Python lets no other thread
+        A call waits for that of another thread: after it, there may be a new file of the name.
+
+        The system frees the blocks of a mapped file only with its mapping, and Python lets no other thread
         run while it drops one. So the mapping goes first, some MiB at a time.
         """
         with self._lock:

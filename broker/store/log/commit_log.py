@@ -147,7 +147,7 @@ class CommitLog:
         self.max_offset = segment.base
 
     def touch_room(self, size: int) -> Generator[None]:
-        """Make room for ``size`` bytes, and touch its pages, so that a long write does not fault at each of them.
+        """Make room for ``size`` bytes, and touch its pages: a long write would fault at each of them.
 
         Yields after less than 1 ms; records may be appended meanwhile.
 

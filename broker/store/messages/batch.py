@@ -9,7 +9,7 @@ piece of 128 records: one addition moves all of them to their place.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from itertools import chain
 from typing import Final, NamedTuple

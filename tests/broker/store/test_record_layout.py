@@ -67,7 +67,9 @@ def test_a_batch_is_consecutive_records_with_shared_properties_and_one_time(box:
     ]
     result = store.put_batch(message, entries)
     assert (result.status, result.queue_offset, result.message_count) == (PutStatus.PUT_OK, 0, 3)
-    entries_stored = [store.entry(message.topic, message.queue_id, offset) or (-1, 0, 0) for offset in range(3)]
+    entries_stored = [
+        store.entry(message.topic, message.queue_id, offset) or (-1, 0, 0) for offset in range(3)
+    ]
     records = [decode_record(store.look_message(entry[0]) or b"") for entry in entries_stored]
     assert [record.stored_body for record in records] == [b"one", b"two", b"three"]
     assert [record.queue_offset for record in records] == [0, 1, 2]
