@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 # A collection visits all objects that are younger than its generation, some 10,000 in a ms or two, and holds
-# the event loop meanwhile. So the two young generations are small. The old one has all objects since start-up,
-# and its turn comes after 50 million new ones.
+# the event loop meanwhile. So the two young generations are small. The old one has all objects since
+# start-up, and its turn comes after 50 million new ones.
 _THRESHOLDS: Final = (10_000, 5, 1_000)
 
 
