@@ -10,7 +10,7 @@ from typing import Final
 # A collection visits all objects that are younger than its generation, some 10,000 in a ms or two, and holds
 # the event loop meanwhile. So the two young generations are small. The old one has all objects since
 # start-up, and its turn comes after 50 million new ones.
-_THRESHOLDS: Final = (10_000, 5, 1_000)
+_THRESHOLDS: Final = (10_000, 2, 1_700)
 
 
 @contextlib.contextmanager
