@@ -35,7 +35,7 @@ COUNTING: Final[Mapping[str, Sequence[str]]] = {
 """,
         # Of a batch.
         """\
-        self.counts.add(queue, 1, len(entries) - 1, total)
+        self.counts.add(queue, 1, count - 1, total)
 """,
         # Of a run that the kernel encoded.
         """\

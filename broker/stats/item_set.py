@@ -75,7 +75,7 @@ class StatsItemSet(dict[str, StatsItem]):
             self._watched_before += watched.value
 
     def remove(self, name: str, is_removed: Callable[[list[str]], bool]) -> None:
-        """Remove items with ``name`` in their key, if ``is_removed`` returns True for the key split at ``@``."""
+        """Remove items with ``name`` in their key, if ``is_removed`` returns True for the split key."""
         # The first test leaves few of 100,000 keys.
         for key in [key for key in self if name in key and is_removed(key.split("@"))]:
             self.remove_key(key)
