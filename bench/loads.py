@@ -516,7 +516,7 @@ def bench_bystanders(rounds: int, scale: float) -> list[Row]:
     """Measure how long a plain request of another connection waits beside three loads."""
     seconds = max(2.0, 12.0 * scale)
     places = {
-        "heartbeats": (f"{bystander.HEARTBEATS} connections that repeat heartbeats of 507 KB", 50),
+        "heartbeats": (f"{bystander.HEARTBEATS} connections that repeat heartbeats of 473 KB", 50),
         "members": (
             f"{bystander.MEMBERS} members, {bystander.CHANGES_PER_SECOND} join or leave a second",
             100,

@@ -90,7 +90,9 @@ class Retention:
             await self._delete_segments()
             cleaner = self._store.cleaner
             # At a slave, whose master has deleted topics; elsewhere after a failure of the disk.
-            await run_slices(self._timers, cleaner.delete_former())
+            if cleaner.has_former:
+                await self._delete(cleaner.delete_former_files)
+                await run_slices(self._timers, cleaner.delete_former())
             await run_slices(self._timers, cleaner.expire_queues(ends_idle=self._ends_idle))
             if cleaner.has_index_files:
                 await self._delete(cleaner.delete_index_files)

@@ -142,7 +142,10 @@ class SlaveSynchronize:
             # Not deleted: a message of a topic that was made again may be here before the topic.
             await run_slices(self._timers, self._store.cleaner.close_unused_queues(self._topics.names))
         # Of topics whose end has arrived with the log.
-        await run_slices(self._timers, self._store.cleaner.delete_former())
+        cleaner = self._store.cleaner
+        if cleaner.has_former:
+            await self._workers.run(cleaner.delete_former_files)
+            await run_slices(self._timers, cleaner.delete_former())
 
     async def _copy_offsets(self, address: str) -> None:
         code = RequestCode.GET_ALL_CONSUMER_OFFSET

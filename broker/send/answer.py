@@ -57,15 +57,20 @@ class SendAnswers:
         )
         return RemotingCommand(_SUCCESS, header)
 
-    def ids(self, physical_offsets: Sequence[int]) -> Generator[None, None, str]:
-        """Return the ids of a batch; yields between slices of less than 1 ms."""
+    def ids(self, physical_offset: int, starts: Sequence[int]) -> Generator[None, None, str]:
+        """Return the ids of a batch; yields between slices of less than 1 ms.
+
+        Args:
+            physical_offset: log position of the batch.
+            starts: position of each record in the batch.
+        """
         prefix, size = self._id_prefix, _IDS_PER_SLICE
         texts: list[str] = []
-        for first in range(0, len(physical_offsets), size):
+        for first in range(0, len(starts), size):
             if first:
                 yield
-            part = physical_offsets[first : first + size]
-            packed = struct.pack(f">{len(part)}q", *part)
+            part = starts[first : first + size]
+            packed = struct.pack(f">{len(part)}q", *[physical_offset + start for start in part])
             texts.append(prefix + packed.hex(",", _OFFSET_BYTES).upper().replace(",", "," + prefix))
         return ",".join(texts)
 

@@ -72,6 +72,7 @@ class MessageAppender:
 
     Attributes:
         draft: begins a batch, see ``MessageStore.draft``.
+        prepare: prepares it, see ``MessageStore.prepare_draft``.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class MessageAppender:
         self._store = store
         self._put_message = store.put_message
         self.draft = store.draft
+        self.prepare = store.prepare_draft
         self._put_draft = store.put_draft
         self._stats = stats
         self._on_arrival = arrivals.on_arrival

@@ -74,6 +74,7 @@ class BatchSender:
         self._admit = validator.admit
         self._create = validator.create
         self._draft = appender.draft
+        self._prepare = appender.prepare
         self._put_batch = appender.put_batch
         self._on_refused = appender.on_refused
         self._answer_when_durable = appender.answer_when_durable
@@ -139,6 +140,7 @@ class BatchSender:
             body: Any = request.body or b""
             yield from self._fill(draft, body, {**shared, **self._added}, needs_keys=target.needs_keys)
             if len(draft) > RUN_MESSAGES:
+                yield from self._prepare(draft)
                 # Meanwhile the topic may have been deleted or changed.
                 target, _ = self._admit(header, request.version, remote_address)
             result = self._put_batch(draft)
@@ -147,7 +149,7 @@ class BatchSender:
         except RequestError as error:
             self._on_refused()
             return self._answers.refused(error)
-        ids = yield from self._answers.ids(result.physical_offsets)
+        ids = yield from self._answers.ids(result.physical_offset, draft.starts)
         response = self._answers.stored(header.queue_id, result, name, ids)
         if target.is_unsaved:
             return self._answer_when_saved(connection, request, response, result, waits=waits)

@@ -102,7 +102,8 @@ class BrokerStats:
         for puts in self._puts.take():
             self._count_puts(puts)
 
-    def _settle_in_slices(self) -> Generator[None]:
+    def settle_in_slices(self) -> Generator[None]:
+        """Count what was stored and pulled since the last time, in many queues; yields after each slice."""
         for number, puts in enumerate(self._puts.take(), 1):
             self._count_puts(puts)
             if number % _QUEUES_PER_SLICE == 0:
@@ -163,7 +164,7 @@ class BrokerStats:
 
     def sample(self, now_ms: int, now: float) -> Generator[None]:
         """Record the counters, then those of topics and groups in slices; called every ``SAMPLE_SECONDS``."""
-        yield from self._settle_in_slices()
+        yield from self.settle_in_slices()
         self._samples.append(self._now(now))
         self.put_times.sample(self.put_total - self.batch_extra)
         day = datetime.fromtimestamp(now_ms / 1_000).astimezone().date()

@@ -277,8 +277,8 @@ class BrokerStatsManager:
         self.pulls.settle()
         self.topic_puts.remove_key(topic)
         for items in (self._queue_puts, self._queue_gets, self._group_gets, self._send_backs):
-            items.remove(lambda fields: fields[0] == topic)
-        self._get_latencies.remove(lambda fields: fields[1] == topic)
+            items.remove(topic, lambda fields: fields[0] == topic)
+        self._get_latencies.remove(topic, lambda fields: fields[1] == topic)
         if self.put_latencies is not None:
             self.put_latencies.remove_topic(topic)
 
@@ -288,7 +288,7 @@ class BrokerStatsManager:
             return
         self.pulls.settle()
         for items in (self._queue_gets, self._group_gets, self._send_backs, self._get_latencies):
-            items.remove(lambda fields: fields[-1] == group)
+            items.remove(group, lambda fields: fields[-1] == group)
 
 
 def _is_of_system_topic(key: str, system_topics: frozenset[str]) -> bool:

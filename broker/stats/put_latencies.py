@@ -41,6 +41,6 @@ class PutLatencies(dict[tuple[str, int], StatsItem]):
 
     def remove_topic(self, topic: str) -> None:
         """Remove the items of a topic."""
-        self.by_key.remove(lambda fields: fields[1] == topic)
+        self.by_key.remove(topic, lambda fields: fields[1] == topic)
         # Items are looked up again by their keys.
         self.clear()

@@ -227,12 +227,18 @@ class StoreCleaner:
         self._queues.start_over(topic)
 
     def remove_unused_topics(self, topics: Collection[str]) -> Generator[None, None, int]:
-        """Remove the queues of all topics except ``topics`` and two system topics; messages stay in the log.
-
-        Yields after each slice. ``topics`` may change meanwhile.
+        """End all topics as ``end_unused_topics`` does, and delete their files as ``delete_former`` does.
 
         Returns:
             The number of queues removed.
+        """
+        yield from self.end_unused_topics(topics)
+        return (yield from self.delete_former())
+
+    def end_unused_topics(self, topics: Collection[str]) -> Generator[None, None, None]:
+        """End all topics except ``topics`` and two system topics; messages stay in the log.
+
+        Yields after each slice. ``topics`` may change meanwhile.
 
         Raises:
             StoreError: the disk failed.
@@ -242,7 +248,6 @@ class StoreCleaner:
                 self.end_topic(topic)
             if number % _QUEUES_PER_SLICE == _QUEUES_PER_SLICE - 1:
                 yield
-        return (yield from self.delete_former())
 
     def close_unused_queues(self, topics: Collection[str]) -> Generator[None, None, None]:
         """Unmap the files of all queues except those of ``topics`` and two system topics; keep the files.
@@ -262,6 +267,22 @@ class StoreCleaner:
     def _close_copies(self, queue: ConsumeQueue) -> None:
         self._compaction.close_files(queue.topic, queue.queue_id)
         self._time_index.close_files(queue.topic, queue.queue_id)
+
+    @property
+    def has_former(self) -> bool:
+        """Return True if ``delete_former`` has something to do."""
+        return self._queues.has_former
+
+    def delete_former_files(self) -> None:
+        """Do the part of ``delete_former`` that waits for the disk; may run on a worker thread.
+
+        Raises:
+            StoreError: the disk failed; call again.
+        """
+        try:
+            self._queues.delete_former_files()
+        except OSError as error:
+            raise _cannot_delete(error) from None
 
     def delete_former(self) -> Generator[None, None, int]:
         """Delete the files of queues that have started over. Yields after each slice.

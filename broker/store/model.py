@@ -74,7 +74,6 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
         size: bytes of the record, of all records for a batch; the last byte is at physical_offset + size - 1.
         store_timestamp: ms, never less than that of an earlier put.
         message_count: 1, or the number of inner messages.
-        physical_offsets: log position of each inner message of a batch; empty otherwise.
     """
 
     status: PutStatus
@@ -83,7 +82,6 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
     size: int = 0
     store_timestamp: int = -1
     message_count: int = 0
-    physical_offsets: Sequence[int] = ()
 
 
 class GetMessageStatus(IntEnum):

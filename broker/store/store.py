@@ -238,6 +238,11 @@ class MessageStore:
         """Begin a batch, to which entries are added; ``message`` has the shared fields."""
         return self._writer.draft(message)
 
+    def prepare_draft(self, draft: BatchDraft) -> Generator[None]:
+        """Do what can be done before ``put_draft`` of a large batch; yields after about 1 ms of work."""
+        if self._is_writable:
+            yield from self._writer.prepare_batch(draft)
+
     def put_draft(self, draft: BatchDraft) -> PutResult:
         """Append the messages of a batch, all or none."""
         if not self._is_writable:

@@ -13,6 +13,7 @@ from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.metrics.questions import SCRAPE_SECONDS
 from rewindmq.dashboard.metrics.report import Place, ask_broker
 from rewindmq.dashboard.metrics.samples import Samples, add_reports
+from rewindmq.protocol.remoting.process.collector import paused
 
 # Seconds for which a result is used again; two Prometheus servers then cost as much as one.
 CACHE_SECONDS: Final = 5.0
@@ -46,7 +47,9 @@ class Scraper:
         clock = self._source.runtime.clock
         async with self._turn:
             if self._kept is None or clock.monotonic() >= self._kept_until:
-                self._kept = await self._scrape()
+                # Each of many collections would visit the answers, which are freed without one.
+                with paused():
+                    self._kept = await self._scrape()
                 self._kept_until = clock.monotonic() + CACHE_SECONDS
             return self._kept
 

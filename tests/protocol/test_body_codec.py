@@ -6,6 +6,7 @@ Specification: docs/spec/protocol.md 5.
 from typing import Any, TypeVar
 
 import msgpack
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,9 +41,10 @@ from rewindmq.protocol.body.registration import (
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from rewindmq.protocol.body.running_info import CMResult, ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from rewindmq.protocol.body.stats import ConsumeStats, OffsetWrapper, TopicOffset, TopicStatsTable
+from rewindmq.protocol.codec import body as body_module
 from rewindmq.protocol.codec import fastjson
-from rewindmq.protocol.codec.body import decode_body, encode_body
-from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.codec.body import decode_body, encode_body, plain_body
+from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.subscription import build_subscription_data
@@ -264,6 +266,57 @@ def test_msgpack_tables_have_arrays_as_keys() -> None:
     assert addresses == {0: "10.0.0.1:10911", 1: "10.0.0.2:10911"}
     packed = encode_body(LockBatchResponseBody({MQ}), SerializeType.MSGPACK)
     assert msgpack.unpackb(packed) == {"lockOKMQSet": [{"topic": "T", "brokerName": "b", "queueId": 0}]}
+
+
+class _CountingDecoder:
+    """Notes the sizes of what is unpacked as a whole."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def __call__(self, data: bytes) -> Any:
+        self.sizes.append(len(memoryview(data)))
+        return msgspec.msgpack.decode(data)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"offsetTable": [[["T", "b", number], number] for number in range(20_000)]},
+        {"offsetTable": {f"T@{number}": {0: number} for number in range(20_000)}},
+        {"a": [{"b": list(range(30_000))}, "x" * 10], "c": {}},
+        [[["x" * 200] * 300] * 3],
+    ],
+)
+def test_a_large_response_in_msgpack_is_unpacked_in_small_parts(
+    value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread, such as the event loop's, can run between two parts."""
+    decoder = _CountingDecoder()
+    monkeypatch.setattr(body_module, "_UNPACK", decoder)
+    packed = msgpack.packb(value)
+    response = RemotingCommand(0, body=packed, flag=FLAG_RESPONSE, serialize_type=SerializeType.MSGPACK)
+    assert plain_body(response, KVTable) == value
+    assert max(decoder.sizes) <= 32 << 10 < len(packed)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 1_000, 50_000])
+def test_a_large_response_that_ends_early_is_a_body_error(cut: int) -> None:
+    packed = msgpack.packb({"offsetTable": [[["T", "b", number], number] for number in range(20_000)]})
+    response = RemotingCommand(
+        0, body=packed[:-cut], flag=FLAG_RESPONSE, serialize_type=SerializeType.MSGPACK
+    )
+    with pytest.raises(BodyError, match="msgpack body"):
+        plain_body(response, KVTable)
+
+
+def test_a_large_response_that_is_nested_too_deep_is_a_body_error() -> None:
+    packed = msgpack.packb("x" * 40_000)
+    for _ in range(500):
+        packed = b"\x91" + packed
+    response = RemotingCommand(0, body=packed, flag=FLAG_RESPONSE, serialize_type=SerializeType.MSGPACK)
+    with pytest.raises(BodyError, match="nested deeper"):
+        plain_body(response, KVTable)
 
 
 def test_msgpack_queues_are_read_as_map_and_as_array() -> None:

@@ -445,7 +445,7 @@ FRAMES: Final[Sequence[Frame]] = (
         lambda _: GetConsumerStatusRequestHeader(WIDE, GROUP),
     ),
     Frame(RequestCode.SEND_BATCH_MESSAGE, "10,000 messages of one byte", _send_batch),
-    Frame(RequestCode.SEND_BATCH_MESSAGE, "56,679 messages of one byte with ids, 4 MiB", _send_largest_batch),
+    Frame(RequestCode.SEND_BATCH_MESSAGE, "49,152 messages with ids, 3.5 MiB", _send_largest_batch),
     Frame(RequestCode.UPDATE_AND_CREATE_TOPIC, "22,500 topics", _new_topic),
     Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, "7,800 groups", _new_group),
     Frame(RequestCode.HEART_BEAT, "490 new groups", _heartbeat_new_groups),

@@ -13,6 +13,10 @@ async def remove_unused_topics(context: BrokerContext) -> None:
         StoreError: the disk failed.
     """
     store = context.store
-    await run_slices(context.runtime.timers, store.cleaner.remove_unused_topics(context.topics.names))
+    timers, workers = context.runtime.timers, context.runtime.workers
+    await run_slices(timers, store.cleaner.end_unused_topics(context.topics.names))
+    if store.cleaner.has_former:
+        await workers.run(store.cleaner.delete_former_files)
+        await run_slices(timers, store.cleaner.delete_former())
     if store.flushed_offset < store.max_commit_log_offset:
-        await context.runtime.workers.run(store.flush)
+        await workers.run(store.flush)

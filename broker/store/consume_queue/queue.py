@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -34,9 +34,9 @@ _ANY_POSITION: Final = 0x7FFF_FFFF_FFFF_FFFF
 NO_PULLS: Final[dict[str, QueuePulls]] = {}
 
 
-@lru_cache(maxsize=_RUN)
-def _entry_run(count: int) -> struct.Struct:
-    """Return the layout of ``count`` consecutive entries, at most ``_RUN``."""
+@cache
+def entry_run(count: int) -> struct.Struct:
+    """Return the layout of ``count`` consecutive entries."""
     return struct.Struct(">" + ENTRY.format.removeprefix(">") * count)
 
 
@@ -165,7 +165,7 @@ class ConsumeQueue:
         self.max_physical_offset = physical_offset + size
 
     def append_all(self, entries: Sequence[int], size: int, now_ms: int) -> None:
-        """Write the entries of a batch in one step; there must be room.
+        """Write the entries of many records in one step; there must be room.
 
         Args:
             entries: log position, size and tagsCode of each entry in sequence.
@@ -174,31 +174,38 @@ class ConsumeQueue:
         Raises:
             OSError: see ``append``; none of the entries is there.
         """
+        runs = (entries[first : first + _NUMBERS * _RUN] for first in range(0, len(entries), _NUMBERS * _RUN))
+        encoded = (entry_run(len(run) // _NUMBERS).pack(*run) for run in runs)
+        self.append_encoded(encoded, len(entries) // _NUMBERS, entries[0] + size, now_ms)
+
+    def append_encoded(self, pieces: Iterable[bytes], count: int, end: int, now_ms: int) -> None:
+        """Write encoded entries in one step; there must be room.
+
+        Args:
+            pieces: the bytes of ``count`` entries.
+            end: log position behind the record of the last entry.
+
+        Raises:
+            OSError: see ``append``; none of the entries is there.
+        """
         file = self.active
         assert file is not None
         at = (self.max_offset - self.active_index) * CQ_ENTRY_BYTES
-        count = len(entries) // _NUMBERS
-        for first in range(0, len(entries), _NUMBERS * _RUN):
-            run = entries[first : first + _NUMBERS * _RUN]
-            layout = _entry_run(len(run) // _NUMBERS)
-            if at + layout.size <= file.size:
-                layout.pack_into(file.map or file.open_for_writing(), at, *run)
-                file.mtime_ms = now_ms
-                at += layout.size
-                continue
-            data = layout.pack(*run)
-            while data:
-                if at == file.size:
-                    file, at = self._file_after(file), 0
+        for data in pieces:
+            while at + len(data) > file.size:
                 part, data = data[: file.size - at], data[file.size - at :]
-                (file.map or file.open_for_writing())[at : at + len(part)] = part
-                file.mtime_ms = now_ms
-                at += len(part)
+                if part:
+                    (file.map or file.open_for_writing())[at : at + len(part)] = part
+                    file.mtime_ms = now_ms
+                file, at = self._file_after(file), 0
+            (file.map or file.open_for_writing())[at : at + len(data)] = data
+            file.mtime_ms = now_ms
+            at += len(data)
         if REFUSED_WRITES.error is not None:
             self._refuse(count)
         if file is not self.active:
             self._use(file)
-        self.advance(count, entries[0] + size, now_ms)
+        self.advance(count, end, now_ms)
 
     def write_encoded(self, entries: bytes) -> None:
         """Write encoded entries behind the end; there must be room for all of them in the active file.
@@ -487,9 +494,14 @@ class ConsumeQueue:
         self.active_index = self.min_offset = self.max_offset = self.room_end = 0
         self.max_physical_offset = -1
 
+    @property
+    def former_files(self) -> list[DroppedFile]:
+        """Return the files of earlier lives that are not deleted yet, in the order of deletion."""
+        return self._former[::-1]
+
     def delete_former(self) -> None:
         """Delete the files of earlier lives. Raise OSError if the disk fails; call again."""
-        for dropped in reversed(self._former):
+        for dropped in self.former_files:
             dropped.remove()
         self._former.clear()
 

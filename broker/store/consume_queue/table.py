@@ -103,6 +103,16 @@ class ConsumeQueueTable:
         """True if files of an earlier life of a queue are not deleted yet."""
         return bool(self._started_over)
 
+    def delete_former_files(self) -> None:
+        """Do the part of ``delete_former`` that waits for the disk; may run on a worker thread.
+
+        Raises:
+            OSError: the disk fails; call again.
+        """
+        for queue in list(self._started_over):
+            for dropped in queue.former_files:
+                dropped.remove()
+
     def delete_former(self) -> Generator[None, None, int]:
         """Delete the files of earlier lives, and queues that have no message since. Yields after each slice.
 

@@ -9,6 +9,7 @@ import errno
 import logging
 import mmap
 import re
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -221,19 +222,27 @@ class DroppedFile:
         self.file = file
         self._mapping = pool.release(file)
         self._disk = disk
+        self._lock = threading.Lock()
+        self._is_removed = False
 
     def remove(self) -> None:
-        """Delete the file; may run on a worker thread. Raise OSError on failure; it may be called again.
+        """Delete the file once; may run on a worker thread. Raise OSError on failure; it may be called again.
+
+        A call waits for that of another thread: after it, there may be a new file of the name.
 
         The system frees the blocks of a mapped file only with its mapping, and Python lets no other thread
         run while it drops one. So the mapping goes first, some MiB at a time.
         """
-        mapping, self._mapping = self._mapping, None
-        if mapping is not None:
-            for start in range(0, len(mapping), _UNMAPPED_BYTES):
-                mapping.madvise(mmap.MADV_DONTNEED, start, min(_UNMAPPED_BYTES, len(mapping) - start))
-            del mapping
-        self._disk.remove(self.file.path)
+        with self._lock:
+            if self._is_removed:
+                return
+            mapping, self._mapping = self._mapping, None
+            if mapping is not None:
+                for start in range(0, len(mapping), _UNMAPPED_BYTES):
+                    mapping.madvise(mmap.MADV_DONTNEED, start, min(_UNMAPPED_BYTES, len(mapping) - start))
+                del mapping
+            self._disk.remove(self.file.path)
+            self._is_removed = True
 
 
 class MappedFileQueue:

@@ -10,7 +10,7 @@ import logging
 import mmap
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +35,8 @@ _BORN_V6: Final = int(MessageSysFlag.BORNHOST_V6)
 # Disk blocks are allocated ahead in steps of this many bytes.
 _ALLOCATION_BYTES: Final = 4_194_304
 _MAGIC_END: Final = 8
+# Pages touched at once.
+_TOUCHED_BYTES: Final = 1 << 18
 
 
 class CommitLog:
@@ -143,6 +145,28 @@ class CommitLog:
         full.end_at(self.last_store_timestamp)
         self._activate(segment)
         self.max_offset = segment.base
+
+    def touch_room(self, size: int) -> Generator[None]:
+        """Make room for ``size`` bytes, and touch its pages: a long write would fault at each of them.
+
+        Yields after less than 1 ms; records may be appended meanwhile.
+
+        Raises:
+            OSError: see ``make_room``.
+        """
+        if self.max_offset + size > self.room_end:
+            self.make_room(size)
+            yield
+        base, done = self.base, self.max_offset
+        while self.base == base and done < (end := min(self.max_offset + size, self.room_end)):
+            # Never a byte of a record: the next page begins behind the log's end.
+            first = max(done, self.max_offset) - base
+            first += -first % mmap.PAGESIZE
+            done = base + first + _TOUCHED_BYTES
+            buffer = self.buffer
+            for at in range(first, min(done, end) - base, mmap.PAGESIZE):
+                buffer[at] = 0
+            yield
 
     def begin_at(self, base: int) -> None:
         """Start an empty log at the segment with this base, for a slave whose master deleted older segments.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Final
 from zlib import crc32
@@ -166,9 +167,20 @@ class MessageWriter:
         head = None if illegal else self._heads.get(len(message.born_host))
         return BatchDraft(message, head, topic_field_of(message.topic), self._max_message_bytes)
 
+    def prepare_batch(self, draft: BatchDraft) -> Generator[None]:
+        """Do what can be done before ``put_batch`` of a large batch; yields after about 1 ms of work.
+
+        If the disk fails, ``put_batch`` says so.
+        """
+        draft.complete()
+        if draft.is_legal and draft.size <= self._max_record_bytes:
+            with suppress(OSError):
+                yield from self._log.touch_room(draft.size)
+
     def put_batch(self, draft: BatchDraft) -> PutResult:
         """Append the messages of a batch in sequence with one store timestamp: all of them, or none."""
         message, total, count = draft.message, draft.size, len(draft)
+        draft.complete()
         if not draft.is_legal or not count or total > self._max_record_bytes:
             return _ILLEGAL
         queue = self._queues.get((message.topic, message.queue_id)) or self._queues.create(
@@ -182,29 +194,28 @@ class MessageWriter:
             not self._make_room(queue, total, count, timestamp)
         ):
             return _NO_ROOM
-        queue_offset = queue.max_offset
-        entries = draft.entries(log.max_offset)
-        positions = entries[::3]
+        queue_offset, physical_offset = queue.max_offset, log.max_offset
         try:
-            pieces = draft.records(positions, queue_offset, timestamp, self.store_host)
+            pieces = draft.records(physical_offset, queue_offset, timestamp, self.store_host)
         except struct.error:
             return _ILLEGAL
         buffer = log.buffer
-        start = at = log.max_offset - log.base
+        start = at = physical_offset - log.base
         # The first record's magic is written last, so that a torn batch is never read.
         first = next(pieces)
         for piece in chain((bytes(_MAGIC_END) + first[_MAGIC_END:],), pieces):
             buffer[at : at + len(piece)] = piece
             at += len(piece)
         buffer[start : start + _MAGIC_END] = first[:_MAGIC_END]
+        end = physical_offset + total
         try:
-            queue.append_all(entries, total, timestamp)
+            queue.append_encoded(draft.entries(physical_offset), count, end, timestamp)
         except OSError as error:
             return self._take_back(total, error)
-        log.max_offset += total
+        log.max_offset = end
         log.last_store_timestamp = timestamp
         self.counts.add(queue, 1, count - 1, total)
-        return PutResult(_PUT_OK, entries[0], queue_offset, total, timestamp, count, positions)
+        return PutResult(_PUT_OK, physical_offset, queue_offset, total, timestamp, count)
 
     def end_topic(self, topic: str) -> None:
         """Append the record that ends a topic's life, unless its name is too long for a V1 record.

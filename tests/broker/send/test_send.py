@@ -575,7 +575,7 @@ def test_only_4_2_limits_the_records_of_a_batch(simulate: RunScenario, profile: 
 
 
 @pytest.mark.parametrize(("more", "code"), [(0, ResponseCode.SUCCESS), (1, ResponseCode.MESSAGE_ILLEGAL)])
-def test_a_batch_of_more_than_65536_messages_stores_nothing(
+def test_a_batch_of_more_than_49152_messages_stores_nothing(
     simulate: RunScenario, more: int, code: ResponseCode
 ) -> None:
     async def scenario(stage: SimStage) -> None:

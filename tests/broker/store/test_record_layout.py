@@ -67,7 +67,10 @@ def test_a_batch_is_consecutive_records_with_shared_properties_and_one_time(box:
     ]
     result = store.put_batch(message, entries)
     assert (result.status, result.queue_offset, result.message_count) == (PutStatus.PUT_OK, 0, 3)
-    records = [decode_record(store.look_message(offset) or b"") for offset in result.physical_offsets]
+    entries_stored = [
+        store.entry(message.topic, message.queue_id, offset) or (-1, 0, 0) for offset in range(3)
+    ]
+    records = [decode_record(store.look_message(entry[0]) or b"") for entry in entries_stored]
     assert [record.stored_body for record in records] == [b"one", b"two", b"three"]
     assert [record.queue_offset for record in records] == [0, 1, 2]
     assert [record.flag for record in records] == [10, 20, 30]
@@ -75,7 +78,7 @@ def test_a_batch_is_consecutive_records_with_shared_properties_and_one_time(box:
     assert all(crc_ok(record) for record in records)
     assert [record.properties.get("CLUSTER") for record in records] == ["c", "c", "c"]
     assert records[2].properties["K"] == "v"
-    assert result.physical_offsets[0] + result.size == store.max_commit_log_offset
+    assert result.physical_offset + result.size == store.max_commit_log_offset
 
 
 def test_prepared_and_rollback_records_have_no_entry(box: StoreBox) -> None:

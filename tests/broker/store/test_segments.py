@@ -80,7 +80,8 @@ def test_a_batch_moves_to_the_next_segment_as_a_whole(box: StoreBox) -> None:
     box.put(store, body=b"a" * 60_000)
     result = box.put_batch(store, [b"b" * 2_000] * 4)
     assert result.physical_offset == SEGMENT
-    assert all(SEGMENT <= offset < 2 * SEGMENT for offset in result.physical_offsets)
+    entries = [store.entry("T", 0, 1 + number) for number in range(4)]
+    assert all(entry is not None and SEGMENT <= entry[0] < 2 * SEGMENT for entry in entries)
     assert store.get_message("T", 0, 0, 32, None).message_count == 5
 
 

@@ -114,7 +114,10 @@ class History:
         bodies = [b"%d.%d" % (self.number, place) for place in range(count)]
         self.number += 1
         result = self.store.put_batch(StoredMessage(*queue, b""), [BatchEntry(body, b"") for body in bodies])
-        messages = list(zip(bodies, result.physical_offsets, strict=True))
+        entries = [self.store.entry(*queue, result.queue_offset + place) for place in range(count)]
+        messages = [
+            (body, entry[0]) for body, entry in zip(bodies, entries, strict=True) if entry is not None
+        ]
         self.acknowledged(queue, result.status, result.queue_offset, messages)
 
     def acknowledged(

@@ -10,8 +10,8 @@ import gc
 from rewindmq.protocol.remoting.process.collector import loading, tune_collector
 collections = []
 gc.callbacks.append(lambda phase, details: collections.append(phase))
-def make_objects():
-    return [[] for _ in range(10_000)]
+def make_objects(count=10_000):
+    return [[] for _ in range(count)]
 """
 
 
@@ -59,7 +59,42 @@ def test_a_server_collects_rarely_once_it_serves() -> None:
     run(
         "tune_collector()\n"
         "collections.clear()\n"
-        "more = make_objects()\n"
+        "more = make_objects(5_000)\n"
         "assert not collections\n"
         "assert gc.isenabled()\n"
+    )
+
+
+def test_the_frequent_collections_of_a_server_visit_few_objects() -> None:
+    """A collection of the two young generations visits what is younger than the last one of both."""
+    run(
+        "tune_collector()\n"
+        "visited, kept = [], []\n"
+        "def count(phase, details):\n"
+        "    if phase == 'start' and details['generation'] < 2:\n"
+        "        young = range(details['generation'] + 1)\n"
+        "        visited.append(sum(len(gc.get_objects(each)) for each in young))\n"
+        "gc.callbacks.append(count)\n"
+        "for _ in range(30):\n"
+        "    kept.append(make_objects())\n"
+        "assert len(visited) >= 20\n"
+        "assert max(visited) < 100_000\n"
+    )
+
+
+def test_nothing_is_collected_during_a_pause_and_the_collector_is_as_before_afterwards() -> None:
+    run(
+        "from rewindmq.protocol.remoting.process.collector import paused\n"
+        "collections.clear()\n"
+        "try:\n"
+        "    with paused():\n"
+        "        more = make_objects()\n"
+        "        assert not collections\n"
+        "        raise KeyError\n"
+        "except KeyError:\n"
+        "    assert gc.isenabled()\n"
+        "gc.disable()\n"
+        "with paused():\n"
+        "    pass\n"
+        "assert not gc.isenabled()\n"
     )
