@@ -23,14 +23,20 @@ class Skipped:
     """Waits until the skip has been held for ``HOLD`` seconds.
 
     Attributes:
+        since: seconds after the reset since when the skip holds; None: it does not.
         may_be_consumed: the consumers may have come to the target by themselves.
     """
 
     def __init__(self, case: Case) -> None:
         self._case = case
         self._passing = Passing(case)
-        self._since: float | None = None
+        self.since: float | None = None
         self._consumed_through = False
+
+    @property
+    def skipped(self) -> int:
+        """Messages that the skip leaves out."""
+        return self._passing.skipped
 
     @property
     def may_be_consumed(self) -> bool:
@@ -46,10 +52,10 @@ class Skipped:
             self._consumed_through = True
         self._passing.add(moment, is_there=is_there)
         if not is_there or moment.is_after_gap:
-            self._since = None
-        if is_there and live and self._since is None:
-            self._since = moment.seconds
-        is_held = self._since is not None and moment.seconds - self._since >= HOLD
+            self.since = None
+        if is_there and live and self.since is None:
+            self.since = moment.seconds
+        is_held = self.since is not None and moment.seconds - self.since >= HOLD
         return Finding.PASSED if is_held and not self.may_be_consumed else None
 
 
@@ -62,13 +68,14 @@ class Passing:
         case: the skip.
 
     Attributes:
+        skipped: messages that the skip leaves out.
         is_excluded: the consumers cannot have consumed every message up to the target.
     """
 
     def __init__(self, case: Case) -> None:
         low = max((low_of(position) for position in case.before.live), default=case.old)
         done = sum(position.done for position in case.before.live)
-        self._skipped = case.target - max(low, case.old) - done
+        self.skipped = case.target - max(low, case.old) - done
         self._has_returned = False
         self._passed: float | None = None
         self.is_excluded = False
@@ -89,5 +96,5 @@ class Passing:
             return
         is_told = group.sample.is_complete and group.known <= group.sample.consumed.keys()
         is_counted = group.has_whole_rates and not self._has_returned
-        if is_counted and is_told and group.consumed < self._skipped:
+        if is_counted and is_told and group.consumed < self.skipped:
             self.is_excluded = True
