@@ -23,24 +23,20 @@ class Skipped:
     """Waits until the skip has been held for ``HOLD`` seconds.
 
     Attributes:
+        passing: tells whether the consumers may have come to the target by themselves.
         since: seconds after the reset since when the skip holds; None: it does not.
         may_be_consumed: the consumers may have come to the target by themselves.
     """
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._passing = Passing(case)
+        self.passing = Passing(case)
         self.since: float | None = None
         self._consumed_through = False
 
     @property
-    def skipped(self) -> int:
-        """Messages that the skip leaves out."""
-        return self._passing.skipped
-
-    @property
     def may_be_consumed(self) -> bool:
-        return self._consumed_through or not self._passing.is_excluded
+        return self._consumed_through or not self.passing.is_excluded
 
     def add(self, moment: Moment) -> Finding | None:
         """Take in a moment; find ``PASSED``."""
@@ -50,7 +46,7 @@ class Skipped:
         is_between = any(case.old < low_of(position) < case.target for position in live)
         if moment.seconds > SETTLED and (is_between or not is_stored):
             self._consumed_through = True
-        self._passing.add(moment, is_there=is_there)
+        self.passing.add(moment, is_there=is_there)
         if not is_there or moment.is_after_gap:
             self.since = None
         if is_there and live and self.since is None:
@@ -69,6 +65,8 @@ class Passing:
 
     Attributes:
         skipped: messages that the skip leaves out.
+        consumed: messages that they consumed in a minute around the skip, at most: the lowest bound that the
+            rates gave; None if they gave none.
         is_excluded: the consumers cannot have consumed every message up to the target.
     """
 
@@ -78,6 +76,7 @@ class Passing:
         self.skipped = case.target - max(low, case.old) - done
         self._has_returned = False
         self._passed: float | None = None
+        self.consumed: float | None = None
         self.is_excluded = False
 
     def add(self, moment: Moment, *, is_there: bool) -> None:
@@ -96,5 +95,7 @@ class Passing:
             return
         is_told = group.sample.is_complete and group.known <= group.sample.consumed.keys()
         is_counted = group.has_whole_rates and not self._has_returned
-        if is_counted and is_told and group.consumed < self.skipped:
-            self.is_excluded = True
+        if not (is_counted and is_told):
+            return
+        self.consumed = group.consumed if self.consumed is None else min(self.consumed, group.consumed)
+        self.is_excluded = self.is_excluded or group.consumed < self.skipped

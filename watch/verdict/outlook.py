@@ -125,9 +125,9 @@ def _evidence(case: Case, before: Sample, count: FetchCount) -> tuple[Evidence, 
 
 def _without_holder(before: Sample) -> tuple[Evidence, str]:
     if before.shared:
-        return Evidence.SHARED_ID, _listed(before.shared)
+        return Evidence.SHARED_ID, _listed(sorted(before.shared))
     if before.silent:
-        return Evidence.SILENT_CONSUMER, _listed(before.silent)
+        return Evidence.SILENT_CONSUMER, _listed(sorted(before.silent))
     if not before.is_complete:
         return Evidence.NOT_TOLD, "consumers"
     if not before.clients:
@@ -140,17 +140,18 @@ def _why_not_compared(before: Sample) -> str:
     if before.is_filtered:
         return "unknown, because the subscription leaves out messages of the topic"
     if untold := before.clients - before.consumed.keys():
-        return f"unknown unless consumer {_listed(untold)} tells how much it consumes"
+        return f"unknown unless consumer {_listed(sorted(untold))} tells how much it consumes"
     return ""
 
 
 def _skip_text(cases: Sequence[Case], before: Sample) -> str:
     """Compare skips with the rates of the last minute."""
     skipped = sorted(Passing(case).skipped for case in cases)
-    least = f"{skipped[0]}" if skipped[0] == skipped[-1] else f"{skipped[0]} to {skipped[-1]}, by queue,"
+    least = f"{skipped[0]}" if skipped[0] == skipped[-1] else f"{skipped[0]} to {skipped[-1]} by queue"
+    consumed = sum(before.consumed.values())
     return (
-        f"proven {HOLD:.0f} s after it is applied if the consumers consume fewer than {least} messages in the"
-        f" minute around it (in the last one, at most {sum(before.consumed.values()):.0f}), and else unknown"
+        f"proven {HOLD:.0f} s after it is applied if the consumers consume fewer messages in the minute around"
+        f" it than it leaves out ({least}; in the last minute, at most {consumed:.0f}), and else unknown"
     )
 
 
@@ -224,7 +225,6 @@ def _places(queues: Sequence[MessageQueue], targets: Mapping[MessageQueue, int])
             yield from map(name_of, here)
 
 
-def _listed(names: Sequence[str] | frozenset[str]) -> str:
-    found = sorted(names) if isinstance(names, frozenset) else names
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return ", ".join(found[:_NAMED]) + more
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

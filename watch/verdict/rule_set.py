@@ -212,13 +212,14 @@ class SkipRules:
 
     def doubt(self, moment: Moment) -> str | None:
         """Return why the rules decide nothing, in one sentence; None if they have nothing to say."""
-        if self._skipped.may_be_consumed:
-            return (
-                f"the consumers may have consumed the messages up to the target instead of skipping them: up"
-                f" to {moment.group.consumed:.0f} in the last minute, and the skip leaves out"
-                f" {self._skipped.skipped}"
-            )
-        return None
+        if not self._skipped.may_be_consumed:
+            return None
+        passing = self._skipped.passing
+        consumed = "an unknown number" if passing.consumed is None else f"up to {passing.consumed:.0f}"
+        return (
+            f"the consumers may have consumed the {passing.skipped} messages up to the target instead of"
+            f" skipping them: they consumed {consumed} in the minute around the reset"
+        )
 
     def waits_for(self, moment: Moment) -> str:
         """Return what the next state needs, in one sentence."""
@@ -230,7 +231,7 @@ class SkipRules:
         left = since + HOLD - moment.seconds
         if left > 0:
             return f"{left:.0f} s more at the target, {target}"
-        return f"rates of the consumers below the {self._skipped.skipped} messages of the skip"
+        return f"rates of the consumers below the {self._skipped.passing.skipped} messages of the skip"
 
     def figures(self, finding: Finding, moment: Moment) -> str:
         """Return the figures of a loss; "" if the offsets say it all."""

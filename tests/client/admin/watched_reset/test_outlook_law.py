@@ -27,6 +27,9 @@ from tests.support.stage import SimStage
 
 # Protocol seconds.
 IDLE, BUSY = 150.0, 20.0
+COMPUTING = (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen)
+# The plays of the default group.
+FAST = frozenset({"idle", "at the target", "nobody", "RocketMQ, idle", "RocketMQ, nobody"})
 # What may follow each promise.
 ENDS = {
     Promise.PROVEN: {State.PROVEN},
@@ -135,7 +138,10 @@ PLAYS = {
     "to an offset": (Play(to=4), Evidence.REWINDS),
     "at the target": (Play(to=10), Evidence.UNMOVED),
     "nobody": (Play(consumers=0), Evidence.NO_CONSUMER),
-    "broadcasting": (Play(model=MessageModel.BROADCASTING, mode=ResetMode.SERVER), Evidence.BROADCASTING),
+    "broadcasting": (
+        Play(model=MessageModel.BROADCASTING, mode=ResetMode.SERVER, to=5),
+        Evidence.BROADCASTING,
+    ),
     "one id": (Play(consumers=2, names=("same", "same")), Evidence.SHARED_ID),
     "a long skip": (Play(to=400, messages=400, seconds=2.0, idle=60), Evidence.SKIP),
     "a short skip": (Play(to=40, messages=40, seconds=1.0, idle=60), Evidence.SKIP),
@@ -154,7 +160,13 @@ PLAYS = {
 }
 
 
-@pytest.mark.parametrize(("given", "evidence"), PLAYS.values(), ids=PLAYS)
+@pytest.mark.parametrize(
+    ("given", "evidence"),
+    [
+        pytest.param(*values, id=name, marks=() if name in FAST else COMPUTING)
+        for name, values in PLAYS.items()
+    ],
+)
 def test_what_was_promised_is_what_the_watch_says(play: RunScenario, given: Play, evidence: Evidence) -> None:
     async def scenario(stage: SimStage) -> None:
         played = await carried_out(stage, given)
