@@ -150,8 +150,9 @@ def _skip_text(cases: Sequence[Case], before: Sample) -> str:
     least = f"{skipped[0]}" if skipped[0] == skipped[-1] else f"{skipped[0]} to {skipped[-1]} by queue"
     consumed = sum(before.consumed.values())
     return (
-        f"proven {HOLD:.0f} s after it is applied if the consumers consume fewer messages in the minute around"
-        f" it than it leaves out ({least}; in the last minute, at most {consumed:.0f}), and else unknown"
+        f"proven {HOLD:.0f} s after it is applied if the consumers consume fewer messages in the minute"
+        f" around it than it leaves out ({least}; in the last minute, at most {consumed:.0f}), and else"
+        " unknown"
     )
 
 
