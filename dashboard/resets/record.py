@@ -63,7 +63,7 @@ class QueueRecord(msgspec.Struct, rename="camel"):
         consumer: client id of the consumer that has the queue.
         holder: client id of the consumer that still holds messages of before the reset.
         held_from: the lowest of their offsets.
-        reason: why the state is lost or unknown.
+        reason: why the state is proven, lost or unknown.
         waits_for: what the next state needs; "" once the queue is decided.
         races: ids of the races of docs/race/ that the evidence fits.
         is_cut: samples were left out of ``seen``, because the record is full.

@@ -92,7 +92,7 @@ class Recorder:
         row.waits_for = watch.waits_for
         self._record.change(row, watch.state)
         row.target, row.since = watch.target, round(at, 1)
-        row.reason, row.races = watch.reason, watch.races
+        row.reason, row.races = watch.reason or watch.proof, watch.races
         text = f"stored {'unknown' if watch.stored is None else watch.stored}, target {watch.target}"
         self._note(at, row.state, f"{text}: {watch.reason}" if watch.reason else text, row.name)
 

@@ -30,6 +30,7 @@ class QueueWatch:
         since: when the state was reached, in seconds after the reset.
         stored: the stored offset of the last sample whose broker answered; None if none did.
         reason: why the state is ``LOST`` or ``UNKNOWN``, in one sentence.
+        proof: what shows that the state is ``PROVEN``, in one sentence; else "".
         races: races of docs/race/ that the evidence fits; empty unless ``LOST``.
     """
 
@@ -39,7 +40,7 @@ class QueueWatch:
         self.state = State.ACCEPTED
         self.since = 0.0
         self.stored: int | None = None
-        self.reason = ""
+        self.reason = self.proof = ""
         self.races: tuple[str, ...] = ()
         self._rules = RewindRules(case) if case.is_rewind else SkipRules(case)
         self._clues = Clues(case)
@@ -120,6 +121,8 @@ class QueueWatch:
                 has_jumped=finding is Finding.JUMPED,
                 is_same_queue_object=self._rules.is_same_queue_object,
             )
+        elif after is State.PROVEN:
+            self.proof = str(finding)
         elif after is State.UNKNOWN:
             self.reason = _ALONE if finding is Finding.ALONE else self._doubt()
         self.state, self.since = after, seconds
