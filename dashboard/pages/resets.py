@@ -14,7 +14,7 @@ from rewindmq.dashboard.resets.record import QueueRecord, ResetRecord
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.dashboard.web.paging import paging
 from rewindmq.race.scenario.catalogue import SCENARIOS
-from rewindmq.watch.verdict.states import State
+from rewindmq.watch.verdict.states import FINAL, State
 
 # Queues in the table, and steps in the list.
 _ROWS: Final = 200
@@ -71,6 +71,7 @@ async def _proof(visit: Visit, record: ResetRecord) -> Mapping[str, Any]:
     return {
         "title": record.group,
         "record": record,
+        "undecided": sum(record.counts.get(state, 0) for state in State if state not in FINAL),
         "rows": rows[:_ROWS],
         "chosen": chosen,
         "lanes": lanes,

@@ -63,7 +63,8 @@ class QueueRecord(msgspec.Struct, rename="camel"):
         consumer: client id of the consumer that has the queue.
         holder: client id of the consumer that still holds messages of before the reset.
         held_from: the lowest of their offsets.
-        reason: why the state is lost or unknown.
+        reason: why the state is proven, lost or unknown.
+        waits_for: what the next state needs; "" once the queue is decided.
         races: ids of the races of docs/race/ that the evidence fits.
         is_cut: samples were left out of ``seen``, because the record is full.
     """
@@ -79,6 +80,7 @@ class QueueRecord(msgspec.Struct, rename="camel"):
     holder: str | None = None
     held_from: int | None = None
     reason: str = ""
+    waits_for: str = ""
     races: tuple[str, ...] = ()
     seen: list[Seen] = msgspec.field(default_factory=list)
     is_cut: bool = False
@@ -139,6 +141,9 @@ class ResetRecord(Summary, rename="camel"):
         queues: sorted.
         is_cut: events were left out, because the record is full.
         unsaved: why the latest write of the record failed.
+        evidence: what the watch would be able to say, in sentences, right before the reset.
+        passed, left: protocol seconds from the latest reset to the last sample, and until open queues are
+            given up.
     """
 
     mode: str = ""
@@ -148,6 +153,9 @@ class ResetRecord(Summary, rename="camel"):
     events: list[RecordedEvent] = msgspec.field(default_factory=list)
     is_cut: bool = False
     unsaved: str = ""
+    evidence: list[str] = msgspec.field(default_factory=list)
+    passed: float = 0.0
+    left: float | None = None
 
     @property
     def is_over(self) -> bool:

@@ -50,9 +50,11 @@ class Recorder:
             self._begin(item)
         elif isinstance(item, Change):
             self._change(item.watch, now - self._began)
+        elif isinstance(item, Waiting):
+            self._wait(item)
         elif isinstance(item, Repair):
             self._repair(item, now - self._began)
-        elif isinstance(item, Verdict):
+        else:
             self._record.status = Status(str(item.state))
             self._record.repairs = item.repairs
 
@@ -75,15 +77,22 @@ class Recorder:
             self._queues[watch.queue] = row
             self._record.queues.append(row)
         self._record.count()
+        self._record.evidence = [str(outlook) for outlook in began.outlooks]
         self._room = max(_LEAST_SEEN, min(MAX_SEEN, MAX_ALL_SEEN // max(1, len(self._queues))))
         self.observe(began.before)
         self._note(0.0, "reset", f"the brokers accepted the reset; queues: {len(self._queues)}")
 
+    def _wait(self, waiting: Waiting) -> None:
+        self._record.passed, self._record.left = round(waiting.seconds, 1), round(waiting.left, 1)
+        for watch in waiting.open:
+            self._queues[watch.queue].waits_for = watch.waits_for
+
     def _change(self, watch: QueueWatch, at: float) -> None:
         row = self._queues[watch.queue]
+        row.waits_for = watch.waits_for
         self._record.change(row, watch.state)
         row.target, row.since = watch.target, round(at, 1)
-        row.reason, row.races = watch.reason, watch.races
+        row.reason, row.races = watch.reason or watch.proof, watch.races
         text = f"stored {'unknown' if watch.stored is None else watch.stored}, target {watch.target}"
         self._note(at, row.state, f"{text}: {watch.reason}" if watch.reason else text, row.name)
 

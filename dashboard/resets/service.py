@@ -191,6 +191,8 @@ class ResetService:
             mode=confirmed.expected.mode,
             times=confirmed.repairs,
             observe=recorder.observe,
+            # The page shows after each sample what the watch waits for.
+            remind_after=0.0,
         )
         saving = asyncio.create_task(self._save_often(record))
         try:

@@ -56,9 +56,11 @@ def test_a_redelivery_that_begins_behind_the_target_is_not_proven() -> None:
         low = 80 + step // 3
         assert play(watch, [11.0 + step], sample(low, at(low))) is not State.PROVEN
     watch.end(120.0)
-    assert (watch.state, watch.reason) == (
-        State.UNKNOWN,
-        "the redelivery was seen with a gap: a consumer may have left messages out",
+    assert watch.state is State.UNKNOWN
+    assert watch.reason == (
+        "the redelivery was seen to 99 of 100 with a gap, in which a consumer may have left messages out; it"
+        " was not counted, because broker-a does not tell how many messages the group fetched: preview again"
+        " when the group has been idle for a minute"
     )
 
 

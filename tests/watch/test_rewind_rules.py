@@ -109,7 +109,7 @@ def test_a_stored_offset_above_what_was_handed_out_is_a_loss_once_the_consumers_
     for second in range(12, 30):
         assert watch.add(float(second), late) is not State.LOST
     assert watch.add(30.0, late) is State.LOST
-    assert watch.reason == Finding.OVERTAKEN
+    assert watch.reason == f"{Finding.OVERTAKEN}: 0 of 12 messages"
 
 
 def test_a_late_commit_that_a_later_one_repairs_is_no_loss() -> None:

@@ -84,9 +84,10 @@ async def confirm_reset(page: Page, story: Story, mode: str) -> None:
     """Go from the group's page to its reset to the oldest messages, and confirm it."""
     await page.goto(f"{story.url}/groups/{story.group}")
     await page.get_by_role("link", name="Reset", exact=True).click()
+    # The reset has the mode of its preview.
+    await page.get_by_label("Mode").select_option(mode)
     await page.get_by_role("button", name="Preview").click()
     await expect(page.locator("dd").first).to_have_text(f"{COUNT} messages")
-    await page.get_by_label("Mode").select_option(mode)
     await page.get_by_label("Type the group's name").fill(str(story.group))
     await page.get_by_role("button", name="Reset the group and watch it").click()
     await page.wait_for_url("**/resets/*")

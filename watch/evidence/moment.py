@@ -57,6 +57,7 @@ class Moment(NamedTuple):
         stored: the stored offset.
         is_fetched: the consumers fetched every message to be redelivered, and no other (``FetchCount``).
         is_after_gap: the broker did not answer since the moment before.
+        uncounted: why the fetched messages cannot show the redelivery; "" if they may.
     """
 
     seconds: float
@@ -66,6 +67,7 @@ class Moment(NamedTuple):
     group: GroupSample
     is_fetched: bool
     is_after_gap: bool
+    uncounted: str = ""
 
 
 def group_offset(seen: QueueSample, target: int) -> int:

@@ -53,6 +53,8 @@ class Sample:
         fetched: broker name to the messages that the group fetched from the topic within a minute; without
             brokers that do not tell, or tell their rewinds.
         shared: client ids that several consumers have. Such consumers count as without an answer.
+        silent: the other consumers without an answer.
+        rewinders: names of the brokers that tell the group's rewinds: RewindMQ's.
     """
 
     at: float
@@ -67,8 +69,15 @@ class Sample:
     has_silent_broker: bool = False
     fetched: Mapping[str, int] = field(default_factory=dict)
     shared: frozenset[str] = frozenset()
+    silent: frozenset[str] = frozenset()
+    rewinders: frozenset[str] = frozenset()
 
 
 def silent_brokers(sample: Sample) -> list[str]:
     """Return the names of the brokers that did not tell the stored offsets of their queues, sorted."""
     return sorted({queue.broker_name for queue, seen in sample.queues.items() if seen.stored is None})
+
+
+def name_of(queue: MessageQueue) -> str:
+    """Return a queue's name for sentences, such as ``broker-a:0``."""
+    return f"{queue.broker_name}:{queue.queue_id}"

@@ -24,7 +24,7 @@ _WAIT: Final = (3.0, 9.0)
 # Two rates overlap if one is at most so much later: they cover a minute, and are up to 10 s old.
 _OVERLAP: Final = 50.0
 # The last moment at which rates are looked at.
-_LATEST: Final = 80.0
+RATES_END: Final = 80.0
 
 
 class Consumption:
@@ -127,6 +127,6 @@ class Consumption:
         if seconds <= last:
             return consumed
         # No sample came in time. The last one before, and this one, cover it together if they overlap.
-        if self._early is None or seconds > min(_LATEST, self._early[0] + _OVERLAP):
+        if self._early is None or seconds > min(RATES_END, self._early[0] + _OVERLAP):
             return None
         return self._early[1] + consumed

@@ -33,6 +33,28 @@ class Finished:
         is_shown = last is not None and not moment.is_after_gap and self._is_through(last, moment.seen)
         return Finding.FINISHED if is_shown else None
 
+    def missing(self, seen: QueueSample) -> str | None:
+        """Return what the redelivery still lacks, in one sentence; None if the broker tells no rewind."""
+        rewind = rewind_since_reset(self._case, seen)
+        if rewind is None:
+            return None
+        again, all_ = rewind.handed_out - rewind.start, rewind.end - rewind.start
+        if rewind.passed is not None:
+            return (
+                f"offset {rewind.passed} was stored when the broker had handed out {again} of {all_} messages"
+            )
+        if again < all_:
+            return f"the broker has handed out {again} of {all_} messages again"
+        current = sum(run.is_current for run in rewind.runs)
+        if current != 1:
+            return (
+                f"the broker has handed out all {all_} messages again, and {current} consumers pull the queue"
+            )
+        low = min((low_of(position) for position in seen.live), default=None)
+        if low is not None and low < max(rewind.end, seen.stored or 0):
+            return f"all {all_} messages were handed out again, and a consumer holds those from {low} on"
+        return f"the broker has handed out all {all_} messages again, to more than one consumer"
+
     def _is_through(self, last: QueueSample, now: QueueSample) -> bool:
         earlier, later = rewind_since_reset(self._case, last), rewind_since_reset(self._case, now)
         if earlier is None or later is None or last.stored is None:

@@ -23,18 +23,20 @@ class Skipped:
     """Waits until the skip has been held for ``HOLD`` seconds.
 
     Attributes:
+        passing: tells whether the consumers may have come to the target by themselves.
+        since: seconds after the reset since when the skip holds; None: it does not.
         may_be_consumed: the consumers may have come to the target by themselves.
     """
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._passing = Passing(case)
-        self._since: float | None = None
+        self.passing = Passing(case)
+        self.since: float | None = None
         self._consumed_through = False
 
     @property
     def may_be_consumed(self) -> bool:
-        return self._consumed_through or not self._passing.is_excluded
+        return self._consumed_through or not self.passing.is_excluded
 
     def add(self, moment: Moment) -> Finding | None:
         """Take in a moment; find ``PASSED``."""
@@ -44,12 +46,12 @@ class Skipped:
         is_between = any(case.old < low_of(position) < case.target for position in live)
         if moment.seconds > SETTLED and (is_between or not is_stored):
             self._consumed_through = True
-        self._passing.add(moment, is_there=is_there)
+        self.passing.add(moment, is_there=is_there)
         if not is_there or moment.is_after_gap:
-            self._since = None
-        if is_there and live and self._since is None:
-            self._since = moment.seconds
-        is_held = self._since is not None and moment.seconds - self._since >= HOLD
+            self.since = None
+        if is_there and live and self.since is None:
+            self.since = moment.seconds
+        is_held = self.since is not None and moment.seconds - self.since >= HOLD
         return Finding.PASSED if is_held and not self.may_be_consumed else None
 
 
@@ -62,6 +64,9 @@ class Passing:
         case: the skip.
 
     Attributes:
+        skipped: messages that the skip leaves out.
+        consumed: messages that they consumed in a minute around the skip, at most: the lowest bound that the
+            rates gave; None if they gave none.
         is_excluded: the consumers cannot have consumed every message up to the target.
     """
 
@@ -69,9 +74,10 @@ class Passing:
         low = max((low_of(position) for position in case.before.live), default=case.old)
         done = sum(position.done for position in case.before.live)
         self._is_known = case.is_known
-        self._skipped = case.target - max(low, case.old) - done
+        self.skipped = case.target - max(low, case.old) - done
         self._has_returned = False
         self._passed: float | None = None
+        self.consumed: float | None = None
         self.is_excluded = False
 
     def add(self, moment: Moment, *, is_there: bool) -> None:
@@ -90,5 +96,7 @@ class Passing:
             return
         is_told = group.sample.is_complete and group.known <= group.sample.consumed.keys()
         is_counted = self._is_known and group.has_whole_rates and not self._has_returned
-        if is_counted and is_told and group.consumed < self._skipped:
-            self.is_excluded = True
+        if not (is_counted and is_told):
+            return
+        self.consumed = group.consumed if self.consumed is None else min(self.consumed, group.consumed)
+        self.is_excluded = self.is_excluded or group.consumed < self.skipped

@@ -27,6 +27,24 @@ class Clues:
         self.broker_was_away = self.is_broadcasting = self.is_pulling = False
         self.consumer: str | None = None
         self.shared: frozenset[str] = frozenset()
+        # Seconds after the reset of the first and the last sample that the broker did not answer.
+        self._absent_from = self._absent_to = 0.0
+        self._absent = 0
+
+    @property
+    def absence(self) -> str:
+        """When the broker did not answer, in one sentence."""
+        first, last, count = self._absent_from, self._absent_to, self._absent
+        when = f"{first:.1f} s" if count == 1 else f"{first:.1f} to {last:.1f} s"
+        return f"{self._case.queue.broker_name} did not answer {count} of the samples, {when} after the reset"
+
+    def note_absence(self, seconds: float) -> None:
+        """Note that the broker did not answer a sample."""
+        if not self.broker_was_away:
+            self._absent_from = seconds
+        self._absent_to = seconds
+        self._absent += 1
+        self.broker_was_away = True
 
     def add(self, moment: Moment) -> None:
         """Take in a moment."""

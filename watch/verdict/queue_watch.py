@@ -30,6 +30,7 @@ class QueueWatch:
         since: when the state was reached, in seconds after the reset.
         stored: the stored offset of the last sample whose broker answered; None if none did.
         reason: why the state is ``LOST`` or ``UNKNOWN``, in one sentence.
+        proof: what shows that the state is ``PROVEN``, in one sentence; else "".
         races: races of docs/race/ that the evidence fits; empty unless ``LOST``.
     """
 
@@ -39,11 +40,12 @@ class QueueWatch:
         self.state = State.ACCEPTED
         self.since = 0.0
         self.stored: int | None = None
-        self.reason = ""
+        self.reason = self.proof = ""
         self.races: tuple[str, ...] = ()
         self._rules = RewindRules(case) if case.is_rewind else SkipRules(case)
         self._clues = Clues(case)
         self._last = 0.0
+        self._moment: Moment | None = None
         self._is_after_gap = False
 
     @property
@@ -59,20 +61,40 @@ class QueueWatch:
         """The consumer that has the queue, by the last sample."""
         return self._clues.consumer
 
-    def add(self, seconds: float, seen: QueueSample, group: GroupSample, *, is_fetched: bool = False) -> bool:
+    @property
+    def waits_for(self) -> str:
+        """What the next state needs, in one sentence; "" if there is none."""
+        if self.is_over:
+            return ""
+        if self._is_after_gap:
+            return f"an answer of {self.queue.broker_name}: {self._clues.absence}"
+        return "the first sample" if self._moment is None else self._rules.waits_for(self._moment)
+
+    def add(
+        self,
+        seconds: float,
+        seen: QueueSample,
+        group: GroupSample,
+        is_fetched: bool = False,
+        uncounted: str = "",
+    ) -> bool:
         """Take in the queue's part of a sample; return True if the state has changed.
 
         Args:
             seconds: after the reset.
-            is_fetched: see ``Moment``.
+            is_fetched, uncounted: see ``Moment``.
         """
         if self.is_over:
             return False
         if seen.stored is None:
-            self._clues.broker_was_away = self._is_after_gap = True
+            self._is_after_gap = True
+            self._clues.note_absence(seconds)
             return False
         self.stored = seen.stored
-        moment = Moment(seconds, self._last, seen.stored, seen, group, is_fetched, self._is_after_gap)
+        moment = Moment(
+            seconds, self._last, seen.stored, seen, group, is_fetched, self._is_after_gap, uncounted
+        )
+        self._moment = moment
         self._last, self._is_after_gap = seconds, False
         self._clues.add(moment)
         findings = self._rules.add(moment)
@@ -92,12 +114,15 @@ class QueueWatch:
         if after is None:
             return False
         if after is State.LOST:
-            self.reason = str(finding)
+            figures = self._rules.figures(finding, self._moment) if self._moment else ""
+            self.reason = f"{finding}: {figures}" if figures else str(finding)
             self.races = name_races(
                 self._clues,
                 has_jumped=finding is Finding.JUMPED,
                 is_same_queue_object=self._rules.is_same_queue_object,
             )
+        elif after is State.PROVEN:
+            self.proof = str(finding)
         elif after is State.UNKNOWN:
             self.reason = _ALONE if finding is Finding.ALONE else self._doubt()
         self.state, self.since = after, seconds
@@ -105,10 +130,16 @@ class QueueWatch:
 
     def _doubt(self) -> str:
         if self._clues.broker_was_away:
-            return "the broker did not answer at times"
+            return f"{self._clues.absence}: reset again when {self.queue.broker_name} answers"
         if self._clues.shared:
             names = ", ".join(sorted(self._clues.shared))
-            return f"several consumers have the client id {names}, and a broker asks only one of them"
+            return (
+                f"several consumers have the client id {names}, and a broker asks only one of them: give each"
+                " an instance name of its own"
+            )
         if self.consumer is None:
-            return "no consumer has the queue: the stored offset takes effect when one takes it"
-        return self._rules.doubt() or f"consumer {self.consumer} has not begun the redelivery"
+            return (
+                f"no consumer has the queue: the stored offset, {self.stored}, takes effect when one takes it"
+            )
+        doubt = self._moment and self._rules.doubt(self._moment)
+        return doubt or f"consumer {self.consumer} has not begun the redelivery: give more --wait"

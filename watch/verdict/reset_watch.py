@@ -66,7 +66,7 @@ class ResetWatch:
         self._count = FetchCount(before, targets)
         self._group = GroupWatch(before.clients)
         self.queues = [
-            QueueWatch(_case(before, queue, target, olds.get(queue, 0)))
+            QueueWatch(case_of(before, queue, target, olds.get(queue, 0)))
             for queue, target in sorted(targets.items())
         ]
 
@@ -95,8 +95,9 @@ class ResetWatch:
         group = self._group.add(seconds, sample)
         changes = []
         for number, watch in enumerate(self.queues, 1):
-            is_fetched = watch.queue.broker_name in fetched
-            if watch.add(seconds, sample.queues[watch.queue], group, is_fetched=is_fetched):
+            broker = watch.queue.broker_name
+            counted = broker in fetched, self._count.obstacles.get(broker, "")
+            if watch.add(seconds, sample.queues[watch.queue], group, *counted):
                 changes.append(Change(seconds, watch, watch.state))
             if number % _QUEUES_IN_SLICE == 0:
                 yield
@@ -108,7 +109,8 @@ class ResetWatch:
         return [Change(seconds, watch, watch.state) for watch in self.queues if watch.end(seconds)]
 
 
-def _case(before: Sample, queue: MessageQueue, target: int, old: int) -> Case:
+def case_of(before: Sample, queue: MessageQueue, target: int, old: int = 0) -> Case:
+    """Return the case of one queue; ``old`` of a repair, see ``ResetWatch``."""
     seen = before.queues.get(queue, QueueSample(None))
     is_known = seen.stored is not None and before.is_complete
     return Case(queue, max(group_offset(seen, target), old), target, seen, before.clients, is_known)

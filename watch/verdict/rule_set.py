@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from rewindmq.watch.evidence.moment import Case, Moment
+from rewindmq.watch.evidence.moment import SETTLED, Case, Moment
+from rewindmq.watch.evidence.position import low_of
 from rewindmq.watch.finding import Finding
 from rewindmq.watch.rules.alone import Alone
-from rewindmq.watch.rules.consumption import Consumption
-from rewindmq.watch.rules.fetched import FetchedAll
+from rewindmq.watch.rules.consumption import RATES_END, Consumption
+from rewindmq.watch.rules.fetched import COUNTED_UNTIL, FetchedAll
 from rewindmq.watch.rules.finished import Finished
-from rewindmq.watch.rules.held import Held
+from rewindmq.watch.rules.held import HOLD, Held
 from rewindmq.watch.rules.jump import Jump
 from rewindmq.watch.rules.not_skipped import NotSkipped
 from rewindmq.watch.rules.overtaken import Overtaken
@@ -41,17 +42,18 @@ class RewindRules:
         self._case = case
         self._stored = Stored(case)
         self._redelivery = Redelivery(case)
-        jump = Jump(self._redelivery)
-        self._held = Held(self._redelivery, jump)
+        self._finished = Finished(case)
+        self._jump = Jump(self._redelivery)
+        self._held = Held(self._redelivery, self._jump)
         self._consumption = Consumption(case)
         self._unapplied = Unapplied(case)
         self._untouched = Untouched(case, self._stored, self._redelivery, self._consumption)
         self.rules: tuple[Rule, ...] = (
             self._stored,
-            Finished(case),
+            self._finished,
             self._redelivery,
-            jump,
-            FetchedAll(case, jump),
+            self._jump,
+            FetchedAll(case, self._jump),
             self._held,
             Overtaken(case),
             self._unapplied,
@@ -69,32 +71,126 @@ class RewindRules:
         self._consumption.add(moment)
         return [finding for rule in self.rules if (finding := rule.add(moment)) is not None]
 
-    def doubt(self) -> str | None:
-        """Return why the rules decide nothing, in one sentence; None if they have nothing to say."""
+    def doubt(self, moment: Moment) -> str | None:
+        """Return why the rules decide nothing, in one sentence; None if they have nothing to say.
+
+        Args:
+            moment: the last one.
+        """
         consumption, redelivery = self._consumption, self._redelivery
+        if (missing := self._finished.missing(moment.seen)) is not None:
+            return f"{missing}; give more --wait, or preview again"
         if self._held.has_gap:
-            return "the redelivery was seen with a gap: a consumer may have left messages out"
+            return (
+                f"the redelivery was seen to {redelivery.progress} of {self._case.old} with a gap, in which a"
+                f" consumer may have left messages out; {_again(moment)}"
+            )
         if redelivery.since is not None:
-            return "the redelivery has begun, but was not watched for long enough: give more --wait"
+            return (
+                f"the redelivery, at {redelivery.progress} of {self._case.old}, was not contradicted"
+                f" for {moment.seconds - redelivery.since:.0f} s, and a proof needs {HOLD:.0f} s:"
+                " give more --wait"
+            )
         if consumption.has_lost_worker:
-            return "a consumer that had the queue has left: it may have consumed the redelivery"
+            return (
+                f"a consumer that had the queue has left, and may have consumed the {self._count} messages of"
+                f" the redelivery; {_again(moment)}"
+            )
         if consumption.mute_worker is not None:
-            return f"consumer {consumption.mute_worker} had the queue, and does not tell how much it consumed"
+            return (
+                f"consumer {consumption.mute_worker} had the queue, and does not tell how many of the"
+                f" {self._count} messages it consumed; {_again(moment)}"
+            )
         if consumption.is_filtered:
-            return "the subscription leaves messages out, so the consumed ones cannot be compared"
+            return (
+                f"the subscription leaves messages out, so the consumed ones cannot be compared with the"
+                f" {self._count} of the redelivery"
+            )
         if consumption.may_be_all:
             return (
                 f"a redelivery of {consumption.needed} messages between two samples cannot be excluded: the"
-                f" consumers consumed up to {consumption.most:.0f} messages in the minute after the reset"
+                f" consumers consumed up to {consumption.most:.0f} messages in the minute after the reset;"
+                f" {_again(moment)}"
             )
         return None
+
+    def waits_for(self, moment: Moment) -> str:
+        """Return what the next state needs, in one sentence.
+
+        Args:
+            moment: the last one.
+        """
+        case, seen, redelivery = self._case, moment.seen, self._redelivery
+        if (missing := self._finished.missing(seen)) is not None:
+            return f"the rest of the redelivery: {missing}"
+        if not seen.live:
+            return _waits_for_consumer(moment)
+        if self._jump.is_open:
+            return f"the next commit: {moment.stored} is stored above messages that a consumer holds"
+        if redelivery.since is not None:
+            left = max(0.0, redelivery.since + HOLD - moment.seconds)
+            return (
+                f"{left:.0f} s more without a contradiction: the redelivery was seen to {redelivery.progress}"
+                f" of {case.old}"
+            )
+        if moment.seconds < SETTLED and not self._stored.was_moved:
+            return (
+                f"a consumer that applies the reset: {moment.stored} is stored, the target is {case.target}"
+            )
+        if not moment.uncounted and moment.seconds < COUNTED_UNTIL:
+            return f"the broker's count of fetched messages, every 10 s, to be that of the {self._count} ones"
+        left = max(0.0, RATES_END - moment.seconds)
+        return f"a sample that sees the redelivery, or rates that are too low for it within {left:.0f} s"
+
+    def figures(self, finding: Finding, moment: Moment) -> str:
+        """Return the figures of a loss; "" if the offsets say it all."""
+        rewind, holding = moment.seen.rewind, self._redelivery.holding
+        if finding is Finding.JUMPED and holding is not None:
+            return f"consumer {holding.client_id} holds those from {low_of(holding)} on"
+        if finding is Finding.OVERTAKEN and rewind is not None:
+            return f"{rewind.handed_out - rewind.start} of {rewind.end - rewind.start} messages"
+        if finding is not Finding.UNTOUCHED:
+            return ""
+        if self.is_same_queue_object and moment.seen.live:
+            return f"consumer {moment.seen.live[0].client_id} has had the queue since before the reset"
+        if moment.seen.awaited is not None:
+            return f"no consumer has committed the target for {moment.seconds:.0f} s"
+        if not moment.seen.live:
+            return "no consumer has the queue"
+        most = self._consumption.most
+        return (
+            "" if most is None else f"at most {most:.0f} of {self._consumption.needed} messages were consumed"
+        )
+
+    @property
+    def _count(self) -> int:
+        """Messages of the redelivery."""
+        return self._case.old - self._case.target
+
+
+def _again(moment: Moment) -> str:
+    """Return why a redelivery that was too fast to see was not counted, and what to do."""
+    why = f"it was not counted, because {moment.uncounted}: " if moment.uncounted else ""
+    return f"{why}preview again when the group has been idle for a minute"
+
+
+def _waits_for_consumer(moment: Moment) -> str:
+    sample = moment.group.sample
+    if unanswered := sorted(sample.silent | sample.shared):
+        return f"an answer of consumer {unanswered[0]}, which may have the queue"
+    if any(position.dropped for position in moment.seen.positions):
+        return "the consumer that gave the queue up to take it again, 10 s after a classic reset"
+    if not moment.group.known:
+        left = max(0.0, SETTLED - moment.seconds)
+        return f"a consumer of the group: the queue is unknown if none connects within {left:.0f} s"
+    return f"a consumer that takes the queue, where {moment.stored} is stored"
 
 
 class SkipRules:
     """The rules of a skip."""
 
     def __init__(self, case: Case) -> None:
-        self._is_known = case.is_known
+        self._case = case
         self._stored = _SkipStored(case)
         self._skipped = Skipped(case)
         self.rules: tuple[Rule, ...] = (
@@ -114,13 +210,34 @@ class SkipRules:
         """Take in a moment; return what is found."""
         return [finding for rule in self.rules if (finding := rule.add(moment)) is not None]
 
-    def doubt(self) -> str | None:
+    def doubt(self, moment: Moment) -> str | None:
         """Return why the rules decide nothing, in one sentence; None if they have nothing to say."""
-        if not self._is_known:
+        if not self._case.is_known:
             return "right before the reset, the broker or a consumer did not answer"
-        if self._skipped.may_be_consumed:
-            return "the consumers may have consumed the messages up to the target instead of skipping them"
-        return None
+        if not self._skipped.may_be_consumed:
+            return None
+        passing = self._skipped.passing
+        consumed = "an unknown number" if passing.consumed is None else f"up to {passing.consumed:.0f}"
+        return (
+            f"the consumers may have consumed the {passing.skipped} messages up to the target instead of"
+            f" skipping them: they consumed {consumed} in the minute around the reset"
+        )
+
+    def waits_for(self, moment: Moment) -> str:
+        """Return what the next state needs, in one sentence."""
+        if not moment.seen.live:
+            return _waits_for_consumer(moment)
+        since, target = self._skipped.since, self._case.target
+        if since is None:
+            return f"stored offset and consumers to be at the target, {target}: {moment.stored} is stored"
+        left = since + HOLD - moment.seconds
+        if left > 0:
+            return f"{left:.0f} s more at the target, {target}"
+        return f"rates of the consumers below the {self._skipped.passing.skipped} messages of the skip"
+
+    def figures(self, finding: Finding, moment: Moment) -> str:
+        """Return the figures of a loss; "" if the offsets say it all."""
+        return f"{moment.stored} is stored" if finding is Finding.UNTOUCHED else ""
 
 
 class _SkipStored:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.timestamp import format_milliseconds
 from rewindmq.client.admin.watched_reset.preview import Preview, QueuePreview
+from rewindmq.watch.evidence.sample import name_of
 
 _COLUMNS: Final = (
     ("#Broker Name", 16),
@@ -33,6 +34,7 @@ def print_preview(preview: Preview) -> Printed:
         f"Redelivered: {preview.redelivered}   Skipped: {preview.skipped}   Bytes: about {_bytes(preview)}",
         *(f"OBSTACLE: {text}" for text in preview.obstacles),
         *(f"NOTE: {text}" for text in preview.notes),
+        *(f"EVIDENCE: {outlook}" for outlook in preview.outlooks),
     ]
     return Printed(lines, preview_data(preview))
 
@@ -56,6 +58,15 @@ def preview_data(preview: Preview) -> dict[str, Any]:
         "retryLag": preview.retry_lag,
         "obstacles": list(preview.obstacles),
         "notes": list(preview.notes),
+        "evidence": [
+            {
+                "queues": list(map(name_of, outlook.queues)),
+                "by": outlook.evidence,
+                "promise": outlook.promise,
+                "text": str(outlook),
+            }
+            for outlook in preview.outlooks
+        ],
         "queues": [
             {
                 "brokerName": row.queue.broker_name,

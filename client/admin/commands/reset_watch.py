@@ -12,6 +12,7 @@ from rewindmq.client.admin.commands.reset_preview import aim_text
 from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict, run_watched
 from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.watch.evidence.sample import name_of
 from rewindmq.watch.verdict.queue_watch import QueueWatch
 from rewindmq.watch.verdict.reset_watch import Change, Waiting
 from rewindmq.watch.verdict.states import State
@@ -58,7 +59,8 @@ async def watch_reset(
         async for item in items:
             if isinstance(item, Began):
                 text = f"reset group[{group}], topic[{topic}], {aim_text(timestamp)}"
-                yield Printed([f"{text}, queues accepted: {len(item.queues)}"], None)
+                lines = [f"{text}, queues accepted: {len(item.queues)}"]
+                yield Printed([*lines, *(f"EVIDENCE: {outlook}" for outlook in item.outlooks)], None)
             elif isinstance(item, Change):
                 yield Printed([change_text(item)], {"change": queue_data(item.watch)})
             elif isinstance(item, Waiting):
@@ -87,11 +89,10 @@ def _repair(item: Repair) -> Printed:
 
 def _waiting(waiting: Waiting) -> str:
     first = waiting.open[0]
-    holder = "no consumer has it" if first.consumer is None else f"consumer {first.consumer} has it"
     return (
         f"{waiting.seconds:6.1f} s  {len(waiting.open)} of {waiting.count} queues undecided,"
-        f" {waiting.left:.0f} s left; {first.queue.broker_name}:{first.queue.queue_id} is {first.state},"
-        f" stored {first.stored}, {holder}"
+        f" {waiting.left:.0f} s left; {name_of(first.queue)} is {first.state}, stored {first.stored},"
+        f" and waits for {first.waits_for}"
     )
 
 

@@ -73,10 +73,16 @@ class Brokers:
         # Address to the time at which the broker failed, and the time at which it hung.
         self._failed: dict[str, float] = {}
         self._hung: dict[str, float] = {}
-        # Names of brokers that do not serve LIST_REWINDS (190003): RocketMQ's.
+        # Names of brokers that serve LIST_REWINDS (190003), and of those that do not: RocketMQ's.
+        self._rewinders: set[str] = set()
         self._without_rewinds: set[str] = set()
         # Name to the messages that the group fetched, and when the broker told it.
         self._fetched: dict[str, tuple[float, int]] = {}
+
+    @property
+    def rewinders(self) -> frozenset[str]:
+        """Names of the brokers that have told rewinds."""
+        return frozenset(self._rewinders)
 
     def forget(self) -> None:
         """Ask for each route again: a server did not answer, so it may have moved."""
@@ -158,6 +164,7 @@ class Brokers:
                     raise
                 self._without_rewinds.add(name)
             else:
+                self._rewinders.add(name)
                 return {
                     MessageQueue(topic, name, row.queue_id): QueueOffsets(
                         max(0, row.stored), row.max_offset, row.rewind, row.awaited

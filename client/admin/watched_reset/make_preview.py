@@ -13,23 +13,18 @@ from rewindmq.client.admin.groups import shared_id_warnings
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.positions import (
-    ClientReport,
-    consumer_positions,
-    positions_of,
-)
 from rewindmq.client.admin.watched_reset.preview import Preview, QueuePreview
+from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.client.admin.watched_reset.target import Target, check_range, require_queues
 from rewindmq.protocol.body.connection import ConsumerConnection
-from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ClientError, ResponseError, RewindMQError
 from rewindmq.protocol.message.sysflag import Perm
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
-from rewindmq.protocol.remoting.slices.run import run_slices
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.watch.evidence.position import Position
+from rewindmq.watch.evidence.sample import Sample
+from rewindmq.watch.verdict.outlook import outlook_of
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -53,24 +48,35 @@ async def make_preview(
     *,
     force: bool = True,
     mode: ResetMode | None = None,
+    brokers: Brokers | None = None,
 ) -> Preview:
-    """Return what ``carry_out`` would do now.
+    """Return what ``carry_out`` would do now, and what a watch will be able to say of it.
 
-    The requests are RocketMQ's. Bytes are estimated from at most twelve messages of each queue.
+    Bytes are estimated from at most twelve messages of each queue.
 
     Args:
         target: a time for every queue, or offsets; queues without an offset are left out.
         force: False moves a queue only back.
         mode: None: each broker uses its own.
+        brokers: asks the brokers for the watch's sample; None makes its own.
 
     Raises:
         ClientError: an offset is out of range, or its queue does not exist.
         ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route; or a broker refused.
         RemotingError: a broker did not answer.
     """
-    request, clients, reports, shared = await _ask_consumers(admin, group, target, force=force, mode=mode)
-    cluster = await _ask_cluster(admin, topic, group, reports)
     names = await queues_of(admin, topic)
+    sample = await take_sample(admin, topic, group, names, brokers)
+    request = ResetRequest(
+        group,
+        mode,
+        force,
+        not isinstance(target, int),
+        bool(sample.clients),
+        sample.is_pulling,
+        sample.is_broadcasting,
+    )
+    cluster = await _ask_cluster(admin, topic, group, sample)
     if not isinstance(target, int):
         require_queues(topic, target, names)
         names = sorted(target)
@@ -99,8 +105,8 @@ async def make_preview(
     if request.is_broadcasting:
         obstacles.append(_BROADCASTING)
     notes = _notes(group, queues, retry_lag, knows_group=knows_group, is_online=request.is_online)
-    notes += [_MUTE.format(report.client_id) for report in reports if report.info is None]
-    notes += shared
+    notes += [_MUTE.format(client_id) for client_id in sorted(sample.silent)]
+    notes += await _shared_id_notes(admin, group, sample)
     notes += _time_notes(target, cluster.rules, request)
     return Preview(
         topic,
@@ -108,13 +114,19 @@ async def make_preview(
         target if isinstance(target, int) else None,
         force,
         tuple(queues),
-        clients,
+        tuple(sorted(sample.clients)),
         retry_lag or 0,
         tuple(obstacles),
         tuple(notes),
         mode,
         knows_group,
+        outlook_of(sample, {row.queue: _watched_target(row) for row in queues if not row.stays}),
     )
+
+
+def _watched_target(row: QueuePreview) -> int:
+    """Return the target, or above it the first message that still exists: none below comes again."""
+    return max(row.target, row.min_offset) if row.is_read else row.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,46 +136,28 @@ class _Cluster:
     Attributes:
         rules, shapes: by broker name.
         bounds: first offset and end of the queues that producers write to.
-        positions: of the consumers, by queue.
-        has_all_positions: every consumer told its queues.
+        sample: of every queue, as a watch takes it.
     """
 
     rules: Mapping[str, BrokerRules]
     shapes: Mapping[str, _Shape]
     bounds: Mapping[MessageQueue, tuple[int, int]]
-    positions: Mapping[MessageQueue, Sequence[Position]]
-    has_all_positions: bool
+    sample: Sample
 
 
-async def _ask_consumers(
-    admin: AdminClient, group: str, target: Target, *, force: bool, mode: ResetMode | None
-) -> tuple[ResetRequest, tuple[str, ...], list[ClientReport], list[str]]:
-    """Return the request, the consumers' client ids, what they told, and a warning for each shared id."""
-    connection = await consumers_of(admin, group)
-    clients = sorted({client.client_id for client in connection.connection_set}) if connection else []
-    reports = await consumer_positions(Brokers(admin), group, clients)
-    request = ResetRequest(
-        group,
-        mode,
-        force,
-        not isinstance(target, int),
-        connection is not None,
-        connection is not None and connection.consume_type is ConsumeType.CONSUME_ACTIVELY,
-        connection is not None and connection.message_model is MessageModel.BROADCASTING,
-    )
-    return request, tuple(clients), reports, shared_id_warnings(connection) if connection else []
+async def _shared_id_notes(admin: AdminClient, group: str, sample: Sample) -> list[str]:
+    """Return a warning for each client id that several consumers have."""
+    connection = await consumers_of(admin, group) if sample.shared else None
+    return [] if connection is None else shared_id_warnings(connection)
 
 
-async def _ask_cluster(
-    admin: AdminClient, topic: str, group: str, reports: Sequence[ClientReport]
-) -> _Cluster:
+async def _ask_cluster(admin: AdminClient, topic: str, group: str, sample: Sample) -> _Cluster:
     rules = await rules_of(admin, topic, group, await Brokers(admin).of(topic))
     return _Cluster(
         {each.name: each for each in rules},
         await _shapes(admin, topic),
         await _bounds_of(admin, topic),
-        await run_slices(admin.runtime.timers, positions_of(reports)),
-        all(report.info is not None for report in reports),
+        sample,
     )
 
 
@@ -184,7 +178,7 @@ async def _ask_queue(
     offset = await _target_offset(admin, queue, target, most, mode)
     shape = cluster.shapes[queue.broker_name]
     is_read = shape.is_read(queue.queue_id)
-    holder = next((held for held in cluster.positions.get(queue, ()) if not held.dropped), None)
+    holder = next(iter(cluster.sample.queues[queue].live), None)
     row = QueuePreview(
         queue,
         await _first_offset(admin, queue, least, most) if is_read else least,
@@ -201,7 +195,7 @@ async def _ask_queue(
         is_read,
         shape.is_written(queue.queue_id),
         bool(stored.epoch),
-        holder is not None or not cluster.has_all_positions,
+        holder is not None or not cluster.sample.is_complete,
     )
     return row, facts
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.watch.verdict.outlook import Outlook
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class Preview:
         retry_lag: messages in the group's retry topic, which a reset does not move.
         obstacles: reasons why brokers would refuse the reset, or why consumers would not follow it.
         notes: what else the operator should know.
+        outlooks: what a watch of the reset will be able to say, by queues; empty if nothing would be moved.
     """
 
     topic: str
@@ -88,6 +90,7 @@ class Preview:
     notes: tuple[str, ...] = field(default=())
     mode: ResetMode | None = None
     knows_group: bool = True
+    outlooks: tuple[Outlook, ...] = ()
 
     @property
     def redelivered(self) -> int:

@@ -18,6 +18,7 @@ from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.watch.evidence.sample import Sample, silent_brokers
+from rewindmq.watch.verdict.outlook import Outlook, outlook_of
 from rewindmq.watch.verdict.queue_watch import QueueWatch
 from rewindmq.watch.verdict.reset_watch import Change, ResetWatch, Waiting
 from rewindmq.watch.verdict.states import State
@@ -39,12 +40,14 @@ class Began:
         before: the sample right before the reset.
         queues: the queues that are watched; their states change during the watch.
         modes: broker name to the mode that it used, "write" if the client wrote the offsets.
+        outlooks: what the watch will be able to say.
     """
 
     at: float
     before: Sample
     queues: tuple[QueueWatch, ...]
     modes: Mapping[str, str]
+    outlooks: tuple[Outlook, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,8 @@ async def run_watched(
     targets = {queue: max(offset, floors.get(queue, 0)) for queue, offset in first.offsets.items()}
     watch = ResetWatch(before, targets, began)
     queues = {item.queue: item for item in watch.queues}
-    yield Began(began, before, tuple(watch.queues), modes_of(first, first.offsets))
+    modes, outlooks = modes_of(first, first.offsets), outlook_of(before, targets)
+    yield Began(began, before, tuple(watch.queues), modes, outlooks)
     repairs = 0
     while True:
         following = follow(

@@ -88,6 +88,8 @@ async def take_sample(
         has_silent_broker,
         fetched,
         shared,
+        frozenset(report.client_id for report in reports if report.info is None) - shared,
+        brokers.rewinders,
     )
 
 

@@ -17,7 +17,7 @@ from rewindmq.watch.evidence.moment import Case
 from rewindmq.watch.evidence.position import Position
 from rewindmq.watch.evidence.sample import QueueSample, Sample
 from rewindmq.watch.verdict.queue_watch import QueueWatch
-from rewindmq.watch.verdict.reset_watch import Change
+from rewindmq.watch.verdict.reset_watch import Change, Waiting
 from rewindmq.watch.verdict.states import State
 
 # Whatever peers call themselves.
@@ -82,6 +82,15 @@ def test_a_broker_that_does_not_answer_leaves_the_stored_offset_as_it_was() -> N
     played.recorder.observe(sample(102.0, None))
     assert played.row.stored == 0
     assert [seen.stored for seen in played.row.seen] == [6, 0, None]
+
+
+def test_a_running_watch_shows_its_time_and_what_each_queue_waits_for() -> None:
+    played = Played()
+    played.recorder.add(Waiting(12.34, 107.66, (played.watch,), 1), 112.34)
+    assert (played.record.passed, played.record.left) == (12.3, 107.7)
+    assert played.row.waits_for == "the first sample"
+    played.become(State.LOST, 130.0, "why")
+    assert played.row.waits_for == ""
 
 
 def test_states_repairs_and_the_verdict_are_counted_from_the_first_reset() -> None:

@@ -98,8 +98,14 @@ def test_the_command_prints_the_preview_as_a_table_and_as_json(play: RunScenario
             lines = await stage.run(line)
             assert lines[0] == f"preview: group[{GROUP}], topic[{TOPIC}], timestamp[{timestamp}]"
             assert "Redelivered: 6   Skipped: 0" in next(text for text in lines if text.startswith("Redel"))
+            assert lines[-1].startswith(
+                "EVIDENCE: broker-a: the broker tells what it hands out again: proven "
+            )
             data = await stage.data(line)
             assert data["redelivered"] == 6
+            (evidence,) = data["evidence"]
+            assert (evidence["promise"], evidence["queues"]) == ("proven", ["broker-a:0", "broker-a:1"])
+            assert lines[-1] == f"EVIDENCE: {evidence['text']}"
             assert [row["targetOffset"] for row in data["queues"]][:2] == [1, 1]
 
     play(scenario)

@@ -113,6 +113,7 @@ def test_the_command_says_now_and_then_what_it_waits_for(play: RunScenario) -> N
         waits = [text for item in printed for text in item.lines if "undecided" in text]
         assert len(waits) >= 2
         assert all(" s left; broker-a:0 is " in text and "stored " in text for text in waits)
+        assert all(" and waits for " in text for text in waits)
 
     play(scenario)
 
