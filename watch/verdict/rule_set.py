@@ -41,7 +41,7 @@ class RewindRules:
         self._case = case
         self._stored = Stored(case)
         self._redelivery = Redelivery(case)
-        jump = Jump(self._redelivery)
+        jump = Jump(case, self._redelivery)
         self._held = Held(self._redelivery, jump)
         self._consumption = Consumption(case)
         self._unapplied = Unapplied(case)
