@@ -35,7 +35,7 @@ def measure_watched(rounds: int, say: Say) -> list[Row]:
     """Measure the loads of ``bench.watched``: the idle ones together, then the others by rounds."""
     rows = {load: _Rows(load) for load in watched.LOADS}
     with rocketmq_cluster(LOADED_HEAP) as cluster, JavaLoad() as java:
-        asyncio.run(_Plays(cluster.namesrv, _Java(java), rows, say).run(rounds))
+        asyncio.run(_Plays(cluster.namesrv, JavaGroups(java), rows, say).run(rounds))
     return [row for each in rows.values() for row in each.finished()]
 
 
@@ -72,7 +72,7 @@ class _Rows:
 class _Plays:
     """Plays the loads at one broker."""
 
-    def __init__(self, namesrv: str, java: _Java, rows: Mapping[Load, _Rows], say: Say) -> None:
+    def __init__(self, namesrv: str, java: JavaGroups, rows: Mapping[Load, _Rows], say: Say) -> None:
         self._namesrv = namesrv
         self._java = java
         self._rows = rows
@@ -107,7 +107,7 @@ class _Plays:
         )
 
 
-class _Java:
+class JavaGroups:
     """Runs groups of consumers in the Java process, which takes one order at a time."""
 
     def __init__(self, java: JavaLoad) -> None:
