@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import statistics
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -51,20 +53,25 @@ class _Rows:
             None if load.per_second else _WITHIN,
             higher_is_better=False,
         )
-        self._reasons: Counter[str] = Counter()
-        self._lost = 0
+        self._all: list[Measured] = []
 
     def add(self, measured: Measured) -> None:
-        self._proven.samples.append(100 * measured.proven)
+        self._all.append(measured)
         self._late.samples.append(measured.seconds)
-        self._reasons += measured.reasons
-        self._lost += not measured.is_kept
 
     def finished(self) -> list[Row]:
-        """Return the rows, with the reasons of the queues that were not proven."""
-        notes = [f"{count} x {reason}" for reason, count in self._reasons.most_common()]
-        if self._lost:
-            notes.append(f"{self._lost} resets were not kept")
+        """Return the rows: the share of all queues, and why the others were not proven."""
+        self._proven.samples = [100 * statistics.mean(each.proven for each in self._all)]
+        whole = sum(each.proven == 1 for each in self._all)
+        notes = [f"every queue in {whole} of {len(self._all)} resets"]
+        lost = sum(not each.is_kept for each in self._all)
+        if lost:
+            notes.append(f"{lost} resets were not kept")
+        reasons: Counter[str] = Counter()
+        for each in self._all:
+            # The figures of a reason differ from queue to queue.
+            reasons.update(re.sub(r"\d+", "N", text) for text in each.reasons.elements())
+        notes += [f"{count} queues {text}" for text, count in reasons.most_common()]
         self._proven.note = "; ".join(notes)
         return [self._proven, self._late]
 
