@@ -71,7 +71,7 @@ class _Rows:
         for each in self._all:
             # The figures of a reason differ from queue to queue.
             reasons.update(re.sub(r"\d+", "N", text) for text in each.reasons.elements())
-        notes += [f"{count} queues {text}" for text, count in reasons.most_common()]
+        notes += [f"{count} x {text}" for text, count in reasons.most_common()]
         self._proven.note = "; ".join(notes)
         return [self._proven, self._late]
 
