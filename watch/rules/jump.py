@@ -32,6 +32,7 @@ class Jump:
         self.was_followed = False
         self._since: float | None = None
         self._to = 0
+        self._holder = ""
         # The stored offset may be that of before the reset: the consumer applied it during the sample.
         self._may_be_early = False
         self._has_moved = False
@@ -49,8 +50,11 @@ class Jump:
         if redelivery.holding is not None:
             self._note(moment, redelivery.holding)
         is_through = is_complete and not redelivery.is_working
-        if is_through and self._since is not None and (redelivery.is_finished or self._may_be_early):
+        has_left = all(position.client_id != self._holder for position in moment.seen.live)
+        is_kept = redelivery.is_finished or self._may_be_early or not has_left
+        if is_through and self._since is not None and is_kept:
             # It may have consumed everything before its next commit, or have moved up to the stored offset.
+            # Its offset in memory may have jumped, too, while it holds nothing for a moment.
             self.was_followed = True
             self._since = None
         if self._since is not None and (moment.seconds - self._since >= REPAIR or is_through):
@@ -71,5 +75,5 @@ class Jump:
         elif self._since is not None:
             self._may_be_early = False
         elif moment.group.sample.is_complete:
-            self._since, self._to = moment.seconds, stored
+            self._since, self._to, self._holder = moment.seconds, stored, holding.client_id
             self._may_be_early = not self._has_moved
