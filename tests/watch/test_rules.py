@@ -78,7 +78,7 @@ def test_a_jump_that_two_samples_show_is_lost_when_its_consumer_leaves() -> None
 
 
 def test_a_consumer_whose_offset_in_memory_jumped_goes_on_with_what_it_pulls() -> None:
-    """Seen at RocketMQ: a pull of before the reset ends after it, and its answer sets the offset in memory."""
+    """Seen at RocketMQ: a pull of before the reset ends after it, and sets the offset in memory."""
     watch = new_watch()
     watch.add(10.5, sample(0, position(0)))
     watch.add(11.0, sample(10, position(20)))
