@@ -1,7 +1,7 @@
 """The stored offset is above messages that a consumer still holds: the rest is lost if the consumer ends.
 
-Shows: a late commit was stored, and the consumer's next one, within 6 s, has not repaired it; or the consumer has
-left the queue before.
+Shows: a late commit was stored, and the consumer's next one, within 6 s, has not repaired it; or the
+consumer has left the queue before.
 Cannot see: a jump that is repaired, or consumed through, between two samples; by one sample alone, whether
 the offset jumped, or the consumer went back after the broker had told it.
 """
