@@ -15,7 +15,7 @@ from bench.loads import FULL_LOADS, LOADS, say
 from bench.python_build import describe_python
 from bench.table import Row, render, write_json
 
-_BOTH, _BROKER, _NAMESRV = "both", "broker", "namesrv"
+_BOTH, _BROKER, _NAMESRV, _WATCH = "both", "broker", "namesrv", "watch"
 
 _EXAMPLES = """examples:
   scripts/bench
@@ -25,17 +25,21 @@ _EXAMPLES = """examples:
   scripts/bench --vs-rocketmq
   scripts/bench --vs-rocketmq --rounds 9 --json rows.json
   scripts/bench --vs-rocketmq namesrv
+  scripts/bench --vs-rocketmq watch
   scripts/bench --json rows.json"""
 
 
 def _compare(part: str, rounds: int, scale: float, json_file: Path | None) -> int:
     # Imported here, because these modules need the interop tests' tools.
-    from bench import vs_namesrv, vs_rocketmq
+    from bench import vs_namesrv, vs_rocketmq, vs_rocketmq_watched
     from bench.compared_clusters import REWINDMQ, ROCKETMQ, StartError
     from bench.java_load import LoadError
     from tools.interop.toolchains import BuildFailed, ToolMissing
 
     try:
+        if part == _WATCH:
+            watched = vs_rocketmq_watched.measure_watched(rounds, say)
+            return _print(watched, json_file, vs_rocketmq_watched.ABOUT)
         rows = vs_rocketmq.compare(rounds, scale, say) if part != _NAMESRV else []
         if part != _BROKER:
             rows += vs_namesrv.compare_lookups(rounds, scale, say)
@@ -84,10 +88,11 @@ def main() -> int:
         "--vs-rocketmq",
         nargs="?",
         const=_BOTH,
-        choices=[_BOTH, _BROKER, _NAMESRV],
+        choices=[_BOTH, _BROKER, _NAMESRV, _WATCH],
         metavar="PART",
         help="run only the comparison with RocketMQ: broker (under the official Java client, six minutes),"
-        " namesrv (route look-ups, four minutes) or both (default); needs Java and Maven",
+        " namesrv (route look-ups, four minutes) or both (default); or watch: how many kept resets a watcher"
+        " proves at RocketMQ (quarter of an hour); needs Java and Maven",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the amount of work (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
@@ -105,10 +110,16 @@ def main() -> int:
     names = arguments.only or list(LOADS)
     for name in dict.fromkeys([*names, *(FULL_LOADS if arguments.full else ())]):
         rows += loads[name](arguments.rounds, arguments.scale)
+    return _print(rows, arguments.json)
+
+
+def _print(rows: list[Row], json_file: Path | None, *about: str) -> int:
+    """Print the table and what it is about; return the exit code."""
     print(render(rows))
-    print(describe_python())
-    if arguments.json:
-        write_json(rows, arguments.json)
+    for line in (*about, describe_python()):
+        print(line)
+    if json_file is not None:
+        write_json(rows, json_file)
     return 1 if any(row.reached is False for row in rows) else 0
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from typing import Final
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
 
 from rewindmq import (
     AdminClient,
@@ -67,65 +68,117 @@ class Measured:
         proven: share of its queues that were proven.
         seconds: from the last redelivered message to the last verdict.
         is_kept: every message came again.
+        reasons: of the queues that were not proven.
     """
 
     proven: float
     seconds: float
     is_kept: bool
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+class Again(NamedTuple):
+    """How many messages came again, and the monotonic time of the last of them."""
+
+    messages: int
+    last: float
+
+
+class Group(Protocol):
+    """The running consumers of a group."""
+
+    async def begin(self, ends: Mapping[MessageQueue, int]) -> None:
+        """Look for messages before these offsets from now on."""
+        ...
+
+    async def again(self) -> Again:
+        """Return what came again since."""
+        ...
+
+
+# Name server, name of topic and group, number of consumers.
+Join = Callable[[str, str, int], AbstractAsyncContextManager[Group]]
 
 
 class _Deliveries:
     """Notes what the consumers of a group get."""
 
     def __init__(self) -> None:
-        self._ends: dict[MessageQueue, int] = {}
+        self._ends: Mapping[MessageQueue, int] = {}
         self._again: set[tuple[MessageQueue, int]] = set()
-        self.last_again = 0.0
+        self._last = 0.0
 
-    def begin(self, ends: dict[MessageQueue, int]) -> None:
-        """Look for messages before these offsets from now on."""
+    async def begin(self, ends: Mapping[MessageQueue, int]) -> None:
+        """See ``Group``."""
         self._ends = ends
+
+    async def again(self) -> Again:
+        """See ``Group``."""
+        return Again(len(self._again), self._last)
 
     def note(self, messages: Sequence[MessageExt]) -> None:
         for message in messages:
             queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
             if message.queue_offset < self._ends.get(queue, 0):
                 self._again.add((queue, message.queue_offset))
-                self.last_again = time.monotonic()
-
-    @property
-    def has_all(self) -> bool:
-        return len(self._again) == sum(self._ends.values())
+                self._last = time.monotonic()
 
 
-async def measure(namesrv: str, broker: str, load: Load, mode: ResetMode, name: str) -> Measured:
+@asynccontextmanager
+async def _join(namesrv: str, name: str, count: int) -> AsyncIterator[Group]:
+    """Run RewindMQ's push consumers."""
+    deliveries = _Deliveries()
+    async with AsyncExitStack() as exits:
+        for number in range(count):
+            await exits.enter_async_context(_consumer(namesrv, name, number, deliveries))
+        yield deliveries
+
+
+async def measure(
+    namesrv: str,
+    broker: str,
+    load: Load,
+    mode: ResetMode | None,
+    name: str,
+    *,
+    join: Join = _join,
+    idle: float = 0.0,
+) -> Measured:
     """Reset a group of its own to the start, and watch it.
 
     Args:
         broker: address of the only broker.
+        mode: None: RocketMQ's broker decides.
         name: of the topic and group.
+        join: runs the consumers.
+        idle: seconds to wait before the reset.
     """
-    deliveries = _Deliveries()
     async with AsyncExitStack() as exits:
         admin = await exits.enter_async_context(AdminClient(namesrv))
         config = TopicConfig(topic_name=name, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
         await admin.create_and_update_topic_config(broker, config)
         producer = await exits.enter_async_context(Producer(f"{name}-producer", namesrv_addr=namesrv))
         await _send(producer, name, load.messages)
-        for number in range(load.consumers):
-            await exits.enter_async_context(_consumer(namesrv, name, number, deliveries))
+        group = await exits.enter_async_context(join(namesrv, name, load.consumers))
         # The broker stores the offsets, so there is no event here.
         while not await _is_stored(admin, name, load.messages):  # noqa: ASYNC110
             await asyncio.sleep(_POLL)
         await exits.enter_async_context(_traffic(producer, name, load.per_second))
+        await asyncio.sleep(idle)
         stats = await admin.topic_consume_stats(name, name)
-        deliveries.begin({queue: entry.consumer_offset for queue, entry in stats.offset_table.items()})
+        ends = {queue: entry.consumer_offset for queue, entry in stats.offset_table.items()}
+        await group.begin(ends)
         ended, proven = 0.0, 0
+        reasons: Counter[str] = Counter()
         async for item in run_watched(admin, name, name, 0, mode=mode, patience=_PATIENCE):
             if isinstance(item, Change) and item.watch.is_over:
                 ended = time.monotonic()
                 proven += item.state is State.PROVEN
-        return Measured(proven / QUEUES, max(0.0, ended - deliveries.last_again), deliveries.has_all)
+                if item.watch.reason:
+                    reasons[f"{item.state}: {item.watch.reason}"] += 1
+        again = await group.again()
+        is_kept = again.messages == sum(ends.values())
+        return Measured(proven / QUEUES, max(0.0, ended - again.last), is_kept, reasons)
 
 
 async def _send(producer: Producer, topic: str, count: int) -> None:

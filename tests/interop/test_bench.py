@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -9,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.java_load import JavaLoad
+from bench.vs_rocketmq_watched import JavaGroups
+from bench.watched import Load, measure
+from rewindmq import LocalCluster
 from tools.interop.toolchains import ROOT, tool
 
 _SECONDS = 300.0
@@ -49,6 +54,19 @@ def test_every_row_is_measured(tmp_path: Path) -> None:
             assert len(side["samples"]) == 1
             assert side["samples"][0] > 0
     assert "never published" in output
+
+
+@pytest.mark.unlisted
+def test_a_reset_is_measured_with_the_official_client() -> None:
+    """``--vs-rocketmq watch`` does so at RocketMQ, where a group must be idle for a minute before."""
+    with LocalCluster(1) as cluster, JavaLoad() as java:
+        address = cluster.brokers["broker-a"].address
+        join = JavaGroups(java).join
+        measured = asyncio.run(
+            measure(cluster.namesrv_address, address, Load(10, 1), None, "Watched", join=join)
+        )
+    assert (measured.proven, measured.is_kept, measured.reasons.total()) == (1.0, True, 0)
+    assert 0 < measured.seconds < 60
 
 
 def _run(command: list[str]) -> tuple[int, str, str]:

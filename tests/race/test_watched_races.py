@@ -57,10 +57,14 @@ def play(scenario_id: str, seed: int, idle: float = 0.0, *, asks_rewinds: bool =
 
 
 def is_lost(watched: Watched) -> bool:
-    """Return True if the judge says so, who sees everything. Then the watcher must not have proven it."""
+    """Return True if the judge says so, who sees everything. Then no queue that is lost may be proven."""
     if not watched.verdict.losses & LOST:
         return False
-    assert {queue.state for queue in watched.queues} != {State.PROVEN}, watched
+    lost = {(each.broker_name, each.queue_id) for each in watched.verdict.violations if each.loss in LOST}
+    proven = {
+        (item.queue.broker_name, item.queue.queue_id) for item in watched.queues if item.state is State.PROVEN
+    }
+    assert not lost & proven, watched
     return True
 
 

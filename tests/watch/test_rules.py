@@ -58,6 +58,38 @@ def test_a_stored_offset_above_messages_still_held_is_lost_unless_the_next_commi
     assert "R1" in lost.races
 
 
+@pytest.mark.parametrize("stored", [TARGET, OLD])
+def test_an_offset_that_was_asked_for_before_the_consumer_applied_the_reset_is_no_jump(stored: int) -> None:
+    """Seen at RocketMQ: a sample takes a while, and a consumer goes back between its two questions."""
+    watch = new_watch()
+    through = replace(position(OLD), last_consume=99_000)
+    watch.add(9.5, sample(OLD, position(OLD, dropped=True)))
+    assert watch.add(10.0, sample(OLD, position(10, 10))) is State.REDELIVERING
+    for second in range(11, 50):
+        assert watch.add(float(second), sample(stored, through)) is not State.LOST
+    assert watch.state is not State.PROVEN
+
+
+def test_a_jump_that_two_samples_show_is_lost_when_its_consumer_leaves() -> None:
+    watch = new_watch()
+    watch.add(10.0, sample(OLD, position(10, 10)))
+    watch.add(10.5, sample(OLD, position(12, 12)))
+    assert watch.add(11.0, sample(OLD)) is State.LOST
+
+
+def test_a_consumer_whose_offset_in_memory_jumped_goes_on_with_what_it_pulls() -> None:
+    """Seen at RocketMQ: a pull of before the reset ends after it, and sets the offset in memory."""
+    watch = new_watch()
+    watch.add(10.5, sample(0, position(0)))
+    watch.add(11.0, sample(10, position(20)))
+    watch.add(12.0, sample(OLD, position(OLD, 40)))
+    assert watch.add(12.5, sample(OLD, position(OLD))) is State.REDELIVERING
+    watch.add(13.0, sample(OLD, position(OLD, 60)))
+    for second in range(14, 40):
+        fresh = replace(position(OLD), last_consume=99_000)
+        assert watch.add(float(second), sample(OLD, fresh)) is State.REDELIVERING
+
+
 def test_a_queue_that_its_consumer_never_dropped_is_lost_as_without_a_notification() -> None:
     watch = new_watch()
     for second in range(40):

@@ -39,6 +39,10 @@ class Case:
     def is_rewind(self) -> bool:
         return self.target < self.old
 
+    def is_moved(self, stored: int) -> bool:
+        """True if the stored offset of a rewind is at the target, or between it and the old offset."""
+        return self.target <= stored < self.old
+
     def is_untouched_by(self, position: Position) -> bool:
         """True if the consumer has had the queue since before the reset, and consumed nothing of it since."""
         return any(

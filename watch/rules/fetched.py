@@ -4,6 +4,7 @@ Shows: every message was redelivered. Brokers count the messages that a group pu
 GROUP_GET_NUMS of VIEW_BROKER_STATS_DATA (315). If the group had fetched none for a minute, and nothing new
 arrives, the fetched ones are redelivered ones. As many as the redelivery has are all of them: a consumer goes
 through a queue from one offset to the end, so it leaves messages out only if it takes the queue over twice.
+A queue counts only if its offset was seen at the target or behind it, or its consumer gave it up.
 Cannot see: which queue of a broker the messages are from; a consumer that gives a queue up and takes it again
 between two samples; anything of a group that was not idle.
 """
@@ -132,14 +133,14 @@ class FetchedAll:
     def __init__(self, case: Case, jump: Jump) -> None:
         self._case = case
         self._jump = jump
-        self._was_stored = False
+        self._was_applied = False
 
     def add(self, moment: Moment) -> Finding | None:
         """Take in a moment, after the jump has; find ``FETCHED``."""
-        old = self._case.old
-        self._was_stored = self._was_stored or self._case.target <= moment.stored < old
-        live = moment.seen.live
+        old, live = self._case.old, moment.seen.live
+        # A consumer may store what it has consumed right after the target, so that no sample sees the target.
+        self._was_applied = self._was_applied or self._case.is_moved(moment.stored) or not live
         is_through = moment.stored >= old and bool(live) and all(low_of(position) >= old for position in live)
-        if moment.is_fetched and self._was_stored and is_through and not self._jump.is_open:
+        if moment.is_fetched and self._was_applied and is_through and not self._jump.is_open:
             return Finding.FETCHED
         return None

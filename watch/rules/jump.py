@@ -1,14 +1,16 @@
 """The stored offset is above messages that a consumer still holds: the rest is lost if the consumer ends.
 
-Shows: a late commit was stored, and the consumer's next one, within 6 s, has not repaired it.
-Cannot see: a jump that is repaired, or consumed through, between two samples.
+Shows: a late commit was stored, and the consumer's next one, within 6 s, has not repaired it; or the
+consumer has left the queue before.
+Cannot see: a jump that is repaired, or consumed through, between two samples; by one sample alone, whether
+the offset jumped, or the consumer went back after the broker had told it.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from rewindmq.watch.evidence.moment import Moment
+from rewindmq.watch.evidence.moment import Case, Moment
 from rewindmq.watch.evidence.position import Position, low_of
 from rewindmq.watch.finding import Finding
 from rewindmq.watch.rules.redelivery import Redelivery
@@ -25,11 +27,16 @@ class Jump:
         was_followed: there was one, and the consumer moved up to it: it may have left messages out.
     """
 
-    def __init__(self, redelivery: Redelivery) -> None:
+    def __init__(self, case: Case, redelivery: Redelivery) -> None:
+        self._case = case
         self._redelivery = redelivery
         self.was_followed = False
         self._since: float | None = None
         self._to = 0
+        self._holder = ""
+        # The stored offset may be that of before the reset: the consumer applied it during the sample.
+        self._may_be_early = False
+        self._has_moved = False
 
     @property
     def is_open(self) -> bool:
@@ -39,12 +46,16 @@ class Jump:
         """Take in a moment, after the redelivery has; find ``JUMPED``."""
         if moment.is_after_gap:
             self._since = None
+        self._has_moved = self._has_moved or self._case.is_moved(moment.stored)
         redelivery, is_complete = self._redelivery, moment.group.sample.is_complete
         if redelivery.holding is not None:
             self._note(moment, redelivery.holding)
         is_through = is_complete and not redelivery.is_working
-        if is_through and self._since is not None and redelivery.is_finished:
+        has_left = all(position.client_id != self._holder for position in moment.seen.live)
+        is_kept = redelivery.is_finished or self._may_be_early or not has_left
+        if is_through and self._since is not None and is_kept:
             # It may have consumed everything before its next commit, or have moved up to the stored offset.
+            # Its offset in memory may have jumped, too, while it holds nothing for a moment.
             self.was_followed = True
             self._since = None
         if self._since is not None and (moment.seconds - self._since >= REPAIR or is_through):
@@ -62,5 +73,8 @@ class Jump:
             if self._since is not None and low >= self._to:
                 self.was_followed = True
             self._since = None
-        elif self._since is None and moment.group.sample.is_complete:
-            self._since, self._to = moment.seconds, stored
+        elif self._since is not None:
+            self._may_be_early = False
+        elif moment.group.sample.is_complete:
+            self._since, self._to, self._holder = moment.seconds, stored, holding.client_id
+            self._may_be_early = not self._has_moved

@@ -23,7 +23,7 @@ class Stored:
 
     def add(self, moment: Moment) -> Finding | None:
         """Take in a moment; find ``AT_TARGET`` or ``UNDERWAY``."""
-        if not self._case.target <= moment.stored < self._case.old:
+        if not self._case.is_moved(moment.stored):
             return None
         self.was_moved = True
         return Finding.AT_TARGET if moment.stored == self._case.target else Finding.UNDERWAY

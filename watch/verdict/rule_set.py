@@ -43,7 +43,7 @@ class RewindRules:
         self._stored = Stored(case)
         self._redelivery = Redelivery(case)
         self._finished = Finished(case)
-        self._jump = Jump(self._redelivery)
+        self._jump = Jump(case, self._redelivery)
         self._held = Held(self._redelivery, self._jump)
         self._consumption = Consumption(case)
         self._unapplied = Unapplied(case)

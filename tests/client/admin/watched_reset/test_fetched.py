@@ -99,6 +99,26 @@ def test_a_group_that_was_not_idle_before_the_reset_proves_nothing(before: Sampl
     assert counted((20.0, fetched(15, 10)), before=before) == left
 
 
+def one_queue(*seen: tuple[float, QueueSample]) -> State:
+    """Watch Q1 while its group fetches the five messages of its redelivery; return the state."""
+    before = replace(BEFORE, queues={Q1: QueueSample(10, 10, (IDLE,))})
+    watch = ResetWatch(before, {Q1: 5}, 0.0)
+    for at, queue in seen:
+        watch.add(replace(fetched(5 if at > 11 else 0), at=at, queues={Q1: queue}))
+    return watch.queues[0].state
+
+
+def test_a_queue_that_its_consumer_gave_up_and_took_again_was_reset_although_no_sample_saw_its_offset() -> (
+    None
+):
+    """Seen at RocketMQ: a consumer may store what it has consumed milliseconds after the target."""
+    through = QueueSample(10, 10, (IDLE,))
+    given_up = QueueSample(10, 10, (replace(IDLE, dropped=True),))
+    assert one_queue((5.0, given_up), (12.0, through)) is State.PROVEN
+    assert one_queue((5.0, through), (12.0, through)) is not State.PROVEN
+    assert one_queue((5.0, given_up), (12.0, given_up)) is not State.PROVEN
+
+
 async def watch_as_at_rocketmq(stage: SimStage) -> set[State]:
     """Reset an idle group to the start, and watch it without the rewinds of RewindMQ's brokers."""
     admin = AdminClient(stage.namesrv, runtime=stage.new_runtime())

@@ -17,6 +17,7 @@ import java.util.Map;
 public final class Main {
     private static final Gson GSON = new Gson();
 
+    private final Groups groups = new Groups();
     private final PrintStream lines = new PrintStream(System.out, true, StandardCharsets.UTF_8);
 
     private Main() {
@@ -48,6 +49,14 @@ public final class Main {
                 return Sends.fill(order);
             case "consume":
                 return Consumption.measure(order, this::begin);
+            case "join":
+                return groups.join(order);
+            case "mark":
+                return groups.mark(order);
+            case "again":
+                return groups.again(order);
+            case "leave":
+                return groups.leave(order);
             default:
                 throw new IllegalArgumentException("unknown op " + order.op);
         }

@@ -1,5 +1,7 @@
 package rewindmq.load;
 
+import java.util.Map;
+
 /** One line of standard input; which fields it uses depends on {@code op}. */
 final class Order {
     /** Long, because the library's default of 3 s would turn a stall of a busy machine into a failure. */
@@ -15,7 +17,7 @@ final class Order {
     int size;
     /** send: "sync", "async" or "batch". */
     String mode;
-    /** send: number of threads, or, with "async", of messages in flight. */
+    /** send: number of threads, or, with "async", of messages in flight; join: number of consumers. */
     int parallel;
     /** send, fill: number of messages in a batch. */
     int batch;
@@ -23,6 +25,8 @@ final class Order {
     double warmUpSeconds;
     /** send: length of the measured part; consume: the time limit. */
     double seconds;
-    /** consume: a new consumer group. */
+    /** consume, join: a new consumer group; mark, again, leave: one that has joined. */
     String group;
+    /** mark: the first offset behind the messages that may come again, by queue id. */
+    Map<Integer, Long> ends;
 }
