@@ -63,7 +63,11 @@ class Rewinds:
 
     def find(self, group: str, topic: str, queue_id: int) -> Rewind | None:
         """Return the latest rewind of a queue, or None."""
-        return self._latest.get((group, topic, queue_id))
+        rewind = self._latest.get((group, topic, queue_id))
+        if rewind is not None:
+            # What has expired cannot come again.
+            rewind.handed_out = max(rewind.handed_out, self._store.min_offset(topic, queue_id))
+        return rewind
 
     def expect(self, group: str, topic: str, targets: Mapping[int, int]) -> None:
         """Note a classic reset: a rewind begins when a consumer commits its target.
