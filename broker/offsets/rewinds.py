@@ -65,9 +65,15 @@ class Rewinds:
         """Return the latest rewind of a queue, or None."""
         rewind = self._latest.get((group, topic, queue_id))
         if rewind is not None:
-            # What has expired cannot come again.
-            rewind.handed_out = max(rewind.handed_out, self._store.min_offset(topic, queue_id))
+            self._advance(rewind, topic, queue_id)
         return rewind
+
+    def _advance(self, rewind: Rewind, topic: str, queue_id: int) -> None:
+        """Move ``handed_out`` past what has expired, which cannot come again, and what runs go on from there."""
+        rewind.handed_out = max(rewind.handed_out, self._store.min_offset(topic, queue_id))
+        for run in sorted(rewind.runs, key=attrgetter("first")):
+            if run.first <= rewind.handed_out:
+                rewind.handed_out = max(rewind.handed_out, run.next)
 
     def expect(self, group: str, topic: str, targets: Mapping[int, int]) -> None:
         """Note a classic reset: a rewind begins when a consumer commits its target.
@@ -135,7 +141,7 @@ class Rewinds:
         Args:
             queue: group, topic and queue id, one of ``open``.
             offset, next_offset: of the pull, and of the next one; equal if it is suspended.
-            is_moved: the pull was redirected, so it got no message.
+            is_moved: the pull was redirected, so it got no message and ends the run.
             was_suspended: the pull arrived earlier. It may be one of a ProcessQueue that the consumer has
                 given up since.
         """
@@ -148,9 +154,6 @@ class Rewinds:
             self._end(connection, queue)
             run = None
         if is_moved:
-            if offset <= rewind.handed_out < next_offset <= self._store.min_offset(*queue[1:]):
-                # What has expired cannot come again.
-                rewind.handed_out = next_offset
             return
         if run is None:
             run = Run(self._name(queue[0], connection), offset, offset, offset, True)
@@ -159,7 +162,7 @@ class Rewinds:
             self._current.setdefault(connection, {})[queue] = run
         run.next = max(run.next, next_offset)
         run.asked = max(run.asked, offset)
-        rewind.handed_out = max(rewind.handed_out, _furthest(rewind))
+        self._advance(rewind, *queue[1:])
         self._close_if_complete(queue, rewind)
 
     def on_query(self, connection: Connection, group: str, topic: str, queue_id: int) -> None:
@@ -216,15 +219,6 @@ class Rewinds:
         online = self._consumers.find(group)
         channel = None if online is None else online.channels.get(connection)
         return connection.remote_address if channel is None else channel.client_id
-
-
-def _furthest(rewind: Rewind) -> int:
-    """Return where the runs end that go on from what was handed out."""
-    end = rewind.handed_out
-    for run in sorted(rewind.runs, key=attrgetter("first")):
-        if run.first <= end:
-            end = max(end, run.next)
-    return end
 
 
 def _drop_runs(rewind: Rewind, count: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
@@ -93,8 +93,10 @@ def convert_properties(
 
 
 def _reason(field_type: Any, error: msgspec.ValidationError) -> str:
-    if isinstance(field_type, type) and issubclass(field_type, Enum):
-        return f"must be one of {', '.join(str(member.value) for member in field_type)}"
+    # A key may have no default: ``Enum | None``.
+    for kind in get_args(field_type) or (field_type,):
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            return f"must be one of {', '.join(str(member.value) for member in kind)}"
     return str(error)[:1].lower() + str(error)[1:]
 
 
