@@ -69,7 +69,7 @@ class Rewinds:
         return rewind
 
     def _advance(self, rewind: Rewind, topic: str, queue_id: int) -> None:
-        """Move ``handed_out`` past what has expired, which cannot come again, and what runs go on from there."""
+        """Move ``handed_out`` past what has expired, which cannot come again, and along the runs."""
         rewind.handed_out = max(rewind.handed_out, self._store.min_offset(topic, queue_id))
         for run in sorted(rewind.runs, key=attrgetter("first")):
             if run.first <= rewind.handed_out:
