@@ -17,6 +17,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.watch.evidence.clues import Clues
 from rewindmq.watch.evidence.moment import Case, Moment
 from rewindmq.watch.evidence.position import Position, low_of
 from rewindmq.watch.evidence.sample import QueueSample, Sample, name_of
@@ -130,17 +131,19 @@ def _why_not_idle(name: str, seen: QueueSample, holder: Position) -> str:
 class FetchedAll:
     """Waits until all messages were fetched, and the consumers are at the old offset or past it."""
 
-    def __init__(self, case: Case, jump: Jump) -> None:
+    def __init__(self, case: Case, clues: Clues, jump: Jump) -> None:
         self._case = case
+        self._clues = clues
         self._jump = jump
-        self._was_applied = False
+        self._was_given_up = False
 
     def add(self, moment: Moment) -> Finding | None:
         """Take in a moment, after the jump has; find ``FETCHED``."""
         old, live = self._case.old, moment.seen.live
         # A consumer may store what it has consumed right after the target, so that no sample sees the target.
-        self._was_applied = self._was_applied or self._case.is_moved(moment.stored) or not live
+        self._was_given_up = self._was_given_up or not live
+        was_applied = self._clues.was_stored or self._was_given_up
         is_through = moment.stored >= old and bool(live) and all(low_of(position) >= old for position in live)
-        if moment.is_fetched and self._was_applied and is_through and not self._jump.is_open:
+        if moment.is_fetched and was_applied and is_through and not self._jump.is_open:
             return Finding.FETCHED
         return None

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewindmq.watch.evidence.moment import Case, Moment
+from rewindmq.watch.evidence.clues import Clues
+from rewindmq.watch.evidence.moment import Moment
 from rewindmq.watch.evidence.position import Position, low_of
 from rewindmq.watch.finding import Finding
 from rewindmq.watch.rules.redelivery import Redelivery
@@ -27,8 +28,8 @@ class Jump:
         was_followed: there was one, and the consumer moved up to it: it may have left messages out.
     """
 
-    def __init__(self, case: Case, redelivery: Redelivery) -> None:
-        self._case = case
+    def __init__(self, clues: Clues, redelivery: Redelivery) -> None:
+        self._clues = clues
         self._redelivery = redelivery
         self.was_followed = False
         self._since: float | None = None
@@ -36,7 +37,6 @@ class Jump:
         self._holder = ""
         # The stored offset may be that of before the reset: the consumer applied it during the sample.
         self._may_be_early = False
-        self._has_moved = False
 
     @property
     def is_open(self) -> bool:
@@ -46,7 +46,6 @@ class Jump:
         """Take in a moment, after the redelivery has; find ``JUMPED``."""
         if moment.is_after_gap:
             self._since = None
-        self._has_moved = self._has_moved or self._case.is_moved(moment.stored)
         redelivery, is_complete = self._redelivery, moment.group.sample.is_complete
         if redelivery.holding is not None:
             self._note(moment, redelivery.holding)
@@ -77,4 +76,4 @@ class Jump:
             self._may_be_early = False
         elif moment.group.sample.is_complete:
             self._since, self._to, self._holder = moment.seconds, stored, holding.client_id
-            self._may_be_early = not self._has_moved
+            self._may_be_early = not self._clues.was_stored

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from rewindmq.watch.evidence.moment import Case, Moment
 from rewindmq.watch.evidence.position import Position, low_of
-from rewindmq.watch.evidence.sample import Sample
 from rewindmq.watch.finding import Finding
 from rewindmq.watch.rules.leaps import FAR, Leaps
 
@@ -128,6 +127,6 @@ class Redelivery:
     def _forget_left_work(self, moment: Moment) -> None:
         """Forget where a consumer was if it has given the queue up: it may take it again elsewhere."""
         clients = {position.client_id for position in moment.seen.live}
-        sample: Sample = moment.group.sample
-        if self._last is not None and sample.is_complete and self._last.client_id not in clients:
+        is_complete = moment.group.sample.is_complete
+        if self._last is not None and is_complete and self._last.client_id not in clients:
             self._last = None

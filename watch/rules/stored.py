@@ -1,4 +1,4 @@
-"""Where the stored offset of a rewind is: at the target, or on its way back to the old offset.
+"""Where the stored offset is: at the target, or in a rewind on its way back to the old offset.
 
 Shows: the reset was applied.
 Cannot see: whether anything was redelivered; a late commit may be between the two, too.
@@ -11,19 +11,16 @@ from rewindmq.watch.finding import Finding
 
 
 class Stored:
-    """Looks at the stored offset.
-
-    Attributes:
-        was_moved: it was at the target, or between target and old offset.
-    """
+    """Looks at the stored offset."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self.was_moved = False
 
     def add(self, moment: Moment) -> Finding | None:
         """Take in a moment; find ``AT_TARGET`` or ``UNDERWAY``."""
-        if not self._case.is_moved(moment.stored):
+        case, stored = self._case, moment.stored
+        if not case.is_rewind:
+            return Finding.AT_TARGET if stored >= case.target else None
+        if not case.is_moved(stored):
             return None
-        self.was_moved = True
-        return Finding.AT_TARGET if moment.stored == self._case.target else Finding.UNDERWAY
+        return Finding.AT_TARGET if stored == case.target else Finding.UNDERWAY

@@ -7,11 +7,11 @@ Cannot see: a redelivery by a consumer that took the queue and gave it up betwee
 
 from __future__ import annotations
 
+from rewindmq.watch.evidence.clues import Clues
 from rewindmq.watch.evidence.moment import SETTLED, Case, Moment
 from rewindmq.watch.finding import Finding
 from rewindmq.watch.rules.consumption import Consumption
 from rewindmq.watch.rules.redelivery import Redelivery
-from rewindmq.watch.rules.stored import Stored
 
 
 class Untouched:
@@ -21,21 +21,17 @@ class Untouched:
         is_same_queue_object: the consumers have had the queue since before the reset, and consumed nothing.
     """
 
-    def __init__(self, case: Case, stored: Stored, redelivery: Redelivery, consumption: Consumption) -> None:
+    def __init__(self, case: Case, clues: Clues, redelivery: Redelivery, consumption: Consumption) -> None:
         self._case = case
-        self._stored = stored
+        self._clues = clues
         self._redelivery = redelivery
         self._consumption = consumption
         self._since: float | None = None
-        self._had_consumer = self._is_pulling = False
         self.is_same_queue_object = False
 
     def add(self, moment: Moment) -> Finding | None:
         """Take in a moment, after the others have; find ``UNTOUCHED``."""
         seen, sample, redelivery = moment.seen, moment.group.sample, self._redelivery
-        # A consumer may have the queue until the notification reaches it.
-        self._had_consumer = self._had_consumer or bool(seen.live and moment.seconds > 2.0)
-        self._is_pulling = self._is_pulling or sample.is_pulling
         is_old = moment.stored >= self._case.old and not redelivery.is_working and not redelivery.is_finished
         if not is_old or not sample.is_complete or (seen.positions and not seen.live):
             self._since = None
@@ -47,10 +43,10 @@ class Untouched:
         return Finding.UNTOUCHED if self._is_shown(moment) else None
 
     def _is_shown(self, moment: Moment) -> bool:
-        live = moment.seen.live
-        if not live and not self._had_consumer:
+        live, clues = moment.seen.live, self._clues
+        if not live and not clues.had_consumer:
             # A consumer that pulls itself may report no queue. Then it may have redelivered what was stored.
-            return not (self._is_pulling and self._stored.was_moved)
+            return not (clues.is_pulling and clues.was_stored)
         if live and all(map(self._case.is_untouched_by, live)):
             self.is_same_queue_object = True
             return True

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.watch.evidence.clues import Clues
 from rewindmq.watch.evidence.group import GroupSample
 from rewindmq.watch.evidence.moment import Case, Moment
 from rewindmq.watch.evidence.sample import QueueSample
 from rewindmq.watch.finding import Finding
-from rewindmq.watch.verdict.clues import Clues
 from rewindmq.watch.verdict.races import name_races
 from rewindmq.watch.verdict.rule_set import RewindRules, SkipRules
 from rewindmq.watch.verdict.states import FINAL, TRANSITIONS, State
@@ -42,8 +42,8 @@ class QueueWatch:
         self.stored: int | None = None
         self.reason = self.proof = ""
         self.races: tuple[str, ...] = ()
-        self._rules = RewindRules(case) if case.is_rewind else SkipRules(case)
         self._clues = Clues(case)
+        self._rules = RewindRules(case, self._clues) if case.is_rewind else SkipRules(case)
         self._last = 0.0
         self._moment: Moment | None = None
         self._is_after_gap = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindmq.watch.verdict.clues import Clues
+from rewindmq.watch.evidence.clues import Clues
 
 
 def name_races(clues: Clues, *, has_jumped: bool, is_same_queue_object: bool) -> tuple[str, ...]:

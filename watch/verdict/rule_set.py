@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from rewindmq.watch.evidence.clues import Clues
 from rewindmq.watch.evidence.moment import SETTLED, Case, Moment
 from rewindmq.watch.evidence.position import low_of
 from rewindmq.watch.finding import Finding
@@ -34,26 +35,29 @@ class Rule(Protocol):
 class RewindRules:
     """The rules of a rewind.
 
+    Args:
+        clues: those of the queue; each moment is added to them before it is added here.
+
     Attributes:
         rules: in the order in which each takes in a moment; some use what those before it have seen.
     """
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, clues: Clues) -> None:
         self._case = case
-        self._stored = Stored(case)
+        self._clues = clues
         self._redelivery = Redelivery(case)
         self._finished = Finished(case)
-        self._jump = Jump(case, self._redelivery)
+        self._jump = Jump(clues, self._redelivery)
         self._held = Held(self._redelivery, self._jump)
         self._consumption = Consumption(case)
         self._unapplied = Unapplied(case)
-        self._untouched = Untouched(case, self._stored, self._redelivery, self._consumption)
+        self._untouched = Untouched(case, clues, self._redelivery, self._consumption)
         self.rules: tuple[Rule, ...] = (
-            self._stored,
+            Stored(case),
             self._finished,
             self._redelivery,
             self._jump,
-            FetchedAll(case, self._jump),
+            FetchedAll(case, clues, self._jump),
             self._held,
             Overtaken(case),
             self._unapplied,
@@ -133,7 +137,7 @@ class RewindRules:
                 f"{left:.0f} s more without a contradiction: the redelivery was seen to {redelivery.progress}"
                 f" of {case.old}"
             )
-        if moment.seconds < SETTLED and not self._stored.was_moved:
+        if moment.seconds < SETTLED and not self._clues.was_stored:
             return (
                 f"a consumer that applies the reset: {moment.stored} is stored, the target is {case.target}"
             )
@@ -191,10 +195,9 @@ class SkipRules:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._stored = _SkipStored(case)
         self._skipped = Skipped(case)
         self.rules: tuple[Rule, ...] = (
-            self._stored,
+            Stored(case),
             Unmoved(case),
             self._skipped,
             NotSkipped(case),
@@ -238,13 +241,3 @@ class SkipRules:
     def figures(self, finding: Finding, moment: Moment) -> str:
         """Return the figures of a loss; "" if the offsets say it all."""
         return f"{moment.stored} is stored" if finding is Finding.UNTOUCHED else ""
-
-
-class _SkipStored:
-    """Finds the stored offset of a skip at its target."""
-
-    def __init__(self, case: Case) -> None:
-        self._target = case.target
-
-    def add(self, moment: Moment) -> Finding | None:
-        return Finding.AT_TARGET if moment.stored >= self._target else None

@@ -1,16 +1,21 @@
-"""What was seen of a queue beside the findings: it tells which races fit, and why a queue stays unknown."""
+"""Clues: what was seen of a queue until now. Rules look at them, and they tell which races fit a loss."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.watch.evidence.group import GroupSample
 from rewindmq.watch.evidence.moment import Case, Moment
+
+# Seconds.
+_NOTIFIED: Final = 2.0
 
 
 class Clues:
     """Gathers the clues.
 
     Attributes:
-        was_stored: the stored offset came to the target.
+        was_stored: the stored offset came to the target; of a rewind, it was between target and old offset.
         had_consumer: a consumer had the queue more than 2 s after the reset.
         has_new_client: the consumer that has the queue joined after the reset.
         has_lost_client: a consumer of before the reset is gone.
@@ -52,11 +57,13 @@ class Clues:
         self.shared = moment.group.sample.shared
         live = moment.seen.live
         self.consumer = live[0].client_id if live else None
-        self.had_consumer = self.had_consumer or bool(live and moment.seconds > 2.0)
+        # A consumer may have the queue until the notification reaches it.
+        self.had_consumer = self.had_consumer or bool(live and moment.seconds > _NOTIFIED)
         if live:
             self.has_new_client = live[-1].client_id not in self._case.clients
-        at_target = moment.stored < self._case.old if self._case.is_rewind else True
-        self.was_stored = self.was_stored or (self._case.target <= moment.stored and at_target)
+        case, stored = self._case, moment.stored
+        is_there = case.is_moved(stored) if case.is_rewind else stored >= case.target
+        self.was_stored = self.was_stored or is_there
 
     def _add_group(self, group: GroupSample) -> None:
         self.is_broadcasting = self.is_broadcasting or group.sample.is_broadcasting
