@@ -6,9 +6,11 @@ Exit codes of ``judge``: 0 every queue is proven, 1 failed, 2 wrong options, 3 a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -86,13 +88,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _new_file(path: Path) -> BinaryIO:
+@contextlib.contextmanager
+def _new_file(path: Path) -> Iterator[BinaryIO]:
+    """Make a file, before anything is asked; remove it again if nothing was written to it."""
     try:
-        return path.open("xb")
+        file = path.open("xb")
     except FileExistsError:
         raise ClientError(f"{path} exists already: name another file") from None
     except OSError as error:
         raise ClientError(f"{path} cannot be written: {error.strerror}") from None
+    with file:
+        try:
+            yield file
+        finally:
+            if file.tell() == 0:
+                path.unlink(missing_ok=True)
 
 
 async def _record(

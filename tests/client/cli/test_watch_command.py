@@ -88,6 +88,7 @@ def test_a_reset_by_another_tool_is_recorded_and_then_proven(tmp_path: Path) -> 
         (("judge", "{tmp}/cut.jsonl", "--at", "3"), "no recording"),
         (("record", "-t", "T", "-g", "G", "-n", "127.0.0.1:9", "{tmp}/cut.jsonl"), "exists already"),
         (("record", "-t", "T", "-g", "G", "-n", "127.0.0.1:9", "{tmp}/no/file"), "cannot be written"),
+        (("record", "-t", "T", "-g", "G", "-n", "127.0.0.1:9", "{tmp}/new.jsonl"), "connect to 127.0.0.1:9"),
     ],
 )
 def test_bad_input_gets_one_line(tmp_path: Path, words: tuple[str, ...], text: str) -> None:
