@@ -127,8 +127,7 @@ class OffsetCommitter:
         rewinds = self._rewinds
         if stored > offset:
             _warn_lower(client, group, topic, queue_id, offset, stored)
-            rewinds.on_commit(group, topic, queue_id, offset, stored)
-        elif rewinds.open or rewinds.awaited:
+        if stored > offset or rewinds.open or rewinds.awaited:
             rewinds.on_commit(group, topic, queue_id, offset, stored)
 
     def _add(self, commit: Commit) -> None:

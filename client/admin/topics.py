@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from rewindmq.client.admin.broker_tables import broker_consumer_offsets
 from rewindmq.client.admin.deleted_topic import DeletedTopic, KeptOffsets
 from rewindmq.client.admin.remote import AdminBase
 from rewindmq.client.core.route import MASTER_ID
-from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.body.stats import TopicStatsTable
@@ -146,9 +146,8 @@ class TopicAdmin(AdminBase):
     async def _deleted(self, topic: str, addresses: list[str]) -> DeletedTopic:
         kept, unread = [], {}
         for address in addresses:
-            command = self._remote.command(RequestCode.GET_ALL_CONSUMER_OFFSET)
             try:
-                body = await self._remote.ask_broker_for(address, command, ConsumerOffsetSerializeWrapper)
+                body = await broker_consumer_offsets(self._remote, address)
             except RewindMQError as error:
                 unread[address] = str(error)
                 continue

@@ -104,6 +104,7 @@ class _Form:
         self.end(503, _TOO_MUCH)
 
     def end(self, status: int, text: str) -> None:
-        """End the reading with this refusal."""
-        self.refusal = (status, text)
-        self.limit.reschedule(0.0)
+        """End the reading with this refusal, unless another one has ended it already."""
+        if self.refusal is None:
+            self.refusal = (status, text)
+            self.limit.reschedule(0.0)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.watch.evidence.sample import QueueSample, Sample
@@ -107,14 +108,14 @@ def _samples(topic: str, lines: Iterable[bytes]) -> Iterator[Sample]:
 def _decoded(line: bytes, kind: Any, number: int) -> Any:
     try:
         return msgspec.json.decode(line, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_FAILURES as error:
         raise _damaged(number, error) from None
 
 
 def _converted(value: Any, kind: Any, number: int) -> Any:
     try:
         return msgspec.convert(value, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except DECODE_FAILURES as error:
         raise _damaged(number, error) from None
 
 

@@ -73,7 +73,7 @@ class Brokers:
         # Address to the time at which the broker failed, and the time at which it hung.
         self._failed: dict[str, float] = {}
         self._hung: dict[str, float] = {}
-        # Names of brokers that serve LIST_REWINDS (190003), and of those that do not: RocketMQ's.
+        # Names of the brokers that serve LIST_REWINDS (190003), and of RocketMQ's, which do not.
         self._rewinders: set[str] = set()
         self._without_rewinds: set[str] = set()
         # Name to the messages that the group fetched, and when the broker told it.
@@ -180,8 +180,8 @@ class Brokers:
     async def fetched(self, group: str, topic: str) -> dict[str, int]:
         """Return how many messages the group fetched within a minute, by broker name.
 
-        Brokers that tell its rewinds are left out, and those that do not answer. Each broker is asked every
-        3 s, because it counts every 10 s.
+        Left out are brokers that tell its rewinds, and brokers that do not answer. Each broker is asked every
+        3 s; its count changes every 10 s.
         """
         now = self._now()
         brokers = [

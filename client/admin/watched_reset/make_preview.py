@@ -58,13 +58,14 @@ async def make_preview(
         target: a time for every queue, or offsets; queues without an offset are left out.
         force: False moves a queue only back.
         mode: None: each broker uses its own.
-        brokers: asks the brokers for the watch's sample; None makes its own.
+        brokers: asks the brokers; None makes its own.
 
     Raises:
         ClientError: an offset is out of range, or its queue does not exist.
         ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route; or a broker refused.
         RemotingError: a broker did not answer.
     """
+    brokers = Brokers(admin) if brokers is None else brokers
     names = await queues_of(admin, topic)
     sample = await take_sample(admin, topic, group, names, brokers)
     request = ResetRequest(
@@ -76,7 +77,7 @@ async def make_preview(
         sample.is_pulling,
         sample.is_broadcasting,
     )
-    cluster = await _ask_cluster(admin, topic, group, sample)
+    cluster = await _ask_cluster(admin, topic, group, sample, brokers)
     if not isinstance(target, int):
         require_queues(topic, target, names)
         names = sorted(target)
@@ -125,7 +126,7 @@ async def make_preview(
 
 
 def _watched_target(row: QueuePreview) -> int:
-    """Return the target, or above it the first message that still exists: none below comes again."""
+    """Return the target, or the first message that still exists if the target has expired."""
     return max(row.target, row.min_offset) if row.is_read else row.target
 
 
@@ -151,8 +152,10 @@ async def _shared_id_notes(admin: AdminClient, group: str, sample: Sample) -> li
     return [] if connection is None else shared_id_warnings(connection)
 
 
-async def _ask_cluster(admin: AdminClient, topic: str, group: str, sample: Sample) -> _Cluster:
-    rules = await rules_of(admin, topic, group, await Brokers(admin).of(topic))
+async def _ask_cluster(
+    admin: AdminClient, topic: str, group: str, sample: Sample, brokers: Brokers
+) -> _Cluster:
+    rules = await rules_of(admin, topic, group, await brokers.of(topic))
     return _Cluster(
         {each.name: each for each in rules},
         await _shapes(admin, topic),
