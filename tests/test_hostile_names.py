@@ -17,8 +17,8 @@ import pytest
 
 from rewindmq.broker.store import MessageStore, StoreConfig
 from rewindmq.protocol.message.record import MAGIC_V2
-from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.support.touched_files import Touch, touched_files
+from tests.support.unused_topics import remove_unused_topics
 
 # From ``store/consumequeue``, from ``store/compaction/compactionLog`` and from an output, these lead outside.
 NAMES = [
@@ -176,7 +176,7 @@ def open_a_hostile_store(place: Path) -> None:
         for queue_id in QUEUE_IDS:
             store.max_offset(name, queue_id)
             store.get_message(name, queue_id, 0, 32, None)
-    run_at_once(store.cleaner.remove_unused_topics({"T"}))
+    remove_unused_topics(store.cleaner, {"T"})
     store.close()
 
 

@@ -1,4 +1,4 @@
-"""DueTimes: when the messages of each delay level are due, by a clock that nobody can set.
+"""DueTimes: when the messages of each delay level are due, by the monotonic clock.
 
 A ConsumeQueue entry of the schedule topic holds the store time plus the delay, by the wall clock. RocketMQ
 4.9.4 compares it with the wall clock (``ScheduleMessageService``): if the clock is set ahead, messages come

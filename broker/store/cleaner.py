@@ -226,15 +226,6 @@ class StoreCleaner:
             self._close_copies(queue)
         self._queues.start_over(topic)
 
-    def remove_unused_topics(self, topics: Collection[str]) -> Generator[None, None, int]:
-        """End all topics as ``end_unused_topics`` does, and delete their files as ``delete_former`` does.
-
-        Returns:
-            The number of queues removed.
-        """
-        yield from self.end_unused_topics(topics)
-        return (yield from self.delete_former())
-
     def end_unused_topics(self, topics: Collection[str]) -> Generator[None, None, None]:
         """End all topics except ``topics`` and two system topics; messages stay in the log.
 

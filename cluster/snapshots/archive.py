@@ -128,7 +128,7 @@ def _extract(archive: tarfile.TarFile, file: SnapshotFile, folder: Path, path: P
 
 
 def _check(archive: tarfile.TarFile, checksums: bytes, path: Path) -> None:
-    """Check that the members are those that were saved.
+    """Compare the checksums of the members that were read with the archive's.
 
     Args:
         checksums: the lines of the members that were read.

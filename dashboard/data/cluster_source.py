@@ -234,7 +234,7 @@ class ClusterSource:
         return Answer(_masters(route.value.broker_datas))
 
     async def every_master(self) -> Answer[dict[str, str]]:
-        """Return the same of all brokers."""
+        """Return the address of every broker, by name: the master's, else a slave's."""
         info = await self.ask(self.admin.examine_broker_cluster_info(), server=NAME_SERVER)
         return (
             info.failed() if info.value is None else Answer(_masters(info.value.broker_addr_table.values()))

@@ -2,10 +2,9 @@
 
 A file system may refuse a write to a page of a mapping at any time: it was remounted read-only after an
 error, or the file was made immutable (``chattr +i``). ``write`` would return an error; a mapping raises
-SIGBUS, which ends the process. The handler here puts a private copy of the
-file's rest in place of the page, so that the write goes on without effect on the file, and notes the cause.
-Writers call ``check`` before their bytes count as written. The JVM does the same: RocketMQ gets an
-InternalError.
+SIGBUS, which ends the process. The handler here puts a private copy of the file's rest in place of the page,
+so that the write goes on without effect on the file, and notes the cause. Writers call ``check`` before their
+bytes count as written. The JVM does the same: RocketMQ gets an InternalError.
 
 Mappings are faster here than ``pwrite`` (docs/benchmarks.md), and no call can say beforehand whether a write
 will succeed: each flush protects the pages again.

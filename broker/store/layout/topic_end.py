@@ -3,8 +3,8 @@
 The log says where a topic was deleted, because nothing else keeps the order of a deletion and the messages
 around it: the record goes to slaves, snapshots and offline readers with them, and expires with them.
 
-It is a rollback record of the topic, with an empty body and the property ``TOPIC_END``. Current releases of
-RocketMQ write no rollback records, and give none an entry of a ConsumeQueue or of the key index
+It is a rollback record of the topic, with an empty body and the property ``REWINDMQ_TOPIC_END``. Current
+releases of RocketMQ write no rollback records, and give none an entry of a ConsumeQueue or of the key index
 (docs/spec/store.md 4.3, 5.4), so RocketMQ passes over it.
 """
 

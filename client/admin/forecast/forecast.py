@@ -87,7 +87,7 @@ def forecast(request: ResetRequest, brokers: Sequence[BrokerRules], queues: Iter
 
     Args:
         brokers: sorted by name, as a reset asks them.
-        queues: of the topic; of a reset to offsets, those that have one.
+        queues: those of the topic; for a reset to offsets, only those with an offset.
     """
     by_broker: dict[str, list[QueueFacts]] = {rules.name: [] for rules in brokers}
     for facts in sorted(queues, key=lambda facts: facts.queue):

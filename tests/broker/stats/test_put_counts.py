@@ -14,6 +14,7 @@ from rewindmq.broker.store.files.mapped_file import MmapCache
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.remoting.slices.run import run_at_once
+from tests.support.unused_topics import remove_unused_topics
 
 MANY = 1_200
 
@@ -63,7 +64,7 @@ def test_messages_of_a_topic_that_was_deleted_and_created_again_all_count(tmp_pa
     store.open()
     stats = BrokerStats(0, 0.0, BrokerStatsManager("C", deletes=False), store.put_counts)
     sizes = [store.put_message(StoredMessage("T", 0, b"x" * count)).size for count in (1, 2)]
-    assert run_at_once(store.cleaner.remove_unused_topics(())) == 1
+    assert remove_unused_topics(store.cleaner, ()) == 1
     assert store.max_offset("T", 0) == 0
     sizes.append(store.put_message(StoredMessage("T", 0, b"xyz")).size)
     assert (stats.put_total, stats.put_bytes, stats.items.topic_puts["T"].times) == (3, sum(sizes), 3)

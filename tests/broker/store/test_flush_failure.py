@@ -12,6 +12,7 @@ from rewindmq.broker.store import MessageStore, PutStatus, StoredMessage, StoreE
 from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.broker.store.store_box import StoreBox
+from tests.support.unused_topics import remove_unused_topics
 
 
 class BrokenDisk(OsDisk):
@@ -156,11 +157,11 @@ def test_a_queue_whose_files_cannot_be_deleted_stays_empty(box: StoreBox) -> Non
         box.put(store)
     disk.refuses = True
     with pytest.raises(StoreError, match=r"cannot delete .*consumequeue/T/0/0{20}: Input/output error"):
-        run_at_once(store.cleaner.remove_unused_topics([]))
+        remove_unused_topics(store.cleaner, [])
     message = StoredMessage("T", 0, b"new")
     assert store.put_message(message).status is PutStatus.CREATE_MAPPED_FILE_FAILED
     assert box.crash().open().max_offset("T", 0) == 0
     disk.refuses = False
-    assert run_at_once(store.cleaner.remove_unused_topics([])) == 1
+    assert remove_unused_topics(store.cleaner, []) == 1
     assert store.put_message(message).queue_offset == 0
     assert b"new" in store.get_message("T", 0, 0, 32, None).body

@@ -13,8 +13,8 @@ import pytest
 
 from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMessage, StoreError
 from rewindmq.broker.store.files.disk import Disk, OsDisk
-from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.broker.store.store_box import StoreBox, UnsyncedDisk, drop_segment
+from tests.support.unused_topics import remove_unused_topics
 
 HOLD_LOCK = """
 import sys
@@ -165,7 +165,7 @@ def test_other_entries_are_left_alone(box: StoreBox, folder: str, caplog: pytest
     (box.root / "abort").touch()
     store = box.open(UnsyncedDisk())
     assert store.max_offset("T", 0) == 30
-    run_at_once(store.cleaner.remove_unused_topics([]))
+    remove_unused_topics(store.cleaner, [])
     assert (place / "notes.txt").read_bytes() == b"keep"
     assert (place / "pipe").is_fifo()
     assert (place / "lost+found" / "#12").exists()

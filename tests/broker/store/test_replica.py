@@ -20,6 +20,7 @@ from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.broker.store.store_box import StoreBox, UnsyncedDisk, drop_segment
 from tests.support.properties import few_and_all
+from tests.support.unused_topics import remove_unused_topics
 
 SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
 messages = st.lists(
@@ -112,7 +113,7 @@ def test_a_queue_that_starts_over_at_the_master_does_so_at_the_slave(box: StoreB
     slave = open_store(tmp_path / "slave", config)
     fill(master, [("T", 0, 10)] * 25 + [("U", 0, 10)] * 3)
     copy(master, slave)
-    assert run_at_once(master.cleaner.remove_unused_topics({"U"})) == 1
+    assert remove_unused_topics(master.cleaner, {"U"}) == 1
     fill(master, [("T", 0, 20)] * 3 + [("U", 0, 20)])
     copy(master, slave)
     for topic, count in (("T", 3), ("U", 4)):

@@ -21,6 +21,7 @@ from rewindmq.protocol.message.record import decode_records, encode_record
 from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.broker.store.store_box import StoreBox, UnsyncedDisk, drop_segment
 from tests.support.properties import few_and_all
+from tests.support.unused_topics import remove_unused_topics
 
 CONFIG = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
 TOPICS = ("T", "U", "%RETRY%G")
@@ -128,7 +129,7 @@ class History:
         kept += [(offset + place, body, at) for place, (body, at) in enumerate(messages)]
 
     def delete(self, topic: str) -> None:
-        run_at_once(self.store.cleaner.remove_unused_topics(set(TOPICS) - {topic}))
+        remove_unused_topics(self.store.cleaner, set(TOPICS) - {topic})
         self.forget(topic)
 
     def forget(self, topic: str) -> None:
@@ -275,7 +276,7 @@ def recreated(box: StoreBox) -> MessageStore:
     store = box.open()
     for number in range(5):
         box.put(store, body=b"old%d" % number)
-    run_at_once(store.cleaner.remove_unused_topics(()))
+    remove_unused_topics(store.cleaner, ())
     for number in range(3):
         assert box.put(store, body=b"new%d" % number).queue_offset == number
     return store

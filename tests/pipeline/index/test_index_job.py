@@ -17,10 +17,10 @@ from rewindmq.pipeline.index import scan
 from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions, IndexSummary
 from rewindmq.pipeline.output.output import JobOutput
-from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.pipeline.index.index_reference import files_below, index_files, postings, queue_files, write_log
 from tests.pipeline.logs import LogWriter, random_store
 from tests.pipeline.reference import read_log
+from tests.support.unused_topics import remove_unused_topics
 
 if TYPE_CHECKING:
     from rewindmq.pipeline.engines.runner import Runner
@@ -384,11 +384,11 @@ def test_messages_of_a_deleted_topic_are_in_no_queue(runner: Runner, tmp_path: P
 
     for topic in ("Kept", "Again", "Gone"):
         send(topic, 30, 2)
-    run_at_once(writer.store.cleaner.remove_unused_topics({"Kept"}))
+    remove_unused_topics(writer.store.cleaner, {"Kept"})
     send("Again", 14, 1)
     check()
     send("Kept", 3, 2)
-    run_at_once(writer.store.cleaner.remove_unused_topics({"Kept"}))
+    remove_unused_topics(writer.store.cleaner, {"Kept"})
     check()
     send("Again", 5, 2)
     check()

@@ -23,9 +23,9 @@ from rewindmq.broker.store.layout.index import (
 )
 from rewindmq.pipeline.verify.job import verify_stores
 from rewindmq.pipeline.verify.report import RULES, Check, Severity, Tally, VerifyReport, render_text
-from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.pipeline.logs import GROUP, LogWriter, random_store
 from tests.pipeline.reference import read_log
+from tests.support.unused_topics import remove_unused_topics
 
 if TYPE_CHECKING:
     from rewindmq.pipeline.engines.runner import Runner
@@ -58,7 +58,7 @@ def deleted_topic(root: Path, queues: int, lives: int) -> None:
         for number in range(25):
             writer.put("Prices", number % 2)
             writer.put(TOPIC, number % 3, b"earlier life")
-        run_at_once(writer.store.cleaner.remove_unused_topics({"Prices"}))
+        remove_unused_topics(writer.store.cleaner, {"Prices"})
     for number in range(7):
         writer.put("Prices", number % 2)
         if queues:
