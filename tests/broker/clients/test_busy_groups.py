@@ -103,7 +103,7 @@ def test_each_change_of_a_small_group_is_announced_at_once(simulate: RunScenario
         await second.heartbeat()
         assert first.count(CHANGED) == 2
         await second.client.close()
-        await asyncio.sleep(0.0001)
+        await stage.world.sleep(0.0001)
         assert first.count(CHANGED) == 3
 
     simulate(scenario)
