@@ -28,7 +28,7 @@ COUNTING: Final[Mapping[str, Sequence[str]]] = {
         """\
         counts = self.counts
         if not queue.put_bytes:
-            counts.append(queue)
+            counts.begin(queue)
         queue.put_requests += 1
         queue.put_bytes += size
         counts.last = queue
@@ -43,7 +43,7 @@ COUNTING: Final[Mapping[str, Sequence[str]]] = {
 """,
         """\
             if not queue.put_bytes:
-                counts.append(queue)
+                counts.begin(queue)
             queue.put_requests += requests
             queue.put_bytes += size
             if extra:
@@ -66,7 +66,7 @@ COUNTING: Final[Mapping[str, Sequence[str]]] = {
         counts = self._pulls
         pulls = queue.pulls.get(group) or counts.in_queue(queue, group)
         if not pulls.requests:
-            counts.counted.append(pulls)
+            counts.begin(pulls)
         pulls.requests += 1
         pulls.messages += found
         pulls.size += size

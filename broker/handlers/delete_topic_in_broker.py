@@ -38,8 +38,6 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     check_topic(name, bad_name)
     if is_system_topic(name, context.profile.system_topics) or context.topics.is_built_in(name):
         raise RequestError(bad_name, f"The topic[{name}] is conflict with system topic.")
-    # Else ``on_topic_deleted`` would do it in one step, for all queues that got messages lately.
-    await run_slices(context.runtime.timers, context.stats.settle_in_slices())
     removed: list[str] = []
     try:
         context.store.cleaner.end_topic(name)

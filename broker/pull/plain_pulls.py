@@ -113,7 +113,7 @@ class PlainPulls:
         counts = self._pulls
         pulls = queue.pulls.get(group) or counts.in_queue(queue, group)
         if not pulls.requests:
-            counts.counted.append(pulls)
+            counts.begin(pulls)
         pulls.requests += 1
         pulls.messages += found
         pulls.size += size

@@ -13,7 +13,6 @@ from rewindmq.broker.store.consume_queue.put_counts import PutCounts, QueuePuts
 from rewindmq.protocol.code import RequestCode
 
 _WINDOWS_SECONDS: Final = (10.0, 60.0, 600.0)
-_QUEUES_PER_SLICE: Final = 500
 _SENDS: Final = frozenset(
     (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
 )
@@ -55,6 +54,7 @@ class BrokerStats:
         self.items = items
         self.put_times = PutTimes()
         self._puts = puts
+        puts.on_many = self._count_puts
         self._put_total = 0
         self._put_bytes = 0
         self._batch_extra = 0
@@ -101,14 +101,6 @@ class BrokerStats:
     def _settle_puts(self) -> None:
         for puts in self._puts.take():
             self._count_puts(puts)
-
-    def settle_in_slices(self) -> Generator[None]:
-        """Count what was stored and pulled since the last time, in many queues; yields after each slice."""
-        for number, puts in enumerate(self._puts.take(), 1):
-            self._count_puts(puts)
-            if number % _QUEUES_PER_SLICE == 0:
-                yield
-        yield from self.items.pulls.settle_in_slices()
 
     def _count_puts(self, puts: QueuePuts) -> None:
         self._put_total += puts.requests + puts.extra
@@ -164,7 +156,6 @@ class BrokerStats:
 
     def sample(self, now_ms: int, now: float) -> Generator[None]:
         """Record the counters, then those of topics and groups in slices; called every ``SAMPLE_SECONDS``."""
-        yield from self.settle_in_slices()
         self._samples.append(self._now(now))
         self.put_times.sample(self.put_total - self.batch_extra)
         day = datetime.fromtimestamp(now_ms / 1_000).astimezone().date()

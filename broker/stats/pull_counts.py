@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
-from typing import Final
 
 from rewindmq.broker.limits import MAX_STATS_ITEMS
 from rewindmq.broker.stats.item_set import StatsItemSet
+from rewindmq.broker.store.consume_queue.put_counts import MAX_COUNTED_QUEUES
 from rewindmq.broker.store.consume_queue.queue import NO_PULLS, ConsumeQueue
 from rewindmq.broker.store.consume_queue.queue_pulls import QueuePulls
-
-_QUEUES_PER_SLICE: Final = 500
 
 
 class PullCounts:
@@ -22,7 +19,6 @@ class PullCounts:
         latencies: the items by ``queueId@topic@group``.
 
     Attributes:
-        counted: the counts that ``settle`` has not added to the items yet, in the order of their first pulls.
         last: the counts that include the last pull; None if the last pull found nothing.
         requests, messages: the pulls that found messages since the start, and the number of messages found,
             as of the last ``settle``.
@@ -35,7 +31,8 @@ class PullCounts:
         self._queues: dict[tuple[str, str, int], QueuePulls] = {}
         # The queues whose attribute ``pulls`` has counts of this table.
         self._known_to: list[ConsumeQueue] = []
-        self.counted: deque[QueuePulls] = deque()
+        # The counts that are not in the items yet, in the order of their first pulls.
+        self._counted: deque[QueuePulls] = deque()
         self.last: QueuePulls | None = None
         self.requests = 0
         self.messages = 0
@@ -46,11 +43,17 @@ class PullCounts:
         if pulls is None:
             pulls = self._new(topic, group, queue_id)
         if not pulls.requests:
-            self.counted.append(pulls)
+            self.begin(pulls)
         pulls.requests += 1
         pulls.messages += messages
         pulls.size += size
         self.last = pulls
+
+    def begin(self, pulls: QueuePulls) -> None:
+        """Enter counts that are 0, just before their first pull; the oldest of many go to the items."""
+        self._counted.append(pulls)
+        if len(self._counted) > MAX_COUNTED_QUEUES:
+            self._add(self._counted.popleft())
 
     def in_queue(self, queue: ConsumeQueue, group: str) -> QueuePulls:
         """Return the counts of a group's pulls from a queue, and keep them in the queue's ``pulls``."""
@@ -76,18 +79,8 @@ class PullCounts:
 
     def settle(self) -> None:
         """Add all counts to the items."""
-        for _ in self.settle_in_slices():
-            pass
-
-    def settle_in_slices(self) -> Generator[None]:
-        """Add all counts to the items, some hundred queues in a slice; pulls may come between two slices."""
-        counted = self.counted
-        for number in range(1, len(counted) + 1):
-            if not counted:
-                return
-            self._add(counted.popleft())
-            if number % _QUEUES_PER_SLICE == 0:
-                yield
+        while self._counted:
+            self._add(self._counted.popleft())
 
     def _add(self, pulls: QueuePulls) -> None:
         requests, messages = pulls.requests, pulls.messages

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
+
+# Whatever reads statistics takes all counts in one step: a few ms for so many queues.
+MAX_COUNTED_QUEUES: Final = 1_000
 
 
 class QueuePuts(NamedTuple):
@@ -32,11 +35,19 @@ class PutCounts(deque[ConsumeQueue]):
 
     Attributes:
         last: the queue of the last put; None after ``take_back``.
+        on_many: takes the oldest counts once ``MAX_COUNTED_QUEUES`` queues have some; None: they all wait.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.last: ConsumeQueue | None = None
+        self.on_many: Callable[[QueuePuts], None] | None = None
+
+    def begin(self, queue: ConsumeQueue) -> None:
+        """Enter a queue that has no counts, just before its first put is counted."""
+        self.append(queue)
+        if len(self) > MAX_COUNTED_QUEUES and self.on_many is not None:
+            self.on_many(self._take_oldest())
 
     def add(self, queue: ConsumeQueue, requests: int, extra: int, size: int) -> None:
         """Count a request that stored messages in a queue.
@@ -46,7 +57,7 @@ class PutCounts(deque[ConsumeQueue]):
             size: bytes of the messages' records.
         """
         if not queue.put_bytes:
-            self.append(queue)
+            self.begin(queue)
         queue.put_requests += requests
         queue.put_extra += extra
         queue.put_bytes += size
@@ -70,7 +81,10 @@ class PutCounts(deque[ConsumeQueue]):
         for _ in range(len(self)):
             if not self:
                 return
-            queue = self.popleft()
-            requests, extra, size = queue.put_requests, queue.put_extra, queue.put_bytes
-            queue.put_requests = queue.put_extra = queue.put_bytes = 0
-            yield QueuePuts(queue.topic, queue.queue_id, requests, extra, size)
+            yield self._take_oldest()
+
+    def _take_oldest(self) -> QueuePuts:
+        queue = self.popleft()
+        requests, extra, size = queue.put_requests, queue.put_extra, queue.put_bytes
+        queue.put_requests = queue.put_extra = queue.put_bytes = 0
+        return QueuePuts(queue.topic, queue.queue_id, requests, extra, size)

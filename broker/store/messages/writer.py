@@ -155,7 +155,7 @@ class MessageWriter:
         # As ``PutCounts.add``, without a call.
         counts = self.counts
         if not queue.put_bytes:
-            counts.append(queue)
+            counts.begin(queue)
         queue.put_requests += 1
         queue.put_bytes += size
         counts.last = queue
@@ -294,7 +294,7 @@ class MessageWriter:
             queue.advance(len(entries) // CQ_ENTRY_BYTES, end, timestamp)
             # As ``PutCounts.add``, without a call.
             if not queue.put_bytes:
-                counts.append(queue)
+                counts.begin(queue)
             queue.put_requests += requests
             queue.put_bytes += size
             if extra:
