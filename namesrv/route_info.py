@@ -114,6 +114,8 @@ class RouteInfoManager:
         """
         queues = self._brought(registration)
         additions = self._topic_queues.additions(registration.broker_name, queues)
+        if len(queues) > SWEEP_SLICE:
+            yield
         if len(additions.unknown) <= SWEEP_SLICE:
             return None
         self._check_room(registration, additions)

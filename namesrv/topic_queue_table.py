@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import filterfalse, repeat
 from typing import Final
 
 from msgspec.structs import replace
@@ -95,10 +95,14 @@ class TopicQueueTable:
 
     def additions(self, broker_name: str, topics: Collection[str]) -> Additions:
         """Return what ``put`` of these topics would add."""
-        # Not one look-up in each part: a broker that adds topics in large steps has many.
-        own = sum(1 << number for number in self._numbers_of.get(broker_name, ()))
-        find_bits = self._bits_of.get
-        unknown = [topic for topic in topics if not find_bits(topic, 0) & own]
+        parts = self._parts_of(broker_name)
+        if len(parts) > 1:
+            # Not one look-up in each part: a broker that adds topics in large steps has many.
+            own = sum(1 << number for number in self._numbers_of[broker_name])
+            find_bits = self._bits_of.get
+            unknown = [topic for topic in topics if not find_bits(topic, 0) & own]
+        else:
+            unknown = list(filterfalse(parts[0].__contains__, topics)) if parts else list(topics)
         known = sum(map(self._bits_of.__contains__, unknown))
         return Additions(unknown, len(unknown) - known)
 
