@@ -6,7 +6,7 @@ from collections import deque
 
 from rewindmq.broker.limits import MAX_STATS_ITEMS
 from rewindmq.broker.stats.item_set import StatsItemSet
-from rewindmq.broker.store.consume_queue.put_counts import MAX_COUNTED_QUEUES
+from rewindmq.broker.store.consume_queue.put_counts import COUNTED_QUEUES
 from rewindmq.broker.store.consume_queue.queue import NO_PULLS, ConsumeQueue
 from rewindmq.broker.store.consume_queue.queue_pulls import QueuePulls
 
@@ -52,7 +52,7 @@ class PullCounts:
     def begin(self, pulls: QueuePulls) -> None:
         """Enter counts that are 0, just before their first pull; the oldest of many go to the items."""
         self._counted.append(pulls)
-        if len(self._counted) > MAX_COUNTED_QUEUES:
+        if len(self._counted) > COUNTED_QUEUES:
             self._add(self._counted.popleft())
 
     def in_queue(self, queue: ConsumeQueue, group: str) -> QueuePulls:

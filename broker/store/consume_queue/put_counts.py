@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 
 # Whatever reads statistics takes all counts in one step: a few ms for so many queues.
-MAX_COUNTED_QUEUES: Final = 1_000
+COUNTED_QUEUES: Final = 1_000
 
 
 class QueuePuts(NamedTuple):
@@ -35,7 +35,7 @@ class PutCounts(deque[ConsumeQueue]):
 
     Attributes:
         last: the queue of the last put; None after ``take_back``.
-        on_many: takes the oldest counts once ``MAX_COUNTED_QUEUES`` queues have some; None: they all wait.
+        on_many: takes the oldest counts once ``COUNTED_QUEUES`` queues have some; None: they all wait.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class PutCounts(deque[ConsumeQueue]):
     def begin(self, queue: ConsumeQueue) -> None:
         """Enter a queue that has no counts, just before its first put is counted."""
         self.append(queue)
-        if len(self) > MAX_COUNTED_QUEUES and self.on_many is not None:
+        if len(self) > COUNTED_QUEUES and self.on_many is not None:
             self.on_many(self._take_oldest())
 
     def add(self, queue: ConsumeQueue, requests: int, extra: int, size: int) -> None:

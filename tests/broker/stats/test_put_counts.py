@@ -7,7 +7,7 @@ from pathlib import Path
 from rewindmq.broker.stats.broker_stats import BrokerStats
 from rewindmq.broker.stats.manager import BrokerStatsManager
 from rewindmq.broker.store.config import StoreConfig
-from rewindmq.broker.store.consume_queue.put_counts import MAX_COUNTED_QUEUES, PutCounts, QueuePuts
+from rewindmq.broker.store.consume_queue.put_counts import COUNTED_QUEUES, PutCounts, QueuePuts
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.broker.store.files.mapped_file import MmapCache
@@ -81,7 +81,7 @@ def test_a_reader_of_statistics_takes_the_counts_of_a_thousand_queues_at_most(tm
         puts.add(each, 2, 1, 20)
         stats.items.pulls.count("T", "G", each.queue_id, 2, 20)
     sent, pulled = stats.items.topic_puts["T"].times, stats.items.pulls.requests
-    assert (len(puts), sent, pulled) == (MAX_COUNTED_QUEUES, 3 * (MANY + 3 - MAX_COUNTED_QUEUES), 203)
+    assert (len(puts), sent, pulled) == (COUNTED_QUEUES, 3 * (MANY + 3 - COUNTED_QUEUES), 203)
     puts.add(queues[-1], 1, 0, 10)
     run_at_once(stats.sample(10_000, 10.0))
     found = stats.find("TOPIC_PUT_NUMS", "T")
