@@ -16,10 +16,11 @@ MAX_REQUEST_MODES: Final = 10_000
 # Topics of UPDATE_AND_CREATE_TOPIC_LIST (18), groups of UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225): some
 # microseconds each.
 MAX_LISTED_CONFIGS: Final = 2_000
-# Messages of SEND_BATCH_MESSAGE (320), which one step of the event loop stores, in 8 ms. RocketMQ's clients
-# give each message a UNIQ_KEY, so 4 MiB hold 56,679 at most. Their ids, of 57 bytes at most, fit into one
-# frame.
-MAX_BATCH_MESSAGES: Final = 49_152
+# Messages of SEND_BATCH_MESSAGE (320) whose ids, of 57 bytes at most, fit into the header of a response.
+# RocketMQ's limit of 4 MiB holds 182,361 at most.
+MAX_BATCH_MESSAGES: Final = 262_144
+# Messages of a batch that one step of the event loop stores, in some 7 ms.
+MAX_BATCH_PART_MESSAGES: Final = 32_768
 # A connection's part of the groups online, of producers and of consumers: one client has far fewer.
 MAX_GROUPS_PER_CONNECTION: Final = 500
 # Pairs of a group online and a connection, of producers and of consumers; some 300 bytes each.

@@ -127,6 +127,12 @@ _FRAMES: Final = (
 _MESSAGES: Final = (
     Limit("body of a message, and of a batch", "maxMessageSize", "bytes", _ILLEGAL),
     Limit("messages of a batch", "broker.limits:MAX_BATCH_MESSAGES", "messages", _ILLEGAL),
+    Limit(
+        "messages of a batch that are stored at once",
+        "broker.limits:MAX_BATCH_PART_MESSAGES",
+        "messages",
+        "several steps",
+    ),
     Limit("properties of a message", "protocol.limits:MAX_PROPERTIES_BYTES", "bytes", _ILLEGAL),
     Limit("name of a topic", "protocol.limits:MAX_TOPIC_LENGTH", "characters", _REFUSED),
     Limit("name of a group", "protocol.limits:MAX_GROUP_LENGTH", "characters", _REFUSED),

@@ -5,16 +5,18 @@ RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendBatchMessage``.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Mapping
-from typing import Any, Final
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
 
-from rewindmq.broker.limits import MAX_BATCH_MESSAGES
+from rewindmq.broker.limits import MAX_BATCH_MESSAGES, MAX_BATCH_PART_MESSAGES
 from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.sender import INNER_BATCH_FLAGS, require_keys, tags_code_of
-from rewindmq.broker.send.validator import SendValidator
+from rewindmq.broker.send.validator import SendTarget, SendValidator
 from rewindmq.broker.store.messages.batch import BatchDraft
-from rewindmq.broker.store.model import BatchEntries, StoredMessage
+from rewindmq.broker.store.model import BatchEntries, PutResult, StoredMessage
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
@@ -45,6 +47,21 @@ _ID_MARK_BYTES: Final = len(_ID_MARK)
 _DELAY_MARK: Final = "DELAY\x01"
 _TRAN_MARK: Final = "TRAN_MSG\x01"
 _TAGS_MARK: Final = "TAGS\x01"
+
+
+class _Stored(NamedTuple):
+    """A batch in the store.
+
+    Attributes:
+        first, last: the results of its first and last part.
+        ids: the messages' ids, joined by commas.
+        is_unsaved: its topic's settings are not on disk yet.
+    """
+
+    first: PutResult
+    last: PutResult
+    ids: str
+    is_unsaved: bool
 
 
 class BatchSender:
@@ -94,7 +111,9 @@ class BatchSender:
         """Store every message of the body, or none; return None if the response waits for the disk.
 
         A batch of more than ``_AT_ONCE`` runs is prepared in slices, between which the broker serves other
-        requests, and then stored in one step.
+        requests, and then stored in one step. One of more than ``MAX_BATCH_PART_MESSAGES`` is stored in
+        several: other messages may come between its parts, and if the disk fails or the topic goes, the
+        earlier parts stay.
         """
         work = self._store(connection, request, header)
         try:
@@ -125,58 +144,94 @@ class BatchSender:
             shared = parse_properties(text)
             waits = shared.get(WAIT) != "false"
             name = shared.get(UNIQ_KEY) if self._names_batch else None
-            draft = self._draft(
-                StoredMessage(
-                    target.topic,
-                    header.queue_id,
-                    b"",
-                    sys_flag=header.sys_flag | target.extra_sys_flag,
-                    born_timestamp=header.born_timestamp,
-                    born_host=pack_host(remote_address),
-                    reconsume_times=header.reconsume_times or 0,
-                )
+            message = StoredMessage(
+                target.topic,
+                header.queue_id,
+                b"",
+                sys_flag=header.sys_flag | target.extra_sys_flag,
+                born_timestamp=header.born_timestamp,
+                born_host=pack_host(remote_address),
+                reconsume_times=header.reconsume_times or 0,
             )
             # A received body is bytes.
             body: Any = request.body or b""
-            yield from self._fill(draft, body, {**shared, **self._added}, needs_keys=target.needs_keys)
-            if len(draft) > RUN_MESSAGES:
-                yield from self._prepare(draft)
-                # Meanwhile the topic may have been deleted or changed.
-                target, _ = self._admit(header, request.version, remote_address)
-            result = self._put_batch(draft)
-            if target.planned is not None:
-                self._create(target.planned)
+            drafts = yield from self._fill(
+                message, body, {**shared, **self._added}, needs_keys=target.needs_keys
+            )
+            admit = partial(self._admit, header, request.version, remote_address)
+            stored = yield from self._put_parts(drafts, target, admit)
         except RequestError as error:
             self._on_refused()
             return self._answers.refused(error)
-        ids = yield from self._answers.ids(result.physical_offset, draft.starts)
-        response = self._answers.stored(header.queue_id, result, name, ids)
-        if target.is_unsaved:
-            return self._answer_when_saved(connection, request, response, result, waits=waits)
-        return self._answer_when_durable(connection, request, response, result, waits=waits)
+        response = self._answers.stored(header.queue_id, stored.first, name, stored.ids)
+        if stored.is_unsaved:
+            return self._answer_when_saved(connection, request, response, stored.last, waits=waits)
+        return self._answer_when_durable(connection, request, response, stored.last, waits=waits)
+
+    def _put_parts(
+        self, drafts: list[BatchDraft], target: SendTarget, admit: Callable[[], tuple[SendTarget, int]]
+    ) -> Generator[None, None, _Stored]:
+        """Store each draft in one step; yields after about 1 ms of work, and after each step.
+
+        Args:
+            admit: admits the batch once more, because its topic may have been deleted or changed.
+
+        Raises:
+            RequestError: MESSAGE_ILLEGAL (13), nothing is stored; or the disk fails or the topic has gone,
+                and only the earlier drafts are stored.
+        """
+        # A part that cannot be stored is refused before another one is stored.
+        parts = deque([draft for draft in drafts if not draft.is_legal] or drafts)
+        drafts.clear()
+        is_large = len(parts) > 1 or len(parts[0]) > RUN_MESSAGES
+        results: list[PutResult] = []
+        ids: list[str] = []
+        is_unsaved = False
+        while parts:
+            # No draft is kept, because it takes some ms to free several of them.
+            draft = parts.popleft()
+            if is_large:
+                yield from self._prepare(draft)
+                target, _ = admit()
+            result = self._put_batch(draft)
+            results.append(result)
+            is_unsaved = is_unsaved or target.is_unsaved
+            if target.planned is not None:
+                self._create(target.planned)
+            ids.append((yield from self._answers.ids(result.physical_offset, draft.starts)))
+        return _Stored(results[0], results[-1], ",".join(ids), is_unsaved)
 
     def _fill(
-        self, draft: BatchDraft, body: bytes, shared: Mapping[str, str], *, needs_keys: bool
-    ) -> Generator[None]:
-        """Add the messages of a body to a draft; yields after about 1 ms of work.
+        self, message: StoredMessage, body: bytes, shared: Mapping[str, str], *, needs_keys: bool
+    ) -> Generator[None, None, list[BatchDraft]]:
+        """Return the messages of a body as drafts of one step each; yields after about 1 ms of work.
+
+        Args:
+            message: the fields that they share.
 
         Raises:
             RequestError: MESSAGE_ILLEGAL (13), as ``_entries``, or the body or the records are too large.
         """
         if len(body) > self._max_bytes:
             raise RequestError(ResponseCode.MESSAGE_ILLEGAL, f"the batch is over {self._max_bytes} bytes")
+        drafts: list[BatchDraft] = []
         for messages in decode_runs(body, MAX_BATCH_MESSAGES):
-            if len(draft):
+            if drafts:
                 yield
+            if not drafts or len(drafts[-1]) + len(messages) > MAX_BATCH_PART_MESSAGES:
+                drafts.append(self._draft(message))
             entries = _entries(messages, shared, ends=self._ends)
             if needs_keys:
                 for _, properties, _, _ in entries:
                     require_keys(properties.decode("utf-8", "replace"))
-            draft.add(entries)
-        if self._limits_records and draft.size > self._max_bytes:
+            drafts[-1].add(entries)
+        for draft in drafts:
+            draft.complete()
+        if self._limits_records and sum(draft.size for draft in drafts) > self._max_bytes:
             raise RequestError(
                 ResponseCode.MESSAGE_ILLEGAL, f"the records of the batch are over {self._max_bytes} bytes"
             )
+        return drafts
 
 
 def _entries(messages: list[BatchMessage], shared: Mapping[str, str], *, ends: bool) -> BatchEntries:

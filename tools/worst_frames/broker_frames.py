@@ -162,9 +162,16 @@ async def _send_batch(hall: BrokerHall) -> RemotingCommand:
     return send_request(KEYED, 0, batch, code=RequestCode.SEND_BATCH_MESSAGE)
 
 
-async def _send_largest_batch(hall: BrokerHall) -> RemotingCommand:
-    key = "A" * 32
-    batch = encode_batch([Message(KEYED, b"x", properties={"UNIQ_KEY": key})])
+async def _send_batch_of_ids(hall: BrokerHall) -> RemotingCommand:
+    return _largest_batch(hall, Message(KEYED, b"x", properties={"UNIQ_KEY": "A" * 32}))
+
+
+async def _send_most_messages(hall: BrokerHall) -> RemotingCommand:
+    return _largest_batch(hall, Message(KEYED, b"x"))
+
+
+def _largest_batch(hall: BrokerHall, message: Message) -> RemotingCommand:
+    batch = encode_batch([message])
     batch *= min(MAX_BATCH_MESSAGES, hall.sizes.message_bytes // len(batch))
     return send_request(KEYED, 0, batch, code=RequestCode.SEND_BATCH_MESSAGE)
 
@@ -445,7 +452,8 @@ FRAMES: Final[Sequence[Frame]] = (
         lambda _: GetConsumerStatusRequestHeader(WIDE, GROUP),
     ),
     Frame(RequestCode.SEND_BATCH_MESSAGE, "10,000 messages of one byte", _send_batch),
-    Frame(RequestCode.SEND_BATCH_MESSAGE, "49,152 messages with ids, 3.5 MiB", _send_largest_batch),
+    Frame(RequestCode.SEND_BATCH_MESSAGE, "56,679 messages with ids, 4 MiB", _send_batch_of_ids),
+    Frame(RequestCode.SEND_BATCH_MESSAGE, "182,361 messages, 4 MiB", _send_most_messages),
     Frame(RequestCode.UPDATE_AND_CREATE_TOPIC, "22,500 topics", _new_topic),
     Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, "7,800 groups", _new_group),
     Frame(RequestCode.HEART_BEAT, "490 new groups", _heartbeat_new_groups),

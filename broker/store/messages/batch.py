@@ -86,6 +86,7 @@ class BatchDraft:
         message: the fields that the batch's messages share.
         topic_field: see ``ConsumeQueue``; empty if the topic is too long.
         max_body_bytes: limit of the body of each message.
+        max_bytes: limit of all records.
 
     Attributes:
         is_legal: False if the batch cannot be stored.
@@ -96,7 +97,12 @@ class BatchDraft:
     """
 
     def __init__(
-        self, message: StoredMessage, head: Head | None, topic_field: bytes, max_body_bytes: int
+        self,
+        message: StoredMessage,
+        head: Head | None,
+        topic_field: bytes,
+        max_body_bytes: int,
+        max_bytes: int,
     ) -> None:
         self.message = message
         self.is_legal = head is not None and bool(topic_field)
@@ -108,6 +114,7 @@ class BatchDraft:
         self._topic_field = topic_field
         self._overhead = (0 if head is None else head.body_at) + len(topic_field) + _INT16.size
         self._max_body = max_body_bytes
+        self._max_bytes = max_bytes
         self._pieces: list[_Piece] = []
         # Of the records that are in no piece yet.
         self._parts: list[bytes] = []
@@ -163,6 +170,7 @@ class BatchDraft:
             self._sizes.append(record_bytes)
             size += record_bytes
         self._last, self.size = last, size
+        self.is_legal = size <= self._max_bytes
 
     def _complete_piece(self) -> None:
         """Make a piece of the first records that are in none."""

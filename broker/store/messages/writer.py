@@ -165,7 +165,8 @@ class MessageWriter:
         """Begin a batch: its records are encoded as its entries are added."""
         illegal = message.topic == SCHEDULE_TOPIC or message.sys_flag & TRANSACTION_MASK in _HALF
         head = None if illegal else self._heads.get(len(message.born_host))
-        return BatchDraft(message, head, topic_field_of(message.topic), self._max_message_bytes)
+        topic_field = topic_field_of(message.topic)
+        return BatchDraft(message, head, topic_field, self._max_message_bytes, self._max_record_bytes)
 
     def prepare_batch(self, draft: BatchDraft) -> Generator[None]:
         """Do what can be done before ``put_batch`` of a large batch; yields after about 1 ms of work.
@@ -173,7 +174,7 @@ class MessageWriter:
         If the disk fails, ``put_batch`` says so.
         """
         draft.complete()
-        if draft.is_legal and draft.size <= self._max_record_bytes:
+        if draft.is_legal:
             with suppress(OSError):
                 yield from self._log.touch_room(draft.size)
 
@@ -181,7 +182,7 @@ class MessageWriter:
         """Append the messages of a batch in sequence with one store timestamp: all of them, or none."""
         message, total, count = draft.message, draft.size, len(draft)
         draft.complete()
-        if not draft.is_legal or not count or total > self._max_record_bytes:
+        if not draft.is_legal or not count:
             return _ILLEGAL
         queue = self._queues.get((message.topic, message.queue_id)) or self._queues.create(
             message.topic, message.queue_id
