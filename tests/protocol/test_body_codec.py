@@ -3,6 +3,7 @@
 Specification: docs/spec/protocol.md 5.
 """
 
+import json
 from typing import Any, TypeVar
 
 import msgpack
@@ -319,6 +320,34 @@ def test_a_large_response_that_is_nested_too_deep_is_a_body_error() -> None:
         plain_body(response, KVTable)
 
 
+LARGE: list[RemotingBody] = [
+    ConsumerOffsetSerializeWrapper({f"T@{number}": dict.fromkeys(range(100), 7) for number in range(1_000)}),
+    TopicStatsTable({MessageQueue("T", "b", number): TopicOffset(0, 9, 5) for number in range(20_000)}),
+    KVTable({str(number): "x" for number in range(20_000)}),
+]
+
+
+@pytest.mark.parametrize("body", LARGE, ids=lambda body: type(body).__name__)
+def test_a_large_map_is_converted_in_small_parts(body: RemotingBody, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread, such as the event loop's, can run between two parts."""
+    sizes: list[int] = []
+
+    def convert(plain: Any, *args: Any, **options: Any) -> Any:
+        values = plain.values() if isinstance(plain, dict) else plain
+        sizes.append(sum(len(value) if isinstance(value, dict) else 1 for value in values))
+        return original(plain, *args, **options)
+
+    original = msgspec.convert
+    data = encode_body(body, SerializeType.MSGPACK)
+    response = RemotingCommand(0, body=data, flag=FLAG_RESPONSE, serialize_type=SerializeType.MSGPACK)
+    with monkeypatch.context() as patch:
+        patch.setattr(msgspec, "convert", convert)
+        assert decode_body(response, type(body)) == body
+    # A part ends with the entry that fills it.
+    assert max(sizes) <= 5_100
+    assert sum(sizes) >= 20_000
+
+
 def test_msgpack_queues_are_read_as_map_and_as_array() -> None:
     for queue in ({"topic": "T", "brokerName": "b", "queueId": 0}, ["T", "b", 0]):
         assert from_msgpack({"lockOKMQSet": [queue]}, LockBatchResponseBody) == LockBatchResponseBody({MQ})
@@ -340,6 +369,13 @@ def test_msgpack_queues_are_read_as_map_and_as_array() -> None:
         ('{"offsetTable":{' + MQ_TEXT + ':"x"}}', ResetOffsetBody, "offsetTable"),
         ('{"offsetTable":{' + MQ_TEXT + ":9223372036854775808}}", ResetOffsetBody, "offsetTable"),
         ('{"offsetTable":{"T@G":{"x":1}}}', ConsumerOffsetSerializeWrapper, "offsetTable"),
+        (
+            json.dumps(
+                {"offsetTable": {f"T@{number}": {"0": number} for number in range(1_000)} | {"U": {"x": 1}}}
+            ),
+            ConsumerOffsetSerializeWrapper,
+            r"\$\.offsetTable",
+        ),
         ("{offsetTable:", ResetOffsetBody, "JSON body"),
     ],
 )
