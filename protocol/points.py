@@ -1,7 +1,7 @@
 """Trace points: every step at which two interleavings of a reset can differ.
 
-The code emits them through ``Runtime.probe``; without a probe, a point costs one ``is not None``. The section
-"race" of ``docs/architecture.md`` lists the details of each point.
+The code emits them through ``Runtime.probe``; without a probe, a point costs one ``is not None``.
+``docs/race/events.md`` lists the details of each point.
 """
 
 from __future__ import annotations

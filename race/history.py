@@ -45,7 +45,7 @@ class Event:
         at: protocol seconds since the run began.
         process: name of the process: ``broker-a``, ``consumer-A``, ``admin``, ``lab``.
         details: plain values (strings, integers, booleans, lists and maps of them), see
-            ``docs/architecture.md``.
+            ``docs/race/events.md``.
     """
 
     at: float

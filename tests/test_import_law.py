@@ -117,13 +117,6 @@ def test_the_client_folder_has_no_modules_outside_its_packages() -> None:
     assert [path.name for path in (ROOT / "client").glob("*.py")] == ["__init__.py"]
 
 
-@pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith("client.")))
-def test_the_page_names_every_module_of_the_client(module: str) -> None:
-    package, _, name = module.rpartition(".")
-    if module not in packages() and package not in ONE_KIND:
-        assert f"`{name}`" in PAGE.read_text()
-
-
 def test_the_page_shows_the_imports_between_packages() -> None:
     page = PAGE.read_text()
     assert sorted(drawn_folders(page)) == divided()

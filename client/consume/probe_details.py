@@ -1,4 +1,4 @@
-"""Details of a consumer's queue for the probe (the tables of events in ``docs/architecture.md``)."""
+"""Details of a consumer's queue for the probe (the tables of events in ``docs/race/events.md``)."""
 
 from __future__ import annotations
 

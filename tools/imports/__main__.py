@@ -1,4 +1,4 @@
-"""Draws the import tables of docs/architecture.md again, or prints the packages of one folder as a picture.
+"""Draws the import tables of docs/packages.md again, or prints the packages of one folder as a picture.
 
 ``scripts/draw_imports`` runs it. ``scripts/draw_imports broker`` prints the picture of ``broker/`` in
 Mermaid. ``scripts/draw_imports --circles --at fcef8ae client`` prints the circles of ``client/`` at an

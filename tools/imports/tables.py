@@ -1,4 +1,4 @@
-"""The tables and pictures of docs/architecture.md: what each folder holds and imports."""
+"""The tables and pictures of docs/packages.md: what each folder holds and imports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from tools.imports.graph import ROOT, child_graph, modules, packages
 from tools.imports.picture import picture
 
-PAGE: Final = ROOT / "docs" / "architecture.md"
+PAGE: Final = ROOT / "docs" / "packages.md"
 
 _TABLE: Final = re.compile(
     r"<!-- packages of (?P<folder>[\w/]+), drawn by \./scripts/draw_imports -->\n.*?<!-- end of packages -->",
