@@ -52,6 +52,7 @@ class Sample:
         has_silent_broker: a broker did not answer, so it may be restarted.
         fetched: broker name to the messages that the group fetched from the topic within a minute; without
             brokers that do not tell, or tell their rewinds.
+        counted_at: broker name to the time at which it was asked for ``fetched``, on the clock of ``at``.
         shared: client ids that several consumers have. Such consumers count as without an answer.
         silent: the other consumers without an answer.
         rewinders: names of the brokers that tell the group's rewinds: RewindMQ's.
@@ -71,6 +72,7 @@ class Sample:
     shared: frozenset[str] = frozenset()
     silent: frozenset[str] = frozenset()
     rewinders: frozenset[str] = frozenset()
+    counted_at: Mapping[str, float] = field(default_factory=dict)
 
 
 def silent_brokers(sample: Sample) -> list[str]:

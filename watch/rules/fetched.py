@@ -1,12 +1,15 @@
-"""An idle group fetched as many messages as the redelivery has, and its consumers are through.
+"""The group fetched as many messages as the redelivery has, and its consumers are through.
 
-Shows: every message was redelivered. Brokers count the messages that a group pulls from a topic:
-GROUP_GET_NUMS of VIEW_BROKER_STATS_DATA (315). If the group had fetched none for a minute, and nothing new
-arrives, the fetched ones are redelivered ones. As many as the redelivery has are all of them: a consumer goes
-through a queue from one offset to the end, so it leaves messages out only if it takes the queue over twice.
+Shows: every message was redelivered, if the group was idle. Brokers count the messages that a group pulls
+from a topic: GROUP_GET_NUMS of VIEW_BROKER_STATS_DATA (315). If the group had fetched none for a minute, and
+nothing new arrives, the fetched ones are redelivered ones. As many as the redelivery has are all of them: a
+consumer goes through a queue from one offset to the end, so it leaves messages out only if it takes the queue
+over twice.
 A queue counts only if its offset was seen at the target or behind it, or its consumer gave it up.
+Under traffic, ``ClassicMinute`` bounds how many messages may be left out. If they are fewer than the
+redelivery of a queue, this queue was redelivered.
 Cannot see: which queue of a broker the messages are from; a consumer that gives a queue up and takes it again
-between two samples; anything of a group that was not idle.
+between two samples; under traffic, a part of the redelivery that is smaller than the bound.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from rewindmq.watch.evidence.position import Position, low_of
 from rewindmq.watch.evidence.sample import QueueSample, Sample, name_of
 from rewindmq.watch.finding import Finding
 from rewindmq.watch.rules.jump import Jump
+from rewindmq.watch.rules.minute import ClassicMinute
 
 # Seconds after the reset until which the broker's minute goes back to before the reset: brokers sample their
 # counts every 10 s.
@@ -32,18 +36,20 @@ _SAMPLED_EVERY: Final = 10_000
 
 
 class FetchCount:
-    """Tells at which brokers the consumers fetched every message to be redelivered, and no other.
+    """Tells at which brokers the consumers fetched every message to be redelivered.
 
     Args:
         before: the sample right before the reset.
         targets: target offset of each queue that was reset.
 
     Attributes:
-        obstacles: broker name to the reason why its count shows nothing, for all brokers without a count.
+        obstacles: broker name to the reason why its count shows nothing of an idle group, for all brokers
+            without such a count.
     """
 
     def __init__(self, before: Sample, targets: Mapping[MessageQueue, int]) -> None:
         self._before = before
+        self._targets = targets
         self.obstacles: dict[str, str] = {}
         self._holders = {
             queue: seen.live[0].client_id for queue, seen in before.queues.items() if len(seen.live) == 1
@@ -54,6 +60,10 @@ class FetchCount:
         self._expected: Counter[str] = Counter()
         for queue, seen in before.queues.items():
             self._expected[queue.broker_name] += seen.max_offset - targets.get(queue, 0)
+        self._minutes = {
+            broker: ClassicMinute({queue: target for queue, target in targets.items() if queue[1] == broker})
+            for broker in self._expected
+        }
         left_out = min(before.queues.keys() ^ targets.keys(), default=None)
         if left_out is not None:
             self._give_up(f"the reset does not cover {name_of(left_out)}")
@@ -61,31 +71,72 @@ class FetchCount:
             self._give_up("not every consumer reports its queues")
         for queue, seen in before.queues.items():
             if queue.broker_name in self._expected and (busy := self._why_busy(queue, seen, targets[queue])):
-                self._give_up(busy, queue.broker_name)
+                self._expect_nothing(busy, queue.broker_name)
+            if queue not in self._holders or not targets.get(queue, 0) <= (seen.stored or 0):
+                self._minutes.pop(queue.broker_name, None)
 
     @property
     def brokers(self) -> AbstractSet[str]:
-        """The brokers whose count can show the redelivery."""
+        """The brokers whose count can show the redelivery of an idle group."""
         return self._expected.keys()
 
-    def add(self, seconds: float, sample: Sample) -> AbstractSet[str]:
-        """Take in a sample, ``seconds`` after the reset; return the names of the brokers."""
+    @property
+    def minutes(self) -> AbstractSet[str]:
+        """The brokers whose count of a minute may show the redelivery of a group under traffic."""
+        return self._minutes.keys()
+
+    def add(self, seconds: float, sample: Sample) -> Mapping[str, int]:
+        """Take in a sample, ``seconds`` after the reset.
+
+        Returns:
+            Broker name to how many messages of the redelivery may be left out at most, where this is known.
+        """
         if not _is_countable(sample):
             self._give_up("not every consumer reported its queues at times")
         elif sample.clients != self._before.clients:
             self._give_up("a consumer joined or left")
         for queue, seen in sample.queues.items():
-            if queue.broker_name in self._expected and (disturbed := self._why_disturbed(queue, seen)):
-                self._give_up(disturbed, queue.broker_name)
-        if seconds > COUNTED_UNTIL:
-            return frozenset()
-        return {broker for broker, count in self._expected.items() if sample.fetched.get(broker) == count}
+            broker = queue.broker_name
+            if broker not in self._expected and broker not in self._minutes:
+                continue
+            if disturbed := self._why_disturbed(queue, seen):
+                self._give_up(disturbed, broker)
+            elif broker in self._expected and (arrived := self._what_arrived(queue, seen)):
+                self._expect_nothing(arrived, broker)
+        left_out = {
+            broker: most
+            for broker, minute in self._minutes.items()
+            if (most := minute.add(sample, broker)) is not None
+        }
+        if seconds <= COUNTED_UNTIL:
+            counts = self._expected.items()
+            left_out |= {broker: 0 for broker, count in counts if sample.fetched.get(broker) == count}
+        return left_out
+
+    def is_fetched(self, queue: MessageQueue, left_out: Mapping[str, int]) -> bool:
+        """True if a queue was redelivered, because it has more messages than may be left out.
+
+        Args:
+            left_out: from ``add``.
+        """
+        most = left_out.get(queue.broker_name)
+        seen = self._before.queues.get(queue)
+        if most is None or seen is None:
+            return False
+        # If the reset is lost in the queue, its consumer goes on at the stored offset.
+        return most == 0 or most < (seen.stored or 0) - self._targets[queue]
 
     def _give_up(self, obstacle: str, *brokers: str) -> None:
         """Note why the counts of these brokers, or of all, show nothing."""
+        self._expect_nothing(obstacle, *brokers)
+        for broker in brokers or [*self._minutes]:
+            self._minutes.pop(broker, None)
+
+    def _expect_nothing(self, obstacle: str, *brokers: str) -> None:
+        """Note why these brokers, or all, cannot count the redelivery of an idle group."""
         for broker in brokers or [*self._expected]:
-            self.obstacles[broker] = obstacle
-            del self._expected[broker]
+            if self._expected.pop(broker, None) is not None:
+                self.obstacles[broker] = obstacle
 
     def _why_busy(self, queue: MessageQueue, seen: QueueSample, target: int) -> str:
         """Return why the group was not idle in the queue right before the reset; "" if it was."""
@@ -101,18 +152,23 @@ class FetchCount:
         return _why_not_idle(name, seen, seen.live[0])
 
     def _why_disturbed(self, queue: MessageQueue, seen: QueueSample) -> str:
-        """Return what else may have been fetched since, or what may be left out; "" if nothing."""
+        """Return why messages may have been left out, or fetched twice; "" if they were not."""
         is_live = bool(seen.live)
         self._gaps[queue] += self._is_live[queue] and not is_live
         self._is_live[queue] = is_live
-        name, end = name_of(queue), self._before.queues[queue].max_offset
+        name = name_of(queue)
         if seen.stored is None:
             return f"{queue.broker_name} did not answer at times"
-        if seen.max_offset != end:
-            return f"new messages arrived in {name}: its end was {end}, and is {seen.max_offset}"
         if any(position.client_id != self._holders[queue] for position in seen.positions):
             return f"another consumer took {name}"
         return f"the consumer of {name} gave it up twice" if self._gaps[queue] > 1 else ""
+
+    def _what_arrived(self, queue: MessageQueue, seen: QueueSample) -> str:
+        """Return what else may be fetched; "" if nothing."""
+        end = self._before.queues[queue].max_offset
+        if seen.max_offset == end:
+            return ""
+        return f"new messages arrived in {name_of(queue)}: its end was {end}, and is {seen.max_offset}"
 
 
 def _is_countable(sample: Sample) -> bool:

@@ -18,6 +18,7 @@ from rewindmq.watch.evidence.position import low_of
 from rewindmq.watch.evidence.sample import Sample, name_of
 from rewindmq.watch.rules.fetched import FetchCount
 from rewindmq.watch.rules.held import HOLD
+from rewindmq.watch.rules.minute import LATEST
 from rewindmq.watch.rules.skipped import Passing
 from rewindmq.watch.verdict.reset_watch import case_of
 
@@ -42,6 +43,7 @@ class Evidence(StrEnum):
     UNMOVED = "nothing to move"
     REWINDS = "what the broker hands out"
     COUNT = "the broker's count of fetched messages"
+    MINUTE = "the broker's count of the minute after the reset"
     REDELIVERY = "a redelivery that samples see"
     SKIP = "how much the consumers consume"
     SEVERAL_HOLDERS = "several consumers in the queue"
@@ -56,7 +58,9 @@ class Evidence(StrEnum):
 PROMISES: Final[Mapping[Evidence, Promise]] = MappingProxyType(
     dict.fromkeys(Evidence, Promise.UNKNOWN)
     | dict.fromkeys((Evidence.UNMOVED, Evidence.REWINDS, Evidence.COUNT), Promise.PROVEN)
-    | dict.fromkeys((Evidence.REDELIVERY, Evidence.SKIP, Evidence.SEVERAL_HOLDERS), Promise.DEPENDS)
+    | dict.fromkeys(
+        (Evidence.MINUTE, Evidence.REDELIVERY, Evidence.SKIP, Evidence.SEVERAL_HOLDERS), Promise.DEPENDS
+    )
 )
 
 
@@ -123,7 +127,9 @@ def _of_rewind(case: Case, before: Sample, count: FetchCount) -> tuple[Evidence,
         return Evidence.REWINDS, _IF_FILTERED if before.is_filtered else ""
     if broker in count.brokers and not before.is_filtered:
         return Evidence.COUNT, ""
-    return Evidence.REDELIVERY, _why_not_counted(broker, before, count)
+    is_counted = broker in count.minutes and broker in before.fetched and not before.is_filtered
+    evidence = Evidence.MINUTE if is_counted else Evidence.REDELIVERY
+    return evidence, _why_not_counted(broker, before, count)
 
 
 def _without_holder(before: Sample) -> tuple[Evidence, str]:
@@ -177,6 +183,12 @@ _TEXTS: Final[Mapping[Evidence, Callable[[str], str]]] = MappingProxyType(
         Evidence.COUNT: lambda _: (
             "the broker counts what the group fetches, and the group has fetched nothing for a minute: proven"
             " some 10 s after the redelivery if nothing new arrives"
+        ),
+        Evidence.MINUTE: lambda why: (
+            f"{why}: proven within {LATEST:.0f} s after a classic reset if every queue has more messages to"
+            f" redeliver than the broker gets in some 5 s, or {HOLD:.0f} s after a redelivery that takes"
+            " seconds was first seen, and else unknown; preview again when the group has been idle for a"
+            " minute"
         ),
         Evidence.REDELIVERY: lambda why: (
             f"{why}: unknown unless the redelivery takes seconds, and then proven {HOLD:.0f} s after it was"

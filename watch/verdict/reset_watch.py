@@ -91,13 +91,16 @@ class ResetWatch:
     def add_in_slices(self, sample: Sample) -> Generator[None, None, list[Change]]:
         """Take in a sample as ``add`` does, in slices. Only a finished call leaves the watch whole."""
         seconds = sample.at - self._began
-        fetched = self._count.add(seconds, sample)
+        left_out = self._count.add(seconds, sample)
         group = self._group.add(seconds, sample)
         changes = []
         for number, watch in enumerate(self.queues, 1):
-            broker = watch.queue.broker_name
-            counted = broker in fetched, self._count.obstacles.get(broker, "")
-            if watch.add(seconds, sample.queues[watch.queue], group, *counted):
+            queue = watch.queue
+            counted = (
+                self._count.is_fetched(queue, left_out),
+                self._count.obstacles.get(queue.broker_name, ""),
+            )
+            if watch.add(seconds, sample.queues[queue], group, *counted):
                 changes.append(Change(seconds, watch, watch.state))
             if number % _QUEUES_IN_SLICE == 0:
                 yield

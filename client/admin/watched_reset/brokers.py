@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.core.route import MASTER_ID
@@ -28,9 +28,28 @@ if TYPE_CHECKING:
 
 # Protocol seconds for which a route is used.
 _ROUTE_AGE: Final = 10.0
-# The statistic of the messages that a group pulls from a topic, and protocol seconds for which it is used.
+# The statistic of the messages that a group pulls from a topic, and protocol seconds for which it is used:
+# that of an idle group, and of others.
 _FETCHED: Final = "GROUP_GET_NUMS"
-_FETCHED_AGE: Final = 3.0
+_IDLE_AGE: Final = 3.0
+_BUSY_AGE: Final = 0.9
+
+
+class Told(NamedTuple):
+    """What a broker told.
+
+    Attributes:
+        asked: the admin client's monotonic time.
+        fetched: messages that the group fetched within a minute.
+    """
+
+    asked: float
+    fetched: int
+
+    @property
+    def until(self) -> float:
+        """When the broker is asked again."""
+        return self.asked + (_BUSY_AGE if self.fetched else _IDLE_AGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +95,7 @@ class Brokers:
         # Names of the brokers that serve LIST_REWINDS (190003), and of RocketMQ's, which do not.
         self._rewinders: set[str] = set()
         self._without_rewinds: set[str] = set()
-        # Name to the messages that the group fetched, and when the broker told it.
-        self._fetched: dict[str, tuple[float, int]] = {}
+        self._fetched: dict[str, Told] = {}
 
     @property
     def rewinders(self) -> frozenset[str]:
@@ -177,11 +195,11 @@ class Brokers:
             for queue, entry in stats.offset_table.items()
         }
 
-    async def fetched(self, group: str, topic: str) -> dict[str, int]:
+    async def fetched(self, group: str, topic: str) -> dict[str, Told]:
         """Return how many messages the group fetched within a minute, by broker name.
 
-        Left out are brokers that tell its rewinds, and brokers that do not answer. Each broker is asked every
-        3 s; its count changes every 10 s.
+        Left out are brokers that tell its rewinds, and brokers that do not answer. A broker is asked every
+        3 s, or every second if the group is not idle; its count changes every 10 s.
         """
         now = self._now()
         brokers = [
@@ -197,15 +215,15 @@ class Brokers:
             except ResponseError as error:
                 if error.code == ResponseCode.SYSTEM_ERROR:
                     # The broker has no such statistic: the group has fetched nothing.
-                    self._fetched[name] = now, 0
+                    self._fetched[name] = Told(now, 0)
             except RewindMQError as error:
                 self._note_failure(address, error)
             else:
-                self._fetched[name] = now, stats.stats_minute.sum
+                self._fetched[name] = Told(now, stats.stats_minute.sum)
 
-        until = now - _FETCHED_AGE
-        await ask_each([each for each in brokers if self._fetched.get(each[0], (until, 0))[0] <= until], ask)
-        return {name: count for name, (at, count) in self._fetched.items() if now - at < 2 * _FETCHED_AGE}
+        due = [each for each in brokers if (told := self._fetched.get(each[0])) is None or told.until <= now]
+        await ask_each(due, ask)
+        return {name: told for name, told in self._fetched.items() if now - told.asked < 2 * _IDLE_AGE}
 
     async def consumers_of(self, group: str) -> ConsumerConnection | None:
         """Return the group's consumers; None if no broker knows one, or the group never connected.

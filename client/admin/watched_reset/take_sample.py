@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rewindmq.client.admin.groups import shared_client_ids
-from rewindmq.client.admin.watched_reset.brokers import Brokers, QueueOffsets
+from rewindmq.client.admin.watched_reset.brokers import Brokers, QueueOffsets, Told
 from rewindmq.client.admin.watched_reset.positions import ClientReport, consumer_positions, positions_of
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
@@ -51,7 +51,7 @@ async def take_sample(
     told: Mapping[MessageQueue, QueueOffsets] = {}
     with contextlib.suppress(RewindMQError):
         told = await brokers.offsets_of(group, topic)
-    fetched: Mapping[str, int] = {}
+    fetched: Mapping[str, Told] = {}
     with contextlib.suppress(RewindMQError):
         fetched = await brokers.fetched(group, topic)
     connection, is_told = None, True
@@ -86,10 +86,11 @@ async def take_sample(
         frozenset(rates),
         _is_filtered(topic, connection, reports),
         has_silent_broker,
-        fetched,
+        {name: count.fetched for name, count in fetched.items()},
         shared,
         frozenset(report.client_id for report in reports if report.info is None) - shared,
         brokers.rewinders,
+        {name: count.asked for name, count in fetched.items()},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -119,8 +120,8 @@ def test_a_queue_that_its_consumer_gave_up_and_took_again_was_reset_although_no_
     assert one_queue((5.0, given_up), (12.0, given_up)) is not State.PROVEN
 
 
-async def watch_as_at_rocketmq(stage: SimStage) -> set[State]:
-    """Reset an idle group to the start, and watch it without the rewinds of RewindMQ's brokers."""
+async def watch_as_at_rocketmq(stage: SimStage, seconds: float = 30.0) -> set[State]:
+    """Reset the group to the start, and watch it without the rewinds of RewindMQ's brokers."""
     admin = AdminClient(stage.namesrv, runtime=stage.new_runtime())
     queues = [Q0, Q1]
     async with admin:
@@ -130,7 +131,7 @@ async def watch_as_at_rocketmq(stage: SimStage) -> set[State]:
         result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0)
         watch = ResetWatch(before, result.offset_table, began)
         async for change in follow(admin, TOPIC, GROUP, watch, brokers=brokers):
-            assert change.seconds < 30
+            assert change.seconds < seconds
     return {queue.state for queue in watch.queues}
 
 
@@ -144,6 +145,24 @@ def test_the_fast_redelivery_of_an_idle_group_is_proven_at_rocketmq_within_30_s(
         async with new_consumer(stage):
             await stage.world.sleep(150)
             assert await watch_as_at_rocketmq(stage) == {State.PROVEN}
+
+    play(scenario)
+
+
+async def send_steadily(stage: SimStage) -> None:
+    while True:
+        await stage.send(5, TOPIC)
+        await stage.world.sleep(0.1)
+
+
+def test_a_kept_reset_of_a_group_under_traffic_is_proven_at_rocketmq(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        async with new_consumer(stage):
+            sending = asyncio.create_task(send_steadily(stage))
+            await stage.world.sleep(95)
+            assert await watch_as_at_rocketmq(stage, 75) == {State.PROVEN}
+            sending.cancel()
 
     play(scenario)
 
