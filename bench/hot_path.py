@@ -239,12 +239,12 @@ def microseconds(
 async def _least_microseconds(
     load: Load, runs: int, speedups: SpeedupsModule | None, profile: Profile
 ) -> float:
-    async with prepared(load, speedups, profile) as run:
+    async with _prepared(load, speedups, profile) as run:
         return min([await run() for _ in range(runs)])
 
 
 @asynccontextmanager
-async def prepared(
+async def _prepared(
     load: Load, speedups: SpeedupsModule | None, profile: Profile
 ) -> AsyncIterator[Callable[[], Awaitable[float]]]:
     """Start a broker with a backlog, and warm it up with the load.

@@ -30,7 +30,6 @@ from bench import (
     simulation,
     snapshots,
     socket_sends,
-    statistics_cost,
     testkit,
     watched,
 )
@@ -245,33 +244,6 @@ def bench_hot_path(rounds: int, scale: float, profile: Profile = Profile.V49) ->
             if load in native:
                 native[load].samples.append(hot_path.microseconds(load, passes, speedups, profile))
     return [row for load in rows for row in (rows[load], native.get(load)) if row is not None]
-
-
-def bench_statistics(rounds: int, scale: float) -> list[Row]:
-    """Measure what counting sends and pulls costs, with the loads of the hot path."""
-    runs = max(5, int(50 * scale))
-    kernels = (False, True) if load_speedups() is not None else (False,)
-    loads = [
-        (number, profile, is_native)
-        for profile in (Profile.V49, Profile.V53)
-        for is_native in kernels
-        for number in range(len(hot_path.LOADS))
-    ]
-    rows: list[Row] = []
-    for number, profile, is_native in loads:
-        kernel = ", with the kernel" if is_native else ""
-        name = f"{hot_path.LOADS[number].title}, {profile}{kernel}"
-        cost = Row(f"cost of statistics: {name}", "%", statistics_cost.GOAL, higher_is_better=False)
-        pairs = []
-        for each in range(rounds):
-            say(f"{cost.name}, round {each + 1} of {rounds}")
-            pairs.append(statistics_cost.measure(number, profile, each, runs, is_native=is_native))
-            without, counting = pairs[-1]
-            cost.samples.append(100 * (counting / without - 1))
-        fastest = [min(figures) for figures in zip(*pairs, strict=True)]
-        cost.note = f"{fastest[0]:.3f} us without, {fastest[1]:.3f} us with, in the fastest round of each"
-        rows.append(cost)
-    return rows
 
 
 def bench_socket_sends(rounds: int, scale: float) -> list[Row]:
@@ -580,7 +552,6 @@ LOADS: dict[str, Callable[[int, float], list[Row]]] = {
 FULL_LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "watch": bench_watched,
     "bystanders": bench_bystanders,
-    "statistics": bench_statistics,
     "hot-path-v53": partial(bench_hot_path, profile=Profile.V53),
     "pipeline-full": bench_pipeline_in_full,
 }

@@ -21,7 +21,7 @@ from rewindmq.protocol.header.message import QueryMessageRequestHeader
 from rewindmq.protocol.message.record import decode_records
 from tests.support.answers import body_of
 from tests.support.failing_disk import OPERATIONS, FailingDisk
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -209,36 +209,34 @@ async def after_power_failure(stage: SimStage, disk: FailingDisk) -> set[bytes]:
 
 
 @pytest.mark.parametrize("operation", [*OPERATIONS, "touch", "data_beyond"])
-def test_a_start_over_a_failing_disk_is_refused_in_one_line_and_succeeds_when_the_disk_works(
-    simulate: RunScenario, operation: str
+@simulated(brokers=0)
+async def test_a_start_over_a_failing_disk_is_refused_in_one_line_and_succeeds_when_the_disk_works(
+    stage: SimStage, operation: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        disk = FailingDisk(stage.runtime.clock.now_ms)
-        work = await start(stage, disk, FlushDiskType.ASYNC_FLUSH)
-        # The offsets are on disk 10 s after the start.
-        await stage.runtime.timers.sleep(11.0)
-        # In the log, but not in queue files that are durable: two of them.
-        for _ in range(21):
-            await work.peer.send("New")
-        await stage.runtime.timers.sleep(1.0)
-        crashed = FailingDisk(stage.runtime.clock.now_ms, disk.after_power_failure())
-        crashed.fail(errno.EIO, operation)
-        if operation not in NOT_AT_START:
-            with pytest.raises(StoreError) as refusal:
-                await stage.start_broker(disk=crashed.disk, store=SMALL)
-            text = str(refusal.value)
-            assert os.strerror(errno.EIO) in text
-            assert "/broker-a" in text
-            assert "\n" not in text
-            crashed.mend()
-        else:
-            broker = await stage.start_broker(disk=crashed.disk, store=SMALL)
-            crashed.mend()
-            await broker.close()
-        await stage.start_broker(disk=crashed.disk, store=SMALL)
-        await check_kept(stage, work)
-
-    simulate(scenario, brokers=0)
+    disk = FailingDisk(stage.runtime.clock.now_ms)
+    work = await start(stage, disk, FlushDiskType.ASYNC_FLUSH)
+    # The offsets are on disk 10 s after the start.
+    await stage.runtime.timers.sleep(11.0)
+    # In the log, but not in queue files that are durable: two of them.
+    for _ in range(21):
+        await work.peer.send("New")
+    await stage.runtime.timers.sleep(1.0)
+    crashed = FailingDisk(stage.runtime.clock.now_ms, disk.after_power_failure())
+    crashed.fail(errno.EIO, operation)
+    if operation not in NOT_AT_START:
+        with pytest.raises(StoreError) as refusal:
+            await stage.start_broker(disk=crashed.disk, store=SMALL)
+        text = str(refusal.value)
+        assert os.strerror(errno.EIO) in text
+        assert "/broker-a" in text
+        assert "\n" not in text
+        crashed.mend()
+    else:
+        broker = await stage.start_broker(disk=crashed.disk, store=SMALL)
+        crashed.mend()
+        await broker.close()
+    await stage.start_broker(disk=crashed.disk, store=SMALL)
+    await check_kept(stage, work)
 
 
 @pytest.mark.parametrize("operation", ["create", "map", "allocate", "sync", "remove", "set_mtime_ms"])
@@ -289,86 +287,79 @@ def test_a_compaction_topic_has_every_message_when_the_disk_works_again(
 
 
 @pytest.mark.parametrize("operation", ["create", "map", "allocate", "sync", "write"])
-def test_a_slave_catches_up_when_its_disk_works_again(
-    simulate: RunScenario, caplog: pytest.LogCaptureFixture, operation: str
+@simulated(brokers=0)
+async def test_a_slave_catches_up_when_its_disk_works_again(
+    stage: SimStage, caplog: pytest.LogCaptureFixture, operation: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.start_namesrv()
-        master = await stage.start_broker(store=SMALL)
-        peer = stage.peer()
-        await peer.create_topic(write=2, read=2)
-        await peer.fill(10, body=BODY)
-        disk = FailingDisk(stage.runtime.clock.now_ms)
-        slave = await stage.start_broker(
-            broker_id=1,
-            broker_role=BrokerRole.SLAVE,
-            store_path_root_dir="/slave",
-            disk=disk.disk,
-            store=SMALL,
-        )
-        stores = master.context.store, slave.context.store
-        await stage.until(lambda: stores[0].max_commit_log_offset == stores[1].max_commit_log_offset)
-        disk.fail(errno.ENOSPC, operation)
-        await peer.fill(30, body=BODY)
-        await stage.runtime.timers.sleep(65.0)
-        await peer.fill(30, body=BODY)
-        await stage.runtime.timers.sleep(10.0)
-        assert operation in disk.failures
-        disk.mend()
-        await stage.until(lambda: stores[0].max_commit_log_offset == stores[1].flushed_offset)
-        assert stores[1].max_offset("T", 0) == 70
-        assert not [record for record in caplog.records if record.exc_info]
-        await slave.close()
-
-    simulate(scenario, brokers=0)
+    await stage.start_namesrv()
+    master = await stage.start_broker(store=SMALL)
+    peer = stage.peer()
+    await peer.create_topic(write=2, read=2)
+    await peer.fill(10, body=BODY)
+    disk = FailingDisk(stage.runtime.clock.now_ms)
+    slave = await stage.start_broker(
+        broker_id=1,
+        broker_role=BrokerRole.SLAVE,
+        store_path_root_dir="/slave",
+        disk=disk.disk,
+        store=SMALL,
+    )
+    stores = master.context.store, slave.context.store
+    await stage.until(lambda: stores[0].max_commit_log_offset == stores[1].max_commit_log_offset)
+    disk.fail(errno.ENOSPC, operation)
+    await peer.fill(30, body=BODY)
+    await stage.runtime.timers.sleep(65.0)
+    await peer.fill(30, body=BODY)
+    await stage.runtime.timers.sleep(10.0)
+    assert operation in disk.failures
+    disk.mend()
+    await stage.until(lambda: stores[0].max_commit_log_offset == stores[1].flushed_offset)
+    assert stores[1].max_offset("T", 0) == 70
+    assert not [record for record in caplog.records if record.exc_info]
+    await slave.close()
 
 
 @pytest.mark.parametrize(("mended_at", "code"), [(4.0, 0), (6.0, int(ResponseCode.FLUSH_DISK_TIMEOUT))])
-def test_a_send_that_waits_for_the_disk_succeeds_if_the_disk_works_again_in_time(
-    simulate: RunScenario, mended_at: float, code: int
+@simulated(brokers=0)
+async def test_a_send_that_waits_for_the_disk_succeeds_if_the_disk_works_again_in_time(
+    stage: SimStage, mended_at: float, code: int
 ) -> None:
     """``syncFlushTimeout`` is 5 s."""
-
-    async def scenario(stage: SimStage) -> None:
-        disk = FailingDisk(stage.runtime.clock.now_ms)
-        await stage.start_broker(disk=disk.disk, store={**SMALL, "flush_disk_type": FlushDiskType.SYNC_FLUSH})
-        peer = stage.peer()
-        await peer.create_topic()
-        disk.fail(errno.EIO, "sync")
-        sending = asyncio.ensure_future(peer.send())
-        await stage.at(mended_at)
-        disk.mend()
-        response = await sending
-        assert response.code == code
-        if code:
-            assert os.strerror(errno.EIO) in (response.remark or "")
-
-    simulate(scenario, brokers=0)
+    disk = FailingDisk(stage.runtime.clock.now_ms)
+    await stage.start_broker(disk=disk.disk, store={**SMALL, "flush_disk_type": FlushDiskType.SYNC_FLUSH})
+    peer = stage.peer()
+    await peer.create_topic()
+    disk.fail(errno.EIO, "sync")
+    sending = asyncio.ensure_future(peer.send())
+    await stage.at(mended_at)
+    disk.mend()
+    response = await sending
+    assert response.code == code
+    if code:
+        assert os.strerror(errno.EIO) in (response.remark or "")
 
 
-def test_retention_deletes_when_the_disk_works_again(
-    simulate: RunScenario, caplog: pytest.LogCaptureFixture
+@simulated(brokers=0)
+async def test_retention_deletes_when_the_disk_works_again(
+    stage: SimStage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        disk = FailingDisk(stage.runtime.clock.now_ms)
-        await stage.start_broker(
-            disk=disk.disk, store=SMALL, file_reserved_time=0, delete_when=";".join(map(str, range(24)))
-        )
-        peer = stage.peer()
-        await peer.create_topic(write=2, read=2)
-        for number in range(40):
-            (await peer.send(body=b"%d " % number + BODY, queue_id=number % 2)).require_success()
-        store = stage.broker.context.store
-        disk.fail(errno.EIO, "remove")
-        await stage.runtime.timers.sleep(75.0)
-        assert store.min_commit_log_offset == 0
-        assert [line for line in caplog.messages if "/commitlog/00000000000000000000: Input/output" in line]
-        (await peer.send()).require_success()
-        disk.mend()
-        await stage.runtime.timers.sleep(15.0)
-        assert store.min_commit_log_offset == store.last_segment_base > 0
-        await stage.broker.close()
-        await stage.start_broker(disk=disk.after_power_failure(), store=SMALL)
-        assert stage.broker.context.store.min_commit_log_offset > 0
-
-    simulate(scenario, brokers=0)
+    disk = FailingDisk(stage.runtime.clock.now_ms)
+    await stage.start_broker(
+        disk=disk.disk, store=SMALL, file_reserved_time=0, delete_when=";".join(map(str, range(24)))
+    )
+    peer = stage.peer()
+    await peer.create_topic(write=2, read=2)
+    for number in range(40):
+        (await peer.send(body=b"%d " % number + BODY, queue_id=number % 2)).require_success()
+    store = stage.broker.context.store
+    disk.fail(errno.EIO, "remove")
+    await stage.runtime.timers.sleep(75.0)
+    assert store.min_commit_log_offset == 0
+    assert [line for line in caplog.messages if "/commitlog/00000000000000000000: Input/output" in line]
+    (await peer.send()).require_success()
+    disk.mend()
+    await stage.runtime.timers.sleep(15.0)
+    assert store.min_commit_log_offset == store.last_segment_base > 0
+    await stage.broker.close()
+    await stage.start_broker(disk=disk.after_power_failure(), store=SMALL)
+    assert stage.broker.context.store.min_commit_log_offset > 0

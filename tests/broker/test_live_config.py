@@ -14,7 +14,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES
 from rewindmq.protocol.message.record import decode_records
 from tests.support.answers import body_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -56,40 +56,36 @@ async def shown(peer: Peer) -> dict[str, str]:
         ),
     ],
 )
-def test_a_busy_broker_is_switched_on_and_off_and_stores_nothing_between(
-    simulate: RunScenario, kind: str, code: int, remark: str
+@simulated()
+async def test_a_busy_broker_is_switched_on_and_off_and_stores_nothing_between(
+    stage: SimStage, kind: str, code: int, remark: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        await peer.fill(3)
-        (await change(peer, f"emulatedBusy={kind}")).require_success()
-        for topic in ("T", "unknown-topic"):
-            answer = await peer.send(topic)
-            assert (answer.code, answer.remark) == (code, remark)
-        assert stage.broker.context.topics.find("unknown-topic") is None
-        # Reads continue.
-        assert await peer.status(0) == (0, "FOUND", 3)
-        (await change(peer, "emulatedBusy=NONE")).require_success()
-        await peer.fill(1)
-        assert await peer.status(3) == (0, "FOUND", 4)
-
-    simulate(scenario)
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.fill(3)
+    (await change(peer, f"emulatedBusy={kind}")).require_success()
+    for topic in ("T", "unknown-topic"):
+        answer = await peer.send(topic)
+        assert (answer.code, answer.remark) == (code, remark)
+    assert stage.broker.context.topics.find("unknown-topic") is None
+    # Reads continue.
+    assert await peer.status(0) == (0, "FOUND", 3)
+    (await change(peer, "emulatedBusy=NONE")).require_success()
+    await peer.fill(1)
+    assert await peer.status(3) == (0, "FOUND", 4)
 
 
-def test_26_returns_the_value_in_effect_of_every_key(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        before = await shown(peer)
-        assert before["brokerName"] == "broker-a"
-        assert before["mappedFileSizeCommitLog"] == str(1 << 20)
-        assert (before["enablePropertyFilter"], before["emulatedBusy"]) == ("false", "NONE")
-        (await change(peer, "enablePropertyFilter = true\nbrokerPermission=4")).require_success()
-        after = await shown(peer)
-        changed = {key for key in after if after[key] != before[key]}
-        assert changed == {"enablePropertyFilter", "brokerPermission"}
-
-    simulate(scenario)
+@simulated()
+async def test_26_returns_the_value_in_effect_of_every_key(stage: SimStage) -> None:
+    peer = stage.peer()
+    before = await shown(peer)
+    assert before["brokerName"] == "broker-a"
+    assert before["mappedFileSizeCommitLog"] == str(1 << 20)
+    assert (before["enablePropertyFilter"], before["emulatedBusy"]) == ("false", "NONE")
+    (await change(peer, "enablePropertyFilter = true\nbrokerPermission=4")).require_success()
+    after = await shown(peer)
+    changed = {key for key in after if after[key] != before[key]}
+    assert changed == {"enablePropertyFilter", "brokerPermission"}
 
 
 @pytest.mark.parametrize(
@@ -108,18 +104,16 @@ def test_26_returns_the_value_in_effect_of_every_key(simulate: RunScenario) -> N
         ("x" * 70_000, "more than 65536 bytes"),
     ],
 )
-def test_a_key_that_cannot_change_is_refused_and_nothing_changes(
-    simulate: RunScenario, text: str, said: str
+@simulated()
+async def test_a_key_that_cannot_change_is_refused_and_nothing_changes(
+    stage: SimStage, text: str, said: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        before = await shown(peer)
-        answer = await change(peer, text)
-        assert answer.code == ResponseCode.SYSTEM_ERROR
-        assert said in str(answer.remark)
-        assert await shown(peer) == before
-
-    simulate(scenario)
+    peer = stage.peer()
+    before = await shown(peer)
+    answer = await change(peer, text)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert said in str(answer.remark)
+    assert await shown(peer) == before
 
 
 async def pulled(peer: Peer, count: int = 1_024, **options: Any) -> int:
@@ -129,104 +123,92 @@ async def pulled(peer: Peer, count: int = 1_024, **options: Any) -> int:
 
 
 @pytest.mark.parametrize("options", [{}, {"expression_type": "SQL92", "subscription": "colour IS NULL"}])
-def test_a_changed_transfer_limit_counts_for_the_next_pull(
-    simulate: RunScenario, options: dict[str, Any]
+@simulated()
+async def test_a_changed_transfer_limit_counts_for_the_next_pull(
+    stage: SimStage, options: dict[str, Any]
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        await peer.fill(50)
-        (await change(peer, "enablePropertyFilter=true")).require_success()
-        size = len(body_of((await peer.pull(0, count=1)).require_success()))
-        assert await pulled(peer, **options) == 32
-        (await change(peer, "maxTransferCountOnMessageInMemory=40")).require_success()
-        assert await pulled(peer, **options) == 40
-        assert await pulled(peer, 33, **options) == 33
-        (await change(peer, f"maxTransferBytesOnMessageInMemory={5 * size}")).require_success()
-        assert await pulled(peer, **options) == 5
-        # RocketMQ returns the first message in any case.
-        (await change(peer, "maxTransferCountOnMessageInMemory=0")).require_success()
-        assert await pulled(peer, **options) == 1
-
-    simulate(scenario)
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.fill(50)
+    (await change(peer, "enablePropertyFilter=true")).require_success()
+    size = len(body_of((await peer.pull(0, count=1)).require_success()))
+    assert await pulled(peer, **options) == 32
+    (await change(peer, "maxTransferCountOnMessageInMemory=40")).require_success()
+    assert await pulled(peer, **options) == 40
+    assert await pulled(peer, 33, **options) == 33
+    (await change(peer, f"maxTransferBytesOnMessageInMemory={5 * size}")).require_success()
+    assert await pulled(peer, **options) == 5
+    # RocketMQ returns the first message in any case.
+    (await change(peer, "maxTransferCountOnMessageInMemory=0")).require_success()
+    assert await pulled(peer, **options) == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"expression_type": "SQL92", "subscription": "colour IS NULL"}])
-def test_old_messages_have_transfer_limits_of_their_own(
-    simulate: RunScenario, options: dict[str, Any]
+@simulated()
+async def test_old_messages_have_transfer_limits_of_their_own(
+    stage: SimStage, options: dict[str, Any]
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        # Without memory, every message counts as old.
-        await stage.start_broker("broker-b", store={"physical_memory_bytes": 0}, enable_property_filter=True)
-        peer = stage.peer()
-        await peer.create_topic()
-        await peer.fill(50)
-        size = len(body_of((await peer.pull(0, count=1)).require_success()))
-        assert await pulled(peer, **options) == 8
-        (await change(peer, "maxTransferCountOnMessageInDisk=40")).require_success()
-        assert await pulled(peer, **options) == 40
-        (await change(peer, f"maxTransferBytesOnMessageInDisk={5 * size}")).require_success()
-        assert await pulled(peer, **options) == 5
-
-    simulate(scenario)
+    # Without memory, every message counts as old.
+    await stage.start_broker("broker-b", store={"physical_memory_bytes": 0}, enable_property_filter=True)
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.fill(50)
+    size = len(body_of((await peer.pull(0, count=1)).require_success()))
+    assert await pulled(peer, **options) == 8
+    (await change(peer, "maxTransferCountOnMessageInDisk=40")).require_success()
+    assert await pulled(peer, **options) == 40
+    (await change(peer, f"maxTransferBytesOnMessageInDisk={5 * size}")).require_success()
+    assert await pulled(peer, **options) == 5
 
 
-def test_a_pull_fits_into_a_frame_whatever_the_limits_are(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.start_broker("broker-b", store={"mapped_file_size_commit_log": 8 << 20})
-        peer = stage.peer()
-        await peer.create_topic()
-        await peer.fill(4, body=bytes(MAX_MESSAGE_BODY_BYTES))
-        for key in ("Bytes", "Count"):
-            (await change(peer, f"maxTransfer{key}OnMessageInMemory=2147483647")).require_success()
-        assert await pulled(peer) == 3
-
-    simulate(scenario)
+@simulated()
+async def test_a_pull_fits_into_a_frame_whatever_the_limits_are(stage: SimStage) -> None:
+    await stage.start_broker("broker-b", store={"mapped_file_size_commit_log": 8 << 20})
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.fill(4, body=bytes(MAX_MESSAGE_BODY_BYTES))
+    for key in ("Bytes", "Count"):
+        (await change(peer, f"maxTransfer{key}OnMessageInMemory=2147483647")).require_success()
+    assert await pulled(peer) == 3
 
 
-def test_a_change_concerns_one_broker_even_if_two_were_given_the_same_configuration(
-    simulate: RunScenario,
+@simulated()
+async def test_a_change_concerns_one_broker_even_if_two_were_given_the_same_configuration(
+    stage: SimStage,
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        first = stage.peer()
-        before = await shown(first)
-        host = "10.0.1.77"
-        own = {"broker_name": "broker-b", "bind_address": host, "store_path_root_dir": str(stage.root / host)}
-        config = msgspec.structs.replace(stage.broker.context.config, **own)
-        second = Broker(stage.new_runtime(host), config)
-        stage.at_exit(second.close)
-        await second.start()
-        peer = stage.peer(address=second.address)
-        (await change(peer, "maxTransferCountOnMessageInMemory=40")).require_success()
-        assert (await shown(peer))["maxTransferCountOnMessageInMemory"] == "40"
-        assert await shown(first) == before
-
-    simulate(scenario)
+    first = stage.peer()
+    before = await shown(first)
+    host = "10.0.1.77"
+    own = {"broker_name": "broker-b", "bind_address": host, "store_path_root_dir": str(stage.root / host)}
+    config = msgspec.structs.replace(stage.broker.context.config, **own)
+    second = Broker(stage.new_runtime(host), config)
+    stage.at_exit(second.close)
+    await second.start()
+    peer = stage.peer(address=second.address)
+    (await change(peer, "maxTransferCountOnMessageInMemory=40")).require_success()
+    assert (await shown(peer))["maxTransferCountOnMessageInMemory"] == "40"
+    assert await shown(first) == before
 
 
-def test_bytes_that_are_no_text_are_refused(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        answer = await stage.peer().ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=\xff")
-        assert answer.code == ResponseCode.SYSTEM_ERROR
-
-    simulate(scenario)
+@simulated()
+async def test_bytes_that_are_no_text_are_refused(stage: SimStage) -> None:
+    answer = await stage.peer().ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=\xff")
+    assert answer.code == ResponseCode.SYSTEM_ERROR
 
 
-def test_a_changed_permission_counts_at_once_and_is_registered(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        await peer.fill(1)
-        version = stage.broker.context.topics.data_version
-        (await change(peer, "brokerPermission=2")).require_success()
-        assert (await peer.pull(0)).code == ResponseCode.NO_PERMISSION
-        wrapper = stage.broker.context.topics.wrapper()
-        assert wrapper.topic_config_table["T"].perm == 2
-        assert wrapper.data_version.counter == version.counter + 1
-        (await change(peer, "brokerPermission=6")).require_success()
-        assert (await peer.pull(0)).code == ResponseCode.SUCCESS
-
-    simulate(scenario)
+@simulated()
+async def test_a_changed_permission_counts_at_once_and_is_registered(stage: SimStage) -> None:
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.fill(1)
+    version = stage.broker.context.topics.data_version
+    (await change(peer, "brokerPermission=2")).require_success()
+    assert (await peer.pull(0)).code == ResponseCode.NO_PERMISSION
+    wrapper = stage.broker.context.topics.wrapper()
+    assert wrapper.topic_config_table["T"].perm == 2
+    assert wrapper.data_version.counter == version.counter + 1
+    (await change(peer, "brokerPermission=6")).require_success()
+    assert (await peer.pull(0)).code == ResponseCode.SUCCESS
 
 
 def test_every_kind_of_busy_has_its_words() -> None:
@@ -243,10 +225,8 @@ EXPORTED = (
 )
 
 
-def test_the_configuration_has_every_key_that_mqadmin_exports(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        table = await shown(stage.peer())
-        assert [key for key in EXPORTED if key not in table] == []
-        assert (table["filterServerNums"], table["useTLS"]) == ("0", "false")
-
-    simulate(scenario)
+@simulated()
+async def test_the_configuration_has_every_key_that_mqadmin_exports(stage: SimStage) -> None:
+    table = await shown(stage.peer())
+    assert [key for key in EXPORTED if key not in table] == []
+    assert (table["filterServerNums"], table["useTLS"]) == ("0", "false")

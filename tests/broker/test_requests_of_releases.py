@@ -11,7 +11,7 @@ from rewindmq.namesrv.handlers import HANDLERS as NAMESRV_HANDLERS
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.handler_table import SINCE
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 # By the constants of ``RequestCode`` in the published jars of rocketmq-common 4.2.0 and 4.9.7.
@@ -32,13 +32,11 @@ async def unsupported(stage: SimStage, codes: Mapping[RequestCode, object], addr
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_server_refuses_the_requests_of_later_releases(play: RunScenario, profile: Profile) -> None:
-    async def scenario(stage: SimStage) -> None:
-        assert await unsupported(stage, HANDLERS, stage.broker.address) == UNKNOWN[profile] & HANDLERS.keys()
-        served = await unsupported(stage, NAMESRV_HANDLERS, stage.namesrv)
-        assert served == UNKNOWN[profile] & NAMESRV_HANDLERS.keys()
-
-    play(scenario, profile=profile)
+@played()
+async def test_a_server_refuses_the_requests_of_later_releases(stage: SimStage, profile: Profile) -> None:
+    assert await unsupported(stage, HANDLERS, stage.broker.address) == UNKNOWN[profile] & HANDLERS.keys()
+    served = await unsupported(stage, NAMESRV_HANDLERS, stage.namesrv)
+    assert served == UNKNOWN[profile] & NAMESRV_HANDLERS.keys()
 
 
 def test_every_request_of_the_table_has_a_handler() -> None:

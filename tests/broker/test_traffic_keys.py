@@ -8,7 +8,7 @@ import pytest
 
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.frame import encode_frame
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import simulated
 from tests.support.stage import SimStage
 
 HALF = encode_frame(RemotingCommand(10, body=bytes(1_000)), SerializeType.MSGPACK)[:500]
@@ -35,46 +35,40 @@ async def half_sender(stage: SimStage, address: str) -> HalfSender:
     return peer
 
 
-def test_serverFrameTimeoutMillis_ends_the_wait_for_a_frame(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.start_namesrv(server_frame_timeout_millis=2_000)
-        broker = await stage.start_broker(server_frame_timeout_millis=4_000)
-        at_namesrv = await half_sender(stage, stage.namesrv)
-        at_broker = await half_sender(stage, broker.address)
-        await stage.at(1.9)
-        assert (at_namesrv.is_closed, at_broker.is_closed) == (False, False)
-        await stage.at(3.9)
-        assert (at_namesrv.is_closed, at_broker.is_closed) == (True, False)
-        await stage.at(4.1)
-        assert (at_namesrv.is_closed, at_broker.is_closed) == (True, True)
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_serverFrameTimeoutMillis_ends_the_wait_for_a_frame(stage: SimStage) -> None:
+    await stage.start_namesrv(server_frame_timeout_millis=2_000)
+    broker = await stage.start_broker(server_frame_timeout_millis=4_000)
+    at_namesrv = await half_sender(stage, stage.namesrv)
+    at_broker = await half_sender(stage, broker.address)
+    await stage.at(1.9)
+    assert (at_namesrv.is_closed, at_broker.is_closed) == (False, False)
+    await stage.at(3.9)
+    assert (at_namesrv.is_closed, at_broker.is_closed) == (True, False)
+    await stage.at(4.1)
+    assert (at_namesrv.is_closed, at_broker.is_closed) == (True, True)
 
 
-def test_serverMaxUnfinishedFrameBytes_holds_for_both_ports_of_a_broker(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        broker = await stage.start_broker(server_max_unfinished_frame_bytes=2 * len(HALF))
-        host, port = broker.address.rsplit(":", 1)
-        first = await half_sender(stage, broker.address)
-        second = await half_sender(stage, f"{host}:{int(port) - 2}")
-        await stage.at(1.0)
-        assert (first.is_closed, second.is_closed) == (False, False)
-        third = await half_sender(stage, broker.address)
-        await stage.at(2.0)
-        assert (first.is_closed, second.is_closed, third.is_closed) == (True, False, False)
-        (await stage.peer().send()).require_success()
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_serverMaxUnfinishedFrameBytes_holds_for_both_ports_of_a_broker(stage: SimStage) -> None:
+    broker = await stage.start_broker(server_max_unfinished_frame_bytes=2 * len(HALF))
+    host, port = broker.address.rsplit(":", 1)
+    first = await half_sender(stage, broker.address)
+    second = await half_sender(stage, f"{host}:{int(port) - 2}")
+    await stage.at(1.0)
+    assert (first.is_closed, second.is_closed) == (False, False)
+    third = await half_sender(stage, broker.address)
+    await stage.at(2.0)
+    assert (first.is_closed, second.is_closed, third.is_closed) == (True, False, False)
+    (await stage.peer().send()).require_success()
 
 
 @pytest.mark.parametrize("server", ["broker", "namesrv"])
-def test_serverMaxUnreadBytes_reaches_the_connections(simulate: RunScenario, server: str) -> None:
-    async def scenario(stage: SimStage) -> None:
-        if server == "broker":
-            limit = (await stage.start_broker(server_max_unread_bytes=99 << 20)).context.traffic.unread.limit
-        else:
-            namesrv = await stage.start_namesrv(server_max_unread_bytes=99 << 20)
-            limit = namesrv._server.traffic.unread.limit
-        assert limit == 99 << 20
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_serverMaxUnreadBytes_reaches_the_connections(stage: SimStage, server: str) -> None:
+    if server == "broker":
+        limit = (await stage.start_broker(server_max_unread_bytes=99 << 20)).context.traffic.unread.limit
+    else:
+        namesrv = await stage.start_namesrv(server_max_unread_bytes=99 << 20)
+        limit = namesrv._server.traffic.unread.limit
+    assert limit == 99 << 20

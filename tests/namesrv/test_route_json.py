@@ -14,7 +14,7 @@ from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.version import CURRENT_VERSION, MQVersion
 from tests.namesrv.connected import connected
 from tests.support.answers import body_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
 UNIT = 1
@@ -54,16 +54,14 @@ def test_4_2_0_writes_bare_ids_and_the_old_name_of_the_flag_to_every_client(
 
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
-def test_later_releases_write_strict_json_to_clients_that_ask_for_it(
-    simulate: RunScenario, profile: Profile
+@simulated(brokers=0)
+async def test_later_releases_write_strict_json_to_clients_that_ask_for_it(
+    stage: SimStage, profile: Profile
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await registered(stage)
-        text = await answered(stage, CURRENT_VERSION)
-        assert '"brokerAddrs":{"0":"10.0.0.2:10911"}' in text
-        assert '"topicSysFlag":1' in text
-
-    simulate(scenario, brokers=0, profile=profile)
+    await registered(stage)
+    text = await answered(stage, CURRENT_VERSION)
+    assert '"brokerAddrs":{"0":"10.0.0.2:10911"}' in text
+    assert '"topicSysFlag":1' in text
 
 
 @pytest.mark.parametrize(
@@ -77,31 +75,27 @@ def test_later_releases_write_strict_json_to_clients_that_ask_for_it(
         ),
     ],
 )
-def test_the_table_of_the_cluster_has_what_each_release_writes(
-    simulate: RunScenario, profile: Profile, broker: str
+@simulated(brokers=0)
+async def test_the_table_of_the_cluster_has_what_each_release_writes(
+    stage: SimStage, profile: Profile, broker: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await registered(stage)
-        client = RemotingClient(stage.runtime, serialize_type=SerializeType.JSON)
-        answer = await client.invoke(stage.namesrv, RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO))
-        await client.close()
-        assert body_of(answer.require_success()).decode() == (
-            f'{{"brokerAddrTable":{{"broker-a":{broker}}},"clusterAddrTable":{{"DefaultCluster":["broker-a"]}}}}'
-        )
-
-    simulate(scenario, brokers=0, profile=profile)
+    await registered(stage)
+    client = RemotingClient(stage.runtime, serialize_type=SerializeType.JSON)
+    answer = await client.invoke(stage.namesrv, RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO))
+    await client.close()
+    assert body_of(answer.require_success()).decode() == (
+        f'{{"brokerAddrTable":{{"broker-a":{broker}}},"clusterAddrTable":{{"DefaultCluster":["broker-a"]}}}}'
+    )
 
 
-def test_5_3_3_writes_enableActingMaster_which_some_clients_require(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await registered(stage)
-        assert await answered(stage, CURRENT_VERSION) == (
-            '{"brokerDatas":[{"brokerAddrs":{"0":"10.0.0.2:10911"},"brokerName":"broker-a",'
-            '"cluster":"DefaultCluster","enableActingMaster":false}],"filterServerTable":{},"queueDatas":['
-            '{"brokerName":"broker-a","perm":6,"readQueueNums":4,"topicSysFlag":1,"writeQueueNums":4}]}'
-        )
-
-    simulate(scenario, brokers=0, profile=Profile.V53)
+@simulated(brokers=0, profile=Profile.V53)
+async def test_5_3_3_writes_enableActingMaster_which_some_clients_require(stage: SimStage) -> None:
+    await registered(stage)
+    assert await answered(stage, CURRENT_VERSION) == (
+        '{"brokerDatas":[{"brokerAddrs":{"0":"10.0.0.2:10911"},"brokerName":"broker-a",'
+        '"cluster":"DefaultCluster","enableActingMaster":false}],"filterServerTable":{},"queueDatas":['
+        '{"brokerName":"broker-a","perm":6,"readQueueNums":4,"topicSysFlag":1,"writeQueueNums":4}]}'
+    )
 
 
 @pytest.mark.parametrize(

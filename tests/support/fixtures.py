@@ -1,12 +1,14 @@
-"""The fixtures of every folder that say what a test runs on: ``simulate``, ``play`` and ``stage``."""
+"""What a test runs on: the decorators ``simulated`` and ``played``, and the fixture ``stage``."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import pytest
 
@@ -60,6 +62,42 @@ def play(tmp_path: Path) -> RunScenario:
     The stage's ``events`` hear of every point that is passed.
     """
     return _Run(tmp_path, has_namesrv=True)
+
+
+_Test = Callable[..., Awaitable[None]]
+# Options of ``RunScenario`` that a parameter of the test gives.
+_OF_PARAMETERS: Final = frozenset({"brokers", "profile", "serialize_type", "version", "seed"})
+
+
+def simulated(**options: Any) -> Callable[[_Test], Callable[..., None]]:
+    """Run an async test under virtual time, on a ``stage`` of brokers without a name server.
+
+    Args:
+        options: see ``RunScenario``. Otherwise a parameter of the test gives the option of its name.
+    """
+    return functools.partial(_in_virtual_time, "simulate", options)
+
+
+def played(**options: Any) -> Callable[[_Test], Callable[..., None]]:
+    """Run an async test under virtual time, on a ``stage`` with a name server; see ``simulated``."""
+    return functools.partial(_in_virtual_time, "play", options)
+
+
+def _in_virtual_time(fixture: str, options: Mapping[str, Any], test: _Test) -> Callable[..., None]:
+    """Return a test that takes the fixture instead of ``stage``."""
+    parameters = inspect.signature(test).parameters
+    first = inspect.Parameter(fixture, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature = inspect.Signature([first, *(each for name, each in parameters.items() if name != "stage")])
+
+    @functools.wraps(test)
+    def run(*positional: Any, **named: Any) -> None:
+        arguments = signature.bind(*positional, **named).arguments
+        simulate: RunScenario = arguments.pop(fixture)
+        given = {name: arguments[name] for name in _OF_PARAMETERS & arguments.keys()}
+        simulate(lambda stage: test(stage=stage, **arguments), **{**given, **options})
+
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    return run
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ from rewindmq.watch.record.recording import Heading, Recording, heading_line, re
 from rewindmq.watch.verdict.reset_watch import Change
 from rewindmq.watch.verdict.states import State
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
@@ -63,23 +63,21 @@ def verdicts(recording: Recording) -> tuple[list[Change], set[State]]:
 
 @pytest.mark.parametrize("mode", [ResetMode.CLASSIC, ResetMode.FENCED])
 @pytest.mark.parametrize("asks_rewinds", [True, False], ids=["at RewindMQ", "as at RocketMQ"])
-def test_a_reset_by_another_tool_is_judged_from_the_file(
-    play: RunScenario, mode: ResetMode, asks_rewinds: bool
+@played()
+async def test_a_reset_by_another_tool_is_judged_from_the_file(
+    stage: SimStage, mode: ResetMode, asks_rewinds: bool
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 2)
-        await stage.send(20, TOPIC)
-        async with new_consumer(stage):
-            await stage.world.sleep(120)
-            recording = asyncio.create_task(recorded(stage, 60, asks_rewinds=asks_rewinds))
-            await stage.world.sleep(5)
-            await stage.run(f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --mode {mode}")
-            samples = await recording
-        changes, states = verdicts(read_recording(file_of(*samples)))
-        assert states == {State.PROVEN}
-        assert max(change.seconds for change in changes) < 30
-
-    play(scenario)
+    await stage.create_topic(TOPIC, 2)
+    await stage.send(20, TOPIC)
+    async with new_consumer(stage):
+        await stage.world.sleep(120)
+        recording = asyncio.create_task(recorded(stage, 60, asks_rewinds=asks_rewinds))
+        await stage.world.sleep(5)
+        await stage.run(f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --mode {mode}")
+        samples = await recording
+    changes, states = verdicts(read_recording(file_of(*samples)))
+    assert states == {State.PROVEN}
+    assert max(change.seconds for change in changes) < 30
 
 
 def test_a_late_commit_in_the_file_is_a_lost_reset() -> None:

@@ -20,34 +20,30 @@ from rewindmq.protocol.message import Message
 from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.support.answers import present
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import simulated
 from tests.support.stage import SimStage, Stage
 
 SYNC: dict[str, Any] = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
 
 
 @pytest.mark.parametrize("code", [RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE])
-def test_sync_flush_returns_when_the_message_is_durable(simulate: RunScenario, code: int) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer, store = stage.peer(), stage.broker.context.store
-        body = encode_batch([Message("T", b"1"), Message("T", b"2")])
-        for _ in range(3):
-            (await peer.send(body=body, code=code)).require_success()
-            assert store.flushed_offset == store.max_commit_log_offset
-
-    simulate(scenario, store=SYNC)
+@simulated(store=SYNC)
+async def test_sync_flush_returns_when_the_message_is_durable(stage: SimStage, code: int) -> None:
+    peer, store = stage.peer(), stage.broker.context.store
+    body = encode_batch([Message("T", b"1"), Message("T", b"2")])
+    for _ in range(3):
+        (await peer.send(body=body, code=code)).require_success()
+        assert store.flushed_offset == store.max_commit_log_offset
 
 
-def test_async_flush_brings_the_log_to_disk_every_half_second(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer, store = stage.peer(), stage.broker.context.store
-        await stage.at(0.6)
-        (await peer.send()).require_success()
-        assert store.flushed_offset == 0
-        await stage.at(1.1)
-        assert store.flushed_offset == store.max_commit_log_offset > 0
-
-    simulate(scenario)
+@simulated()
+async def test_async_flush_brings_the_log_to_disk_every_half_second(stage: SimStage) -> None:
+    peer, store = stage.peer(), stage.broker.context.store
+    await stage.at(0.6)
+    (await peer.send()).require_success()
+    assert store.flushed_offset == 0
+    await stage.at(1.1)
+    assert store.flushed_offset == store.max_commit_log_offset > 0
 
 
 async def test_sync_flush_under_load_shares_flushes_between_sends(stage: Stage) -> None:
@@ -136,25 +132,23 @@ async def test_group_commit_covers_what_came_before_the_flush_and_flushes_again_
     await sync_flush.close()
 
 
-def test_with_a_slow_disk_a_send_returns_flush_disk_timeout_and_the_message_is_stored(
-    simulate: RunScenario, caplog: pytest.LogCaptureFixture
+@simulated(store=SYNC)
+async def test_with_a_slow_disk_a_send_returns_flush_disk_timeout_and_the_message_is_stored(
+    stage: SimStage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer, broker = stage.peer(), stage.broker
-        await peer.create_topic()
-        workers = StuckWorkers()
-        sync_flush_of(broker)._workers = workers
-        response = await peer.send()
-        assert stage.runtime.clock.monotonic() == pytest.approx(5.0, abs=0.01)
-        assert response.code == ResponseCode.FLUSH_DISK_TIMEOUT
-        assert response.decode_header(SendMessageResponseHeader).queue_offset == 0
-        assert broker.context.store.max_offset("T", 0) == 1
-        await workers.finish(OSError("broken"))
-        assert "flush failed: broken" in caplog.messages
-        (await peer.send(properties={"WAIT": "false"})).require_success()
-        await workers.finish()
-
-    simulate(scenario, store=SYNC)
+    peer, broker = stage.peer(), stage.broker
+    await peer.create_topic()
+    workers = StuckWorkers()
+    sync_flush_of(broker)._workers = workers
+    response = await peer.send()
+    assert stage.runtime.clock.monotonic() == pytest.approx(5.0, abs=0.01)
+    assert response.code == ResponseCode.FLUSH_DISK_TIMEOUT
+    assert response.decode_header(SendMessageResponseHeader).queue_offset == 0
+    assert broker.context.store.max_offset("T", 0) == 1
+    await workers.finish(OSError("broken"))
+    assert "flush failed: broken" in caplog.messages
+    (await peer.send(properties={"WAIT": "false"})).require_success()
+    await workers.finish()
 
 
 async def test_background_flush_runs_each_kind_once_at_a_time_and_survives_failure(

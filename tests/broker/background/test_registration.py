@@ -21,7 +21,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.server import RemotingServer
 from tests.support.answers import present
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage, Stage
 
 
@@ -52,66 +52,60 @@ class Recorder:
         return [round(at, 2) for at, request in self.received if request.code == code]
 
 
-def test_A2_registers_at_start_at_10_seconds_and_then_every_30(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        recorders = [Recorder(stage, f"10.0.5.{number}") for number in (1, 2)]
-        addresses = [await recorder.start() for recorder in recorders]
-        broker = await stage.start_broker(namesrv_addr=";".join(addresses))
-        await stage.at(71.0)
-        for recorder in recorders:
-            assert recorder.times() == [0.0, 10.0, 40.0, 70.0]
-            request = recorder.received[0][1]
-            header = request.decode_header(RegisterBrokerRequestHeader)
-            assert (header.broker_name, header.broker_addr) == ("broker-a", broker.address)
-            assert (header.cluster_name, header.broker_id) == ("DefaultCluster", 0)
-            assert not request.is_oneway
-            body = decode_body(request, RegisterBrokerBody).topic_config_serialize_wrapper
-            assert body.topic_config_table["TBW102"].perm == 7
-            assert {"DefaultCluster", "broker-a", "SCHEDULE_TOPIC_XXXX"} <= body.topic_config_table.keys()
-        await broker.close()
-        for recorder in recorders:
-            assert recorder.times(104) == [71.0]
-            await recorder.server.close()
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_A2_registers_at_start_at_10_seconds_and_then_every_30(stage: SimStage) -> None:
+    recorders = [Recorder(stage, f"10.0.5.{number}") for number in (1, 2)]
+    addresses = [await recorder.start() for recorder in recorders]
+    broker = await stage.start_broker(namesrv_addr=";".join(addresses))
+    await stage.at(71.0)
+    for recorder in recorders:
+        assert recorder.times() == [0.0, 10.0, 40.0, 70.0]
+        request = recorder.received[0][1]
+        header = request.decode_header(RegisterBrokerRequestHeader)
+        assert (header.broker_name, header.broker_addr) == ("broker-a", broker.address)
+        assert (header.cluster_name, header.broker_id) == ("DefaultCluster", 0)
+        assert not request.is_oneway
+        body = decode_body(request, RegisterBrokerBody).topic_config_serialize_wrapper
+        assert body.topic_config_table["TBW102"].perm == 7
+        assert {"DefaultCluster", "broker-a", "SCHEDULE_TOPIC_XXXX"} <= body.topic_config_table.keys()
+    await broker.close()
+    for recorder in recorders:
+        assert recorder.times(104) == [71.0]
+        await recorder.server.close()
 
 
 @pytest.mark.parametrize(("period_ms", "second"), [(1, 20.0), (25_000, 35.0), (86_400_000, 70.0)])
-def test_A2_the_period_is_kept_between_10_and_60_seconds(
-    simulate: RunScenario, period_ms: int, second: float
+@simulated(brokers=0)
+async def test_A2_the_period_is_kept_between_10_and_60_seconds(
+    stage: SimStage, period_ms: int, second: float
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        recorder = Recorder(stage, "10.0.5.1")
-        await stage.start_broker(namesrv_addr=await recorder.start(), register_name_server_period=period_ms)
-        await stage.at(71.0)
-        assert recorder.times()[1:3] == [10.0, second]
-        await recorder.server.close()
-
-    simulate(scenario, brokers=0)
+    recorder = Recorder(stage, "10.0.5.1")
+    await stage.start_broker(namesrv_addr=await recorder.start(), register_name_server_period=period_ms)
+    await stage.at(71.0)
+    assert recorder.times()[1:3] == [10.0, second]
+    await recorder.server.close()
 
 
-def test_A2_a_new_topic_is_announced_oneway_and_an_administrator_s_before_the_answer(
-    simulate: RunScenario,
+@simulated(brokers=0)
+async def test_A2_a_new_topic_is_announced_oneway_and_an_administrator_s_before_the_answer(
+    stage: SimStage,
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        recorder = Recorder(stage, "10.0.5.1")
-        await stage.start_broker(namesrv_addr=await recorder.start())
-        peer = stage.peer()
-        await stage.at(1.0)
-        await peer.create_topic()
-        assert recorder.times() == [0.0, 1.0]
-        await stage.at(2.0)
-        await peer.send("N")
-        await stage.at(3.0)
-        assert recorder.times() == [0.0, 1.0, 2.0]
-        last = recorder.received[-1][1]
-        assert last.is_oneway
-        wrapper = decode_body(last, RegisterBrokerBody).topic_config_serialize_wrapper
-        assert {"T", "N"} <= wrapper.topic_config_table.keys()
-        assert wrapper.data_version.counter == 2
-        await recorder.server.close()
-
-    simulate(scenario, brokers=0)
+    recorder = Recorder(stage, "10.0.5.1")
+    await stage.start_broker(namesrv_addr=await recorder.start())
+    peer = stage.peer()
+    await stage.at(1.0)
+    await peer.create_topic()
+    assert recorder.times() == [0.0, 1.0]
+    await stage.at(2.0)
+    await peer.send("N")
+    await stage.at(3.0)
+    assert recorder.times() == [0.0, 1.0, 2.0]
+    last = recorder.received[-1][1]
+    assert last.is_oneway
+    wrapper = decode_body(last, RegisterBrokerBody).topic_config_serialize_wrapper
+    assert {"T", "N"} <= wrapper.topic_config_table.keys()
+    assert wrapper.data_version.counter == 2
+    await recorder.server.close()
 
 
 def test_a_new_topic_is_announced_to_a_name_server_without_msgpack_that_was_away(
@@ -137,57 +131,51 @@ def test_a_new_topic_is_announced_to_a_name_server_without_msgpack_that_was_away
     simulate(scenario, brokers=0)
 
 
-def test_A2_topics_of_the_order_table_are_marked_and_the_others_cleared(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        recorder = Recorder(stage, "10.0.5.1")
-        broker = await stage.start_broker(namesrv_addr=await recorder.start())
-        await stage.peer().create_topic()
-        recorder.ordered = {"T": "broker-a:4"}
-        await stage.at(11.0)
-        assert present(broker.context.topics.find("T")).order
-        recorder.ordered = {}
-        await stage.at(41.0)
-        assert not present(broker.context.topics.find("T")).order
-        await recorder.server.close()
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_A2_topics_of_the_order_table_are_marked_and_the_others_cleared(stage: SimStage) -> None:
+    recorder = Recorder(stage, "10.0.5.1")
+    broker = await stage.start_broker(namesrv_addr=await recorder.start())
+    await stage.peer().create_topic()
+    recorder.ordered = {"T": "broker-a:4"}
+    await stage.at(11.0)
+    assert present(broker.context.topics.find("T")).order
+    recorder.ordered = {}
+    await stage.at(41.0)
+    assert not present(broker.context.topics.find("T")).order
+    await recorder.server.close()
 
 
-def test_A2_a_name_server_without_an_order_table_leaves_the_marks_alone(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        namesrv = await stage.start_namesrv()
-        broker = await stage.start_broker(namesrv_addr=namesrv.address, profile=Profile.V53)
-        header = CreateTopicRequestHeader("T", "TBW102", 4, 4, 6, "SINGLE_TAG", order=True)
-        response = await stage.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
-        response.require_success()
-        await stage.at(41.0)
-        assert present(broker.context.topics.find("T")).order
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_A2_a_name_server_without_an_order_table_leaves_the_marks_alone(stage: SimStage) -> None:
+    namesrv = await stage.start_namesrv()
+    broker = await stage.start_broker(namesrv_addr=namesrv.address, profile=Profile.V53)
+    header = CreateTopicRequestHeader("T", "TBW102", 4, 4, 6, "SINGLE_TAG", order=True)
+    response = await stage.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+    response.require_success()
+    await stage.at(41.0)
+    assert present(broker.context.topics.find("T")).order
 
 
-def test_B01_a_topic_made_while_the_broker_registers_for_the_first_time_is_announced_too(
-    simulate: RunScenario,
+@simulated(brokers=0)
+async def test_B01_a_topic_made_while_the_broker_registers_for_the_first_time_is_announced_too(
+    stage: SimStage,
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        recorder = Recorder(stage, "10.0.5.1")
-        recorder.delay = 3.0
-        starting = asyncio.ensure_future(
-            stage.start_broker(namesrv_addr=await recorder.start(), listen_port=10_911)
-        )
-        await stage.at(1.0)
-        (await stage.peer(address="10.0.1.1:10911").send("N")).require_success()
-        await starting
-        await stage.at(5.0)
-        tables = [
-            decode_body(request, RegisterBrokerBody).topic_config_serialize_wrapper.topic_config_table
-            for _, request in recorder.received
-        ]
-        assert ["N" in table for table in tables] == [False, True]
-        await stage.broker.close()
-        await recorder.server.close()
-
-    simulate(scenario, brokers=0)
+    recorder = Recorder(stage, "10.0.5.1")
+    recorder.delay = 3.0
+    starting = asyncio.ensure_future(
+        stage.start_broker(namesrv_addr=await recorder.start(), listen_port=10_911)
+    )
+    await stage.at(1.0)
+    (await stage.peer(address="10.0.1.1:10911").send("N")).require_success()
+    await starting
+    await stage.at(5.0)
+    tables = [
+        decode_body(request, RegisterBrokerBody).topic_config_serialize_wrapper.topic_config_table
+        for _, request in recorder.received
+    ]
+    assert ["N" in table for table in tables] == [False, True]
+    await stage.broker.close()
+    await recorder.server.close()
 
 
 @pytest.mark.parametrize(("permission", "perm"), [(6, 6), (4, 4), (2, 2)])

@@ -30,7 +30,7 @@ from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.broker.store.store_box import StoreBox
 from tests.support.default_group import first_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.hand_workers import HandWorkers
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
@@ -132,40 +132,36 @@ def test_an_idle_queue_without_any_message_left(
     simulate(scenario, brokers=0)
 
 
-def test_the_first_run_is_at_60_s_and_takes_ten_files_100_ms_apart(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        disk = UsedDisk()
-        peer = await start(stage, disk=disk)
-        await peer.fill(20 * 15, body=BODY)
-        disk.ratio = 0.86
-        assert len(segments(stage)) == 15
-        await stage.at(59.9)
-        assert len(segments(stage)) == 15
-        await stage.at(60.05)
-        assert len(segments(stage)) == 14
-        await stage.at(60.15)
-        assert len(segments(stage)) == 13
-        await stage.at(69.9)
-        assert len(segments(stage)) == 5
-        # The newest never goes.
-        await stage.at(100)
-        assert len(segments(stage)) == 1
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_the_first_run_is_at_60_s_and_takes_ten_files_100_ms_apart(stage: SimStage) -> None:
+    disk = UsedDisk()
+    peer = await start(stage, disk=disk)
+    await peer.fill(20 * 15, body=BODY)
+    disk.ratio = 0.86
+    assert len(segments(stage)) == 15
+    await stage.at(59.9)
+    assert len(segments(stage)) == 15
+    await stage.at(60.05)
+    assert len(segments(stage)) == 14
+    await stage.at(60.15)
+    assert len(segments(stage)) == 13
+    await stage.at(69.9)
+    assert len(segments(stage)) == 5
+    # The newest never goes.
+    await stage.at(100)
+    assert len(segments(stage)) == 1
 
 
-def test_nothing_goes_outside_the_hours_of_deleteWhen(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await start(stage, delete_when="")
-        await peer.fill(41, body=BODY)
-        await stage.at(HOUR + 80)
-        assert len(segments(stage)) == 3
-        # 329: the next runs do it all the same.
-        (await peer.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)).require_success()
-        await stage.at(HOUR + 100)
-        assert len(segments(stage)) == 1
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_nothing_goes_outside_the_hours_of_deleteWhen(stage: SimStage) -> None:
+    peer = await start(stage, delete_when="")
+    await peer.fill(41, body=BODY)
+    await stage.at(HOUR + 80)
+    assert len(segments(stage)) == 3
+    # 329: the next runs do it all the same.
+    (await peer.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)).require_success()
+    await stage.at(HOUR + 100)
+    assert len(segments(stage)) == 1
 
 
 @pytest.mark.parametrize(
@@ -180,135 +176,119 @@ def test_nothing_goes_outside_the_hours_of_deleteWhen(simulate: RunScenario) -> 
         (0.86, {"clean_file_forcibly_enable": False}, 3),
     ],
 )
-def test_the_marks_of_a_disk_that_fills_up(
-    simulate: RunScenario, ratio: float, config: dict[str, Any], left: int
+@simulated(brokers=0)
+async def test_the_marks_of_a_disk_that_fills_up(
+    stage: SimStage, ratio: float, config: dict[str, Any], left: int
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        disk = UsedDisk()
-        peer = await start(stage, delete_when="", disk=disk, **config)
-        await peer.fill(41, body=BODY)
-        await stage.at(2)
-        disk.ratio = ratio
-        await stage.at(65)
-        assert len(segments(stage)) == left
-
-    simulate(scenario, brokers=0)
+    disk = UsedDisk()
+    peer = await start(stage, delete_when="", disk=disk, **config)
+    await peer.fill(41, body=BODY)
+    await stage.at(2)
+    disk.ratio = ratio
+    await stage.at(65)
+    assert len(segments(stage)) == left
 
 
-def test_above_90_percent_sends_are_refused_until_85(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        disk = UsedDisk()
-        peer = await start(stage, disk=disk)
-        await peer.fill(1)
-        disk.ratio = 0.91
-        await stage.at(65)
-        answer = await peer.send()
-        assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
-        assert "the broker's disk is full [CL:  0.91" in str(answer.remark)
-        assert (await peer.pull(0)).code == ResponseCode.SUCCESS
-        disk.ratio = 0.88
-        await stage.at(75)
-        assert (await peer.send()).code == ResponseCode.SERVICE_NOT_AVAILABLE
-        disk.ratio = 0.85
-        await stage.at(85)
-        assert (await peer.send()).code == ResponseCode.SUCCESS
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_above_90_percent_sends_are_refused_until_85(stage: SimStage) -> None:
+    disk = UsedDisk()
+    peer = await start(stage, disk=disk)
+    await peer.fill(1)
+    disk.ratio = 0.91
+    await stage.at(65)
+    answer = await peer.send()
+    assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
+    assert "the broker's disk is full [CL:  0.91" in str(answer.remark)
+    assert (await peer.pull(0)).code == ResponseCode.SUCCESS
+    disk.ratio = 0.88
+    await stage.at(75)
+    assert (await peer.send()).code == ResponseCode.SERVICE_NOT_AVAILABLE
+    disk.ratio = 0.85
+    await stage.at(85)
+    assert (await peer.send()).code == ResponseCode.SUCCESS
 
 
-def test_a_restart_after_retention_finds_the_same(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await start(stage)
-        await peer.fill(41, body=BODY)
-        await stage.at(HOUR + 80)
-        await stage.broker.close()
-        peer = await start(stage)
-        store = stage.broker.context.store
-        assert (store.min_offset("T", 0), store.max_offset("T", 0)) == (40, 41)
-        assert store.rebuilt_entries == 0
-        # Queue files of ten entries: four are gone as a whole.
-        assert len(list((stage.root / "broker-a" / "consumequeue" / "T" / "0").iterdir())) == 1
-        assert (await peer.send()).require_success().ext["queueOffset"] == 41
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_restart_after_retention_finds_the_same(stage: SimStage) -> None:
+    peer = await start(stage)
+    await peer.fill(41, body=BODY)
+    await stage.at(HOUR + 80)
+    await stage.broker.close()
+    peer = await start(stage)
+    store = stage.broker.context.store
+    assert (store.min_offset("T", 0), store.max_offset("T", 0)) == (40, 41)
+    assert store.rebuilt_entries == 0
+    # Queue files of ten entries: four are gone as a whole.
+    assert len(list((stage.root / "broker-a" / "consumequeue" / "T" / "0").iterdir())) == 1
+    assert (await peer.send()).require_success().ext["queueOffset"] == 41
 
 
-def test_32_returns_the_store_time_of_the_first_retained_message(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await start(stage)
-        await peer.create_topic(write=1, read=1)
+@simulated(brokers=0)
+async def test_32_returns_the_store_time_of_the_first_retained_message(stage: SimStage) -> None:
+    peer = await start(stage)
+    await peer.create_topic(write=1, read=1)
 
-        async def earliest() -> int:
-            header = GetEarliestMsgStoretimeRequestHeader("T", 0)
-            answer = await peer.ask(RequestCode.GET_EARLIEST_MSG_STORETIME, header)
-            return answer.require_success().decode_header(GetEarliestMsgStoretimeResponseHeader).timestamp
+    async def earliest() -> int:
+        header = GetEarliestMsgStoretimeRequestHeader("T", 0)
+        answer = await peer.ask(RequestCode.GET_EARLIEST_MSG_STORETIME, header)
+        return answer.require_success().decode_header(GetEarliestMsgStoretimeResponseHeader).timestamp
 
-        assert await earliest() == -1
-        await stage.at(1)
-        await peer.fill(40, body=BODY)
-        assert await earliest() == EPOCH_MS + 1_000
-        await stage.at(500)
-        await peer.fill(1, body=BODY)
-        await stage.at(HOUR + 80)
-        assert await earliest() == EPOCH_MS + 500_000
-
-    simulate(scenario, brokers=0)
+    assert await earliest() == -1
+    await stage.at(1)
+    await peer.fill(40, body=BODY)
+    assert await earliest() == EPOCH_MS + 1_000
+    await stage.at(500)
+    await peer.fill(1, body=BODY)
+    await stage.at(HOUR + 80)
+    assert await earliest() == EPOCH_MS + 500_000
 
 
-def test_306_removes_queues_without_messages_which_start_over_at_0(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await start(stage)
-        await peer.create_topic(write=2, read=2)
-        await peer.fill(20, body=BODY)
-        await peer.fill(1, queue_id=1)
-        await stage.at(HOUR + 80)
-        (await peer.ask(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)).require_success()
-        store = stage.broker.context.store
-        assert (store.max_offset("T", 0), store.max_offset("T", 1)) == (0, 1)
-        assert (await peer.send()).require_success().ext["queueOffset"] == 0
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_306_removes_queues_without_messages_which_start_over_at_0(stage: SimStage) -> None:
+    peer = await start(stage)
+    await peer.create_topic(write=2, read=2)
+    await peer.fill(20, body=BODY)
+    await peer.fill(1, queue_id=1)
+    await stage.at(HOUR + 80)
+    (await peer.ask(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)).require_success()
+    store = stage.broker.context.store
+    assert (store.max_offset("T", 0), store.max_offset("T", 1)) == (0, 1)
+    assert (await peer.send()).require_success().ext["queueOffset"] == 0
 
 
-def test_215_removes_a_topic_but_not_the_offsets_of_groups(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await start(stage)
-        await peer.create_topic()
-        await peer.create_topic("U")
-        await peer.fill(5)
-        await peer.fill(5, "U")
-        await peer.commit(3)
-        header = DeleteTopicRequestHeader("T")
-        for _ in range(2):
-            (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)).require_success()
-        assert (await peer.pull(0)).code == ResponseCode.TOPIC_NOT_EXIST
-        assert (await peer.pull(0, "U")).code == ResponseCode.SUCCESS
-        context = stage.broker.context
-        assert context.store.max_offset("T", 0) == 0
-        assert context.offsets.query("G", "T", 0) == 3
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_215_removes_a_topic_but_not_the_offsets_of_groups(stage: SimStage) -> None:
+    peer = await start(stage)
+    await peer.create_topic()
+    await peer.create_topic("U")
+    await peer.fill(5)
+    await peer.fill(5, "U")
+    await peer.commit(3)
+    header = DeleteTopicRequestHeader("T")
+    for _ in range(2):
+        (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)).require_success()
+    assert (await peer.pull(0)).code == ResponseCode.TOPIC_NOT_EXIST
+    assert (await peer.pull(0, "U")).code == ResponseCode.SUCCESS
+    context = stage.broker.context
+    assert context.store.max_offset("T", 0) == 0
+    assert context.offsets.query("G", "T", 0) == 3
 
 
 @pytest.mark.parametrize("topic", ["SCHEDULE_TOPIC_XXXX", OFFSET_MOVED_EVENT, "a/b", ""])
-def test_215_refuses_system_topics_and_names_that_are_none(simulate: RunScenario, topic: str) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await start(stage)
-        answer = await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic))
-        assert answer.code == ResponseCode.SYSTEM_ERROR
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_215_refuses_system_topics_and_names_that_are_none(stage: SimStage, topic: str) -> None:
+    peer = await start(stage)
+    answer = await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic))
+    assert answer.code == ResponseCode.SYSTEM_ERROR
 
 
-def test_316_removes_queues_of_topics_that_are_gone(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await start(stage)
-        await peer.fill(5)
-        stage.broker.context.topics.delete("T")
-        (await peer.ask(RequestCode.CLEAN_UNUSED_TOPIC)).require_success()
-        assert stage.broker.context.store.max_offset("T", 0) == 0
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_316_removes_queues_of_topics_that_are_gone(stage: SimStage) -> None:
+    peer = await start(stage)
+    await peer.fill(5)
+    stage.broker.context.topics.delete("T")
+    (await peer.ask(RequestCode.CLEAN_UNUSED_TOPIC)).require_success()
+    assert stage.broker.context.store.max_offset("T", 0) == 0
 
 
 @pytest.mark.parametrize("profile", first_of([Profile.V49, Profile.V53]))

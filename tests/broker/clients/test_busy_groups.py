@@ -9,7 +9,7 @@ from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.header.client import GetConsumerListByGroupRequestHeader
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -55,74 +55,65 @@ def test_a_request_is_answered_between_large_heartbeats_of_others(simulate: RunS
     assert answered[heartbeats[0] : heartbeats[-1]].count("other") >= 5
 
 
-def test_a_connection_that_closes_before_its_heartbeat_has_its_turn_is_not_registered(
-    simulate: RunScenario,
+@simulated()
+async def test_a_connection_that_closes_before_its_heartbeat_has_its_turn_is_not_registered(
+    stage: SimStage,
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        first, second = stage.peer("c1"), stage.peer("c2")
-        for peer in (first, second):
-            await peer.heartbeat("Small")
-        beats = [asyncio.ensure_future(peer.heartbeat("G", TOPICS)) for peer in (first, second)]
-        await stage.until(lambda: bool(stage.broker._server.tasks), step=0.0)
-        await second.client.close()
-        await asyncio.wait(beats)
-        await stage.at(1.0)
-        assert await ids(first) == ["c1"]
-
-    simulate(scenario)
+    first, second = stage.peer("c1"), stage.peer("c2")
+    for peer in (first, second):
+        await peer.heartbeat("Small")
+    beats = [asyncio.ensure_future(peer.heartbeat("G", TOPICS)) for peer in (first, second)]
+    await stage.until(lambda: bool(stage.broker._server.tasks), step=0.0)
+    await second.client.close()
+    await asyncio.wait(beats)
+    await stage.at(1.0)
+    assert await ids(first) == ["c1"]
 
 
-def test_a_large_group_is_notified_once_for_many_changes_and_after_the_last(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        members = SMALL_GROUP + 10
-        peers = [stage.peer(f"c{number:03}") for number in range(members)]
-        for peer in peers:
-            await peer.heartbeat()
-        await stage.at(1.0)
-        first, leavers = peers[0], peers[-9:]
-        before = first.count(CHANGED)
-        for count, peer in enumerate(leavers):
-            await stage.at(1.0 + count * 0.01)
-            await peer.client.close()
-        last_change = stage.world.now
-        await stage.at(3.0)
-        times = [second for second, request in first.received if request.code == CHANGED][before:]
-        # At once, and then once for each pause of some 60 ms.
-        assert times[0] == 1.0
-        assert 2 <= len(times) <= 3
-        assert last_change <= times[-1] <= last_change + members * PAUSE_SECONDS + 0.001
-        assert await ids(first) == [f"c{number:03}" for number in range(members - 9)]
-
-    simulate(scenario)
+@simulated()
+async def test_a_large_group_is_notified_once_for_many_changes_and_after_the_last(stage: SimStage) -> None:
+    members = SMALL_GROUP + 10
+    peers = [stage.peer(f"c{number:03}") for number in range(members)]
+    for peer in peers:
+        await peer.heartbeat()
+    await stage.at(1.0)
+    first, leavers = peers[0], peers[-9:]
+    before = first.count(CHANGED)
+    for count, peer in enumerate(leavers):
+        await stage.at(1.0 + count * 0.01)
+        await peer.client.close()
+    last_change = stage.world.now
+    await stage.at(3.0)
+    times = [second for second, request in first.received if request.code == CHANGED][before:]
+    # At once, and then once for each pause of some 60 ms.
+    assert times[0] == 1.0
+    assert 2 <= len(times) <= 3
+    assert last_change <= times[-1] <= last_change + members * PAUSE_SECONDS + 0.001
+    assert await ids(first) == [f"c{number:03}" for number in range(members - 9)]
 
 
-def test_each_change_of_a_small_group_is_announced_at_once(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        first, second = stage.peer("c1"), stage.peer("c2")
-        await first.heartbeat()
-        await second.heartbeat()
-        assert first.count(CHANGED) == 2
-        await second.client.close()
-        await stage.world.sleep(0.0001)
-        assert first.count(CHANGED) == 3
-
-    simulate(scenario)
+@simulated()
+async def test_each_change_of_a_small_group_is_announced_at_once(stage: SimStage) -> None:
+    first, second = stage.peer("c1"), stage.peer("c2")
+    await first.heartbeat()
+    await second.heartbeat()
+    assert first.count(CHANGED) == 2
+    await second.client.close()
+    await stage.world.sleep(0.0001)
+    assert first.count(CHANGED) == 3
 
 
-def test_the_list_of_consumers_is_of_now(simulate: RunScenario) -> None:
+@simulated()
+async def test_the_list_of_consumers_is_of_now(stage: SimStage) -> None:
     """Its bytes are kept until the group changes."""
-
-    async def scenario(stage: SimStage) -> None:
-        first, second = stage.peer("c1"), stage.peer("c2")
-        await first.heartbeat()
-        assert await ids(first) == ["c1"]
-        await second.heartbeat()
-        assert await ids(first) == ["c1", "c2"]
-        second.client_id = "c3"
-        await second.heartbeat()
-        assert await ids(first) == ["c1", "c3"]
-        await second.client.close()
-        await stage.at(1.0)
-        assert await ids(first) == ["c1"]
-
-    simulate(scenario)
+    first, second = stage.peer("c1"), stage.peer("c2")
+    await first.heartbeat()
+    assert await ids(first) == ["c1"]
+    await second.heartbeat()
+    assert await ids(first) == ["c1", "c2"]
+    second.client_id = "c3"
+    await second.heartbeat()
+    assert await ids(first) == ["c1", "c3"]
+    await second.client.close()
+    await stage.at(1.0)
+    assert await ids(first) == ["c1"]

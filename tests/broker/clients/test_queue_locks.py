@@ -15,7 +15,7 @@ from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.profile import Profile
 from tests.support.ends import new_end
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -35,60 +35,51 @@ async def unlock(peer: Peer, *queues: MessageQueue, group: str = "G") -> None:
 
 @pytest.mark.scenario("B28", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
-def test_B28_the_lock_of_a_dead_client_is_granted_after_60_seconds(
-    simulate: RunScenario, profile: Profile
+@simulated()
+async def test_B28_the_lock_of_a_dead_client_is_granted_after_60_seconds(
+    stage: SimStage, profile: Profile
 ) -> None:
     """C1 locked q0 at 0 and dies: C2 is refused at 59.9 and granted at 60.1."""
-
-    async def scenario(stage: SimStage) -> None:
-        dying, other = stage.peer("c1"), stage.peer("c2")
-        assert await lock(dying, Q0) == {Q0}
-        await dying.client.close()
-        await stage.at(59.9)
-        assert await lock(other, Q0, Q1) == {Q1}
-        await stage.at(60.1)
-        assert await lock(other, Q0) == {Q0}
-
-    simulate(scenario, profile=profile)
+    dying, other = stage.peer("c1"), stage.peer("c2")
+    assert await lock(dying, Q0) == {Q0}
+    await dying.client.close()
+    await stage.at(59.9)
+    assert await lock(other, Q0, Q1) == {Q1}
+    await stage.at(60.1)
+    assert await lock(other, Q0) == {Q0}
 
 
-def test_a_lock_lives_60_seconds_from_its_last_refresh(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        owner, other = stage.peer("c1"), stage.peer("c2")
-        for second in (0.0, 50.0, 100.0):
-            await stage.at(second)
-            assert await lock(owner, Q0) == {Q0}
-        await stage.at(160.0)
-        assert await lock(other, Q0) == set()
-        await stage.at(160.1)
-        assert await lock(other, Q0) == {Q0}
-        assert await lock(owner, Q0) == set()
-
-    simulate(scenario)
+@simulated()
+async def test_a_lock_lives_60_seconds_from_its_last_refresh(stage: SimStage) -> None:
+    owner, other = stage.peer("c1"), stage.peer("c2")
+    for second in (0.0, 50.0, 100.0):
+        await stage.at(second)
+        assert await lock(owner, Q0) == {Q0}
+    await stage.at(160.0)
+    assert await lock(other, Q0) == set()
+    await stage.at(160.1)
+    assert await lock(other, Q0) == {Q0}
+    assert await lock(owner, Q0) == set()
 
 
-def test_only_the_holder_unlocks_and_groups_do_not_meet(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        owner, other = stage.peer("c1"), stage.peer("c2")
-        assert await lock(owner, Q0, Q1, only_this_broker=True) == {Q0, Q1}
-        assert await lock(other, Q0, group="H") == {Q0}
-        await unlock(other, Q0, Q1)
-        await unlock(other, Q0, group="unknown")
-        assert await lock(other, Q0, Q1) == set()
-        await unlock(owner, Q0)
-        assert await lock(other, Q0, Q1) == {Q0}
-
-    simulate(scenario)
+@simulated()
+async def test_only_the_holder_unlocks_and_groups_do_not_meet(stage: SimStage) -> None:
+    owner, other = stage.peer("c1"), stage.peer("c2")
+    assert await lock(owner, Q0, Q1, only_this_broker=True) == {Q0, Q1}
+    assert await lock(other, Q0, group="H") == {Q0}
+    await unlock(other, Q0, Q1)
+    await unlock(other, Q0, group="unknown")
+    assert await lock(other, Q0, Q1) == set()
+    await unlock(owner, Q0)
+    assert await lock(other, Q0, Q1) == {Q0}
 
 
-def test_a_restarted_broker_knows_no_locks(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        assert await lock(stage.peer("c1"), Q0) == {Q0}
-        await stage.broker.close()
-        await stage.start_broker()
-        assert await lock(stage.peer("c2"), Q0) == {Q0}
-
-    simulate(scenario)
+@simulated()
+async def test_a_restarted_broker_knows_no_locks(stage: SimStage) -> None:
+    assert await lock(stage.peer("c1"), Q0) == {Q0}
+    await stage.broker.close()
+    await stage.start_broker()
+    assert await lock(stage.peer("c2"), Q0) == {Q0}
 
 
 @pytest.mark.parametrize(
@@ -101,13 +92,11 @@ def test_a_restarted_broker_knows_no_locks(simulate: RunScenario) -> None:
         LockBatchRequestBody("G", "c1", {Q0._replace(broker_name="b" * 1_025)}),
     ],
 )
-def test_names_that_would_be_kept_are_checked(simulate: RunScenario, body: LockBatchRequestBody) -> None:
-    async def scenario(stage: SimStage) -> None:
-        answer = await stage.peer().ask(RequestCode.LOCK_BATCH_MQ, body=body)
-        assert answer.code == ResponseCode.SYSTEM_ERROR
-        assert not stage.broker.context.queue_locks.is_any_held(body.consumer_group)
-
-    simulate(scenario)
+@simulated()
+async def test_names_that_would_be_kept_are_checked(stage: SimStage, body: LockBatchRequestBody) -> None:
+    answer = await stage.peer().ask(RequestCode.LOCK_BATCH_MQ, body=body)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert not stage.broker.context.queue_locks.is_any_held(body.consumer_group)
 
 
 def queues_of(count: int, first: int = 0) -> list[MessageQueue]:
@@ -171,21 +160,19 @@ def test_locks_of_closed_connections_make_room_and_expire(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("profile", "topic"), [(Profile.V49, "%RETRY%G"), (Profile.V53, "%DLQ%G")])
-def test_v53_makes_a_retry_of_an_orderly_group_a_dead_letter_at_once(
-    simulate: RunScenario, profile: Profile, topic: str
+@simulated()
+async def test_v53_makes_a_retry_of_an_orderly_group_a_dead_letter_at_once(
+    stage: SimStage, profile: Profile, topic: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        await peer.heartbeat()
-        assert await lock(peer, Q0) == {Q0}
-        (await peer.send("%RETRY%G", reconsume_times=1, max_reconsume_times=9)).require_success()
-        assert stage.broker.context.store.max_offset(topic, 0) == 1
-        await stage.at(60.1)
-        (await peer.send("%RETRY%G", reconsume_times=1, max_reconsume_times=9)).require_success()
-        assert stage.broker.context.store.max_offset("%RETRY%G", 0) == (2 if topic == "%RETRY%G" else 1)
-
-    simulate(scenario, profile=profile)
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.heartbeat()
+    assert await lock(peer, Q0) == {Q0}
+    (await peer.send("%RETRY%G", reconsume_times=1, max_reconsume_times=9)).require_success()
+    assert stage.broker.context.store.max_offset(topic, 0) == 1
+    await stage.at(60.1)
+    (await peer.send("%RETRY%G", reconsume_times=1, max_reconsume_times=9)).require_success()
+    assert stage.broker.context.store.max_offset("%RETRY%G", 0) == (2 if topic == "%RETRY%G" else 1)
 
 
 def test_a_request_for_many_queues_is_one_line_of_the_log(

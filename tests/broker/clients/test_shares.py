@@ -17,7 +17,7 @@ from rewindmq.protocol.header.client import UnregisterClientRequestHeader
 from rewindmq.protocol.subscription import build_subscription_data
 from tests.support.answers import present, remark_of
 from tests.support.ends import new_end
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -91,13 +91,11 @@ def test_leaving_a_group_gives_its_place_back(simulate: RunScenario, monkeypatch
     simulate(scenario)
 
 
-def test_a_silent_client_gives_its_places_back(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.peer("c1").heartbeat(producers=["P"])
-        await stage.at(131.0)
-        assert used(stage.broker.context) == (0, 0, 0)
-
-    simulate(scenario)
+@simulated()
+async def test_a_silent_client_gives_its_places_back(stage: SimStage) -> None:
+    await stage.peer("c1").heartbeat(producers=["P"])
+    await stage.at(131.0)
+    assert used(stage.broker.context) == (0, 0, 0)
 
 
 def test_subscriptions_up_to_the_share_are_kept_and_larger_ones_register_nothing(
@@ -196,14 +194,12 @@ def test_a_group_listed_twice_in_a_heartbeat_keeps_the_newer_subscription(simula
     simulate(scenario)
 
 
-def test_a_client_id_has_a_longest_length(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        (await stage.peer("c" * MAX_CLIENT_ID_LENGTH).heartbeat()).require_success()
-        refused = await stage.peer("c" * (MAX_CLIENT_ID_LENGTH + 1)).heartbeat("H")
-        assert refused.code == ResponseCode.SYSTEM_ERROR
-        assert stage.broker.context.consumers.find("H") is None
-
-    simulate(scenario)
+@simulated()
+async def test_a_client_id_has_a_longest_length(stage: SimStage) -> None:
+    (await stage.peer("c" * MAX_CLIENT_ID_LENGTH).heartbeat()).require_success()
+    refused = await stage.peer("c" * (MAX_CLIENT_ID_LENGTH + 1)).heartbeat("H")
+    assert refused.code == ResponseCode.SYSTEM_ERROR
+    assert stage.broker.context.consumers.find("H") is None
 
 
 def test_shares_count_for_each_connection_and_in_all() -> None:

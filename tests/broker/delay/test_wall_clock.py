@@ -9,7 +9,7 @@ import pytest
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.record import decode_records
 from tests.support.answers import body_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -35,49 +35,42 @@ async def has_waited(stage: SimStage, sent_at: float, delay: float, topic: str =
 
 
 @pytest.mark.parametrize("set_ms", [-2 * HOUR_MS, 2 * HOUR_MS, -40 * 24 * HOUR_MS])
-def test_a_message_sent_after_the_clock_is_set_waits_its_delay(simulate: RunScenario, set_ms: int) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        # The log's newest store time is that of this message.
-        (await peer.send(topic="Other")).require_success()
-        stage.world.wall_ahead_ms += set_ms
-        await stage.at(3.0)
-        await delay(peer, 2)
-        await has_waited(stage, 3.0, 5.0)
-
-    simulate(scenario)
+@simulated()
+async def test_a_message_sent_after_the_clock_is_set_waits_its_delay(stage: SimStage, set_ms: int) -> None:
+    peer = stage.peer()
+    await peer.create_topic()
+    # The log's newest store time is that of this message.
+    (await peer.send(topic="Other")).require_success()
+    stage.world.wall_ahead_ms += set_ms
+    await stage.at(3.0)
+    await delay(peer, 2)
+    await has_waited(stage, 3.0, 5.0)
 
 
 @pytest.mark.parametrize("set_ms", [-2 * HOUR_MS, 2 * HOUR_MS])
-def test_a_message_that_waits_when_the_clock_is_set_waits_on(simulate: RunScenario, set_ms: int) -> None:
+@simulated()
+async def test_a_message_that_waits_when_the_clock_is_set_waits_on(stage: SimStage, set_ms: int) -> None:
     """RocketMQ delivers it at once after both."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        await stage.at(2.0)
-        await delay(peer, 4)
-        await stage.at(7.0)
-        stage.world.wall_ahead_ms += set_ms
-        await has_waited(stage, 2.0, 30.0)
-
-    simulate(scenario)
+    peer = stage.peer()
+    await peer.create_topic()
+    await stage.at(2.0)
+    await delay(peer, 4)
+    await stage.at(7.0)
+    stage.world.wall_ahead_ms += set_ms
+    await has_waited(stage, 2.0, 30.0)
 
 
-def test_messages_after_a_restart_with_an_earlier_clock_wait_their_delay(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        (await peer.send(topic="Other")).require_success()
-        await stage.broker.close()
-        stage.world.wall_ahead_ms -= 2 * HOUR_MS
-        await stage.start_broker()
-        await stage.at(4.0)
-        await delay(stage.peer("c2"), 2)
-        await has_waited(stage, 4.0, 5.0)
-
-    simulate(scenario)
+@simulated()
+async def test_messages_after_a_restart_with_an_earlier_clock_wait_their_delay(stage: SimStage) -> None:
+    peer = stage.peer()
+    await peer.create_topic()
+    (await peer.send(topic="Other")).require_success()
+    await stage.broker.close()
+    stage.world.wall_ahead_ms -= 2 * HOUR_MS
+    await stage.start_broker()
+    await stage.at(4.0)
+    await delay(stage.peer("c2"), 2)
+    await has_waited(stage, 4.0, 5.0)
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
@@ -103,21 +96,18 @@ def test_a_restart_with_an_earlier_clock_makes_no_delay_shorter(
     simulate(scenario)
 
 
-def test_a_restart_with_a_right_clock_continues_the_delay(simulate: RunScenario) -> None:
+@simulated()
+async def test_a_restart_with_a_right_clock_continues_the_delay(stage: SimStage) -> None:
     """Also of a message that was stored while the store time stood still, if the clock has caught up."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        await stage.at(2.0)
-        await delay(peer, 4)
-        await stage.at(10.0)
-        await stage.broker.close()
-        await stage.at(20.0)
-        await stage.start_broker()
-        await has_waited(stage, 2.0, 30.0)
-
-    simulate(scenario)
+    peer = stage.peer()
+    await peer.create_topic()
+    await stage.at(2.0)
+    await delay(peer, 4)
+    await stage.at(10.0)
+    await stage.broker.close()
+    await stage.at(20.0)
+    await stage.start_broker()
+    await has_waited(stage, 2.0, 30.0)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -11,7 +11,7 @@ from tests.broker.ha.test_replication import Pair
 from tests.broker.store.store_box import drop_segment
 from tests.support.answers import body_of
 from tests.support.descriptors import open_below
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
 TOPICS = [f"Dead{number}" for number in range(10)]
@@ -24,44 +24,39 @@ def open_queues(store: Path) -> list[str]:
     return sorted({Path(path).relative_to(folder).parts[0] for path in open_below(folder)})
 
 
-def test_queues_of_deleted_topics_are_closed(simulate: RunScenario) -> None:
+@simulated(brokers=0)
+async def test_queues_of_deleted_topics_are_closed(stage: SimStage) -> None:
     """A slave kept the descriptors of 5,020 queues, also after a restart."""
-
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage).start()
-        peer = pair.at_master
-        master, slave = (
-            Path(broker.context.config.store_path_root_dir) for broker in (pair.master, pair.slave)
-        )
-        for topic in ("Kept", *TOPICS):
-            await peer.create_topic(topic, write=QUEUES, read=QUEUES)
-            for queue_id in range(QUEUES):
-                (await peer.send(topic, b"first", queue_id=queue_id)).require_success()
-        await stage.at(20)
-        await pair.caught_up()
-        assert open_queues(master) == open_queues(slave) == sorted(("Kept", *TOPICS))
-        for topic in TOPICS:
-            deleted = DeleteTopicRequestHeader(topic)
-            (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, deleted)).require_success()
-        assert open_queues(master) == ["Kept"]
-        await stage.at(40)
-        assert open_queues(slave) == ["Kept"]
-        await pair.slave.close()
-        pair.slave = await pair.start_slave()
-        await stage.at(60)
-        assert open_queues(slave) == ["Kept"]
-        # The topic is made again, and the slave follows.
-        await peer.create_topic("Dead0", write=QUEUES, read=QUEUES)
-        (await peer.send("Dead0", b"second")).require_success()
-        await pair.caught_up()
-        assert pair.slave.context.store.max_offset("Dead0", 0) == 1
-        await stage.at(80)
-        assert open_queues(slave) == open_queues(master) == ["Dead0", "Kept"]
-        found = pair.slave.context.store.get_message("Dead0", 0, 0, 32, None)
-        assert [message.body for message in decode_records(found.body)] == [b"second"]
-        assert body_of(await peer.pull(0, "Dead0")) == found.body
-
-    simulate(scenario, brokers=0)
+    pair = await Pair(stage).start()
+    peer = pair.at_master
+    master, slave = (Path(broker.context.config.store_path_root_dir) for broker in (pair.master, pair.slave))
+    for topic in ("Kept", *TOPICS):
+        await peer.create_topic(topic, write=QUEUES, read=QUEUES)
+        for queue_id in range(QUEUES):
+            (await peer.send(topic, b"first", queue_id=queue_id)).require_success()
+    await stage.at(20)
+    await pair.caught_up()
+    assert open_queues(master) == open_queues(slave) == sorted(("Kept", *TOPICS))
+    for topic in TOPICS:
+        deleted = DeleteTopicRequestHeader(topic)
+        (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, deleted)).require_success()
+    assert open_queues(master) == ["Kept"]
+    await stage.at(40)
+    assert open_queues(slave) == ["Kept"]
+    await pair.slave.close()
+    pair.slave = await pair.start_slave()
+    await stage.at(60)
+    assert open_queues(slave) == ["Kept"]
+    # The topic is made again, and the slave follows.
+    await peer.create_topic("Dead0", write=QUEUES, read=QUEUES)
+    (await peer.send("Dead0", b"second")).require_success()
+    await pair.caught_up()
+    assert pair.slave.context.store.max_offset("Dead0", 0) == 1
+    await stage.at(80)
+    assert open_queues(slave) == open_queues(master) == ["Dead0", "Kept"]
+    found = pair.slave.context.store.get_message("Dead0", 0, 0, 32, None)
+    assert [message.body for message in decode_records(found.body)] == [b"second"]
+    assert body_of(await peer.pull(0, "Dead0")) == found.body
 
 
 def test_expired_files_are_closed(simulate: RunScenario) -> None:

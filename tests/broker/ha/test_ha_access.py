@@ -25,7 +25,7 @@ from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.server import RemotingServer
 from tests.broker.ha.test_replication import Pair
 from tests.broker.ha.test_sync_master import ScriptedSlave, scripted
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage, Stage
 
@@ -112,20 +112,18 @@ def test_without_a_name_server_a_stranger_is_closed_at_once(
     assert "haAllowedAddresses does not allow it" in line
 
 
-def test_haAllowedAddresses_replaces_the_registration(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        broker = await stage.start_broker(ha_allowed_addresses="10.0.9.9; 10.7.0.0/16", **SYNC)
-        slave = await scripted(stage, broker)
-        slave.report(0)
-        stranger = await scripted(stage, broker, stage.new_runtime("10.0.9.8"))
-        await stage.at(1)
-        assert stranger.is_closed
-        sending = asyncio.ensure_future(stage.peer().send())
-        await stage.at(2)
-        slave.report()
-        assert (await sending).code == ResponseCode.SUCCESS
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_haAllowedAddresses_replaces_the_registration(stage: SimStage) -> None:
+    broker = await stage.start_broker(ha_allowed_addresses="10.0.9.9; 10.7.0.0/16", **SYNC)
+    slave = await scripted(stage, broker)
+    slave.report(0)
+    stranger = await scripted(stage, broker, stage.new_runtime("10.0.9.8"))
+    await stage.at(1)
+    assert stranger.is_closed
+    sending = asyncio.ensure_future(stage.peer().send())
+    await stage.at(2)
+    slave.report()
+    assert (await sending).code == ResponseCode.SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -136,63 +134,55 @@ def test_haAllowedAddresses_must_be_addresses_and_networks(text: str) -> None:
         BrokerConfig(ha_allowed_addresses=text)
 
 
-def test_a_process_on_a_slaves_host_reads_but_does_not_count(simulate: RunScenario) -> None:
+@simulated(brokers=0)
+async def test_a_process_on_a_slaves_host_reads_but_does_not_count(stage: SimStage) -> None:
     """It acknowledges everything; a send still fails, because the slave itself does not follow."""
-
-    async def scenario(stage: SimStage) -> None:
-        pair = await pair_of(stage)
-        assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
-        process = await scripted(stage, pair.master, stage._runtimes["broker-a"])
-        assert pair.slave.context.slave is not None
-        await pair.slave.context.slave.close()
-        process.report(0)
-        await stage.at(8)
-        end = pair.master.context.store.max_commit_log_offset
-        assert process.position == end
-        process.report(end)
-        await stage.at(9)
-        assert (await pair.at_master.send()).code == ResponseCode.SLAVE_NOT_AVAILABLE
-
-    simulate(scenario, brokers=0)
+    pair = await pair_of(stage)
+    assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
+    process = await scripted(stage, pair.master, stage._runtimes["broker-a"])
+    assert pair.slave.context.slave is not None
+    await pair.slave.context.slave.close()
+    process.report(0)
+    await stage.at(8)
+    end = pair.master.context.store.max_commit_log_offset
+    assert process.position == end
+    process.report(end)
+    await stage.at(9)
+    assert (await pair.at_master.send()).code == ResponseCode.SLAVE_NOT_AVAILABLE
 
 
-def test_a_slave_of_rocketmq_counts_by_its_host(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        master = await master_alone(stage)
-        slave = await OtherSlave(stage, master).start()
-        await stage.at(1)
-        sending = asyncio.ensure_future(stage.peer().send())
-        await stage.at(1.5)
-        slave.report()
-        assert (await sending).code == ResponseCode.SUCCESS
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_slave_of_rocketmq_counts_by_its_host(stage: SimStage) -> None:
+    master = await master_alone(stage)
+    slave = await OtherSlave(stage, master).start()
+    await stage.at(1)
+    sending = asyncio.ensure_future(stage.peer().send())
+    await stage.at(1.5)
+    slave.report()
+    assert (await sending).code == ResponseCode.SUCCESS
 
 
-def test_a_slave_counts_while_it_is_registered(simulate: RunScenario) -> None:
+@simulated(brokers=0)
+async def test_a_slave_counts_while_it_is_registered(stage: SimStage) -> None:
     """Three look-ups without it are forgiven: its name server may have just started."""
-
-    async def scenario(stage: SimStage) -> None:
-        master = await master_alone(stage)
-        other = OtherSlave(stage, master)
-        slave = await other.start()
-        peer = stage.peer()
-        keep = asyncio.ensure_future(_report_for_ever(stage, slave))
-        await stage.at(1)
-        assert (await peer.send()).code == ResponseCode.SUCCESS
-        await other.unregister()
-        await stage.at(3 * CHECK_SECONDS + 5)
-        assert (await peer.send()).code == ResponseCode.SUCCESS
-        await stage.at(4 * CHECK_SECONDS + 5)
-        assert (await peer.send()).code == ResponseCode.SLAVE_NOT_AVAILABLE
-        (await other.namesrv.register(OTHER_ADDRESS, broker_id=1)).require_success()
-        await stage.at(5 * CHECK_SECONDS + 5)
-        assert (await peer.send()).code == ResponseCode.SUCCESS
-        keep.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await keep
-
-    simulate(scenario, brokers=0)
+    master = await master_alone(stage)
+    other = OtherSlave(stage, master)
+    slave = await other.start()
+    peer = stage.peer()
+    keep = asyncio.ensure_future(_report_for_ever(stage, slave))
+    await stage.at(1)
+    assert (await peer.send()).code == ResponseCode.SUCCESS
+    await other.unregister()
+    await stage.at(3 * CHECK_SECONDS + 5)
+    assert (await peer.send()).code == ResponseCode.SUCCESS
+    await stage.at(4 * CHECK_SECONDS + 5)
+    assert (await peer.send()).code == ResponseCode.SLAVE_NOT_AVAILABLE
+    (await other.namesrv.register(OTHER_ADDRESS, broker_id=1)).require_success()
+    await stage.at(5 * CHECK_SECONDS + 5)
+    assert (await peer.send()).code == ResponseCode.SUCCESS
+    keep.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await keep
 
 
 async def _report_for_ever(stage: SimStage, slave: ScriptedSlave) -> None:
@@ -201,72 +191,64 @@ async def _report_for_ever(stage: SimStage, slave: ScriptedSlave) -> None:
         slave.report()
 
 
-def test_a_slave_counts_while_its_name_server_is_away_or_new(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        pair = await pair_of(stage)
-        await stage.stop_namesrv()
-        await stage.at(100)
+@simulated(brokers=0)
+async def test_a_slave_counts_while_its_name_server_is_away_or_new(stage: SimStage) -> None:
+    pair = await pair_of(stage)
+    await stage.stop_namesrv()
+    await stage.at(100)
+    assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
+    # The slave's new connection is recognized, too.
+    stage.world.sever(*(broker.address.rpartition(":")[0] for broker in (pair.master, pair.slave)))
+    await stage.at(120)
+    assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
+    await stage.start_namesrv()
+    for second in range(125, 225, 5):
+        await stage.at(second)
         assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
-        # The slave's new connection is recognized, too.
-        stage.world.sever(*(broker.address.rpartition(":")[0] for broker in (pair.master, pair.slave)))
-        await stage.at(120)
-        assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
-        await stage.start_namesrv()
-        for second in range(125, 225, 5):
-            await stage.at(second)
-            assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
-
-    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 7], ids=["nothing", "a part of a report"])
-def test_a_connection_without_a_report_is_closed_in_time(simulate: RunScenario, data: bytes) -> None:
-    async def scenario(stage: SimStage) -> None:
-        stranger = await scripted(stage, await master_alone(stage))
-        stranger.transport.write(data)
-        await stage.at(FIRST_REPORT_SECONDS - 0.1)
-        assert not stranger.is_closed
-        await stage.at(FIRST_REPORT_SECONDS + 0.1)
-        assert stranger.is_closed
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_connection_without_a_report_is_closed_in_time(stage: SimStage, data: bytes) -> None:
+    stranger = await scripted(stage, await master_alone(stage))
+    stranger.transport.write(data)
+    await stage.at(FIRST_REPORT_SECONDS - 0.1)
+    assert not stranger.is_closed
+    await stage.at(FIRST_REPORT_SECONDS + 0.1)
+    assert stranger.is_closed
 
 
 @pytest.mark.parametrize("reports", [False, True], ids=["silent", "reporting"])
-def test_a_slave_gets_in_when_strangers_hold_all_connections(simulate: RunScenario, reports: bool) -> None:
-    async def scenario(stage: SimStage) -> None:
-        namesrv = await stage.start_namesrv()
-        pair = Pair(stage, namesrv_addr=namesrv.address)
-        pair.master = await stage.start_broker(**pair.config, **SYNC)
-        pair.at_master = stage.peer("c1", pair.master.address)
-        # On the host of a registered slave, so that they may read.
-        other = OtherSlave(stage, pair.master)
-        await other.start()
-        for _ in range(64):
-            stranger = await scripted(stage, pair.master, other.runtime)
-            if reports:
-                stranger.transport.write(encode_report(0))
-        pair.slave = await pair.start_slave(broker_id=2)
-        await stage.at(3)
-        assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_slave_gets_in_when_strangers_hold_all_connections(stage: SimStage, reports: bool) -> None:
+    namesrv = await stage.start_namesrv()
+    pair = Pair(stage, namesrv_addr=namesrv.address)
+    pair.master = await stage.start_broker(**pair.config, **SYNC)
+    pair.at_master = stage.peer("c1", pair.master.address)
+    # On the host of a registered slave, so that they may read.
+    other = OtherSlave(stage, pair.master)
+    await other.start()
+    for _ in range(64):
+        stranger = await scripted(stage, pair.master, other.runtime)
+        if reports:
+            stranger.transport.write(encode_report(0))
+    pair.slave = await pair.start_slave(broker_id=2)
+    await stage.at(3)
+    assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
 
 
-def test_a_slave_that_reports_more_than_it_was_sent_is_closed(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        broker = await stage.start_broker(ha_allowed_addresses="10.0.9.9", **SYNC)
-        peer = stage.peer()
-        slave = await scripted(stage, broker)
-        slave.report(0)
-        await stage.at(1)
-        sending = asyncio.ensure_future(peer.send(body=b"x" * 1_000))
-        slave.report(broker.context.store.max_commit_log_offset + 1)
-        await stage.at(2)
-        assert slave.is_closed
-        assert (await sending).code in (ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE)
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_slave_that_reports_more_than_it_was_sent_is_closed(stage: SimStage) -> None:
+    broker = await stage.start_broker(ha_allowed_addresses="10.0.9.9", **SYNC)
+    peer = stage.peer()
+    slave = await scripted(stage, broker)
+    slave.report(0)
+    await stage.at(1)
+    sending = asyncio.ensure_future(peer.send(body=b"x" * 1_000))
+    slave.report(broker.context.store.max_commit_log_offset + 1)
+    await stage.at(2)
+    assert slave.is_closed
+    assert (await sending).code in (ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE)
 
 
 async def test_on_one_machine_only_the_slave_itself_counts(stage: Stage) -> None:

@@ -30,7 +30,7 @@ from rewindmq.protocol.message.record import (
 )
 from rewindmq.protocol.message.sysflag import MessageSysFlag
 from tests.broker.ha.test_replication import Pair
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
 BODY = b"the body"
@@ -147,14 +147,12 @@ def first_segment(root: Path) -> bytes:
     return (root / "broker-a" / "commitlog" / f"{0:020d}").read_bytes()
 
 
-def test_the_records_of_these_tests_are_accepted_unless_forged(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        first = record_at(0, 0)
-        slave = await slave_of(stage, bytes(first + record_at(len(first), 1)))
-        await stage.at(1)
-        assert slave.context.store.max_offset(TOPIC.decode(), 0) == 2
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_the_records_of_these_tests_are_accepted_unless_forged(stage: SimStage) -> None:
+    first = record_at(0, 0)
+    slave = await slave_of(stage, bytes(first + record_at(len(first), 1)))
+    await stage.at(1)
+    assert slave.context.store.max_offset(TOPIC.decode(), 0) == 2
 
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED.keys())

@@ -15,7 +15,7 @@ from rewindmq.protocol.header.pull import PullMessageResponseHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from tests.support.answers import body_of, present
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
 ALL = (Profile.V42, Profile.V49, Profile.V53)
@@ -98,29 +98,24 @@ def test_a_slave_refuses_sends(simulate: RunScenario, profile: Profile) -> None:
     simulate(scenario, brokers=0)
 
 
-def test_a_slave_of_4_x_serves_pulls_though_slaveReadEnable_is_off(simulate: RunScenario) -> None:
+@simulated(brokers=0)
+async def test_a_slave_of_4_x_serves_pulls_though_slaveReadEnable_is_off(stage: SimStage) -> None:
     """4.9.4 sets 20 first, and then the read's own code over it."""
-
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage, profile=Profile.V49).start()
-        await pair.at_master.fill(3)
-        await stage.at(20)
-        answer = await pair.at_slave.pull(0)
-        assert (answer.code, header(answer).suggest_which_broker_id) == (0, 0)
-
-    simulate(scenario, brokers=0)
+    pair = await Pair(stage, profile=Profile.V49).start()
+    await pair.at_master.fill(3)
+    await stage.at(20)
+    answer = await pair.at_slave.pull(0)
+    assert (answer.code, header(answer).suggest_which_broker_id) == (0, 0)
 
 
-def test_a_slave_of_5_3_3_is_busy_unless_slaveReadEnable_is_on(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage, profile=Profile.V53).start()
-        await pair.at_master.fill(3)
-        await stage.at(20)
-        answer = await pair.at_slave.pull(0)
-        assert answer.code == ResponseCode.SYSTEM_BUSY
-        assert "[REJECTREQUEST]" in str(answer.remark)
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_slave_of_5_3_3_is_busy_unless_slaveReadEnable_is_on(stage: SimStage) -> None:
+    pair = await Pair(stage, profile=Profile.V53).start()
+    await pair.at_master.fill(3)
+    await stage.at(20)
+    answer = await pair.at_slave.pull(0)
+    assert answer.code == ResponseCode.SYSTEM_BUSY
+    assert "[REJECTREQUEST]" in str(answer.remark)
 
 
 @pytest.mark.parametrize(
@@ -148,14 +143,12 @@ def test_offsets_at_a_slave_are_not_corrected(
     simulate(scenario, brokers=0)
 
 
-def test_offsetCheckInSlave_corrects_them(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage, offset_check_in_slave=True).start()
-        await pair.at_master.fill(3)
-        await stage.at(20)
-        assert await pair.at_slave.status(9) == (21, "OFFSET_OVERFLOW_BADLY", 3)
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_offsetCheckInSlave_corrects_them(stage: SimStage) -> None:
+    pair = await Pair(stage, offset_check_in_slave=True).start()
+    await pair.at_master.fill(3)
+    await stage.at(20)
+    assert await pair.at_slave.status(9) == (21, "OFFSET_OVERFLOW_BADLY", 3)
 
 
 @pytest.mark.parametrize(("profile", "stored"), [(Profile.V42, 5), (Profile.V49, 5), (Profile.V53, 2)])
@@ -177,144 +170,122 @@ def test_a_commit_by_a_pull_at_a_slave(simulate: RunScenario, profile: Profile, 
     simulate(scenario, brokers=0)
 
 
-def test_a_commit_to_a_slave_is_overwritten_by_the_next_copy(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage).start()
-        await pair.at_master.fill(9)
-        await pair.at_master.commit(5)
-        await stage.at(14)
-        (await pair.at_slave.commit(8)).require_success()
-        assert pair.slave.context.offsets.query("G", "T", 0) == 8
-        await stage.at(24)
-        assert pair.slave.context.offsets.query("G", "T", 0) == 5
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_commit_to_a_slave_is_overwritten_by_the_next_copy(stage: SimStage) -> None:
+    pair = await Pair(stage).start()
+    await pair.at_master.fill(9)
+    await pair.at_master.commit(5)
+    await stage.at(14)
+    (await pair.at_slave.commit(8)).require_success()
+    assert pair.slave.context.offsets.query("G", "T", 0) == 8
+    await stage.at(24)
+    assert pair.slave.context.offsets.query("G", "T", 0) == 5
 
 
-def test_a_consumer_far_behind_is_sent_to_the_slave(simulate: RunScenario) -> None:
+@simulated(brokers=0)
+async def test_a_consumer_far_behind_is_sent_to_the_slave(stage: SimStage) -> None:
     """whichBrokerWhenConsumeSlowly when more than 40 % of memory behind, else the group's brokerId."""
-
-    async def scenario(stage: SimStage) -> None:
-        pair = Pair(stage, slave_read_enable=True, store={"physical_memory_bytes": 100_000})
-        await pair.start()
-        await pair.at_master.fill(40, body=b"x" * 2_000)
-        await stage.at(20)
-        far, near = await pair.at_master.pull(0, count=1), await pair.at_master.pull(39)
-        assert header(far).suggest_which_broker_id == 1
-        assert header(near).suggest_which_broker_id == 0
-        assert header(await pair.at_slave.pull(0, count=1)).suggest_which_broker_id == 1
-        assert header(await pair.at_slave.pull(39)).suggest_which_broker_id == 0
-
-    simulate(scenario, brokers=0)
+    pair = Pair(stage, slave_read_enable=True, store={"physical_memory_bytes": 100_000})
+    await pair.start()
+    await pair.at_master.fill(40, body=b"x" * 2_000)
+    await stage.at(20)
+    far, near = await pair.at_master.pull(0, count=1), await pair.at_master.pull(39)
+    assert header(far).suggest_which_broker_id == 1
+    assert header(near).suggest_which_broker_id == 0
+    assert header(await pair.at_slave.pull(0, count=1)).suggest_which_broker_id == 1
+    assert header(await pair.at_slave.pull(39)).suggest_which_broker_id == 0
 
 
 @pytest.mark.scenario("D25", "v53s")
 @pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.FENCED])
-def test_D25_a_slave_refuses_the_server_side_reset(simulate: RunScenario, mode: ResetMode) -> None:
+@simulated(brokers=0)
+async def test_D25_a_slave_refuses_the_server_side_reset(stage: SimStage, mode: ResetMode) -> None:
     """A slave returns SYSTEM_ERROR (1) for a reset request, with RocketMQ's remark; also in fenced mode."""
-
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage, profile=Profile.V53, reset_mode=mode).start()
-        await pair.at_master.fill(3)
-        await stage.at(20)
-        answer = await pair.at_slave.reset(0)
-        assert (answer.code, answer.remark) == (1, "Can not reset offset in slave broker")
-
-    simulate(scenario, brokers=0)
+    pair = await Pair(stage, profile=Profile.V53, reset_mode=mode).start()
+    await pair.at_master.fill(3)
+    await stage.at(20)
+    answer = await pair.at_slave.reset(0)
+    assert (answer.code, answer.remark) == (1, "Can not reset offset in slave broker")
 
 
-def test_a_slave_performs_a_classic_reset_from_its_copies(simulate: RunScenario) -> None:
+@simulated(brokers=0)
+async def test_a_slave_performs_a_classic_reset_from_its_copies(stage: SimStage) -> None:
     """docs/spec/nameserver.md A.6: as a master would."""
-
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage).start()
-        await pair.at_master.create_topic(write=1, read=1)
-        await pair.at_master.fill(3)
-        await pair.at_master.commit(3)
-        await stage.at(20)
-        await pair.at_slave.heartbeat()
-        assert (await pair.at_slave.targets(0)) == {0: 0}
-        assert pair.at_slave.count(RequestCode.RESET_CONSUMER_CLIENT_OFFSET) == 1
-
-    simulate(scenario, brokers=0)
+    pair = await Pair(stage).start()
+    await pair.at_master.create_topic(write=1, read=1)
+    await pair.at_master.fill(3)
+    await pair.at_master.commit(3)
+    await stage.at(20)
+    await pair.at_slave.heartbeat()
+    assert (await pair.at_slave.targets(0)) == {0: 0}
+    assert pair.at_slave.count(RequestCode.RESET_CONSUMER_CLIENT_OFFSET) == 1
 
 
-def test_fenced_epochs_reach_the_slave_with_the_offsets(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage, reset_mode=ResetMode.FENCED).start()
-        await pair.at_master.create_topic(write=1, read=1)
-        await pair.at_master.fill(9)
-        await pair.at_master.heartbeat()
-        await pair.at_master.commit(9)
-        (await pair.at_master.reset(0)).require_success()
-        await stage.at(20)
-        assert pair.slave.context.offsets.record("G", "T", 0) == (0, 1)
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_fenced_epochs_reach_the_slave_with_the_offsets(stage: SimStage) -> None:
+    pair = await Pair(stage, reset_mode=ResetMode.FENCED).start()
+    await pair.at_master.create_topic(write=1, read=1)
+    await pair.at_master.fill(9)
+    await pair.at_master.heartbeat()
+    await pair.at_master.commit(9)
+    (await pair.at_master.reset(0)).require_success()
+    await stage.at(20)
+    assert pair.slave.context.offsets.record("G", "T", 0) == (0, 1)
 
 
-def test_a_delayed_message_is_delivered_by_the_master_only(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage).start()
-        await pair.at_master.create_topic(write=1, read=1)
-        await stage.at(15)
-        (await pair.at_master.send(properties={"DELAY": "1"})).require_success()
-        await stage.at(40)
-        await pair.caught_up()
-        assert pair.slave.context.store.max_offset("T", 0) == 1
-        assert pair.slave.context.delay_offsets.table == {1: 1}
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_delayed_message_is_delivered_by_the_master_only(stage: SimStage) -> None:
+    pair = await Pair(stage).start()
+    await pair.at_master.create_topic(write=1, read=1)
+    await stage.at(15)
+    (await pair.at_master.send(properties={"DELAY": "1"})).require_success()
+    await stage.at(40)
+    await pair.caught_up()
+    assert pair.slave.context.store.max_offset("T", 0) == 1
+    assert pair.slave.context.delay_offsets.table == {1: 1}
 
 
-def test_consumers_go_on_from_the_slave_when_the_master_is_gone(simulate: RunScenario) -> None:
+@simulated(brokers=0)
+async def test_consumers_go_on_from_the_slave_when_the_master_is_gone(stage: SimStage) -> None:
     """The slave serves reads and commits; it does not become a master."""
-
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage).start()
-        await pair.at_master.fill(5)
-        await stage.at(20)
-        await pair.master.close()
-        await stage.at(60)
-        assert (await pair.at_slave.pull(0)).code == 0
-        (await pair.at_slave.commit(5)).require_success()
-        await stage.at(120)
-        assert await pair.at_slave.stored_offset() == 5
-
-    simulate(scenario, brokers=0)
+    pair = await Pair(stage).start()
+    await pair.at_master.fill(5)
+    await stage.at(20)
+    await pair.master.close()
+    await stage.at(60)
+    assert (await pair.at_slave.pull(0)).code == 0
+    (await pair.at_slave.commit(5)).require_success()
+    await stage.at(120)
+    assert await pair.at_slave.stored_offset() == 5
 
 
-def test_a_slave_follows_again_after_its_master_or_itself_was_away(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage).start(master={"ha_listen_port": 20_912})
-        await pair.at_master.fill(50, body=b"x" * 500)
-        await stage.at(10)
-        await pair.slave.close()
-        await pair.at_master.fill(50, body=b"y" * 500)
-        pair.slave = await pair.start_slave()
-        await stage.at(20)
-        await pair.caught_up()
-        await pair.master.close()
-        await stage.at(30)
-        pair.master = await stage.start_broker(**pair.config, ha_listen_port=20_912)
-        await stage.peer("c3", pair.master.address).fill(50, body=b"z" * 500)
-        await stage.at(60)
-        await pair.caught_up()
-        assert pair.slave.context.store.max_offset("T", 0) == 150
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_slave_follows_again_after_its_master_or_itself_was_away(stage: SimStage) -> None:
+    pair = await Pair(stage).start(master={"ha_listen_port": 20_912})
+    await pair.at_master.fill(50, body=b"x" * 500)
+    await stage.at(10)
+    await pair.slave.close()
+    await pair.at_master.fill(50, body=b"y" * 500)
+    pair.slave = await pair.start_slave()
+    await stage.at(20)
+    await pair.caught_up()
+    await pair.master.close()
+    await stage.at(30)
+    pair.master = await stage.start_broker(**pair.config, ha_listen_port=20_912)
+    await stage.peer("c3", pair.master.address).fill(50, body=b"z" * 500)
+    await stage.at(60)
+    await pair.caught_up()
+    assert pair.slave.context.store.max_offset("T", 0) == 150
 
 
-def test_two_slaves_have_the_same(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage).start()
-        second = await pair.start_slave("second", 2)
-        await pair.at_master.fill(50, body=b"x" * 500)
-        await stage.at(20)
-        await pair.caught_up()
-        assert second.context.store.max_commit_log_offset == pair.logs()[0]
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_two_slaves_have_the_same(stage: SimStage) -> None:
+    pair = await Pair(stage).start()
+    second = await pair.start_slave("second", 2)
+    await pair.at_master.fill(50, body=b"x" * 500)
+    await stage.at(20)
+    await pair.caught_up()
+    assert second.context.store.max_commit_log_offset == pair.logs()[0]
 
 
 def test_a_slave_with_a_newer_log_is_not_cut_and_copies_nothing(

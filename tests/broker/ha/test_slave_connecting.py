@@ -12,7 +12,7 @@ import pytest
 from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.runtime import Listener, Network
 from tests.broker.ha.test_replication import Pair
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
 Factory = Callable[[], asyncio.Protocol]
@@ -166,32 +166,28 @@ def test_connecting_to_a_master_that_does_not_answer_has_a_limit(
 
 
 @pytest.mark.parametrize("moment", [2.0, CONNECT_LIMIT + 2.0], ids=["connecting", "pausing"])
-def test_a_new_master_address_is_followed_at_once(simulate: RunScenario, moment: float) -> None:
-    async def scenario(stage: SimStage) -> None:
-        network = FaultyNetwork(stage.runtime.clock.monotonic)
-        pair = await pair_with(stage, network)
-        master = pair.master
-        await stage.at(moment)
-        assert network.asked
-        assert pair.logs()[1] == 0
-        # The same log at another address.
-        host, port = parse_address(master.address)[0], master._ha_master.port + 1
-        listener = await master._runtime.network.listen(master._ha_master._connection, host, port)
-        pair.slave.context.registration.on_master(master.address, f"{host}:{port}")
-        await stage.at(moment + 0.2)
-        assert pair.logs()[0] == pair.logs()[1] > 0
-        listener.close()
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_new_master_address_is_followed_at_once(stage: SimStage, moment: float) -> None:
+    network = FaultyNetwork(stage.runtime.clock.monotonic)
+    pair = await pair_with(stage, network)
+    master = pair.master
+    await stage.at(moment)
+    assert network.asked
+    assert pair.logs()[1] == 0
+    # The same log at another address.
+    host, port = parse_address(master.address)[0], master._ha_master.port + 1
+    listener = await master._runtime.network.listen(master._ha_master._connection, host, port)
+    pair.slave.context.registration.on_master(master.address, f"{host}:{port}")
+    await stage.at(moment + 0.2)
+    assert pair.logs()[0] == pair.logs()[1] > 0
+    listener.close()
 
 
-def test_a_broker_that_connects_as_a_slave_stops_at_once(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        network = FaultyNetwork(stage.runtime.clock.monotonic)
-        pair = await pair_with(stage, network)
-        await stage.at(2)
-        assert network.asked
-        await pair.slave.close()
-        assert stage.runtime.clock.monotonic() < 2.5
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_broker_that_connects_as_a_slave_stops_at_once(stage: SimStage) -> None:
+    network = FaultyNetwork(stage.runtime.clock.monotonic)
+    pair = await pair_with(stage, network)
+    await stage.at(2)
+    assert network.asked
+    await pair.slave.close()
+    assert stage.runtime.clock.monotonic() < 2.5

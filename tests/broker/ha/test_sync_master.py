@@ -13,7 +13,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.ha_frame import ReportDecoder, TransferDecoder, encode_report
 from rewindmq.protocol.remoting.runtime import Runtime
 from tests.broker.ha.test_replication import Pair
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import simulated
 from tests.support.stage import SimStage, Stage
 
 # Every host of the simulated world, so that a scripted slave counts.
@@ -62,77 +62,66 @@ async def scripted(stage: Stage, broker: Broker, runtime: Runtime | None = None)
 
 
 @pytest.mark.parametrize("flush", list(FlushDiskType))
-def test_a_send_returns_when_the_slave_has_the_message(simulate: RunScenario, flush: FlushDiskType) -> None:
-    async def scenario(stage: SimStage) -> None:
-        pair = Pair(stage, store={"flush_disk_type": flush})
-        await pair.start(master={"broker_role": BrokerRole.SYNC_MASTER})
-        await pair.at_master.create_topic()
-        await stage.at(20)
-        for _ in range(5):
-            assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
-            at_master, at_slave = pair.logs()
-            assert at_master == at_slave
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_send_returns_when_the_slave_has_the_message(stage: SimStage, flush: FlushDiskType) -> None:
+    pair = Pair(stage, store={"flush_disk_type": flush})
+    await pair.start(master={"broker_role": BrokerRole.SYNC_MASTER})
+    await pair.at_master.create_topic()
+    await stage.at(20)
+    for _ in range(5):
+        assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
+        at_master, at_slave = pair.logs()
+        assert at_master == at_slave
 
 
-def test_no_slave_is_11_and_the_message_is_stored(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
-        peer = stage.peer()
-        answer = await peer.send()
-        assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
-        assert (await peer.pull(0)).code == ResponseCode.SUCCESS
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_no_slave_is_11_and_the_message_is_stored(stage: SimStage) -> None:
+    await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
+    peer = stage.peer()
+    answer = await peer.send()
+    assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
+    assert (await peer.pull(0)).code == ResponseCode.SUCCESS
 
 
-def test_a_slave_too_far_behind_is_11(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        broker = await stage.start_broker(
-            broker_role=BrokerRole.SYNC_MASTER,
-            ha_slave_fallbehind_max=5_000,
-            slave_timeout=1_000,
-            ha_allowed_addresses=ANY_HOST,
-        )
-        slave = await scripted(stage, broker)
-        slave.report(0)
-        await stage.at(1)
-        peer = stage.peer()
-        assert (await peer.send(body=b"x" * 4_000)).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
-        assert (await peer.send(body=b"x" * 4_000)).code == ResponseCode.SLAVE_NOT_AVAILABLE
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_slave_too_far_behind_is_11(stage: SimStage) -> None:
+    broker = await stage.start_broker(
+        broker_role=BrokerRole.SYNC_MASTER,
+        ha_slave_fallbehind_max=5_000,
+        slave_timeout=1_000,
+        ha_allowed_addresses=ANY_HOST,
+    )
+    slave = await scripted(stage, broker)
+    slave.report(0)
+    await stage.at(1)
+    peer = stage.peer()
+    assert (await peer.send(body=b"x" * 4_000)).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    assert (await peer.send(body=b"x" * 4_000)).code == ResponseCode.SLAVE_NOT_AVAILABLE
 
 
-def test_a_late_slave_is_12_after_slaveTimeout(simulate: RunScenario) -> None:
+@simulated(brokers=0)
+async def test_a_late_slave_is_12_after_slaveTimeout(stage: SimStage) -> None:
     """The send fails after 3 s, but is stored; the next send that the slave confirms succeeds."""
-
-    async def scenario(stage: SimStage) -> None:
-        broker = await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER, ha_allowed_addresses=ANY_HOST)
-        slave = await scripted(stage, broker)
-        slave.report(0)
-        peer = stage.peer()
-        await stage.at(1)
-        answer = await peer.send()
-        assert answer.code == ResponseCode.FLUSH_SLAVE_TIMEOUT
-        assert stage.runtime.clock.monotonic() == pytest.approx(4.0, abs=0.05)
-        sending = asyncio.ensure_future(peer.send())
-        await stage.at(5)
-        assert not sending.done()
-        slave.report()
-        assert (await sending).code == ResponseCode.SUCCESS
-
-    simulate(scenario, brokers=0)
+    broker = await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER, ha_allowed_addresses=ANY_HOST)
+    slave = await scripted(stage, broker)
+    slave.report(0)
+    peer = stage.peer()
+    await stage.at(1)
+    answer = await peer.send()
+    assert answer.code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    assert stage.runtime.clock.monotonic() == pytest.approx(4.0, abs=0.05)
+    sending = asyncio.ensure_future(peer.send())
+    await stage.at(5)
+    assert not sending.done()
+    slave.report()
+    assert (await sending).code == ResponseCode.SUCCESS
 
 
-def test_a_message_that_does_not_wait_gets_its_response_at_once(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
-        answer = await stage.peer().send(properties={"WAIT": "false"})
-        assert answer.code == ResponseCode.SUCCESS
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_message_that_does_not_wait_gets_its_response_at_once(stage: SimStage) -> None:
+    await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
+    answer = await stage.peer().send(properties={"WAIT": "false"})
+    assert answer.code == ResponseCode.SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -140,62 +129,53 @@ def test_a_message_that_does_not_wait_gets_its_response_at_once(simulate: RunSce
     [b"\xff" * 64, encode_report(-5), encode_report(1 << 60), b"GET / HTTP/1.1\r\n\r\n"],
     ids=["junk", "negative", "absurd", "http"],
 )
-def test_a_peer_that_is_not_a_slave_is_closed_and_the_master_goes_on(
-    simulate: RunScenario, data: bytes
+@simulated(brokers=0)
+async def test_a_peer_that_is_not_a_slave_is_closed_and_the_master_goes_on(
+    stage: SimStage, data: bytes
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage, ha_allowed_addresses=ANY_HOST).start()
-        stranger = await scripted(stage, pair.master)
-        stranger.transport.write(data)
-        await stage.at(1)
-        assert stranger.is_closed
-        await pair.at_master.fill(3)
-        await stage.at(20)
-        await pair.caught_up()
-
-    simulate(scenario, brokers=0)
+    pair = await Pair(stage, ha_allowed_addresses=ANY_HOST).start()
+    stranger = await scripted(stage, pair.master)
+    stranger.transport.write(data)
+    await stage.at(1)
+    assert stranger.is_closed
+    await pair.at_master.fill(3)
+    await stage.at(20)
+    await pair.caught_up()
 
 
-def test_a_slave_that_falls_silent_is_closed_after_haHousekeepingInterval(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        broker = await stage.start_broker(ha_allowed_addresses=ANY_HOST)
-        slave = await scripted(stage, broker)
-        slave.report(0)
-        await stage.at(19)
-        # A part of a report does not count.
-        slave.transport.write(b"\0")
-        assert not slave.is_closed
-        await stage.at(21)
-        assert slave.is_closed
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_a_slave_that_falls_silent_is_closed_after_haHousekeepingInterval(stage: SimStage) -> None:
+    broker = await stage.start_broker(ha_allowed_addresses=ANY_HOST)
+    slave = await scripted(stage, broker)
+    slave.report(0)
+    await stage.at(19)
+    # A part of a report does not count.
+    slave.transport.write(b"\0")
+    assert not slave.is_closed
+    await stage.at(21)
+    assert slave.is_closed
 
 
-def test_heartbeats_go_both_ways(simulate: RunScenario) -> None:
+@simulated(brokers=0)
+async def test_heartbeats_go_both_ways(stage: SimStage) -> None:
     """Size 0 every 5 s from the master, its position from the slave: neither gives the other up."""
-
-    async def scenario(stage: SimStage) -> None:
-        pair = await Pair(stage).start()
-        await pair.at_master.fill(1)
-        await stage.at(15)
-        (connection,) = pair.master._ha_master._slaves
-        await stage.at(300)
-        assert list(pair.master._ha_master._slaves) == [connection]
-
-    simulate(scenario, brokers=0)
+    pair = await Pair(stage).start()
+    await pair.at_master.fill(1)
+    await stage.at(15)
+    (connection,) = pair.master._ha_master._slaves
+    await stage.at(300)
+    assert list(pair.master._ha_master._slaves) == [connection]
 
 
-def test_more_slaves_than_64_are_closed(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        broker = await stage.start_broker(ha_allowed_addresses=ANY_HOST)
-        slaves = []
-        for _ in range(66):
-            slaves.append(await scripted(stage, broker))
-            slaves[-1].report(0)
-        await stage.at(1)
-        assert [slave.is_closed for slave in slaves] == [False] * 64 + [True] * 2
-
-    simulate(scenario, brokers=0)
+@simulated(brokers=0)
+async def test_more_slaves_than_64_are_closed(stage: SimStage) -> None:
+    broker = await stage.start_broker(ha_allowed_addresses=ANY_HOST)
+    slaves = []
+    for _ in range(66):
+        slaves.append(await scripted(stage, broker))
+        slaves[-1].report(0)
+    await stage.at(1)
+    assert [slave.is_closed for slave in slaves] == [False] * 64 + [True] * 2
 
 
 class ScriptedMaster(asyncio.Protocol):
@@ -226,21 +206,19 @@ class ScriptedMaster(asyncio.Protocol):
     ],
     ids=["junk", "huge", "no record", "no segment"],
 )
-def test_a_slave_survives_a_master_that_is_none(simulate: RunScenario, answer: bytes) -> None:
-    async def scenario(stage: SimStage) -> None:
-        made: list[ScriptedMaster] = []
+@simulated(brokers=0)
+async def test_a_slave_survives_a_master_that_is_none(stage: SimStage, answer: bytes) -> None:
+    made: list[ScriptedMaster] = []
 
-        def factory() -> ScriptedMaster:
-            made.append(ScriptedMaster(answer))
-            return made[-1]
+    def factory() -> ScriptedMaster:
+        made.append(ScriptedMaster(answer))
+        return made[-1]
 
-        listener = await stage.runtime.network.listen(factory, "10.0.9.9", 0)
-        slave = await stage.start_broker(
-            broker_role=BrokerRole.SLAVE, broker_id=1, ha_master_address=f"10.0.9.9:{listener.port}"
-        )
-        await stage.at(12)
-        # It tries again every 5 s, and nothing came into its store.
-        assert len(made) == 3
-        assert slave.context.store.max_commit_log_offset == 0
-
-    simulate(scenario, brokers=0)
+    listener = await stage.runtime.network.listen(factory, "10.0.9.9", 0)
+    slave = await stage.start_broker(
+        broker_role=BrokerRole.SLAVE, broker_id=1, ha_master_address=f"10.0.9.9:{listener.port}"
+    )
+    await stage.at(12)
+    # It tries again every 5 s, and nothing came into its store.
+    assert len(made) == 3
+    assert slave.context.store.max_commit_log_offset == 0

@@ -30,7 +30,7 @@ from rewindmq.protocol.message.record import decode_record
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.connection import Handler
 from tests.support.answers import body_of, present, remark_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage, Stage
 
 Q0 = MessageQueue("T", "broker-a", 0)
@@ -102,30 +102,26 @@ async def test_what_only_its_own_tools_read_is_passed_on_untouched(stage: Stage)
     assert remark_of(answer).startswith("consumer <G> <c1> sent a response that does not decode: ")
 
 
-def test_the_message_goes_to_the_listener_as_it_is_stored(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        client = Client(success(ConsumeMessageDirectlyResult(CMResult.CR_LATER, spent_time_mills=7)))
-        peer = await member(stage, client)
-        sent = await peer.send(body=b"that one")
-        wanted = str(sent.require_success().ext["msgId"])
-        header = ConsumeMessageDirectlyResultRequestHeader("G", "c1", wanted)
-        answer = await stage.peer("admin").ask(DIRECTLY, header)
-        result = decode_body(answer.require_success(), ConsumeMessageDirectlyResult)
-        assert (result.consume_result, result.spent_time_mills) == (CMResult.CR_LATER, 7)
-        (asked,) = client.asked
-        assert asked.decode_header(ConsumeMessageDirectlyResultRequestHeader).broker_name == "broker-a"
-        assert decode_record(body_of(asked)).body == b"that one"
-
-    simulate(scenario)
+@simulated()
+async def test_the_message_goes_to_the_listener_as_it_is_stored(stage: SimStage) -> None:
+    client = Client(success(ConsumeMessageDirectlyResult(CMResult.CR_LATER, spent_time_mills=7)))
+    peer = await member(stage, client)
+    sent = await peer.send(body=b"that one")
+    wanted = str(sent.require_success().ext["msgId"])
+    header = ConsumeMessageDirectlyResultRequestHeader("G", "c1", wanted)
+    answer = await stage.peer("admin").ask(DIRECTLY, header)
+    result = decode_body(answer.require_success(), ConsumeMessageDirectlyResult)
+    assert (result.consume_result, result.spent_time_mills) == (CMResult.CR_LATER, 7)
+    (asked,) = client.asked
+    assert asked.decode_header(ConsumeMessageDirectlyResultRequestHeader).broker_name == "broker-a"
+    assert decode_record(body_of(asked)).body == b"that one"
 
 
-def test_a_refusal_of_the_client_comes_back_as_it_is(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await member(stage, Client(lambda connection: RemotingCommand(205, remark="not today")))
-        answer = await info_of(stage)
-        assert (answer.code, answer.remark) == (205, "not today")
-
-    simulate(scenario)
+@simulated()
+async def test_a_refusal_of_the_client_comes_back_as_it_is(stage: SimStage) -> None:
+    await member(stage, Client(lambda connection: RemotingCommand(205, remark="not today")))
+    answer = await info_of(stage)
+    assert (answer.code, answer.remark) == (205, "not today")
 
 
 # Clients that are unknown, too old, silent or disconnected.
@@ -148,51 +144,43 @@ def test_clients_older_than_3_1_8_get_no_forwarded_request(
     simulate(scenario)
 
 
-def test_a_client_that_is_not_there(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        answer = await info_of(stage)
-        assert (answer.code, answer.remark) == (1, "The Consumer <G> <c1> not online")
-        await member(stage, Client())
-        answer = await info_of(stage, "c2")
-        assert (answer.code, answer.remark) == (1, "The Consumer <G> <c2> not online")
-
-    simulate(scenario)
+@simulated()
+async def test_a_client_that_is_not_there(stage: SimStage) -> None:
+    answer = await info_of(stage)
+    assert (answer.code, answer.remark) == (1, "The Consumer <G> <c1> not online")
+    await member(stage, Client())
+    answer = await info_of(stage, "c2")
+    assert (answer.code, answer.remark) == (1, "The Consumer <G> <c2> not online")
 
 
-def test_a_client_that_never_responds_gives_207_after_10_s(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await member(stage, Client())
-        began = stage.runtime.clock.monotonic()
-        answer = await info_of(stage)
-        assert answer.code == 207
-        assert remark_of(answer).startswith("consumer <G> <c1> Timeout: ")
-        assert stage.runtime.clock.monotonic() - began == pytest.approx(10, abs=0.1)
-
-    simulate(scenario)
+@simulated()
+async def test_a_client_that_never_responds_gives_207_after_10_s(stage: SimStage) -> None:
+    await member(stage, Client())
+    began = stage.runtime.clock.monotonic()
+    answer = await info_of(stage)
+    assert answer.code == 207
+    assert remark_of(answer).startswith("consumer <G> <c1> Timeout: ")
+    assert stage.runtime.clock.monotonic() - began == pytest.approx(10, abs=0.1)
 
 
-def test_a_client_that_dies_with_the_question_is_1_at_once(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await member(stage, Client(lambda connection: connection.close("dying")))
-        began = stage.runtime.clock.monotonic()
-        answer = await info_of(stage)
-        assert answer.code == 1
-        assert remark_of(answer).startswith("invoke consumer <G> <c1> Exception: ")
-        assert stage.runtime.clock.monotonic() - began < 1
-
-    simulate(scenario)
+@simulated()
+async def test_a_client_that_dies_with_the_question_is_1_at_once(stage: SimStage) -> None:
+    await member(stage, Client(lambda connection: connection.close("dying")))
+    began = stage.runtime.clock.monotonic()
+    answer = await info_of(stage)
+    assert answer.code == 1
+    assert remark_of(answer).startswith("invoke consumer <G> <c1> Exception: ")
+    assert stage.runtime.clock.monotonic() - began < 1
 
 
-def test_of_two_connections_with_one_id_the_newer_gets_the_request(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        old, new = Client(), Client(success(ConsumerRunningInfo({"n": "2"})))
-        await member(stage, old)
-        await member(stage, new)
-        answer = (await info_of(stage)).require_success()
-        assert decode_body(answer, ConsumerRunningInfo).properties == {"n": "2"}
-        assert old.asked == []
-
-    simulate(scenario)
+@simulated()
+async def test_of_two_connections_with_one_id_the_newer_gets_the_request(stage: SimStage) -> None:
+    old, new = Client(), Client(success(ConsumerRunningInfo({"n": "2"})))
+    await member(stage, old)
+    await member(stage, new)
+    answer = (await info_of(stage)).require_success()
+    assert decode_body(answer, ConsumerRunningInfo).properties == {"n": "2"}
+    assert old.asked == []
 
 
 # 223.
@@ -211,74 +199,64 @@ def table(answer: RemotingCommand) -> dict[str, dict[MessageQueue, int]]:
     return decode_body(answer.require_success(), GetConsumerStatusBody).consumer_table
 
 
-def test_223_returns_the_offsets_of_all_consumers(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        first = standing_at(5)
-        await member(stage, first)
-        await member(stage, standing_at(7), "c2")
-        assert table(await status_of(stage)) == {"c1": {Q0: 5}, "c2": {Q0: 7}}
-        header = first.asked[0].decode_header(GetConsumerStatusRequestHeader)
-        assert (header.topic, header.group, header.client_addr) == ("T", "G", None)
-
-    simulate(scenario)
+@simulated()
+async def test_223_returns_the_offsets_of_all_consumers(stage: SimStage) -> None:
+    first = standing_at(5)
+    await member(stage, first)
+    await member(stage, standing_at(7), "c2")
+    assert table(await status_of(stage)) == {"c1": {Q0: 5}, "c2": {Q0: 7}}
+    header = first.asked[0].decode_header(GetConsumerStatusRequestHeader)
+    assert (header.topic, header.group, header.client_addr) == ("T", "G", None)
 
 
-def test_223_of_one_consumer_by_its_id_or_its_address(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await member(stage, standing_at(5))
-        await member(stage, standing_at(7), "c2")
-        assert table(await status_of(stage, "c2")) == {"c2": {Q0: 7}}
-        channel = present(stage.broker.context.consumers.find_consumer("G", "c1"))
-        assert table(await status_of(stage, channel.connection.remote_address)) == {"c1": {Q0: 5}}
-        answer = await status_of(stage, "c3")
-        assert (answer.code, answer.remark) == (1, "The Consumer <G> <c3> not online")
-
-    simulate(scenario)
+@simulated()
+async def test_223_of_one_consumer_by_its_id_or_its_address(stage: SimStage) -> None:
+    await member(stage, standing_at(5))
+    await member(stage, standing_at(7), "c2")
+    assert table(await status_of(stage, "c2")) == {"c2": {Q0: 7}}
+    channel = present(stage.broker.context.consumers.find_consumer("G", "c1"))
+    assert table(await status_of(stage, channel.connection.remote_address)) == {"c1": {Q0: 5}}
+    answer = await status_of(stage, "c3")
+    assert (answer.code, answer.remark) == (1, "The Consumer <G> <c3> not online")
 
 
-def test_223_without_consumers_and_with_an_old_consumer(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        answer = await status_of(stage)
-        assert (answer.code, answer.remark) == (1, "No Any Consumer online in the consumer group: [G]")
-        await member(stage, standing_at(5))
-        await member(stage, standing_at(5), "c2", version=27)
-        answer = await status_of(stage)
-        assert (answer.code, answer.remark) == (
-            1,
-            "the client does not support this feature. version=V3_0_6",
-        )
-
-    simulate(scenario)
+@simulated()
+async def test_223_without_consumers_and_with_an_old_consumer(stage: SimStage) -> None:
+    answer = await status_of(stage)
+    assert (answer.code, answer.remark) == (1, "No Any Consumer online in the consumer group: [G]")
+    await member(stage, standing_at(5))
+    await member(stage, standing_at(5), "c2", version=27)
+    answer = await status_of(stage)
+    assert (answer.code, answer.remark) == (
+        1,
+        "the client does not support this feature. version=V3_0_6",
+    )
 
 
-def test_223_omits_consumers_that_do_not_respond_within_5_s(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await member(stage, Client(), "silent")
-        await member(stage, Client(), "silent too")
-        await member(stage, standing_at(5))
-        began = stage.runtime.clock.monotonic()
-        assert table(await status_of(stage)) == {"c1": {Q0: 5}}
-        assert stage.runtime.clock.monotonic() - began == pytest.approx(5, abs=0.1)
-        answer = await status_of(stage, "silent")
-        assert answer.code == 207
-        assert remark_of(answer).startswith("no consumer of group <G> has sent its offsets: ")
-
-    simulate(scenario)
+@simulated()
+async def test_223_omits_consumers_that_do_not_respond_within_5_s(stage: SimStage) -> None:
+    await member(stage, Client(), "silent")
+    await member(stage, Client(), "silent too")
+    await member(stage, standing_at(5))
+    began = stage.runtime.clock.monotonic()
+    assert table(await status_of(stage)) == {"c1": {Q0: 5}}
+    assert stage.runtime.clock.monotonic() - began == pytest.approx(5, abs=0.1)
+    answer = await status_of(stage, "silent")
+    assert answer.code == 207
+    assert remark_of(answer).startswith("no consumer of group <G> has sent its offsets: ")
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"nonsense", b"[1]", b'{"messageQueueTable":{"what":1}}', b'{"messageQueueTable":7}']
 )
-def test_223_fails_with_a_reason_if_the_only_consumer_sends_an_invalid_body(
-    simulate: RunScenario, body: bytes
+@simulated()
+async def test_223_fails_with_a_reason_if_the_only_consumer_sends_an_invalid_body(
+    stage: SimStage, body: bytes
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await member(stage, Client(success(body)), serialize_type=SerializeType.JSON)
-        answer = await status_of(stage)
-        assert answer.code == 1
-        assert remark_of(answer).startswith("no consumer of group <G> has sent its offsets: CODE: 1  DESC: ")
-
-    simulate(scenario)
+    await member(stage, Client(success(body)), serialize_type=SerializeType.JSON)
+    answer = await status_of(stage)
+    assert answer.code == 1
+    assert remark_of(answer).startswith("no consumer of group <G> has sent its offsets: CODE: 1  DESC: ")
 
 
 @pytest.mark.parametrize("theirs", WIRES)

@@ -11,7 +11,7 @@ from rewindmq.protocol.header.reset import CloneGroupOffsetRequestHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from tests.support.answers import remark_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
 
@@ -32,141 +32,120 @@ def stored(stage: SimStage, group: str = "H", topic: str = "T") -> dict[int, int
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
-def test_the_queues_of_the_destination_are_replaced_as_a_whole(
-    simulate: RunScenario, profile: Profile
+@simulated()
+async def test_the_queues_of_the_destination_are_replaced_as_a_whole(
+    stage: SimStage, profile: Profile
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.group_at(40, queues=2)
-        for queue_id in (0, 3):
-            stage.broker.context.offsets.commit("H", "T", queue_id, 9)
-        (await clone(stage)).require_success()
-        assert stored(stage) == {0: 40, 1: 40}
-        # It is a copy: later commits of the source do not change it.
-        stage.broker.context.offsets.commit("G", "T", 0, 41)
-        assert stored(stage)[0] == 40
-
-    simulate(scenario, profile=profile)
+    await stage.group_at(40, queues=2)
+    for queue_id in (0, 3):
+        stage.broker.context.offsets.commit("H", "T", queue_id, 9)
+    (await clone(stage)).require_success()
+    assert stored(stage) == {0: 40, 1: 40}
+    # It is a copy: later commits of the source do not change it.
+    stage.broker.context.offsets.commit("G", "T", 0, 41)
+    assert stored(stage)[0] == 40
 
 
-def test_it_is_on_disk_with_the_next_flush(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.group_at(40)
-        (await clone(stage)).require_success()
-        config = stage.broker.context.config
-        await stage.broker.close()
-        await stage.start_broker(store_path_root_dir=str(config.root))
-        assert stored(stage) == {0: 40}
-
-    simulate(scenario)
+@simulated()
+async def test_it_is_on_disk_with_the_next_flush(stage: SimStage) -> None:
+    await stage.group_at(40)
+    (await clone(stage)).require_success()
+    config = stage.broker.context.config
+    await stage.broker.close()
+    await stage.start_broker(store_path_root_dir=str(config.root))
+    assert stored(stage) == {0: 40}
 
 
 @pytest.mark.parametrize("topic", [None, "", " "])
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
-def test_without_a_topic_nothing_is_copied(
-    simulate: RunScenario, profile: Profile, topic: str | None
+@simulated()
+async def test_without_a_topic_nothing_is_copied(
+    stage: SimStage, profile: Profile, topic: str | None
 ) -> None:
     """All releases copy the topic of the request, once for each topic of the source."""
-
-    async def scenario(stage: SimStage) -> None:
-        await stage.group_at(40)
-        stage.broker.context.offsets.commit("H", "T", 0, 9)
-        (await clone(stage, topic=topic)).require_success()
-        assert stored(stage) == {0: 9}
-
-    simulate(scenario, profile=profile)
+    await stage.group_at(40)
+    stage.broker.context.offsets.commit("H", "T", 0, 9)
+    (await clone(stage, topic=topic)).require_success()
+    assert stored(stage) == {0: 9}
 
 
-def test_without_a_topic_all_topics_are_copied_if_the_broker_is_configured_so(
-    simulate: RunScenario,
-) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(40)
-        await peer.create_topic("U", write=1, read=1)
-        await peer.heartbeat(topics=("T", "U"))
-        await peer.commit(7, "U")
-        # Of a topic that is not here any more.
-        stage.broker.context.offsets.commit("G", "Gone", 0, 1)
-        (await clone(stage, topic=None)).require_success()
-        assert (stored(stage), stored(stage, topic="U"), stored(stage, topic="Gone")) == ({0: 40}, {0: 7}, {})
-
-    simulate(scenario, clone_group_offset_of_all_topics=True)
+@simulated(clone_group_offset_of_all_topics=True)
+async def test_without_a_topic_all_topics_are_copied_if_the_broker_is_configured_so(stage: SimStage) -> None:
+    peer = await stage.group_at(40)
+    await peer.create_topic("U", write=1, read=1)
+    await peer.heartbeat(topics=("T", "U"))
+    await peer.commit(7, "U")
+    # Of a topic that is not here any more.
+    stage.broker.context.offsets.commit("G", "Gone", 0, 1)
+    (await clone(stage, topic=None)).require_success()
+    assert (stored(stage), stored(stage, topic="U"), stored(stage, topic="Gone")) == ({0: 40}, {0: 7}, {})
 
 
 @pytest.mark.parametrize(("offline", "copied"), [(False, {}), (True, {0: 7})])
-def test_a_topic_that_the_online_source_does_not_subscribe_is_passed_over(
-    simulate: RunScenario, offline: bool, copied: dict[int, int]
+@simulated()
+async def test_a_topic_that_the_online_source_does_not_subscribe_is_passed_over(
+    stage: SimStage, offline: bool, copied: dict[int, int]
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(40)
-        await peer.create_topic("U", write=1, read=1)
-        await peer.commit(7, "U")
-        (await clone(stage, topic="U", offline=offline)).require_success()
-        assert stored(stage, topic="U") == copied
-
-    simulate(scenario)
+    peer = await stage.group_at(40)
+    await peer.create_topic("U", write=1, read=1)
+    await peer.commit(7, "U")
+    (await clone(stage, topic="U", offline=offline)).require_success()
+    assert stored(stage, topic="U") == copied
 
 
-def test_a_source_without_offsets_and_an_unknown_topic_succeed_and_change_nothing(
-    simulate: RunScenario,
+@simulated()
+async def test_a_source_without_offsets_and_an_unknown_topic_succeed_and_change_nothing(
+    stage: SimStage,
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.group_at(40)
-        stage.broker.context.offsets.commit("H", "T", 0, 9)
-        (await clone(stage, source="nobody")).require_success()
-        (await clone(stage, topic="Nope")).require_success()
-        assert stored(stage) == {0: 9}
-
-    simulate(scenario)
+    await stage.group_at(40)
+    stage.broker.context.offsets.commit("H", "T", 0, 9)
+    (await clone(stage, source="nobody")).require_success()
+    (await clone(stage, topic="Nope")).require_success()
+    assert stored(stage) == {0: 9}
 
 
 @pytest.mark.parametrize("destination", ["", "a@b", "x" * 300, "no\nname"])
-def test_a_name_that_no_group_can_have_is_refused(simulate: RunScenario, destination: str) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.group_at(40)
-        response = await clone(stage, destination=destination)
-        assert response.code == 1
-        assert stage.broker.context.offsets.groups_of("T") == ["G"]
-
-    simulate(scenario)
+@simulated()
+async def test_a_name_that_no_group_can_have_is_refused(stage: SimStage, destination: str) -> None:
+    await stage.group_at(40)
+    response = await clone(stage, destination=destination)
+    assert response.code == 1
+    assert stage.broker.context.offsets.groups_of("T") == ["G"]
 
 
-def test_a_destination_that_was_reset_in_fenced_mode_is_refused_before_anything_is_copied(
-    simulate: RunScenario,
+@simulated(clone_group_offset_of_all_topics=True)
+async def test_a_destination_that_was_reset_in_fenced_mode_is_refused_before_anything_is_copied(
+    stage: SimStage,
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(40)
-        await peer.create_topic("A", write=1, read=1)
-        await peer.heartbeat(topics=("T", "A"))
-        await peer.commit(7, "A")
-        await peer.commit(5, group="H")
-        await peer.heartbeat("H")
-        await peer.targets(-1, group="H", reset_mode=ResetMode.FENCED)
-        response = await clone(stage, topic=None)
-        assert response.code == 1
-        assert "resetMode=fenced moves it there; nothing is copied" in remark_of(response)
-        assert (stored(stage), stored(stage, topic="A")) == ({0: 100}, {})
-        # The other way round, only where it stands is copied, not its epoch.
-        (await clone(stage, "H", "K")).require_success()
-        assert stored(stage, "K") == {0: 100}
-        assert not stage.broker.context.offsets.has_epochs("K", "T")
-
-    simulate(scenario, clone_group_offset_of_all_topics=True)
+    peer = await stage.group_at(40)
+    await peer.create_topic("A", write=1, read=1)
+    await peer.heartbeat(topics=("T", "A"))
+    await peer.commit(7, "A")
+    await peer.commit(5, group="H")
+    await peer.heartbeat("H")
+    await peer.targets(-1, group="H", reset_mode=ResetMode.FENCED)
+    response = await clone(stage, topic=None)
+    assert response.code == 1
+    assert "resetMode=fenced moves it there; nothing is copied" in remark_of(response)
+    assert (stored(stage), stored(stage, topic="A")) == ({0: 100}, {})
+    # The other way round, only where it stands is copied, not its epoch.
+    (await clone(stage, "H", "K")).require_success()
+    assert stored(stage, "K") == {0: 100}
+    assert not stage.broker.context.offsets.has_epochs("K", "T")
 
 
-def test_marks_are_neither_copied_nor_taken_away(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(40)
-        await peer.heartbeat("H")
-        await peer.commit(40, group="H")
-        await peer.targets(0, reset_mode=ResetMode.SERVER)
-        (await clone(stage)).require_success()
-        assert (await peer.status(40, group="H", commit=None))[0] == 0
-        assert await peer.status(40) == (21, "OFFSET_RESET", 0)
-        await peer.targets(-1, group="H", reset_mode=ResetMode.SERVER)
-        (await clone(stage)).require_success()
-        assert (await peer.status(40, group="H"))[1:] == ("OFFSET_RESET", 100)
-
-    simulate(scenario)
+@simulated()
+async def test_marks_are_neither_copied_nor_taken_away(stage: SimStage) -> None:
+    peer = await stage.group_at(40)
+    await peer.heartbeat("H")
+    await peer.commit(40, group="H")
+    await peer.targets(0, reset_mode=ResetMode.SERVER)
+    (await clone(stage)).require_success()
+    assert (await peer.status(40, group="H", commit=None))[0] == 0
+    assert await peer.status(40) == (21, "OFFSET_RESET", 0)
+    await peer.targets(-1, group="H", reset_mode=ResetMode.SERVER)
+    (await clone(stage)).require_success()
+    assert (await peer.status(40, group="H"))[1:] == ("OFFSET_RESET", 100)
 
 
 def test_more_offsets_than_there_may_be_are_refused(
@@ -186,13 +165,11 @@ def test_more_offsets_than_there_may_be_are_refused(
     simulate(scenario)
 
 
-def test_running_consumers_of_the_destination_overwrite_copied_offsets(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(40)
-        await peer.heartbeat("H")
-        (await clone(stage)).require_success()
-        assert peer.count(220) == 0
-        await peer.commit(77, group="H")
-        assert stored(stage) == {0: 77}
-
-    simulate(scenario)
+@simulated()
+async def test_running_consumers_of_the_destination_overwrite_copied_offsets(stage: SimStage) -> None:
+    peer = await stage.group_at(40)
+    await peer.heartbeat("H")
+    (await clone(stage)).require_success()
+    assert peer.count(220) == 0
+    await peer.commit(77, group="H")
+    assert stored(stage) == {0: 77}

@@ -12,7 +12,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.profile import Profile
 from tests.support.answers import present, remark_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage, Stage
 
@@ -38,33 +38,28 @@ def saved(stage: Stage, file: str, key: str) -> dict[str, Any]:
     return table
 
 
-def test_18_creates_and_changes_topics_and_registers_them_once(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = json_peer(stage)
-        await peer.create_topic("Old", write=4, read=4)
-        fifo = {"topicName": "New", "attributes": {"+message.type": "FIFO"}, "order": True}
-        old = {"topicName": "Old", "readQueueNums": 2, "writeQueueNums": 3, "perm": 4, "attributes": {}}
-        (await ask_topics(peer, fifo, old)).require_success()
-        topics = stage.broker.context.topics
-        new, changed = present(topics.find("New")), present(topics.find("Old"))
-        assert (new.read_queue_nums, new.write_queue_nums, new.perm) == (16, 16, 6)
-        assert (new.attributes, new.order) == ({"message.type": "FIFO"}, True)
-        assert (changed.read_queue_nums, changed.write_queue_nums, changed.perm) == (2, 3, 4)
-        assert {"New", "Old"} <= saved(stage, "topics.json", "topicConfigTable").keys()
-
-    simulate(scenario, profile=Profile.V53)
+@simulated(profile=Profile.V53)
+async def test_18_creates_and_changes_topics_and_registers_them_once(stage: SimStage) -> None:
+    peer = json_peer(stage)
+    await peer.create_topic("Old", write=4, read=4)
+    fifo = {"topicName": "New", "attributes": {"+message.type": "FIFO"}, "order": True}
+    old = {"topicName": "Old", "readQueueNums": 2, "writeQueueNums": 3, "perm": 4, "attributes": {}}
+    (await ask_topics(peer, fifo, old)).require_success()
+    topics = stage.broker.context.topics
+    new, changed = present(topics.find("New")), present(topics.find("Old"))
+    assert (new.read_queue_nums, new.write_queue_nums, new.perm) == (16, 16, 6)
+    assert (new.attributes, new.order) == ({"message.type": "FIFO"}, True)
+    assert (changed.read_queue_nums, changed.write_queue_nums, changed.perm) == (2, 3, 4)
+    assert {"New", "Old"} <= saved(stage, "topics.json", "topicConfigTable").keys()
 
 
-def test_18_with_an_unchanged_topic_creates_the_others(simulate: RunScenario) -> None:
+@simulated(profile=Profile.V53)
+async def test_18_with_an_unchanged_topic_creates_the_others(stage: SimStage) -> None:
     """5.3.3 returns success and creates none of them."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = json_peer(stage)
-        for topics in ([{"topicName": "A"}], [{"topicName": "A"}, {"topicName": "B"}]):
-            (await ask_topics(peer, *topics)).require_success()
-        assert stage.broker.context.topics.find("B") is not None
-
-    simulate(scenario, profile=Profile.V53)
+    peer = json_peer(stage)
+    for topics in ([{"topicName": "A"}], [{"topicName": "A"}, {"topicName": "B"}]):
+        (await ask_topics(peer, *topics)).require_success()
+    assert stage.broker.context.topics.find("B") is not None
 
 
 @pytest.mark.parametrize(
@@ -87,29 +82,25 @@ def test_18_with_an_unchanged_topic_creates_the_others(simulate: RunScenario) ->
         (None, 1, "CreateTopicListRequestBody: "),
     ],
 )
-def test_18_with_one_bad_topic_changes_nothing(
-    simulate: RunScenario, topic: dict[str, Any] | None, code: int, words: str
+@simulated(profile=Profile.V53)
+async def test_18_with_one_bad_topic_changes_nothing(
+    stage: SimStage, topic: dict[str, Any] | None, code: int, words: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        response = await ask_topics(json_peer(stage), {"topicName": "A"}, topic)
-        assert response.code == code
-        assert remark_of(response).startswith(words)
-        assert stage.broker.context.topics.find("A") is None
-        assert list((stage.root / "broker-a/config").iterdir()) == []
-
-    simulate(scenario, profile=Profile.V53)
+    response = await ask_topics(json_peer(stage), {"topicName": "A"}, topic)
+    assert response.code == code
+    assert remark_of(response).startswith(words)
+    assert stage.broker.context.topics.find("A") is None
+    assert list((stage.root / "broker-a/config").iterdir()) == []
 
 
-def test_225_creates_and_replaces_groups(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = json_peer(stage)
-        (await ask_groups(peer, {"groupName": "G1", "retryMaxTimes": 3})).require_success()
-        again = {"groupName": "G1", "retryMaxTimes": 4, "attributes": {}, "groupRetryPolicy": {"type": 1}}
-        (await ask_groups(peer, again, {"groupName": "G2", "consumeEnable": False})).require_success()
-        groups = saved(stage, "subscriptionGroup.json", "subscriptionGroupTable")
-        assert (groups["G1"]["retryMaxTimes"], groups["G2"]["consumeEnable"]) == (4, False)
-
-    simulate(scenario, profile=Profile.V53)
+@simulated(profile=Profile.V53)
+async def test_225_creates_and_replaces_groups(stage: SimStage) -> None:
+    peer = json_peer(stage)
+    (await ask_groups(peer, {"groupName": "G1", "retryMaxTimes": 3})).require_success()
+    again = {"groupName": "G1", "retryMaxTimes": 4, "attributes": {}, "groupRetryPolicy": {"type": 1}}
+    (await ask_groups(peer, again, {"groupName": "G2", "consumeEnable": False})).require_success()
+    groups = saved(stage, "subscriptionGroup.json", "subscriptionGroupTable")
+    assert (groups["G1"]["retryMaxTimes"], groups["G2"]["consumeEnable"]) == (4, False)
 
 
 @pytest.mark.parametrize(
@@ -121,55 +112,49 @@ def test_225_creates_and_replaces_groups(simulate: RunScenario) -> None:
         ({}, "SubscriptionGroupList: "),
     ],
 )
-def test_225_with_one_bad_group_changes_nothing(
-    simulate: RunScenario, group: dict[str, Any], words: str
+@simulated(profile=Profile.V53)
+async def test_225_with_one_bad_group_changes_nothing(
+    stage: SimStage, group: dict[str, Any], words: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        response = await ask_groups(json_peer(stage), {"groupName": "A"}, group)
-        assert response.code == ResponseCode.SYSTEM_ERROR
-        assert remark_of(response).lower().startswith(words.lower())
-        assert stage.broker.context.groups.get("A") is None
-
-    simulate(scenario, profile=Profile.V53)
+    response = await ask_groups(json_peer(stage), {"groupName": "A"}, group)
+    assert response.code == ResponseCode.SYSTEM_ERROR
+    assert remark_of(response).lower().startswith(words.lower())
+    assert stage.broker.context.groups.get("A") is None
 
 
 @pytest.mark.parametrize(
     ("code", "key", "name"),
     [(TOPICS, "topicConfigList", "topicName"), (GROUPS, "groupConfigList", "groupName")],
 )
-def test_a_list_that_is_too_long_changes_nothing(
-    simulate: RunScenario, code: RequestCode, key: str, name: str
+@simulated(profile=Profile.V53)
+async def test_a_list_that_is_too_long_changes_nothing(
+    stage: SimStage, code: RequestCode, key: str, name: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        context = stage.broker.context
-        count = len(context.topics), len(context.groups)
-        entries = [{name: f"N{number}"} for number in range(MAX_LISTED_CONFIGS + 1)]
-        refused = await json_peer(stage).ask(code, body=json.dumps({key: entries}).encode())
-        assert refused.code == ResponseCode.SYSTEM_ERROR
-        assert f"send at most {MAX_LISTED_CONFIGS} in one request" in remark_of(refused)
-        assert count == (len(context.topics), len(context.groups))
-
-    simulate(scenario, profile=Profile.V53)
+    context = stage.broker.context
+    count = len(context.topics), len(context.groups)
+    entries = [{name: f"N{number}"} for number in range(MAX_LISTED_CONFIGS + 1)]
+    refused = await json_peer(stage).ask(code, body=json.dumps({key: entries}).encode())
+    assert refused.code == ResponseCode.SYSTEM_ERROR
+    assert f"send at most {MAX_LISTED_CONFIGS} in one request" in remark_of(refused)
+    assert count == (len(context.topics), len(context.groups))
 
 
-def test_a_list_of_which_a_part_fits_changes_nothing(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer, groups = json_peer(stage), stage.broker.context.groups
+@simulated(profile=Profile.V53)
+async def test_a_list_of_which_a_part_fits_changes_nothing(stage: SimStage) -> None:
+    peer, groups = json_peer(stage), stage.broker.context.groups
 
-        async def create(first: int, last: int) -> RemotingCommand:
-            return await ask_groups(peer, *({"groupName": f"N{number}"} for number in range(first, last)))
+    async def create(first: int, last: int) -> RemotingCommand:
+        return await ask_groups(peer, *({"groupName": f"N{number}"} for number in range(first, last)))
 
-        for first in range(0, MAX_GROUPS, MAX_LISTED_CONFIGS):
-            last = min(first + MAX_LISTED_CONFIGS, MAX_GROUPS - 1 - len(groups) + first)
-            (await create(first, last)).require_success()
-        refused = await create(MAX_GROUPS, MAX_GROUPS + 2)
-        assert refused.code == ResponseCode.SYSTEM_ERROR
-        assert remark_of(refused) == f"there are {MAX_GROUPS} consumer groups already"
-        assert len(groups) == MAX_GROUPS - 1
-        # One has room, and a known name needs none.
-        assert (await ask_groups(peer, {"groupName": "N0"}, {"groupName": "new"})).code == 0
-
-    simulate(scenario, profile=Profile.V53)
+    for first in range(0, MAX_GROUPS, MAX_LISTED_CONFIGS):
+        last = min(first + MAX_LISTED_CONFIGS, MAX_GROUPS - 1 - len(groups) + first)
+        (await create(first, last)).require_success()
+    refused = await create(MAX_GROUPS, MAX_GROUPS + 2)
+    assert refused.code == ResponseCode.SYSTEM_ERROR
+    assert remark_of(refused) == f"there are {MAX_GROUPS} consumer groups already"
+    assert len(groups) == MAX_GROUPS - 1
+    # One has room, and a known name needs none.
+    assert (await ask_groups(peer, {"groupName": "N0"}, {"groupName": "new"})).code == 0
 
 
 @pytest.mark.parametrize("serialize_type", [SerializeType.JSON, SerializeType.ROCKETMQ])
@@ -192,14 +177,12 @@ def test_a_list_may_be_empty_but_not_missing(
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
-def test_releases_before_5_3_do_not_know_lists(simulate: RunScenario, profile: Profile) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = json_peer(stage)
-        for response in (
-            await ask_topics(peer, {"topicName": "A"}),
-            await ask_groups(peer, {"groupName": "A"}),
-        ):
-            assert response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-        assert stage.broker.context.topics.find("A") is None
-
-    simulate(scenario, profile=profile)
+@simulated()
+async def test_releases_before_5_3_do_not_know_lists(stage: SimStage, profile: Profile) -> None:
+    peer = json_peer(stage)
+    for response in (
+        await ask_topics(peer, {"topicName": "A"}),
+        await ask_groups(peer, {"groupName": "A"}),
+    ):
+        assert response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    assert stage.broker.context.topics.find("A") is None

@@ -18,7 +18,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from tests.support.answers import body_of
 from tests.support.failing_disk import FailingDisk
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -43,122 +43,106 @@ async def consumed_8_of_8(stage: SimStage) -> Peer:
     return await stage.group_at(8, messages=8)
 
 
-def test_from_5_0_on_the_group_gets_all_messages_of_the_new_topic(simulate: RunScenario) -> None:
+@simulated(profile=Profile.V53)
+async def test_from_5_0_on_the_group_gets_all_messages_of_the_new_topic(stage: SimStage) -> None:
     """apache/rocketmq 2743 and 4774: the group got 0 of 8 where the offsets stayed."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await consumed_8_of_8(stage)
-        await remove(peer)
-        await peer.create_topic(write=1, read=1)
-        await peer.fill(8)
-        assert await peer.stored_offset() == 0
-        assert len(decode_records(body_of(await peer.pull(await peer.stored_offset())))) == 8
-        assert stage.broker.context.offsets.groups_of("T") == []
-
-    simulate(scenario, profile=Profile.V53)
+    peer = await consumed_8_of_8(stage)
+    await remove(peer)
+    await peer.create_topic(write=1, read=1)
+    await peer.fill(8)
+    assert await peer.stored_offset() == 0
+    assert len(decode_records(body_of(await peer.pull(await peer.stored_offset())))) == 8
+    assert stage.broker.context.offsets.groups_of("T") == []
 
 
 @pytest.mark.parametrize("profile", V4)
-def test_up_to_4_9_the_group_skips_as_many_messages_as_it_had_consumed(
-    simulate: RunScenario, profile: Profile
+@simulated()
+async def test_up_to_4_9_the_group_skips_as_many_messages_as_it_had_consumed(
+    stage: SimStage, profile: Profile
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await consumed_8_of_8(stage)
-        await remove(peer)
-        await peer.create_topic(write=1, read=1)
-        await peer.fill(8)
-        assert await peer.stored_offset() == 8
-
-    simulate(scenario, profile=profile)
+    peer = await consumed_8_of_8(stage)
+    await remove(peer)
+    await peer.create_topic(write=1, read=1)
+    await peer.fill(8)
+    assert await peer.stored_offset() == 8
 
 
-def test_offsets_in_other_topics_and_in_the_retry_topic_stay(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await consumed_8_of_8(stage)
-        await peer.heartbeat("H")
-        await peer.commit_all(3, 1, group="H")
-        for topic in ("T2", retry_topic("G")):
-            await peer.create_topic(topic)
-            await peer.commit_all(5, 1, topic)
-        await remove(peer)
-        assert [stored(stage.broker, group=group) for group in ("G", "H")] == [-1, -1]
-        assert [stored(stage.broker, topic) for topic in ("T2", retry_topic("G"))] == [5, 5]
-
-    simulate(scenario, profile=Profile.V53)
+@simulated(profile=Profile.V53)
+async def test_offsets_in_other_topics_and_in_the_retry_topic_stay(stage: SimStage) -> None:
+    peer = await consumed_8_of_8(stage)
+    await peer.heartbeat("H")
+    await peer.commit_all(3, 1, group="H")
+    for topic in ("T2", retry_topic("G")):
+        await peer.create_topic(topic)
+        await peer.commit_all(5, 1, topic)
+    await remove(peer)
+    assert [stored(stage.broker, group=group) for group in ("G", "H")] == [-1, -1]
+    assert [stored(stage.broker, topic) for topic in ("T2", retry_topic("G"))] == [5, 5]
 
 
-def test_the_marks_of_a_server_side_reset_go_with_the_topic(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await consumed_8_of_8(stage)
-        await peer.targets(0, reset_mode=ResetMode.SERVER)
-        assert len(stage.broker.context.reset_offsets) == 1
-        await remove(peer)
-        assert not stage.broker.context.reset_offsets
-        await peer.create_topic(write=1, read=1)
-        await peer.fill(2)
-        assert (await peer.status(1))[0] == ResponseCode.SUCCESS
-
-    simulate(scenario, profile=Profile.V53)
+@simulated(profile=Profile.V53)
+async def test_the_marks_of_a_server_side_reset_go_with_the_topic(stage: SimStage) -> None:
+    peer = await consumed_8_of_8(stage)
+    await peer.targets(0, reset_mode=ResetMode.SERVER)
+    assert len(stage.broker.context.reset_offsets) == 1
+    await remove(peer)
+    assert not stage.broker.context.reset_offsets
+    await peer.create_topic(write=1, read=1)
+    await peer.fill(2)
+    assert (await peer.status(1))[0] == ResponseCode.SUCCESS
 
 
 @pytest.mark.parametrize("code", REMOVALS)
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_fenced_reset_recognises_commits_from_before_the_removal(
-    simulate: RunScenario, code: int, restarts: bool
+@simulated(profile=Profile.V53)
+async def test_a_fenced_reset_recognises_commits_from_before_the_removal(
+    stage: SimStage, code: int, restarts: bool
 ) -> None:
     """Epoch 1 of the new topic or group would be that of deliveries before its removal."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await consumed_8_of_8(stage)
-        await peer.targets(0, reset_mode=ResetMode.FENCED)
-        assert await peer.record() == (0, 1)
-        assert (await peer.commit(6, epoch=1)).code == ResponseCode.SUCCESS
-        await remove(peer, code)
-        if restarts:
-            await stage.restart_broker()
-        await peer.create_topic(write=1, read=1)
-        await peer.heartbeat()
-        await peer.fill(8)
-        await peer.targets(0, reset_mode=ResetMode.FENCED)
-        assert await peer.record() == (0, 2)
-        assert (await peer.commit(6, epoch=1)).code == ResponseCode.OFFSET_FENCED
-        assert await peer.record() == (0, 2)
-
-    simulate(scenario, profile=Profile.V53)
+    peer = await consumed_8_of_8(stage)
+    await peer.targets(0, reset_mode=ResetMode.FENCED)
+    assert await peer.record() == (0, 1)
+    assert (await peer.commit(6, epoch=1)).code == ResponseCode.SUCCESS
+    await remove(peer, code)
+    if restarts:
+        await stage.restart_broker()
+    await peer.create_topic(write=1, read=1)
+    await peer.heartbeat()
+    await peer.fill(8)
+    await peer.targets(0, reset_mode=ResetMode.FENCED)
+    assert await peer.record() == (0, 2)
+    assert (await peer.commit(6, epoch=1)).code == ResponseCode.OFFSET_FENCED
+    assert await peer.record() == (0, 2)
 
 
 @pytest.mark.parametrize("code", REMOVALS)
-def test_a_kill_right_after_the_response_does_not_restore_the_offsets(
-    simulate: RunScenario, code: int
+@simulated(profile=Profile.V53)
+async def test_a_kill_right_after_the_response_does_not_restore_the_offsets(
+    stage: SimStage, code: int
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await consumed_8_of_8(stage)
-        # The offsets are on disk, and are not written again for 5 s.
-        await stage.at(15.1)
-        await remove(peer, code)
-        shutil.copytree(stage.root / "broker-a", stage.root / "killed")
-        killed = await stage.start_broker(store_path_root_dir=str(stage.root / "killed"))
-        assert stored(killed) == -1
-
-    simulate(scenario, profile=Profile.V53)
+    peer = await consumed_8_of_8(stage)
+    # The offsets are on disk, and are not written again for 5 s.
+    await stage.at(15.1)
+    await remove(peer, code)
+    shutil.copytree(stage.root / "broker-a", stage.root / "killed")
+    killed = await stage.start_broker(store_path_root_dir=str(stage.root / "killed"))
+    assert stored(killed) == -1
 
 
 @pytest.mark.parametrize("code", REMOVALS)
-def test_a_removal_that_the_disk_refuses_fails_and_is_written_later(simulate: RunScenario, code: int) -> None:
-    async def scenario(stage: SimStage) -> None:
-        disk = FailingDisk(stage.runtime.clock.now_ms)
-        broker = await stage.start_broker(disk=disk.disk, profile=Profile.V53)
-        peer = await consumed_8_of_8(stage)
-        await stage.at(15.1)
-        disk.fail(errno.EIO, "replace")
-        with pytest.raises(ResponseError):
-            await remove(peer, code)
-        assert on_disk(broker, disk) == 8
-        disk.mend()
-        await stage.at(30.0)
-        assert on_disk(broker, disk) == -1
-
-    simulate(scenario, brokers=0, profile=Profile.V53)
+@simulated(brokers=0, profile=Profile.V53)
+async def test_a_removal_that_the_disk_refuses_fails_and_is_written_later(stage: SimStage, code: int) -> None:
+    disk = FailingDisk(stage.runtime.clock.now_ms)
+    broker = await stage.start_broker(disk=disk.disk, profile=Profile.V53)
+    peer = await consumed_8_of_8(stage)
+    await stage.at(15.1)
+    disk.fail(errno.EIO, "replace")
+    with pytest.raises(ResponseError):
+        await remove(peer, code)
+    assert on_disk(broker, disk) == 8
+    disk.mend()
+    await stage.at(30.0)
+    assert on_disk(broker, disk) == -1
 
 
 def on_disk(broker: Broker, disk: FailingDisk) -> int:
@@ -168,32 +152,26 @@ def on_disk(broker: Broker, disk: FailingDisk) -> int:
     return table.query("G", "T", 0)
 
 
-def test_a_running_consumer_stores_its_offset_again_only_in_a_new_topic(simulate: RunScenario) -> None:
+@simulated(profile=Profile.V53)
+async def test_a_running_consumer_stores_its_offset_again_only_in_a_new_topic(stage: SimStage) -> None:
     """As at 5.5.0: a commit names no topic's life. docs/retention.md says to stop the consumers first."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await consumed_8_of_8(stage)
-        await remove(peer)
-        late = await peer.commit(8)
-        assert (late.code, late.remark) == (ResponseCode.TOPIC_NOT_EXIST, "Topic T not exist!")
-        assert (await peer.pull(8, commit=8)).code == ResponseCode.TOPIC_NOT_EXIST
-        assert stored(stage.broker) == -1
-        await peer.create_topic(write=1, read=1)
-        assert (await peer.commit(8)).code == ResponseCode.SUCCESS
-        assert stored(stage.broker) == 8
-
-    simulate(scenario, profile=Profile.V53)
+    peer = await consumed_8_of_8(stage)
+    await remove(peer)
+    late = await peer.commit(8)
+    assert (late.code, late.remark) == (ResponseCode.TOPIC_NOT_EXIST, "Topic T not exist!")
+    assert (await peer.pull(8, commit=8)).code == ResponseCode.TOPIC_NOT_EXIST
+    assert stored(stage.broker) == -1
+    await peer.create_topic(write=1, read=1)
+    assert (await peer.commit(8)).code == ResponseCode.SUCCESS
+    assert stored(stage.broker) == 8
 
 
-def test_deleting_again_removes_offsets_without_a_topic(simulate: RunScenario) -> None:
+@simulated(profile=Profile.V53)
+async def test_deleting_again_removes_offsets_without_a_topic(stage: SimStage) -> None:
     """Such offsets exist after a kill before the response, and in a store of 4.x."""
-
-    async def scenario(stage: SimStage) -> None:
-        stage.broker.context.offsets.commit("G", "T", 0, 8)
-        await remove(stage.peer())
-        assert stored(stage.broker) == -1
-
-    simulate(scenario, profile=Profile.V53)
+    stage.broker.context.offsets.commit("G", "T", 0, 8)
+    await remove(stage.peer())
+    assert stored(stage.broker) == -1
 
 
 @pytest.mark.parametrize(
@@ -206,11 +184,9 @@ def test_deleting_again_removes_offsets_without_a_topic(simulate: RunScenario) -
     ],
 )
 @pytest.mark.parametrize(("profile", "code"), [(Profile.V49, 1), (Profile.V53, 29)])
-def test_blank_names_and_system_topics_are_refused(
-    simulate: RunScenario, profile: Profile, code: int, topic: str, remark: str
+@simulated()
+async def test_blank_names_and_system_topics_are_refused(
+    stage: SimStage, profile: Profile, code: int, topic: str, remark: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        answer = await stage.peer().ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic))
-        assert (answer.code, answer.remark) == (code, remark)
-
-    simulate(scenario, profile=profile)
+    answer = await stage.peer().ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic))
+    assert (answer.code, answer.remark) == (code, remark)

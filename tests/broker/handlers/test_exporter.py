@@ -21,7 +21,7 @@ from rewindmq.protocol.header.admin import ViewBrokerStatsDataRequestHeader
 from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
 from rewindmq.protocol.profile import Profile
 from tests.protocol.golden.frames import golden
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -128,30 +128,25 @@ def test_rocketmq_returns_the_same_keys() -> None:
 
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
-def test_the_exporter_reads_every_key_of_28(simulate: RunScenario, profile: Profile) -> None:
+@simulated()
+async def test_the_exporter_reads_every_key_of_28(stage: SimStage, profile: Profile) -> None:
     """Also before the first message, where RocketMQ's rates are empty and the exporter fails."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        assert unread(await runtime(peer)) == {}
-        await use(peer)
-        await stage.at(70.5)
-        assert unread(await runtime(peer)) == {}
-
-    simulate(scenario, profile=profile)
+    peer = stage.peer()
+    assert unread(await runtime(peer)) == {}
+    await use(peer)
+    await stage.at(70.5)
+    assert unread(await runtime(peer)) == {}
 
 
-def test_the_exporter_reads_every_statistic_of_315(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await use(peer)
-        await stage.at(20.5)
-        for name, key in STATISTICS:
-            answer = await peer.ask(
-                RequestCode.VIEW_BROKER_STATS_DATA, ViewBrokerStatsDataRequestHeader(name, key)
-            )
-            minute = decode_body(answer.require_success(), BrokerStatsData).stats_minute
-            assert minute.sum > 0, name
-            assert minute.tps > 0, name
-
-    simulate(scenario)
+@simulated()
+async def test_the_exporter_reads_every_statistic_of_315(stage: SimStage) -> None:
+    peer = stage.peer()
+    await use(peer)
+    await stage.at(20.5)
+    for name, key in STATISTICS:
+        answer = await peer.ask(
+            RequestCode.VIEW_BROKER_STATS_DATA, ViewBrokerStatsDataRequestHeader(name, key)
+        )
+        minute = decode_body(answer.require_success(), BrokerStatsData).stats_minute
+        assert minute.sum > 0, name
+        assert minute.tps > 0, name

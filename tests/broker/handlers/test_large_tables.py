@@ -23,7 +23,7 @@ from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.remoting.slices import large_responses
 from rewindmq.protocol.remoting.slices.run import run_at_once
 from tests.support.default_group import first_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
 REQUESTS: dict[RequestCode, CommandHeader | None] = {
@@ -83,25 +83,22 @@ def test_a_whole_table_lets_other_requests_pass(
     simulate(scenario)
 
 
-def test_43_has_offsets_and_epochs_that_belong_together(simulate: RunScenario) -> None:
+@simulated()
+async def test_43_has_offsets_and_epochs_that_belong_together(stage: SimStage) -> None:
     """A fenced reset while the table is copied: the response has both of its parts, or none."""
-
-    async def scenario(stage: SimStage) -> None:
-        offsets = stage.broker.context.offsets
-        for number in range(20_000):
-            offsets.commit(f"G{number}", "T", 0, 1)
-        peer = stage.peer()
-        copy = offsets.copy_in_slices()
-        next(copy)
-        for group in ("G0", "G19999"):
-            offsets.take_reset(group, "T", {0: 7})
-            offsets.reset(group, "T", {0: 7})
-        copied, epochs = run_at_once(copy)
-        assert (copied["T@G0"], epochs.get("T@G0")) == ({0: 1}, None)
-        assert (copied["T@G19999"], epochs.get("T@G19999")) == ({0: 7}, {0: 1})
-        response = (await peer.ask(RequestCode.GET_ALL_CONSUMER_OFFSET)).require_success()
-        body = decode_body(response, ConsumerOffsetSerializeWrapper)
-        assert body.offset_table["T@G0"] == {0: 7}
-        assert body.epoch_table == {"T@G0": {0: 1}, "T@G19999": {0: 1}}
-
-    simulate(scenario)
+    offsets = stage.broker.context.offsets
+    for number in range(20_000):
+        offsets.commit(f"G{number}", "T", 0, 1)
+    peer = stage.peer()
+    copy = offsets.copy_in_slices()
+    next(copy)
+    for group in ("G0", "G19999"):
+        offsets.take_reset(group, "T", {0: 7})
+        offsets.reset(group, "T", {0: 7})
+    copied, epochs = run_at_once(copy)
+    assert (copied["T@G0"], epochs.get("T@G0")) == ({0: 1}, None)
+    assert (copied["T@G19999"], epochs.get("T@G19999")) == ({0: 7}, {0: 1})
+    response = (await peer.ask(RequestCode.GET_ALL_CONSUMER_OFFSET)).require_success()
+    body = decode_body(response, ConsumerOffsetSerializeWrapper)
+    assert body.offset_table["T@G0"] == {0: 7}
+    assert body.epoch_table == {"T@G0": {0: 1}, "T@G19999": {0: 1}}

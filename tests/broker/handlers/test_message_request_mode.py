@@ -16,9 +16,9 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.profile import Profile
 from tests.support.answers import present, remark_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.peer import Peer
-from tests.support.stage import Stage
+from tests.support.stage import SimStage, Stage
 
 FILE = "messageRequestMode.json"
 
@@ -65,24 +65,20 @@ async def test_pull_is_stored_by_topic_and_group_before_the_response(stage: Stag
         ({"popShareQueueNum": "x"}, ResponseCode.SYSTEM_ERROR, "SetMessageRequestModeRequestBody: "),
     ],
 )
-def test_a_refusal_says_why_and_stores_nothing(
-    play: RunScenario, mode: dict[str, object], code: ResponseCode, remark: str
+@played(profile=Profile.V53)
+async def test_a_refusal_says_why_and_stores_nothing(
+    stage: SimStage, mode: dict[str, object], code: ResponseCode, remark: str
 ) -> None:
-    async def scenario(stage: Stage) -> None:
-        response = await ask(json_peer(stage), **mode)
-        assert response.code == code
-        assert remark_of(response).lower().startswith(remark.lower())
-        assert not (config(stage) / FILE).exists()
-
-    play(scenario, profile=Profile.V53)
+    response = await ask(json_peer(stage), **mode)
+    assert response.code == code
+    assert remark_of(response).lower().startswith(remark.lower())
+    assert not (config(stage) / FILE).exists()
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
-def test_releases_before_5_do_not_know_the_request(play: RunScenario, profile: Profile) -> None:
-    async def scenario(stage: Stage) -> None:
-        assert (await ask(json_peer(stage))).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-
-    play(scenario, profile=profile)
+@played()
+async def test_releases_before_5_do_not_know_the_request(stage: SimStage, profile: Profile) -> None:
+    assert (await ask(json_peer(stage))).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
 def manager(folder: Path) -> MessageRequestModeManager:
@@ -105,16 +101,14 @@ def test_a_file_of_rocketmq_stays_as_it_was_except_for_what_is_set(tmp_path: Pat
     assert manager(tmp_path).get("U", "G") is None
 
 
-def test_a_full_table_refuses_a_new_pair_and_changes_a_known_one(play: RunScenario) -> None:
-    async def scenario(stage: Stage) -> None:
-        modes = stage.broker.context.request_modes
-        for number in range(MAX_REQUEST_MODES):
-            modes.update(SetMessageRequestModeRequestBody(f"T{number}", "G"))
-        peer = json_peer(stage)
-        refused = await ask(peer, topic="New")
-        assert refused.code == ResponseCode.SYSTEM_ERROR
-        assert remark_of(refused) == f"there are {MAX_REQUEST_MODES} message request modes already"
-        (await ask(peer, topic="T0", popShareQueueNum=2)).require_success()
-        assert present(modes.get("T0", "G")).pop_share_queue_num == 2
-
-    play(scenario, profile=Profile.V53)
+@played(profile=Profile.V53)
+async def test_a_full_table_refuses_a_new_pair_and_changes_a_known_one(stage: SimStage) -> None:
+    modes = stage.broker.context.request_modes
+    for number in range(MAX_REQUEST_MODES):
+        modes.update(SetMessageRequestModeRequestBody(f"T{number}", "G"))
+    peer = json_peer(stage)
+    refused = await ask(peer, topic="New")
+    assert refused.code == ResponseCode.SYSTEM_ERROR
+    assert remark_of(refused) == f"there are {MAX_REQUEST_MODES} message request modes already"
+    (await ask(peer, topic="T0", popShareQueueNum=2)).require_success()
+    assert present(modes.get("T0", "G")).pop_share_queue_num == 2

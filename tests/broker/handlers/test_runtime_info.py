@@ -12,7 +12,7 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.profile import Profile
 from tests.protocol.golden.frames import GoldenFrame, golden
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -93,45 +93,37 @@ def test_every_key_of_rocketmq_is_there_in_its_format(simulate: RunScenario, pro
     simulate(scenario, profile=profile)
 
 
-def test_28_before_the_first_message(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        table = await ask(stage.peer())
-        assert table["putMessageDistributeTime"] == "null"
-        assert (table["putMessageEntireTimeMax"], table["getMessageEntireTimeMax"]) == ("0", "0")
-        assert (table["putLatency99"], table["putMessageAverageSize"]) == ("0.00", "0.0")
-        assert not any(key.startswith("scheduleMessageOffset") for key in table)
-
-    simulate(scenario)
+@simulated()
+async def test_28_before_the_first_message(stage: SimStage) -> None:
+    table = await ask(stage.peer())
+    assert table["putMessageDistributeTime"] == "null"
+    assert (table["putMessageEntireTimeMax"], table["getMessageEntireTimeMax"]) == ("0", "0")
+    assert (table["putLatency99"], table["putMessageAverageSize"]) == ("0.00", "0.0")
+    assert not any(key.startswith("scheduleMessageOffset") for key in table)
 
 
-def test_28_shows_puts_by_duration_and_the_progress_of_delay_levels(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        table = await use(stage)
-        # Three sends, a delayed one, and its delivery.
-        assert table["putMessageDistributeTime"].startswith("[<=0ms]:5 [0~10ms]:0 ")
-        assert (table["putMessageTimesTotal"], table["putMessageFailedTimes"]) == ("5", "0")
-        assert table["scheduleMessageOffset_1"] == "1,1"
-        assert table["putLatency99"] == "0.80"
-        path = stage.broker.context.store.commit_log_folder
-        assert table[f"commitLogDiskRatio_{path}"] == table["commitLogDiskRatio"]
-
-    simulate(scenario)
+@simulated()
+async def test_28_shows_puts_by_duration_and_the_progress_of_delay_levels(stage: SimStage) -> None:
+    table = await use(stage)
+    # Three sends, a delayed one, and its delivery.
+    assert table["putMessageDistributeTime"].startswith("[<=0ms]:5 [0~10ms]:0 ")
+    assert (table["putMessageTimesTotal"], table["putMessageFailedTimes"]) == ("5", "0")
+    assert table["scheduleMessageOffset_1"] == "1,1"
+    assert table["putLatency99"] == "0.80"
+    path = stage.broker.context.store.commit_log_folder
+    assert table[f"commitLogDiskRatio_{path}"] == table["commitLogDiskRatio"]
 
 
-def test_28_tells_how_long_the_broker_runs_whatever_its_wall_clock_says(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        stage.world.wall_ahead_ms -= 7_200_000
-        await stage.at(3_723.0)
-        assert (await ask(stage.peer()))["runtime"] == "[ 0 days, 1 hours, 2 minutes, 3 seconds ]"
-
-    simulate(scenario)
+@simulated()
+async def test_28_tells_how_long_the_broker_runs_whatever_its_wall_clock_says(stage: SimStage) -> None:
+    stage.world.wall_ahead_ms -= 7_200_000
+    await stage.at(3_723.0)
+    assert (await ask(stage.peer()))["runtime"] == "[ 0 days, 1 hours, 2 minutes, 3 seconds ]"
 
 
-def test_28_counts_failed_puts(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        assert (await peer.send(properties="x" * 40_000)).code != 0
-        assert (await ask(peer))["putMessageFailedTimes"] == "1"
-
-    simulate(scenario)
+@simulated()
+async def test_28_counts_failed_puts(stage: SimStage) -> None:
+    peer = stage.peer()
+    await peer.create_topic()
+    assert (await peer.send(properties="x" * 40_000)).code != 0
+    assert (await ask(peer))["putMessageFailedTimes"] == "1"

@@ -21,7 +21,7 @@ from rewindmq.protocol.names import SCHEDULE_TOPIC
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection
 from tests.support.answers import body_of, present, remark_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.properties import few_and_all
 from tests.support.stage import SimStage
@@ -55,48 +55,43 @@ def depth(stage: SimStage, topic: str) -> int:
 @pytest.mark.parametrize(
     ("asked", "reconsume_times", "level"), [(0, 0, 3), (0, 5, 8), (2, 5, 2), (40, 0, 18)]
 )
-def test_a_message_is_stored_for_the_retry_topic_with_growing_delay(
-    simulate: RunScenario, asked: int, reconsume_times: int, level: int
+@simulated()
+async def test_a_message_is_stored_for_the_retry_topic_with_growing_delay(
+    stage: SimStage, asked: int, reconsume_times: int, level: int
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        options = {"properties": {"TAGS": "A", "KEYS": "k"}, "reconsume_times": reconsume_times}
-        peer = await group_with_message(stage, born_timestamp=55, flag=9, **options)
-        (original,) = await pulled(peer, "T")
-        (await send_back(peer, original.commit_log_offset, asked)).require_success()
-        (copy,) = await pulled(peer, SCHEDULE_TOPIC, level - 1)
-        assert copy.reconsume_times == reconsume_times + 1
-        assert (copy.body, copy.flag, copy.born_timestamp) == (b"hello", 9, 55)
-        assert copy.born_host == original.born_host
-        assert copy.properties == {
-            **original.properties,
-            "RETRY_TOPIC": "T",
-            "ORIGIN_MESSAGE_ID": original.offset_message_id,
-            "WAIT": "false",
-            "DELAY": str(level),
-            "REAL_TOPIC": "%RETRY%G",
-            "REAL_QID": "0",
-        }
-
-    simulate(scenario)
+    options = {"properties": {"TAGS": "A", "KEYS": "k"}, "reconsume_times": reconsume_times}
+    peer = await group_with_message(stage, born_timestamp=55, flag=9, **options)
+    (original,) = await pulled(peer, "T")
+    (await send_back(peer, original.commit_log_offset, asked)).require_success()
+    (copy,) = await pulled(peer, SCHEDULE_TOPIC, level - 1)
+    assert copy.reconsume_times == reconsume_times + 1
+    assert (copy.body, copy.flag, copy.born_timestamp) == (b"hello", 9, 55)
+    assert copy.born_host == original.born_host
+    assert copy.properties == {
+        **original.properties,
+        "RETRY_TOPIC": "T",
+        "ORIGIN_MESSAGE_ID": original.offset_message_id,
+        "WAIT": "false",
+        "DELAY": str(level),
+        "REAL_TOPIC": "%RETRY%G",
+        "REAL_QID": "0",
+    }
 
 
-def test_the_copy_reaches_the_retry_topic_and_can_be_sent_back_again(simulate: RunScenario) -> None:
+@simulated()
+async def test_the_copy_reaches_the_retry_topic_and_can_be_sent_back_again(stage: SimStage) -> None:
     """The topic and the id of the first record stay with it."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await group_with_message(stage)
-        (original,) = await pulled(peer, "T")
-        position = original.commit_log_offset
-        for times in (1, 2):
-            (await send_back(peer, position, 1)).require_success()
-            await stage.at(times * 3.0)
-            copy = (await pulled(peer, "%RETRY%G"))[-1]
-            assert copy.reconsume_times == times
-            assert copy.properties["RETRY_TOPIC"] == "T"
-            assert copy.properties["ORIGIN_MESSAGE_ID"] == original.offset_message_id
-            position = copy.commit_log_offset
-
-    simulate(scenario)
+    peer = await group_with_message(stage)
+    (original,) = await pulled(peer, "T")
+    position = original.commit_log_offset
+    for times in (1, 2):
+        (await send_back(peer, position, 1)).require_success()
+        await stage.at(times * 3.0)
+        copy = (await pulled(peer, "%RETRY%G"))[-1]
+        assert copy.reconsume_times == times
+        assert copy.properties["RETRY_TOPIC"] == "T"
+        assert copy.properties["ORIGIN_MESSAGE_ID"] == original.offset_message_id
+        position = copy.commit_log_offset
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -140,114 +135,98 @@ def test_a_message_retried_up_to_its_limit_becomes_a_dead_letter(
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_dead_letter_keeps_the_delay_of_its_last_retry_in_4_2_0_only(
-    simulate: RunScenario, profile: Profile
+@simulated()
+async def test_a_dead_letter_keeps_the_delay_of_its_last_retry_in_4_2_0_only(
+    stage: SimStage, profile: Profile
 ) -> None:
     """4.2.0 does not clear DELAY, which every retried message has, and so delays the dead letter too."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await group_with_message(stage)
-        (await send_back(peer, 0, 1)).require_success()
-        await stage.at(3.0)
-        (copy,) = await pulled(peer, "%RETRY%G")
-        (await send_back(peer, copy.commit_log_offset, -1)).require_success()
-        assert depth(stage, "%DLQ%G") == (profile != Profile.V42)
-        await stage.at(6.0)
-        assert depth(stage, "%DLQ%G") == 1
-
-    simulate(scenario, profile=profile)
+    peer = await group_with_message(stage)
+    (await send_back(peer, 0, 1)).require_success()
+    await stage.at(3.0)
+    (copy,) = await pulled(peer, "%RETRY%G")
+    (await send_back(peer, copy.commit_log_offset, -1)).require_success()
+    assert depth(stage, "%DLQ%G") == (profile != Profile.V42)
+    await stage.at(6.0)
+    assert depth(stage, "%DLQ%G") == 1
 
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
-def test_a_send_to_the_retry_topic_is_delayed_and_may_end_among_the_dead_letters(
-    simulate: RunScenario, profile: Profile
+@simulated()
+async def test_a_send_to_the_retry_topic_is_delayed_and_may_end_among_the_dead_letters(
+    stage: SimStage, profile: Profile
 ) -> None:
     """A client whose send-back fails sends the retry itself. 5.x stores a dead letter at once, 4.x later."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        delayed: dict[str, Any] = {"properties": {"DELAY": "2"}}
-        (await peer.send("%RETRY%G", reconsume_times=1, **delayed)).require_success()
-        (await peer.send("%RETRY%G", reconsume_times=17, **delayed)).require_success()
-        assert (depth(stage, "%RETRY%G"), depth(stage, "%DLQ%G")) == (0, int(profile == Profile.V53))
-        await stage.at(7.0)
-        assert (depth(stage, "%RETRY%G"), depth(stage, "%DLQ%G")) == (1, 1)
-
-    simulate(scenario, profile=profile)
+    peer = stage.peer()
+    delayed: dict[str, Any] = {"properties": {"DELAY": "2"}}
+    (await peer.send("%RETRY%G", reconsume_times=1, **delayed)).require_success()
+    (await peer.send("%RETRY%G", reconsume_times=17, **delayed)).require_success()
+    assert (depth(stage, "%RETRY%G"), depth(stage, "%DLQ%G")) == (0, int(profile == Profile.V53))
+    await stage.at(7.0)
+    assert (depth(stage, "%RETRY%G"), depth(stage, "%DLQ%G")) == (1, 1)
 
 
-def test_a_group_without_retry_queues_loses_what_it_sends_back(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await group_with_message(stage)
-        present(stage.broker.context.groups.find("G")).retry_queue_nums = 0
-        end = stage.broker.context.store.max_commit_log_offset
-        (await send_back(peer, 0)).require_success()
-        assert stage.broker.context.store.max_commit_log_offset == end
-
-    simulate(scenario)
+@simulated()
+async def test_a_group_without_retry_queues_loses_what_it_sends_back(stage: SimStage) -> None:
+    peer = await group_with_message(stage)
+    present(stage.broker.context.groups.find("G")).retry_queue_nums = 0
+    end = stage.broker.context.store.max_commit_log_offset
+    (await send_back(peer, 0)).require_success()
+    assert stage.broker.context.store.max_commit_log_offset == end
 
 
-def test_refusals(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await group_with_message(stage)
-        store = stage.broker.context.store
-        end = store.max_commit_log_offset
-        stage.broker.context.groups._auto_create = False
-        for group in ("unknown", "a/b", "", "x" * 300):
-            answer = await send_back(peer, 0, group=group)
-            assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
-            assert f"subscription group not exist, {group}" in remark_of(answer)
-        for offset in (-1, 1, end - 1, end, end + 1, 2**63 - 1, -(2**63)):
-            answer = await send_back(peer, offset)
-            assert answer.code == ResponseCode.SYSTEM_ERROR
-            assert answer.remark == f"look message by offset failed, {offset}"
-        assert store.max_commit_log_offset == end
-        await peer.create_topic("%RETRY%G", 1, 1, perm=4)
-        answer = await send_back(peer, 0)
-        assert (answer.code, answer.remark) == (16, "the topic[%RETRY%G] sending message is forbidden")
-
-    simulate(scenario)
-
-
-def test_a_broker_that_may_not_be_written_to_takes_nothing_back(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        answer = await send_back(stage.peer(), 0)
-        assert answer.code == ResponseCode.NO_PERMISSION
-        assert remark_of(answer).startswith("the broker[10.0.1.")
-        assert remark_of(answer).endswith("] sending message is forbidden")
-
-    simulate(scenario, broker_permission=4)
-
-
-def test_records_that_no_consumer_receives_cannot_be_sent_back(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        put = stage.broker.context.store.put_message
-        prepared = int(MessageSysFlag.TRANSACTION_PREPARED)
-        committed = int(MessageSysFlag.TRANSACTION_COMMIT)
-        hidden = [
-            put(StoredMessage("RMQ_SYS_TRANS_HALF_TOPIC", 0, b"x")).physical_offset,
-            put(StoredMessage("T", 0, b"x", sys_flag=prepared)).physical_offset,
-        ]
-        shown = put(StoredMessage("T", 0, b"x", b"TRAN_MSG\x01true", sys_flag=committed)).physical_offset
-        peer = stage.peer()
-        for offset in hidden:
-            assert (await send_back(peer, offset)).code == ResponseCode.SYSTEM_ERROR
-        (await send_back(peer, shown, 1)).require_success()
-        await stage.at(3.0)
-        # Taken for no half message, and visible in its queue.
-        assert depth(stage, "%RETRY%G") == 1
-
-    simulate(scenario)
-
-
-def test_a_send_back_fails_if_the_retry_topic_cannot_be_stored(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await group_with_message(stage)
-        answer = await send_back(peer, 0, group="g" * 125)
+@simulated()
+async def test_refusals(stage: SimStage) -> None:
+    peer = await group_with_message(stage)
+    store = stage.broker.context.store
+    end = store.max_commit_log_offset
+    stage.broker.context.groups._auto_create = False
+    for group in ("unknown", "a/b", "", "x" * 300):
+        answer = await send_back(peer, 0, group=group)
+        assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+        assert f"subscription group not exist, {group}" in remark_of(answer)
+    for offset in (-1, 1, end - 1, end, end + 1, 2**63 - 1, -(2**63)):
+        answer = await send_back(peer, offset)
         assert answer.code == ResponseCode.SYSTEM_ERROR
-        assert "too long" in remark_of(answer)
+        assert answer.remark == f"look message by offset failed, {offset}"
+    assert store.max_commit_log_offset == end
+    await peer.create_topic("%RETRY%G", 1, 1, perm=4)
+    answer = await send_back(peer, 0)
+    assert (answer.code, answer.remark) == (16, "the topic[%RETRY%G] sending message is forbidden")
 
-    simulate(scenario)
+
+@simulated(broker_permission=4)
+async def test_a_broker_that_may_not_be_written_to_takes_nothing_back(stage: SimStage) -> None:
+    answer = await send_back(stage.peer(), 0)
+    assert answer.code == ResponseCode.NO_PERMISSION
+    assert remark_of(answer).startswith("the broker[10.0.1.")
+    assert remark_of(answer).endswith("] sending message is forbidden")
+
+
+@simulated()
+async def test_records_that_no_consumer_receives_cannot_be_sent_back(stage: SimStage) -> None:
+    put = stage.broker.context.store.put_message
+    prepared = int(MessageSysFlag.TRANSACTION_PREPARED)
+    committed = int(MessageSysFlag.TRANSACTION_COMMIT)
+    hidden = [
+        put(StoredMessage("RMQ_SYS_TRANS_HALF_TOPIC", 0, b"x")).physical_offset,
+        put(StoredMessage("T", 0, b"x", sys_flag=prepared)).physical_offset,
+    ]
+    shown = put(StoredMessage("T", 0, b"x", b"TRAN_MSG\x01true", sys_flag=committed)).physical_offset
+    peer = stage.peer()
+    for offset in hidden:
+        assert (await send_back(peer, offset)).code == ResponseCode.SYSTEM_ERROR
+    (await send_back(peer, shown, 1)).require_success()
+    await stage.at(3.0)
+    # Taken for no half message, and visible in its queue.
+    assert depth(stage, "%RETRY%G") == 1
+
+
+@simulated()
+async def test_a_send_back_fails_if_the_retry_topic_cannot_be_stored(stage: SimStage) -> None:
+    peer = await group_with_message(stage)
+    answer = await send_back(peer, 0, group="g" * 125)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert "too long" in remark_of(answer)
 
 
 @pytest.mark.parametrize("examples", few_and_all(75, 300))

@@ -15,7 +15,7 @@ from rewindmq.protocol.header.offset import GetMaxOffsetRequestHeader, GetMinOff
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.support.answers import present, remark_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
 PROFILES = (Profile.V42, Profile.V49, Profile.V53)
@@ -24,34 +24,30 @@ FIRST_BOOT = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
 
 @pytest.mark.scenario("B12", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B12_a_crash_loses_offsets_after_the_last_flush(simulate: RunScenario, profile: Profile) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        await peer.heartbeat()
-        await peer.commit(100)
-        await stage.at(10.1)
-        await peer.commit(120)
-        await stage.at(14.9)
-        # The state of the disk after a kill at this moment.
-        shutil.copytree(stage.root / "broker-a", stage.root / "crashed")
-        await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), profile=profile)
-        assert await stage.peer().stored_offset() == 100
-
-    simulate(scenario, profile=profile)
+@simulated()
+async def test_B12_a_crash_loses_offsets_after_the_last_flush(stage: SimStage, profile: Profile) -> None:
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.heartbeat()
+    await peer.commit(100)
+    await stage.at(10.1)
+    await peer.commit(120)
+    await stage.at(14.9)
+    # The state of the disk after a kill at this moment.
+    shutil.copytree(stage.root / "broker-a", stage.root / "crashed")
+    await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), profile=profile)
+    assert await stage.peer().stored_offset() == 100
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_negative_offset_on_a_pull_is_not_stored(simulate: RunScenario, profile: Profile) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        await peer.heartbeat()
-        await peer.commit(7)
-        await peer.pull(0, commit=-5)
-        assert await peer.stored_offset() == 7
-
-    simulate(scenario, profile=profile)
+@simulated()
+async def test_a_negative_offset_on_a_pull_is_not_stored(stage: SimStage, profile: Profile) -> None:
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.heartbeat()
+    await peer.commit(7)
+    await peer.pull(0, commit=-5)
+    assert await peer.stored_offset() == 7
 
 
 def test_one_connection_adds_its_share_of_offsets_and_others_are_served(
@@ -106,127 +102,111 @@ def test_one_offset_too_many_is_refused_by_15_and_by_pulls(
     simulate(scenario)
 
 
-def test_B12_the_table_is_flushed_at_10_seconds_and_then_every_5(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer, file = stage.peer(), stage.root / "broker-a/config/consumerOffset.json"
-        await peer.commit(1)
-        await stage.at(9.99)
-        assert not file.exists()
-        for second, offset in ((10.01, 1), (15.01, 2), (20.01, 3)):
-            await stage.at(second)
-            assert f'"T@G":{{0:{offset}\n' in file.read_text()
-            await peer.commit(offset + 1)
-
-    simulate(scenario)
+@simulated()
+async def test_B12_the_table_is_flushed_at_10_seconds_and_then_every_5(stage: SimStage) -> None:
+    peer, file = stage.peer(), stage.root / "broker-a/config/consumerOffset.json"
+    await peer.commit(1)
+    await stage.at(9.99)
+    assert not file.exists()
+    for second, offset in ((10.01, 1), (15.01, 2), (20.01, 3)):
+        await stage.at(second)
+        assert f'"T@G":{{0:{offset}\n' in file.read_text()
+        await peer.commit(offset + 1)
 
 
 @pytest.mark.scenario("B13", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B13_a_clean_stop_keeps_all_offsets(simulate: RunScenario, profile: Profile) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic("Kept", write=3, read=5)
-        await peer.heartbeat("Members")
-        await peer.fill(4, "Kept")
-        await peer.heartbeat()
-        await peer.commit(120, "Kept")
-        await stage.broker.close()
-        broker = await stage.start_broker(profile=profile)
-        assert await stage.peer().stored_offset("Kept") == 120
-        topic = present(broker.context.topics.find("Kept"))
-        assert (topic.write_queue_nums, topic.read_queue_nums) == (3, 5)
-        assert broker.context.groups.get("Members") is not None
-        assert broker.context.store.max_offset("Kept", 0) == 4
-        assert broker.context.topics.find("%RETRY%Members") is not None
-
-    simulate(scenario, profile=profile)
+@simulated()
+async def test_B13_a_clean_stop_keeps_all_offsets(stage: SimStage, profile: Profile) -> None:
+    peer = stage.peer()
+    await peer.create_topic("Kept", write=3, read=5)
+    await peer.heartbeat("Members")
+    await peer.fill(4, "Kept")
+    await peer.heartbeat()
+    await peer.commit(120, "Kept")
+    await stage.broker.close()
+    broker = await stage.start_broker(profile=profile)
+    assert await stage.peer().stored_offset("Kept") == 120
+    topic = present(broker.context.topics.find("Kept"))
+    assert (topic.write_queue_nums, topic.read_queue_nums) == (3, 5)
+    assert broker.context.groups.get("Members") is not None
+    assert broker.context.store.max_offset("Kept", 0) == 4
+    assert broker.context.topics.find("%RETRY%Members") is not None
 
 
 @pytest.mark.scenario("B14", "v42", "v49", "v53")
 @pytest.mark.parametrize(("profile", "code"), [(Profile.V42, 0), (Profile.V49, 0), (Profile.V53, 26)])
-def test_B14_commit_of_an_unknown_group(simulate: RunScenario, profile: Profile, code: int) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        response = await peer.commit(7, group="G9")
-        assert response.code == code
-        if code:
-            assert response.remark == "Group G9 not exist!"
-            await peer.heartbeat("G9")
-            unknown = await peer.commit(7, "Nope", group="G9")
-            assert (unknown.code, unknown.remark) == (17, "Topic Nope not exist!")
-        else:
-            assert await peer.stored_offset(group="G9") == 7
-
-    simulate(scenario, profile=profile)
+@simulated()
+async def test_B14_commit_of_an_unknown_group(stage: SimStage, profile: Profile, code: int) -> None:
+    peer = stage.peer()
+    await peer.create_topic()
+    response = await peer.commit(7, group="G9")
+    assert response.code == code
+    if code:
+        assert response.remark == "Group G9 not exist!"
+        await peer.heartbeat("G9")
+        unknown = await peer.commit(7, "Nope", group="G9")
+        assert (unknown.code, unknown.remark) == (17, "Topic Nope not exist!")
+    else:
+        assert await peer.stored_offset(group="G9") == 7
 
 
 @pytest.mark.scenario("B15", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B15_new_group_and_a_queue_with_recent_messages(simulate: RunScenario, profile: Profile) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.fill(10)
-        assert await peer.stored_offset() == 0
-
-    simulate(scenario, profile=profile)
+@simulated()
+async def test_B15_new_group_and_a_queue_with_recent_messages(stage: SimStage, profile: Profile) -> None:
+    peer = stage.peer()
+    await peer.fill(10)
+    assert await peer.stored_offset() == 0
 
 
 @pytest.mark.scenario("B16", "v42", "v49", "v53")
 @pytest.mark.parametrize(("profile", "code"), [(Profile.V42, 0), (Profile.V49, 0), (Profile.V53, 22)])
-def test_B16_new_group_and_a_queue_never_written(simulate: RunScenario, profile: Profile, code: int) -> None:
-    async def scenario(stage: SimStage) -> None:
-        response = await stage.peer().stored()
-        assert (response.code, response.remark) == (code, FIRST_BOOT if code else None)
-
-    simulate(scenario, profile=profile)
+@simulated()
+async def test_B16_new_group_and_a_queue_never_written(stage: SimStage, profile: Profile, code: int) -> None:
+    response = await stage.peer().stored()
+    assert (response.code, response.remark) == (code, FIRST_BOOT if code else None)
 
 
 @pytest.mark.scenario("B17", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B17_new_group_and_the_first_message_on_disk(simulate: RunScenario, profile: Profile) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.fill(50, body=bytes(1_000))
-        response = await peer.stored()
-        assert (response.code, response.remark) == (ResponseCode.QUERY_NOT_FOUND, FIRST_BOOT)
-
-    simulate(scenario, profile=profile, store={"physical_memory_bytes": 100_000})
+@simulated(store={"physical_memory_bytes": 100_000})
+async def test_B17_new_group_and_the_first_message_on_disk(stage: SimStage, profile: Profile) -> None:
+    peer = stage.peer()
+    await peer.fill(50, body=bytes(1_000))
+    response = await peer.stored()
+    assert (response.code, response.remark) == (ResponseCode.QUERY_NOT_FOUND, FIRST_BOOT)
 
 
-def test_a_disk_that_fails_14_is_no_answer_that_4_x_takes_for_no_offset(
-    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+@simulated()
+async def test_a_disk_that_fails_14_is_no_answer_that_4_x_takes_for_no_offset(
+    stage: SimStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        await peer.fill(1)
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.fill(1)
 
-        def fails(*_: Any) -> bool:
-            raise OSError(5, "Input/output error")
+    def fails(*_: Any) -> bool:
+        raise OSError(5, "Input/output error")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(stage.broker.context.store, "is_cold", fails)
-            with pytest.raises(ConnectionLostError):
-                await peer.stored()
-        assert await peer.stored_offset() == 0
-
-    simulate(scenario)
+    with monkeypatch.context() as patch:
+        patch.setattr(stage.broker.context.store, "is_cold", fails)
+        with pytest.raises(ConnectionLostError):
+            await peer.stored()
+    assert await peer.stored_offset() == 0
 
 
 @pytest.mark.scenario("B18", "v53")
 @pytest.mark.parametrize(("profile", "code"), [(Profile.V49, 0), (Profile.V53, 22)])
-def test_B18_set_zero_if_not_found(simulate: RunScenario, profile: Profile, code: int) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.fill(1)
-        response = await peer.stored(set_zero_if_not_found=False)
-        assert response.code == code
-        if code:
-            assert response.remark == "Not found, do not set to zero, maybe this group boot first"
-        assert (await peer.stored(set_zero_if_not_found=True)).code == ResponseCode.SUCCESS
-
-    simulate(scenario, profile=profile)
+@simulated()
+async def test_B18_set_zero_if_not_found(stage: SimStage, profile: Profile, code: int) -> None:
+    peer = stage.peer()
+    await peer.fill(1)
+    response = await peer.stored(set_zero_if_not_found=False)
+    assert response.code == code
+    if code:
+        assert response.remark == "Not found, do not set to zero, maybe this group boot first"
+    assert (await peer.stored(set_zero_if_not_found=True)).code == ResponseCode.SUCCESS
 
 
 ASKED = (50, 100, 200, 240, 250, 260, 400, 500)
@@ -244,35 +224,31 @@ ASKED = (50, 100, 200, 240, 250, 260, 400, 500)
         (Profile.V53, "upper", (0, 0, 3, 3, 3, 3, 5, 5)),
     ],
 )
-def test_B19_search_offset_by_time(
-    simulate: RunScenario, profile: Profile, boundary: str | None, found: tuple[int, ...]
+@simulated()
+async def test_B19_search_offset_by_time(
+    stage: SimStage, profile: Profile, boundary: str | None, found: tuple[int, ...]
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await stage.at_ms(99)
-        await peer.create_topic()
-        for stored_at in (100, 200, 200, 200, 300, 400):
-            await stage.at_ms(stored_at)
-            await peer.send()
-        assert tuple([await peer.search(EPOCH_MS + asked, boundary) for asked in ASKED]) == found
-
-    simulate(scenario, profile=profile)
+    peer = stage.peer()
+    await stage.at_ms(99)
+    await peer.create_topic()
+    for stored_at in (100, 200, 200, 200, 300, 400):
+        await stage.at_ms(stored_at)
+        await peer.send()
+    assert tuple([await peer.search(EPOCH_MS + asked, boundary) for asked in ASKED]) == found
 
 
 @pytest.mark.scenario("B21", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B21_an_empty_queue_returns_zero(simulate: RunScenario, profile: Profile) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        for topic in ("T", "Nope", "../../x"):
-            for timestamp in (-1, 0, EPOCH_MS):
-                assert await peer.search(timestamp, topic=topic) == 0
-            assert await peer.number(RequestCode.GET_MAX_OFFSET, GetMaxOffsetRequestHeader(topic, 0)) == 0
-            assert await peer.number(RequestCode.GET_MIN_OFFSET, GetMinOffsetRequestHeader(topic, 0)) == 0
-        assert not (stage.root / "broker-a/consumequeue/T").exists()
-
-    simulate(scenario, profile=profile)
+@simulated()
+async def test_B21_an_empty_queue_returns_zero(stage: SimStage, profile: Profile) -> None:
+    peer = stage.peer()
+    await peer.create_topic()
+    for topic in ("T", "Nope", "../../x"):
+        for timestamp in (-1, 0, EPOCH_MS):
+            assert await peer.search(timestamp, topic=topic) == 0
+        assert await peer.number(RequestCode.GET_MAX_OFFSET, GetMaxOffsetRequestHeader(topic, 0)) == 0
+        assert await peer.number(RequestCode.GET_MIN_OFFSET, GetMinOffsetRequestHeader(topic, 0)) == 0
+    assert not (stage.root / "broker-a/consumequeue/T").exists()
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -303,27 +279,23 @@ def test_B8_a_commit_that_goes_back_is_stored_and_logged(
         ("T", "G", 0, -1),
     ],
 )
-def test_commits_that_are_refused_store_nothing(
-    simulate: RunScenario, topic: str, group: str, queue_id: int, offset: int
+@simulated()
+async def test_commits_that_are_refused_store_nothing(
+    stage: SimStage, topic: str, group: str, queue_id: int, offset: int
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        response = await stage.peer().commit(offset, topic, queue_id, group)
+    response = await stage.peer().commit(offset, topic, queue_id, group)
+    assert response.code == ResponseCode.SYSTEM_ERROR
+    assert response.remark
+    await stage.at(10.1)
+    assert not (stage.root / "broker-a/config/consumerOffset.json").exists()
+
+
+@simulated()
+async def test_missing_fields_of_an_offset_request(stage: SimStage) -> None:
+    peer = stage.peer()
+    for code in (14, 15, 29, 30, 31, 33, 38, 202, 203, 208, 222, 17, 11):
+        response = await peer.ask(code)
         assert response.code == ResponseCode.SYSTEM_ERROR
-        assert response.remark
-        await stage.at(10.1)
-        assert not (stage.root / "broker-a/config/consumerOffset.json").exists()
-
-    simulate(scenario)
-
-
-def test_missing_fields_of_an_offset_request(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        for code in (14, 15, 29, 30, 31, 33, 38, 202, 203, 208, 222, 17, 11):
-            response = await peer.ask(code)
-            assert response.code == ResponseCode.SYSTEM_ERROR
-            assert "missing required field" in remark_of(response)
-        unknown = await peer.ask(9_999)
-        assert unknown.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-
-    simulate(scenario)
+        assert "missing required field" in remark_of(response)
+    unknown = await peer.ask(9_999)
+    assert unknown.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED

@@ -19,7 +19,7 @@ from rewindmq.protocol.header.admin import (
 )
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -53,13 +53,11 @@ async def rewound(stage: SimStage, **options: Any) -> Peer:
     return peer
 
 
-def test_a_group_that_only_moves_on_has_no_rewind(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(3, queues=2, messages=END)
-        await peer.commit(5)
-        assert await listed(peer) == [QueueRewind(0, 5, END), QueueRewind(1, 3, END)]
-
-    simulate(scenario)
+@simulated()
+async def test_a_group_that_only_moves_on_has_no_rewind(stage: SimStage) -> None:
+    peer = await stage.group_at(3, queues=2, messages=END)
+    await peer.commit(5)
+    assert await listed(peer) == [QueueRewind(0, 5, END), QueueRewind(1, 3, END)]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -80,145 +78,124 @@ def test_every_mode_begins_a_rewind(simulate: RunScenario, mode: ResetMode) -> N
     simulate(scenario, reset_mode=mode)
 
 
-def test_a_classic_reset_to_where_the_stored_offset_is_begins_a_rewind_when_it_is_committed(
-    simulate: RunScenario,
+@simulated()
+async def test_a_classic_reset_to_where_the_stored_offset_is_begins_a_rewind_when_it_is_committed(
+    stage: SimStage,
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(0, messages=END)
-        await stage.peer("admin").targets(0)
-        await peer.commit(0)
-        assert (await rewind_of(peer)).old == 0
-
-    simulate(scenario)
+    peer = await stage.group_at(0, messages=END)
+    await stage.peer("admin").targets(0)
+    await peer.commit(0)
+    assert (await rewind_of(peer)).old == 0
 
 
-def test_a_skip_is_no_rewind_and_ends_the_one_before(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await rewound(stage)
-        await stage.peer("admin").targets(-1)
-        assert (await listed(peer))[0].rewind is None
-
-    simulate(scenario, reset_mode=ResetMode.SERVER, profile=Profile.V53)
+@simulated(reset_mode=ResetMode.SERVER, profile=Profile.V53)
+async def test_a_skip_is_no_rewind_and_ends_the_one_before(stage: SimStage) -> None:
+    peer = await rewound(stage)
+    await stage.peer("admin").targets(-1)
+    assert (await listed(peer))[0].rewind is None
 
 
-def test_what_a_consumer_pulls_without_a_break_is_one_run(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await rewound(stage)
-        await peer.stored()
-        await peer.pull(0, count=4)
-        assert await runs_of(peer) == [("c1", 0, 4, 0, True)]
-        await peer.pull(4)
-        assert await runs_of(peer) == [("c1", 0, END, 4, True)]
-        # The next pull tells that the response has arrived, even while it is suspended.
-        waiting = asyncio.create_task(peer.pull(END, hold_ms=5_000))
-        await stage.world.sleep(1)
-        assert await runs_of(peer) == [("c1", 0, END, END, True)]
-        await stage.peer("producer").fill(1)
-        await waiting
-        assert await runs_of(peer) == [("c1", 0, END + 1, END, True)]
-        assert (await rewind_of(peer)).handed_out == END + 1
-
-    simulate(scenario)
+@simulated()
+async def test_what_a_consumer_pulls_without_a_break_is_one_run(stage: SimStage) -> None:
+    peer = await rewound(stage)
+    await peer.stored()
+    await peer.pull(0, count=4)
+    assert await runs_of(peer) == [("c1", 0, 4, 0, True)]
+    await peer.pull(4)
+    assert await runs_of(peer) == [("c1", 0, END, 4, True)]
+    # The next pull tells that the response has arrived, even while it is suspended.
+    waiting = asyncio.create_task(peer.pull(END, hold_ms=5_000))
+    await stage.world.sleep(1)
+    assert await runs_of(peer) == [("c1", 0, END, END, True)]
+    await stage.peer("producer").fill(1)
+    await waiting
+    assert await runs_of(peer) == [("c1", 0, END + 1, END, True)]
+    assert (await rewind_of(peer)).handed_out == END + 1
 
 
-def test_a_consumer_that_takes_the_queue_over_again_begins_a_run(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await rewound(stage)
-        await peer.pull(0, count=4)
-        await peer.stored()
-        await peer.pull(4)
-        assert await runs_of(peer) == [("c1", 0, 4, 0, False), ("c1", 4, END, 4, True)]
-        assert (await rewind_of(peer)).handed_out == END
-
-    simulate(scenario)
+@simulated()
+async def test_a_consumer_that_takes_the_queue_over_again_begins_a_run(stage: SimStage) -> None:
+    peer = await rewound(stage)
+    await peer.pull(0, count=4)
+    await peer.stored()
+    await peer.pull(4)
+    assert await runs_of(peer) == [("c1", 0, 4, 0, False), ("c1", 4, END, 4, True)]
+    assert (await rewind_of(peer)).handed_out == END
 
 
-def test_the_end_of_a_run_is_noted_after_the_rewind_is_complete(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await rewound(stage)
-        await peer.pull(0)
-        await peer.pull(END)
-        await peer.commit(END)
-        assert not stage.broker.context.rewinds.open
-        await peer.pull(END)
-        assert await runs_of(peer) == [("c1", 0, END, END, True)]
-        await peer.stored()
-        assert await runs_of(peer) == [("c1", 0, END, END, False)]
-
-    simulate(scenario)
+@simulated()
+async def test_the_end_of_a_run_is_noted_after_the_rewind_is_complete(stage: SimStage) -> None:
+    peer = await rewound(stage)
+    await peer.pull(0)
+    await peer.pull(END)
+    await peer.commit(END)
+    assert not stage.broker.context.rewinds.open
+    await peer.pull(END)
+    assert await runs_of(peer) == [("c1", 0, END, END, True)]
+    await peer.stored()
+    assert await runs_of(peer) == [("c1", 0, END, END, False)]
 
 
-def test_a_closed_connection_ends_its_runs(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await rewound(stage)
-        await peer.pull(0, count=4)
-        await peer.client.close()
-        await stage.world.sleep(1)
-        assert await runs_of(stage.peer("admin")) == [("c1", 0, 4, 0, False)]
-
-    simulate(scenario)
+@simulated()
+async def test_a_closed_connection_ends_its_runs(stage: SimStage) -> None:
+    peer = await rewound(stage)
+    await peer.pull(0, count=4)
+    await peer.client.close()
+    await stage.world.sleep(1)
+    assert await runs_of(stage.peer("admin")) == [("c1", 0, 4, 0, False)]
 
 
-def test_a_pull_that_was_suspended_before_the_rewind_is_no_part_of_it(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(END, messages=END)
-        old = asyncio.create_task(peer.pull(END, hold_ms=5_000))
-        await stage.world.sleep(1)
-        await peer.commit(0)
-        await peer.pull(0, count=4)
-        await stage.peer("producer").fill(1)
-        await old
-        assert await runs_of(peer) == [("c1", 0, 4, 0, True)]
-
-    simulate(scenario)
+@simulated()
+async def test_a_pull_that_was_suspended_before_the_rewind_is_no_part_of_it(stage: SimStage) -> None:
+    peer = await stage.group_at(END, messages=END)
+    old = asyncio.create_task(peer.pull(END, hold_ms=5_000))
+    await stage.world.sleep(1)
+    await peer.commit(0)
+    await peer.pull(0, count=4)
+    await stage.peer("producer").fill(1)
+    await old
+    assert await runs_of(peer) == [("c1", 0, 4, 0, True)]
 
 
-def test_a_pull_that_was_suspended_before_the_rewind_does_not_show_that_a_response_has_arrived(
-    simulate: RunScenario,
+@simulated()
+async def test_a_pull_that_was_suspended_before_the_rewind_does_not_show_that_a_response_has_arrived(
+    stage: SimStage,
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(END, messages=END)
-        old = asyncio.create_task(peer.pull(END, hold_ms=5_000))
-        await stage.world.sleep(1)
-        await peer.commit(0)
-        await peer.pull(0)
-        await stage.peer("producer").fill(1)
-        await old
-        assert await runs_of(peer) == [("c1", 0, END, 0, True)]
-
-    simulate(scenario)
+    peer = await stage.group_at(END, messages=END)
+    old = asyncio.create_task(peer.pull(END, hold_ms=5_000))
+    await stage.world.sleep(1)
+    await peer.commit(0)
+    await peer.pull(0)
+    await stage.peer("producer").fill(1)
+    await old
+    assert await runs_of(peer) == [("c1", 0, END, 0, True)]
 
 
-def test_the_own_commit_of_a_consumer_may_begin_a_rewind_that_knows_too_little(simulate: RunScenario) -> None:
+@simulated()
+async def test_the_own_commit_of_a_consumer_may_begin_a_rewind_that_knows_too_little(stage: SimStage) -> None:
     """It repairs a late commit, and the consumer goes on where it is: it loses nothing."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(END, messages=END)
-        await stage.peer("admin").targets(0)
-        await peer.commit(0)
-        assert (await rewind_of(peer)).notes_all_pulls
-        await peer.pull(0, count=8)
-        await stage.peer("late").commit(6)
-        await peer.commit(0)
-        assert not (await rewind_of(peer)).notes_all_pulls
-        await peer.pull(8)
-        await peer.commit(8)
-        assert (await rewind_of(peer)).passed == 8
-
-    simulate(scenario)
+    peer = await stage.group_at(END, messages=END)
+    await stage.peer("admin").targets(0)
+    await peer.commit(0)
+    assert (await rewind_of(peer)).notes_all_pulls
+    await peer.pull(0, count=8)
+    await stage.peer("late").commit(6)
+    await peer.commit(0)
+    assert not (await rewind_of(peer)).notes_all_pulls
+    await peer.pull(8)
+    await peer.commit(8)
+    assert (await rewind_of(peer)).passed == 8
 
 
-def test_a_late_commit_does_not_end_the_wait_for_the_target(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await stage.group_at(END, messages=END)
-        await stage.peer("admin").targets(0)
-        await peer.commit(7)
-        (row,) = await listed(peer)
-        assert (row.stored, row.awaited) == (7, 0)
-        await peer.commit(0)
-        assert (await rewind_of(peer)).notes_all_pulls
-
-    simulate(scenario)
+@simulated()
+async def test_a_late_commit_does_not_end_the_wait_for_the_target(stage: SimStage) -> None:
+    peer = await stage.group_at(END, messages=END)
+    await stage.peer("admin").targets(0)
+    await peer.commit(7)
+    (row,) = await listed(peer)
+    assert (row.stored, row.awaited) == (7, 0)
+    await peer.commit(0)
+    assert (await rewind_of(peer)).notes_all_pulls
 
 
 @pytest.mark.parametrize("slave_read_enable", [False, True])
@@ -233,83 +210,71 @@ def test_a_broker_whose_slaves_serve_pulls_does_not_know_all_of_them(
     simulate(scenario, reset_mode=ResetMode.FENCED, slave_read_enable=slave_read_enable)
 
 
-def test_two_consumers_have_a_run_each(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        first = await rewound(stage)
-        second = stage.peer("c2")
-        await second.heartbeat()
-        await first.pull(0, count=6)
-        await second.pull(3, count=3)
-        await second.pull(6)
-        assert await runs_of(first) == [("c1", 0, 6, 0, True), ("c2", 3, END, 6, True)]
-        assert (await rewind_of(first)).handed_out == END
-
-    simulate(scenario)
+@simulated()
+async def test_two_consumers_have_a_run_each(stage: SimStage) -> None:
+    first = await rewound(stage)
+    second = stage.peer("c2")
+    await second.heartbeat()
+    await first.pull(0, count=6)
+    await second.pull(3, count=3)
+    await second.pull(6)
+    assert await runs_of(first) == [("c1", 0, 6, 0, True), ("c2", 3, END, 6, True)]
+    assert (await rewind_of(first)).handed_out == END
 
 
-def test_a_commit_above_what_was_handed_out_is_kept(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await rewound(stage)
-        await peer.pull(0, count=4)
-        await peer.commit(4)
-        assert (await rewind_of(peer)).passed is None
-        await peer.commit(9)
-        # The redelivery's own commit moves back, and is no rewind of its own.
-        await peer.commit(4)
-        rewind = await rewind_of(peer)
-        assert (rewind.number, rewind.passed, rewind.committed) == (1, 9, 9)
-
-    simulate(scenario)
+@simulated()
+async def test_a_commit_above_what_was_handed_out_is_kept(stage: SimStage) -> None:
+    peer = await rewound(stage)
+    await peer.pull(0, count=4)
+    await peer.commit(4)
+    assert (await rewind_of(peer)).passed is None
+    await peer.commit(9)
+    # The redelivery's own commit moves back, and is no rewind of its own.
+    await peer.commit(4)
+    rewind = await rewind_of(peer)
+    assert (rewind.number, rewind.passed, rewind.committed) == (1, 9, 9)
 
 
-def test_a_commit_that_moves_back_again_begins_another_rewind(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await rewound(stage)
-        await peer.pull(0)
-        await peer.commit(END)
-        await peer.commit(3)
-        rewind = await rewind_of(peer)
-        assert (rewind.number, rewind.old, rewind.target, rewind.runs) == (2, END, 3, [])
-
-    simulate(scenario)
+@simulated()
+async def test_a_commit_that_moves_back_again_begins_another_rewind(stage: SimStage) -> None:
+    peer = await rewound(stage)
+    await peer.pull(0)
+    await peer.commit(END)
+    await peer.commit(3)
+    rewind = await rewind_of(peer)
+    assert (rewind.number, rewind.old, rewind.target, rewind.runs) == (2, END, 3, [])
 
 
-def test_a_redirected_pull_ends_the_run(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await rewound(stage)
-        await peer.pull(0, count=4)
-        assert (await peer.status(1_000))[0] == 21
-        assert await runs_of(peer) == [("c1", 0, 4, 0, False)]
-
-    simulate(scenario)
+@simulated()
+async def test_a_redirected_pull_ends_the_run(stage: SimStage) -> None:
+    peer = await rewound(stage)
+    await peer.pull(0, count=4)
+    assert (await peer.status(1_000))[0] == 21
+    assert await runs_of(peer) == [("c1", 0, 4, 0, False)]
 
 
 @pytest.mark.parametrize(
     "request_code", [RequestCode.DELETE_SUBSCRIPTIONGROUP, RequestCode.DELETE_TOPIC_IN_BROKER]
 )
-def test_the_rewinds_of_a_deleted_group_or_topic_are_forgotten(
-    simulate: RunScenario, request_code: RequestCode
+@simulated()
+async def test_the_rewinds_of_a_deleted_group_or_topic_are_forgotten(
+    stage: SimStage, request_code: RequestCode
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await rewound(stage)
-        header = (
-            DeleteTopicRequestHeader("T")
-            if request_code is RequestCode.DELETE_TOPIC_IN_BROKER
-            else DeleteSubscriptionGroupRequestHeader("G", True, True)
-        )
-        (await peer.ask(request_code, header)).require_success()
-        await peer.create_topic(write=1, read=1)
-        assert [row.rewind for row in await listed(peer)] == [None]
-
-    simulate(scenario)
+    peer = await rewound(stage)
+    header = (
+        DeleteTopicRequestHeader("T")
+        if request_code is RequestCode.DELETE_TOPIC_IN_BROKER
+        else DeleteSubscriptionGroupRequestHeader("G", True, True)
+    )
+    (await peer.ask(request_code, header)).require_success()
+    await peer.create_topic(write=1, read=1)
+    assert [row.rewind for row in await listed(peer)] == [None]
 
 
-def test_an_unknown_topic_is_17(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        response = await stage.peer().ask(RequestCode.LIST_REWINDS, ListRewindsRequestHeader("G", "None"))
-        assert (response.code, response.remark) == (17, "topic[None] not exist")
-
-    simulate(scenario)
+@simulated()
+async def test_an_unknown_topic_is_17(stage: SimStage) -> None:
+    response = await stage.peer().ask(RequestCode.LIST_REWINDS, ListRewindsRequestHeader("G", "None"))
+    assert (response.code, response.remark) == (17, "topic[None] not exist")
 
 
 def test_the_oldest_rewind_makes_room_and_a_wide_reset_notes_its_first_queues(
@@ -331,14 +296,12 @@ def test_the_oldest_rewind_makes_room_and_a_wide_reset_notes_its_first_queues(
     simulate(scenario, reset_mode=ResetMode.SERVER, profile=Profile.V53)
 
 
-def test_a_rewind_remembers_only_its_newest_runs(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await rewound(stage)
-        for offset in range(END):
-            await peer.stored()
-            await peer.pull(offset, count=1)
-        runs = await runs_of(peer)
-        assert [run[1] for run in runs] == [*range(END - limits.MAX_RUNS_OF_REWIND, END)]
-        assert (await rewind_of(peer)).handed_out == END
-
-    simulate(scenario)
+@simulated()
+async def test_a_rewind_remembers_only_its_newest_runs(stage: SimStage) -> None:
+    peer = await rewound(stage)
+    for offset in range(END):
+        await peer.stored()
+        await peer.pull(offset, count=1)
+    runs = await runs_of(peer)
+    assert [run[1] for run in runs] == [*range(END - limits.MAX_RUNS_OF_REWIND, END)]
+    assert (await rewind_of(peer)).handed_out == END

@@ -21,7 +21,7 @@ from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.remoting.connection import Connection
 from tests.support.ends import new_end
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -117,41 +117,37 @@ def test_a_filter_in_a_pull_counts_by_its_length(
     simulate(scenario)
 
 
-def test_a_suspended_pull_keeps_neither_body_nor_text_that_it_does_not_use(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
+@simulated()
+async def test_a_suspended_pull_keeps_neither_body_nor_text_that_it_does_not_use(stage: SimStage) -> None:
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.heartbeat()
+    header = PullMessageRequestHeader(
+        "G", "T", 0, 0, 32, int(PullSysFlag.SUSPEND), 0, 15_000, 0, "s" * 9_000, "e" * 9_000,
+        proxy_froward_client_id="p" * 9_000,
+    )  # fmt: skip
+    leave(peer.ask(RequestCode.PULL_MESSAGE, header, bytes(9_000), more="m" * 9_000))
+    polling = stage.broker.context.long_polling
+    await stage.until(lambda: polling.suspended_count == 1)
+    ((pull,),) = polling._suspended.values()
+    assert pull.request.received_bytes == 0
+    assert pull.request.ext == {}
+    kept = pull.header
+    assert (kept.subscription, kept.expression_type, kept.proxy_froward_client_id) == (None,) * 3
+    await peer.send()
+
+
+@simulated()
+async def test_no_pull_waits_longer_than_an_hour(stage: SimStage) -> None:
+    peer = stage.peer()
+    await peer.create_topic()
+    waiting = asyncio.ensure_future(peer.pull(0, hold_ms=2**62))
+    while stage.world.now < MAX_SUSPEND_SECONDS - 60:
+        await stage.at(stage.world.now + 60)
         await peer.heartbeat()
-        header = PullMessageRequestHeader(
-            "G", "T", 0, 0, 32, int(PullSysFlag.SUSPEND), 0, 15_000, 0, "s" * 9_000, "e" * 9_000,
-            proxy_froward_client_id="p" * 9_000,
-        )  # fmt: skip
-        leave(peer.ask(RequestCode.PULL_MESSAGE, header, bytes(9_000), more="m" * 9_000))
-        polling = stage.broker.context.long_polling
-        await stage.until(lambda: polling.suspended_count == 1)
-        ((pull,),) = polling._suspended.values()
-        assert pull.request.received_bytes == 0
-        assert pull.request.ext == {}
-        kept = pull.header
-        assert (kept.subscription, kept.expression_type, kept.proxy_froward_client_id) == (None,) * 3
-        await peer.send()
-
-    simulate(scenario)
-
-
-def test_no_pull_waits_longer_than_an_hour(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        waiting = asyncio.ensure_future(peer.pull(0, hold_ms=2**62))
-        while stage.world.now < MAX_SUSPEND_SECONDS - 60:
-            await stage.at(stage.world.now + 60)
-            await peer.heartbeat()
-        assert not waiting.done()
-        assert (await waiting).code == ResponseCode.PULL_NOT_FOUND
-        assert MAX_SUSPEND_SECONDS <= stage.world.now <= MAX_SUSPEND_SECONDS + 10
-
-    simulate(scenario)
+    assert not waiting.done()
+    assert (await waiting).code == ResponseCode.PULL_NOT_FOUND
+    assert MAX_SUSPEND_SECONDS <= stage.world.now <= MAX_SUSPEND_SECONDS + 10
 
 
 def test_a_connection_is_notified_of_resets_of_its_newest_queues(monkeypatch: pytest.MonkeyPatch) -> None:

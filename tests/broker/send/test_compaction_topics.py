@@ -16,7 +16,7 @@ from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.message.record import decode_records
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.support.answers import body_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -47,63 +47,57 @@ async def bounds(peer: Peer) -> tuple[int, int]:
     )
 
 
-def test_a_message_without_key_is_refused_with_13(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await create(peer)
-        for properties in ({}, {"KEYS": "  "}, {"TAGS": "KEYS"}):
-            refused = await peer.send(properties=properties)
-            assert refused.code == ResponseCode.MESSAGE_ILLEGAL
-            assert refused.remark == "Required message key is missing"
-        batch = encode_batch([Message("T", b"a", keys="k"), Message("T", b"b")])
-        assert (await peer.send(body=batch, code=RequestCode.SEND_BATCH_MESSAGE)).code == 13
-        assert await bounds(peer) == (0, 0)
-        batch = encode_batch([Message("T", b"a", keys="k"), Message("T", b"b", keys="k")])
-        (await peer.send(body=batch, code=RequestCode.SEND_BATCH_MESSAGE)).require_success()
-        await peer.heartbeat()
-        assert offsets(await peer.pull(0)) == [0, 1]
-
-    simulate(scenario)
+@simulated()
+async def test_a_message_without_key_is_refused_with_13(stage: SimStage) -> None:
+    peer = stage.peer()
+    await create(peer)
+    for properties in ({}, {"KEYS": "  "}, {"TAGS": "KEYS"}):
+        refused = await peer.send(properties=properties)
+        assert refused.code == ResponseCode.MESSAGE_ILLEGAL
+        assert refused.remark == "Required message key is missing"
+    batch = encode_batch([Message("T", b"a", keys="k"), Message("T", b"b")])
+    assert (await peer.send(body=batch, code=RequestCode.SEND_BATCH_MESSAGE)).code == 13
+    assert await bounds(peer) == (0, 0)
+    batch = encode_batch([Message("T", b"a", keys="k"), Message("T", b"b", keys="k")])
+    (await peer.send(body=batch, code=RequestCode.SEND_BATCH_MESSAGE)).require_success()
+    await peer.heartbeat()
+    assert offsets(await peer.pull(0)) == [0, 1]
 
 
-def test_pulls_wait_for_messages_and_searches_find_them(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await create(peer)
-        await peer.heartbeat()
-        held = asyncio.ensure_future(peer.pull(0, hold_ms=15_000))
-        await stage.at(5.0)
-        await peer.send(properties={"KEYS": "a"})
-        assert offsets(await held) == [0]
-        assert stage.runtime.clock.monotonic() == 5.0
-        await stage.at(6.0)
-        await peer.send(properties={"KEYS": "a"})
-        assert await peer.search(EPOCH_MS + 5_900) == 1
-        response = await peer.pull(7)
-        assert (response.code, response.remark) == (21, "OFFSET_OVERFLOW_BADLY")
-        stats = await peer.ask(RequestCode.GET_TOPIC_STATS_INFO, GetTopicStatsInfoRequestHeader("T"))
-        stats.require_success()
-
-    simulate(scenario)
+@simulated()
+async def test_pulls_wait_for_messages_and_searches_find_them(stage: SimStage) -> None:
+    peer = stage.peer()
+    await create(peer)
+    await peer.heartbeat()
+    held = asyncio.ensure_future(peer.pull(0, hold_ms=15_000))
+    await stage.at(5.0)
+    await peer.send(properties={"KEYS": "a"})
+    assert offsets(await held) == [0]
+    assert stage.runtime.clock.monotonic() == 5.0
+    await stage.at(6.0)
+    await peer.send(properties={"KEYS": "a"})
+    assert await peer.search(EPOCH_MS + 5_900) == 1
+    response = await peer.pull(7)
+    assert (response.code, response.remark) == (21, "OFFSET_OVERFLOW_BADLY")
+    stats = await peer.ask(RequestCode.GET_TOPIC_STATS_INFO, GetTopicStatsInfoRequestHeader("T"))
+    stats.require_success()
 
 
-def test_the_compaction_store_alone_is_enough(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await create(peer)
-        await fill(peer, 20)
-        await stage.broker.close()
-        for folder in ("commitlog", "consumequeue"):
-            shutil.rmtree(stage.root / "broker-a" / folder)
-        await stage.start_broker(store=SMALL)
-        peer = stage.peer()
-        await peer.heartbeat()
-        assert await bounds(peer) == (0, 20)
-        await fill(peer, 1)
-        response = await peer.pull(18)
-        assert offsets(response) == [18, 19, 20]
-        assert response.decode_header(PullMessageResponseHeader).next_begin_offset == 21
-        assert offsets(await peer.pull(20)) == [20]
-        assert (await peer.send(properties={})).code == 13
-
-    simulate(scenario, store=SMALL)
+@simulated(store=SMALL)
+async def test_the_compaction_store_alone_is_enough(stage: SimStage) -> None:
+    peer = stage.peer()
+    await create(peer)
+    await fill(peer, 20)
+    await stage.broker.close()
+    for folder in ("commitlog", "consumequeue"):
+        shutil.rmtree(stage.root / "broker-a" / folder)
+    await stage.start_broker(store=SMALL)
+    peer = stage.peer()
+    await peer.heartbeat()
+    assert await bounds(peer) == (0, 20)
+    await fill(peer, 1)
+    response = await peer.pull(18)
+    assert offsets(response) == [18, 19, 20]
+    assert response.decode_header(PullMessageResponseHeader).next_begin_offset == 21
+    assert offsets(await peer.pull(20)) == [20]
+    assert (await peer.send(properties={})).code == 13

@@ -17,7 +17,7 @@ from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.message.sysflag import MessageSysFlag
 from rewindmq.protocol.names import TRANS_HALF_TOPIC
 from rewindmq.protocol.profile import Profile
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import simulated
 from tests.support.stage import SimStage
 
 COMMIT = int(MessageSysFlag.TRANSACTION_COMMIT)
@@ -62,40 +62,35 @@ async def store_all_kinds(stage: SimStage) -> None:
 
 
 @pytest.mark.parametrize(("profile", "is_ended"), [(Profile.V49, False), (Profile.V53, True)])
-def test_5x_ends_the_properties_of_every_record(
-    simulate: RunScenario, profile: Profile, is_ended: bool
+@simulated()
+async def test_5x_ends_the_properties_of_every_record(
+    stage: SimStage, profile: Profile, is_ended: bool
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await store_all_kinds(stage)
-        records = every_record(stage)
-        topics = {record.topic for record in records}
-        assert {
-            "T",
-            "%RETRY%G",
-            "SCHEDULE_TOPIC_XXXX",
-            TRANS_HALF_TOPIC,
-            "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        } <= topics
-        texts = [record.packed_properties for record in records]
-        assert [text[-1:] == b"\x02" for text in texts] == [is_ended] * len(texts)
-        assert not [text for text in texts if b"\x02\x02" in text or text[:1] == b"\x02"]
-
-    simulate(scenario, profile=profile)
+    await store_all_kinds(stage)
+    records = every_record(stage)
+    topics = {record.topic for record in records}
+    assert {
+        "T",
+        "%RETRY%G",
+        "SCHEDULE_TOPIC_XXXX",
+        TRANS_HALF_TOPIC,
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+    } <= topics
+    texts = [record.packed_properties for record in records]
+    assert [text[-1:] == b"\x02" for text in texts] == [is_ended] * len(texts)
+    assert not [text for text in texts if b"\x02\x02" in text or text[:1] == b"\x02"]
 
 
-def test_a_client_that_ends_its_properties_gets_one_separator(simulate: RunScenario) -> None:
+@simulated(profile=Profile.V53)
+async def test_a_client_that_ends_its_properties_gets_one_separator(stage: SimStage) -> None:
     """Java clients of 5.x end them."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        (await peer.send(properties="KEYS\x01k\x02")).require_success()
-        own = b"TAGS\x01x\x02"
-        ended = struct.pack(">5i1sh", 23 + len(own), 0, 0, 0, 1, b"x", len(own)) + own
-        code = RequestCode.SEND_BATCH_MESSAGE
-        (await peer.send(body=ended, properties="WAIT\x01true\x02", code=code, batch=True)).require_success()
-        texts = [record.packed_properties for record in every_record(stage)]
-        assert [text.count(b"\x02\x02") for text in texts] == [0, 0]
-        assert [text[-1:] for text in texts] == [b"\x02", b"\x02"]
-
-    simulate(scenario, profile=Profile.V53)
+    peer = stage.peer()
+    await peer.create_topic()
+    (await peer.send(properties="KEYS\x01k\x02")).require_success()
+    own = b"TAGS\x01x\x02"
+    ended = struct.pack(">5i1sh", 23 + len(own), 0, 0, 0, 1, b"x", len(own)) + own
+    code = RequestCode.SEND_BATCH_MESSAGE
+    (await peer.send(body=ended, properties="WAIT\x01true\x02", code=code, batch=True)).require_success()
+    texts = [record.packed_properties for record in every_record(stage)]
+    assert [text.count(b"\x02\x02") for text in texts] == [0, 0]
+    assert [text[-1:] for text in texts] == [b"\x02", b"\x02"]

@@ -27,7 +27,7 @@ from rewindmq.protocol.message.sysflag import MessageSysFlag
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection
 from tests.support.answers import body_of, remark_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage, Stage
 
@@ -114,85 +114,73 @@ async def test_the_long_field_names_of_324_do_the_same(stage: Stage) -> None:
     assert (pushed.body, pushed.decode_header(ReplyMessageRequestHeader).queue_id) == (b"long", -1)
 
 
-def test_under_v42_both_requests_are_unknown(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        for code in (V1, V2):
-            answer = await reply(stage.peer(), code=code)
-            expected = (ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {int(code)} not supported")
-            assert (answer.code, answer.remark) == expected
-
-    simulate(scenario, profile=Profile.V42)
+@simulated(profile=Profile.V42)
+async def test_under_v42_both_requests_are_unknown(stage: SimStage) -> None:
+    for code in (V1, V2):
+        answer = await reply(stage.peer(), code=code)
+        expected = (ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {int(code)} not supported")
+        assert (answer.code, answer.remark) == expected
 
 
-def test_a_compressed_reply_is_pushed_and_stored_as_it_is(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        requester = Requester()
-        await requester.join(stage)
-        flags = int(MessageSysFlag.COMPRESSED | MessageSysFlag.TRANSACTION_PREPARED)
-        answerer = stage.peer("answerer")
-        (await reply(answerer, zlib.compress(b"long text"), sys_flag=flags)).require_success()
-        (pushed,) = requester.pushed
-        assert pushed.decode_header(ReplyMessageRequestHeader).sys_flag == flags
-        assert zlib.decompress(body_of(pushed)) == b"long text"
-        (message,) = await stored(answerer)
-        assert (message.body, message.sys_flag) == (b"long text", int(MessageSysFlag.COMPRESSED))
-
-    simulate(scenario)
+@simulated()
+async def test_a_compressed_reply_is_pushed_and_stored_as_it_is(stage: SimStage) -> None:
+    requester = Requester()
+    await requester.join(stage)
+    flags = int(MessageSysFlag.COMPRESSED | MessageSysFlag.TRANSACTION_PREPARED)
+    answerer = stage.peer("answerer")
+    (await reply(answerer, zlib.compress(b"long text"), sys_flag=flags)).require_success()
+    (pushed,) = requester.pushed
+    assert pushed.decode_header(ReplyMessageRequestHeader).sys_flag == flags
+    assert zlib.decompress(body_of(pushed)) == b"long text"
+    (message,) = await stored(answerer)
+    assert (message.body, message.sys_flag) == (b"long text", int(MessageSysFlag.COMPRESSED))
 
 
-def test_a_oneway_reply_is_pushed_too(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        requester = Requester()
-        await requester.join(stage)
-        answerer = stage.peer("answerer")
-        text = "".join(f"{name}\x01{value}\x02" for name, value in properties().items())
-        header = SendMessageRequestHeader("PG", REPLIES, "TBW102", 4, 0, 0, 1, 0, text)
-        await answerer.client.invoke_oneway(answerer.address, RemotingCommand(V1, header, b"once"), 3.0)
-        await stage.until(lambda: len(requester.pushed) == 1)
-
-    simulate(scenario)
+@simulated()
+async def test_a_oneway_reply_is_pushed_too(stage: SimStage) -> None:
+    requester = Requester()
+    await requester.join(stage)
+    answerer = stage.peer("answerer")
+    text = "".join(f"{name}\x01{value}\x02" for name, value in properties().items())
+    header = SendMessageRequestHeader("PG", REPLIES, "TBW102", 4, 0, 0, 1, 0, text)
+    await answerer.client.invoke_oneway(answerer.address, RemotingCommand(V1, header, b"once"), 3.0)
+    await stage.until(lambda: len(requester.pushed) == 1)
 
 
 # The store.
 
 
-def test_without_a_store_the_message_id_is_0(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await Requester().join(stage)
-        answerer = stage.peer("answerer")
-        header = (await reply(answerer)).require_success().decode_header(SendMessageResponseHeader)
-        assert (header.msg_id, header.queue_id, header.queue_offset) == ("0", 0, 0)
-        assert (header.msg_region, header.trace_on) == ("DefaultRegion", True)
-        assert stage.broker.context.store.max_offset(REPLIES, 0) == 0
-        live = await answerer.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"storeReplyMessageEnable=true")
-        live.require_success()
-        (await reply(answerer)).require_success()
-        assert stage.broker.context.store.max_offset(REPLIES, 0) == 1
-
-    simulate(scenario, store_reply_message_enable=False)
+@simulated(store_reply_message_enable=False)
+async def test_without_a_store_the_message_id_is_0(stage: SimStage) -> None:
+    await Requester().join(stage)
+    answerer = stage.peer("answerer")
+    header = (await reply(answerer)).require_success().decode_header(SendMessageResponseHeader)
+    assert (header.msg_id, header.queue_id, header.queue_offset) == ("0", 0, 0)
+    assert (header.msg_region, header.trace_on) == ("DefaultRegion", True)
+    assert stage.broker.context.store.max_offset(REPLIES, 0) == 0
+    live = await answerer.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"storeReplyMessageEnable=true")
+    live.require_success()
+    (await reply(answerer)).require_success()
+    assert stage.broker.context.store.max_offset(REPLIES, 0) == 1
 
 
-def test_a_reply_that_cannot_be_stored_is_delivered(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        requester = Requester()
-        await requester.join(stage)
-        answer = await reply(stage.peer("answerer"), properties=properties(DELAY="soon"))
-        assert answer.require_success().decode_header(SendMessageResponseHeader).msg_id == "0"
-        assert len(requester.pushed) == 1
-        assert stage.broker.context.store.max_offset(REPLIES, 0) == 0
-
-    simulate(scenario)
+@simulated()
+async def test_a_reply_that_cannot_be_stored_is_delivered(stage: SimStage) -> None:
+    requester = Requester()
+    await requester.join(stage)
+    answer = await reply(stage.peer("answerer"), properties=properties(DELAY="soon"))
+    assert answer.require_success().decode_header(SendMessageResponseHeader).msg_id == "0"
+    assert len(requester.pushed) == 1
+    assert stage.broker.context.store.max_offset(REPLIES, 0) == 0
 
 
-def test_the_topic_of_a_stored_reply_is_created_like_that_of_a_send(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await Requester().join(stage)
-        answerer = stage.peer("answerer")
-        (await reply(answerer, topic="Fresh", queue_id=3)).require_success()
-        assert stage.broker.context.store.max_offset("Fresh", 3) == 1
-        assert stage.broker.context.topics.is_saved("Fresh")
-
-    simulate(scenario)
+@simulated()
+async def test_the_topic_of_a_stored_reply_is_created_like_that_of_a_send(stage: SimStage) -> None:
+    await Requester().join(stage)
+    answerer = stage.peer("answerer")
+    (await reply(answerer, topic="Fresh", queue_id=3)).require_success()
+    assert stage.broker.context.store.max_offset("Fresh", 3) == 1
+    assert stage.broker.context.topics.is_saved("Fresh")
 
 
 # Replies that reach nobody.
@@ -219,89 +207,75 @@ def test_a_reply_to_nobody_fails_and_is_stored_all_the_same(
     simulate(scenario, store_reply_message_enable=is_stored)
 
 
-def test_a_consumer_with_the_client_id_is_no_requester(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.peer("asker").heartbeat("G")
-        assert remark_of(await reply(stage.peer())).endswith("channel of <asker> not found.")
-
-    simulate(scenario)
+@simulated()
+async def test_a_consumer_with_the_client_id_is_no_requester(stage: SimStage) -> None:
+    await stage.peer("asker").heartbeat("G")
+    assert remark_of(await reply(stage.peer())).endswith("channel of <asker> not found.")
 
 
-def test_a_requester_that_refuses_the_reply(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await Requester(lambda: RemotingCommand(1, remark="process reply message fail")).join(stage)
-        answer = await reply(stage.peer())
-        assert (answer.code, answer.remark) == (1, "push reply message to askerfail.")
-
-    simulate(scenario)
+@simulated()
+async def test_a_requester_that_refuses_the_reply(stage: SimStage) -> None:
+    await Requester(lambda: RemotingCommand(1, remark="process reply message fail")).join(stage)
+    answer = await reply(stage.peer())
+    assert (answer.code, answer.remark) == (1, "push reply message to askerfail.")
 
 
-def test_a_silent_requester_ends_the_wait_after_10_seconds(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await Requester(never_answers).join(stage)
-        began = stage.world.now
-        answer = await reply(stage.peer())
-        assert (answer.code, answer.remark) == (1, "push reply message to askerfail.")
-        assert 10.0 <= stage.world.now - began < 10.1
-
-    simulate(scenario)
+@simulated()
+async def test_a_silent_requester_ends_the_wait_after_10_seconds(stage: SimStage) -> None:
+    await Requester(never_answers).join(stage)
+    began = stage.world.now
+    answer = await reply(stage.peer())
+    assert (answer.code, answer.remark) == (1, "push reply message to askerfail.")
+    assert 10.0 <= stage.world.now - began < 10.1
 
 
-def test_a_requester_that_disconnects_ends_the_wait(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        requester = Requester(never_answers)
-        asker = await requester.join(stage)
-        answer = asyncio.ensure_future(reply(stage.peer()))
-        await stage.until(lambda: len(requester.pushed) == 1)
-        await asker.client.close()
-        assert remark_of(await answer) == "push reply message to askerfail."
-        assert remark_of(await reply(stage.peer())).endswith("channel of <asker> not found.")
-        assert stage.broker.context.reply_sender.waiting.used == 0
-
-    simulate(scenario)
+@simulated()
+async def test_a_requester_that_disconnects_ends_the_wait(stage: SimStage) -> None:
+    requester = Requester(never_answers)
+    asker = await requester.join(stage)
+    answer = asyncio.ensure_future(reply(stage.peer()))
+    await stage.until(lambda: len(requester.pushed) == 1)
+    await asker.client.close()
+    assert remark_of(await answer) == "push reply message to askerfail."
+    assert remark_of(await reply(stage.peer())).endswith("channel of <asker> not found.")
+    assert stage.broker.context.reply_sender.waiting.used == 0
 
 
-def test_the_newest_connection_of_a_client_id_gets_the_reply(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        old, new = Requester(), Requester()
-        await old.join(stage)
-        second = await new.join(stage)
-        (await reply(stage.peer())).require_success()
-        assert (len(old.pushed), len(new.pushed)) == (0, 1)
-        await second.client.close()
-        await stage.at(1.0)
-        (await reply(stage.peer())).require_success()
-        assert (len(old.pushed), len(new.pushed)) == (1, 1)
-
-    simulate(scenario)
+@simulated()
+async def test_the_newest_connection_of_a_client_id_gets_the_reply(stage: SimStage) -> None:
+    old, new = Requester(), Requester()
+    await old.join(stage)
+    second = await new.join(stage)
+    (await reply(stage.peer())).require_success()
+    assert (len(old.pushed), len(new.pushed)) == (0, 1)
+    await second.client.close()
+    await stage.at(1.0)
+    (await reply(stage.peer())).require_success()
+    assert (len(old.pushed), len(new.pushed)) == (1, 1)
 
 
-def test_a_client_that_leaves_one_group_stays_reachable(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        asker = await Requester().join(stage)
-        await asker.heartbeat("", producers=["Askers", "Others"])
+@simulated()
+async def test_a_client_that_leaves_one_group_stays_reachable(stage: SimStage) -> None:
+    asker = await Requester().join(stage)
+    await asker.heartbeat("", producers=["Askers", "Others"])
 
-        async def leave(group: str) -> None:
-            header = UnregisterClientRequestHeader("asker", group, None)
-            (await asker.ask(RequestCode.UNREGISTER_CLIENT, header)).require_success()
+    async def leave(group: str) -> None:
+        header = UnregisterClientRequestHeader("asker", group, None)
+        (await asker.ask(RequestCode.UNREGISTER_CLIENT, header)).require_success()
 
-        await leave("Others")
-        (await reply(stage.peer())).require_success()
-        await leave("Askers")
-        assert (await reply(stage.peer())).code == 1
-
-    simulate(scenario)
+    await leave("Others")
+    (await reply(stage.peer())).require_success()
+    await leave("Askers")
+    assert (await reply(stage.peer())).code == 1
 
 
-def test_a_connection_that_changes_its_client_id_is_found_by_the_new_one(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        asker = await Requester().join(stage)
-        asker.client_id = "renamed"
-        await asker.heartbeat("", producers=["Askers"])
-        assert (await reply(stage.peer())).code == 1
-        (await reply(stage.peer(), properties=properties("renamed"))).require_success()
-
-    simulate(scenario)
+@simulated()
+async def test_a_connection_that_changes_its_client_id_is_found_by_the_new_one(stage: SimStage) -> None:
+    asker = await Requester().join(stage)
+    asker.client_id = "renamed"
+    await asker.heartbeat("", producers=["Askers"])
+    assert (await reply(stage.peer())).code == 1
+    (await reply(stage.peer(), properties=properties("renamed"))).require_success()
 
 
 # The checks of a send.
@@ -316,29 +290,25 @@ def test_a_connection_that_changes_its_client_id_is_found_by_the_new_one(simulat
         ({"topic": "Fresh", "default_topic": "Missing"}, 17, "topic[Fresh] not exist"),
     ],
 )
-def test_a_reply_is_checked_like_a_send(
-    simulate: RunScenario, changes: dict[str, Any], code: int, remark: str
+@simulated()
+async def test_a_reply_is_checked_like_a_send(
+    stage: SimStage, changes: dict[str, Any], code: int, remark: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        requester = Requester()
-        await requester.join(stage)
-        answer = await reply(stage.peer(), **changes)
-        assert answer.code == code
-        assert remark in remark_of(answer)
+    requester = Requester()
+    await requester.join(stage)
+    answer = await reply(stage.peer(), **changes)
+    assert answer.code == code
+    assert remark in remark_of(answer)
+    assert "TRACE_ON" in answer.ext
+    assert requester.pushed == []
+
+
+@simulated()
+async def test_an_incomplete_header_is_refused(stage: SimStage) -> None:
+    for code in (V1, V2):
+        answer = await stage.peer().ask(code, topic="T")
+        assert answer.code == 1
         assert "TRACE_ON" in answer.ext
-        assert requester.pushed == []
-
-    simulate(scenario)
-
-
-def test_an_incomplete_header_is_refused(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        for code in (V1, V2):
-            answer = await stage.peer().ask(code, topic="T")
-            assert answer.code == 1
-            assert "TRACE_ON" in answer.ext
-
-    simulate(scenario)
 
 
 # The limits.
@@ -395,19 +365,16 @@ def test_waiting_replies_are_limited_for_each_connection(
     simulate(scenario)
 
 
-def test_a_waiting_reply_holds_no_message(simulate: RunScenario) -> None:
+@simulated()
+async def test_a_waiting_reply_holds_no_message(stage: SimStage) -> None:
     """Only the frame that the requester has not read yet holds the body."""
-
-    async def scenario(stage: SimStage) -> None:
-        requester = Requester(never_answers)
-        await requester.join(stage)
-        peer = stage.peer()
-        waiting = [asyncio.ensure_future(reply(peer, bytes(4 << 20))) for _ in range(9)]
-        await stage.until(lambda: len(requester.pushed) == 9)
-        # 36 MiB are above the 32 MiB for the requests in progress of a connection.
-        last = await reply(peer, properties=properties(None))
-        assert "is null" in remark_of(last)
-        for task in waiting:
-            assert (await task).code == 1
-
-    simulate(scenario)
+    requester = Requester(never_answers)
+    await requester.join(stage)
+    peer = stage.peer()
+    waiting = [asyncio.ensure_future(reply(peer, bytes(4 << 20))) for _ in range(9)]
+    await stage.until(lambda: len(requester.pushed) == 9)
+    # 36 MiB are above the 32 MiB for the requests in progress of a connection.
+    last = await reply(peer, properties=properties(None))
+    assert "is null" in remark_of(last)
+    for task in waiting:
+        assert (await task).code == 1

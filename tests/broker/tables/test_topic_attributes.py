@@ -15,7 +15,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.profile import Profile
 from tests.support.answers import present, remark_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -98,15 +98,13 @@ async def shown(peer: Peer, topic: str = "T") -> dict[str, str] | None:
     return None if found is None else found.attributes or {}
 
 
-def test_5_3_3_stores_and_refuses_attributes(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        for topic, attributes, code, remark, after in ANSWERS_5_3_3:
-            response = await update(peer, attributes, topic)
-            said = (response.code, response.remark if response.code else None, await shown(peer, topic))
-            assert said == (code, remark, after), (topic, attributes)
-
-    simulate(scenario, profile=Profile.V53)
+@simulated(profile=Profile.V53)
+async def test_5_3_3_stores_and_refuses_attributes(stage: SimStage) -> None:
+    peer = stage.peer()
+    for topic, attributes, code, remark, after in ANSWERS_5_3_3:
+        response = await update(peer, attributes, topic)
+        said = (response.code, response.remark if response.code else None, await shown(peer, topic))
+        assert said == (code, remark, after), (topic, attributes)
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
@@ -117,17 +115,15 @@ def test_5_3_3_stores_and_refuses_attributes(simulate: RunScenario) -> None:
         *("+colour=red", "colour", "+queue.type=BatchCQ", "+reserve.time=x", ",", "+=", "+a=b,+a=b"),
     ],
 )
-def test_releases_before_5_ignore_attributes(
-    simulate: RunScenario, profile: Profile, attributes: str
+@simulated()
+async def test_releases_before_5_ignore_attributes(
+    stage: SimStage, profile: Profile, attributes: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        (await update(peer, attributes)).require_success()
-        assert await shown(peer) == {}
-        (await update(peer, f"{attributes},+cleanup.policy=COMPACTION", "Other")).require_success()
-        assert await shown(peer, "Other") == {"cleanup.policy": "COMPACTION"}
-
-    simulate(scenario, profile=profile)
+    peer = stage.peer()
+    (await update(peer, attributes)).require_success()
+    assert await shown(peer) == {}
+    (await update(peer, f"{attributes},+cleanup.policy=COMPACTION", "Other")).require_success()
+    assert await shown(peer, "Other") == {"cleanup.policy": "COMPACTION"}
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
@@ -175,60 +171,50 @@ def test_attributes_survive_a_restart_and_are_in_every_table(simulate: RunScenar
     simulate(scenario, profile=Profile.V53)
 
 
-def test_MIXED_needs_enableMixedMessageType(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        assert (await update(peer, "+message.type=MIXED")).code == 29
-        change = await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"enableMixedMessageType=true")
-        change.require_success()
-        (await update(peer, "+message.type=MIXED")).require_success()
-        assert await shown(peer) == {"message.type": "MIXED"}
-
-    simulate(scenario, profile=Profile.V53)
+@simulated(profile=Profile.V53)
+async def test_MIXED_needs_enableMixedMessageType(stage: SimStage) -> None:
+    peer = stage.peer()
+    assert (await update(peer, "+message.type=MIXED")).code == 29
+    change = await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"enableMixedMessageType=true")
+    change.require_success()
+    (await update(peer, "+message.type=MIXED")).require_success()
+    assert await shown(peer) == {"message.type": "MIXED"}
 
 
 @pytest.mark.parametrize("message_type", ["NORMAL", "FIFO", "DELAY", "TRANSACTION"])
-def test_the_broker_stores_messages_of_any_type_as_5_3_3_does(
-    simulate: RunScenario, message_type: str
+@simulated(profile=Profile.V53)
+async def test_the_broker_stores_messages_of_any_type_as_5_3_3_does(
+    stage: SimStage, message_type: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        (await update(peer, f"+message.type={message_type}")).require_success()
-        for properties in ({}, {"__SHARDINGKEY": "k"}, {"DELAY": "1"}):
-            (await peer.send(properties=properties)).require_success()
-        half = {"TRAN_MSG": "true", "PGROUP": "pg"}
-        (await peer.send(properties=half, sys_flag=4)).require_success()
-
-    simulate(scenario, profile=Profile.V53)
+    peer = stage.peer()
+    (await update(peer, f"+message.type={message_type}")).require_success()
+    for properties in ({}, {"__SHARDINGKEY": "k"}, {"DELAY": "1"}):
+        (await peer.send(properties=properties)).require_success()
+    half = {"TRAN_MSG": "true", "PGROUP": "pg"}
+    (await peer.send(properties=half, sys_flag=4)).require_success()
 
 
-def test_queues_of_batches_are_refused_with_a_sentence(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        refused = await update(peer, "+queue.type=BatchCQ")
-        assert refused.code == 1
-        assert refused.remark == "queue.type=BatchCQ is not supported by RewindMQ: use SimpleCQ"
-        assert await shown(peer) is None
-
-    simulate(scenario, profile=Profile.V53)
+@simulated(profile=Profile.V53)
+async def test_queues_of_batches_are_refused_with_a_sentence(stage: SimStage) -> None:
+    peer = stage.peer()
+    refused = await update(peer, "+queue.type=BatchCQ")
+    assert refused.code == 1
+    assert refused.remark == "queue.type=BatchCQ is not supported by RewindMQ: use SimpleCQ"
+    assert await shown(peer) is None
 
 
 @pytest.mark.parametrize("profile", list(Profile))
-def test_a_topic_with_queues_of_batches_from_elsewhere_is_neither_written_nor_read(
-    simulate: RunScenario, profile: Profile
+@simulated()
+async def test_a_topic_with_queues_of_batches_from_elsewhere_is_neither_written_nor_read(
+    stage: SimStage, profile: Profile
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        (await update(peer, None)).require_success()
-        topic = present(stage.broker.context.topics.find("T"))
-        # As a master or a topics.json of RocketMQ 5 brings it.
-        stage.broker.context.topics.update(
-            msgspec.structs.replace(topic, attributes={"queue.type": "BatchCQ"})
-        )
-        await peer.heartbeat()
-        answers: list[Any] = [await peer.send(), await peer.pull(0)]
-        for refused in answers:
-            assert refused.code == 1
-            assert remark_of(refused) == "topic[T] has queue.type=BatchCQ, which RewindMQ does not support"
-
-    simulate(scenario, profile=profile)
+    peer = stage.peer()
+    (await update(peer, None)).require_success()
+    topic = present(stage.broker.context.topics.find("T"))
+    # As a master or a topics.json of RocketMQ 5 brings it.
+    stage.broker.context.topics.update(msgspec.structs.replace(topic, attributes={"queue.type": "BatchCQ"}))
+    await peer.heartbeat()
+    answers: list[Any] = [await peer.send(), await peer.pull(0)]
+    for refused in answers:
+        assert refused.code == 1
+        assert remark_of(refused) == "topic[T] has queue.type=BatchCQ, which RewindMQ does not support"

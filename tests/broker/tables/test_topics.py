@@ -11,7 +11,7 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.profile import Profile
 from tests.support.answers import present, remark_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import simulated
 from tests.support.stage import SimStage
 
 GOOD = CreateTopicRequestHeader("T", "TBW102", 4, 4, 6, "SINGLE_TAG")
@@ -32,29 +32,25 @@ GOOD = CreateTopicRequestHeader("T", "TBW102", 4, 4, 6, "SINGLE_TAG")
         ({"topic_filter_type": "x"}, "topicFilterType 'x' is neither SINGLE_TAG nor MULTI_TAG"),
     ],
 )
-def test_17_refuses_and_stores_nothing(
-    simulate: RunScenario, profile: Profile, code: int, change: dict[str, Any], words: str
+@simulated()
+async def test_17_refuses_and_stores_nothing(
+    stage: SimStage, profile: Profile, code: int, change: dict[str, Any], words: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        header = msgspec.structs.replace(GOOD, **change)
-        response = await stage.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
-        assert response.code == code
-        assert remark_of(response).startswith(words)
-        assert list((stage.root / "broker-a/config").iterdir()) == []
-
-    simulate(scenario, profile=profile)
+    header = msgspec.structs.replace(GOOD, **change)
+    response = await stage.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+    assert response.code == code
+    assert remark_of(response).startswith(words)
+    assert list((stage.root / "broker-a/config").iterdir()) == []
 
 
-def test_17_changes_a_topic_and_keeps_its_messages(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        for queues, perm, filter_type in ((4, 6, "SINGLE_TAG"), (2, 4, "MULTI_TAG")):
-            header = CreateTopicRequestHeader("T", "TBW102", queues, queues, perm, filter_type)
-            (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).require_success()
-            topic = present(stage.broker.context.topics.find("T"))
-            assert (topic.read_queue_nums, topic.write_queue_nums) == (queues, queues)
-            assert (topic.perm, topic.topic_filter_type.name) == (perm, filter_type)
-            await peer.fill(1)
-        assert stage.broker.context.store.max_offset("T", 0) == 2
-
-    simulate(scenario)
+@simulated()
+async def test_17_changes_a_topic_and_keeps_its_messages(stage: SimStage) -> None:
+    peer = stage.peer()
+    for queues, perm, filter_type in ((4, 6, "SINGLE_TAG"), (2, 4, "MULTI_TAG")):
+        header = CreateTopicRequestHeader("T", "TBW102", queues, queues, perm, filter_type)
+        (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).require_success()
+        topic = present(stage.broker.context.topics.find("T"))
+        assert (topic.read_queue_nums, topic.write_queue_nums) == (queues, queues)
+        assert (topic.perm, topic.topic_filter_type.name) == (perm, filter_type)
+        await peer.fill(1)
+    assert stage.broker.context.store.max_offset("T", 0) == 2

@@ -24,7 +24,7 @@ from rewindmq.protocol.message.message_id import parse_offset_message_id
 from rewindmq.protocol.message.record import decode_record, decode_records
 from rewindmq.protocol.profile import Profile
 from tests.support.answers import body_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -97,248 +97,212 @@ def progress(stage: SimStage, topic: str = HALF) -> int:
 
 @pytest.mark.scenario("B30", "v49", "v53")
 @pytest.mark.parametrize(("profile", "interval"), [(Profile.V49, 60), (Profile.V53, 30)])
-def test_B30_a_half_message_never_ended_is_checked_15_times_and_discarded(
-    simulate: RunScenario, profile: Profile, interval: int
+@simulated()
+async def test_B30_a_half_message_never_ended_is_checked_15_times_and_discarded(
+    stage: SimStage, profile: Profile, interval: int
 ) -> None:
     """First at the first tick with an age above 6 s, then at every tick; after 15 it is moved elsewhere."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        await stage.at(interval - 5.0)
-        await send_half(stage, peer)
-        await live_until(stage, 18 * interval, peer)
-        asked = checks(peer)
-        assert [second for second, _ in asked] == [(2 + times) * interval for times in range(15)]
-        for times, (_, request) in enumerate(asked, start=1):
-            header = request.decode_header(CheckTransactionStateRequestHeader)
-            message = decode_record(request.body)
-            assert (message.topic, message.queue_id, message.body) == ("T", 0, b"hello")
-            assert message.properties["TRANSACTION_CHECK_TIMES"] == str(times)
-            assert message.queue_offset == header.tran_state_table_offset == times
-            assert message.commit_log_offset == header.commit_log_offset
-            assert header.offset_msg_id == message.offset_message_id
-            assert (header.msg_id, header.transaction_id) == ("K1", "K1")
-            assert header.topic == (HALF if profile == Profile.V53 else None)
-        assert (max_offset(stage, HALF), progress(stage)) == (16, 16)
-        given_up = decode_records(body_of(await peer.pull(0, MAX_TIME)))
-        assert [message.properties["REAL_TOPIC"] for message in given_up] == ["T"]
-        assert (await peer.pull(0)).body is None
-
-    simulate(scenario, profile=profile)
+    peer = await producer(stage)
+    await stage.at(interval - 5.0)
+    await send_half(stage, peer)
+    await live_until(stage, 18 * interval, peer)
+    asked = checks(peer)
+    assert [second for second, _ in asked] == [(2 + times) * interval for times in range(15)]
+    for times, (_, request) in enumerate(asked, start=1):
+        header = request.decode_header(CheckTransactionStateRequestHeader)
+        message = decode_record(request.body)
+        assert (message.topic, message.queue_id, message.body) == ("T", 0, b"hello")
+        assert message.properties["TRANSACTION_CHECK_TIMES"] == str(times)
+        assert message.queue_offset == header.tran_state_table_offset == times
+        assert message.commit_log_offset == header.commit_log_offset
+        assert header.offset_msg_id == message.offset_message_id
+        assert (header.msg_id, header.transaction_id) == ("K1", "K1")
+        assert header.topic == (HALF if profile == Profile.V53 else None)
+    assert (max_offset(stage, HALF), progress(stage)) == (16, 16)
+    given_up = decode_records(body_of(await peer.pull(0, MAX_TIME)))
+    assert [message.properties["REAL_TOPIC"] for message in given_up] == ["T"]
+    assert (await peer.pull(0)).body is None
 
 
-def test_v42_never_checks_transactions(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        await send_half(stage, peer)
-        await live_until(stage, 200, peer)
-        assert checks(peer) == []
-
-    simulate(scenario, profile=Profile.V42)
+@simulated(profile=Profile.V42)
+async def test_v42_never_checks_transactions(stage: SimStage) -> None:
+    peer = await producer(stage)
+    await send_half(stage, peer)
+    await live_until(stage, 200, peer)
+    assert checks(peer) == []
 
 
 @pytest.mark.parametrize(("verdict", "seen"), [(COMMIT, 1), (ROLLBACK, 0)])
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
-def test_an_answer_settles_the_message_for_good(
-    simulate: RunScenario, profile: Profile, verdict: int, seen: int
+@simulated()
+async def test_an_answer_settles_the_message_for_good(
+    stage: SimStage, profile: Profile, verdict: int, seen: int
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        await send_half(stage, peer)
-        await live_until(stage, 61, peer)
-        _, request = checks(peer)[-1]
-        await end(peer, offsets_of(request), verdict, asked=True)
-        asked = peer.count(CHECK)
-        await live_until(stage, 250, peer)
-        assert peer.count(CHECK) == asked
-        assert max_offset(stage, "T") == seen
-        assert progress(stage) == max_offset(stage, HALF)
-        assert progress(stage, OP) == max_offset(stage, OP) == 1
-
-    simulate(scenario, profile=profile)
+    peer = await producer(stage)
+    await send_half(stage, peer)
+    await live_until(stage, 61, peer)
+    _, request = checks(peer)[-1]
+    await end(peer, offsets_of(request), verdict, asked=True)
+    asked = peer.count(CHECK)
+    await live_until(stage, 250, peer)
+    assert peer.count(CHECK) == asked
+    assert max_offset(stage, "T") == seen
+    assert progress(stage) == max_offset(stage, HALF)
+    assert progress(stage, OP) == max_offset(stage, OP) == 1
 
 
-def test_an_ended_message_is_never_checked(simulate: RunScenario) -> None:
+@simulated()
+async def test_an_ended_message_is_never_checked(stage: SimStage) -> None:
     """The ends have another order than the messages, and one is missing; 300 op records take two reads."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        halves = [await send_half(stage, peer, key=f"K{number}") for number in range(301)]
-        for number in reversed(range(301)):
-            if number != 150:
-                await end(peer, halves[number], ROLLBACK)
-        await live_until(stage, 61, peer)
-        ((_, request),) = checks(peer)
-        assert request.decode_header(CheckTransactionStateRequestHeader).msg_id == "K150"
-        assert (progress(stage), progress(stage, OP)) == (301, 300)
-
-    simulate(scenario)
+    peer = await producer(stage)
+    halves = [await send_half(stage, peer, key=f"K{number}") for number in range(301)]
+    for number in reversed(range(301)):
+        if number != 150:
+            await end(peer, halves[number], ROLLBACK)
+    await live_until(stage, 61, peer)
+    ((_, request),) = checks(peer)
+    assert request.decode_header(CheckTransactionStateRequestHeader).msg_id == "K150"
+    assert (progress(stage), progress(stage, OP)) == (301, 300)
 
 
-def test_a_message_ended_behind_a_younger_unchecked_one_stays_ended(simulate: RunScenario) -> None:
+@simulated()
+async def test_a_message_ended_behind_a_younger_unchecked_one_stays_ended(stage: SimStage) -> None:
     """The run stops at the young message, and must keep the op records that it has read."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        await live_until(stage, 57, peer)
-        await send_half(stage, peer, key="young")
-        await end(peer, await send_half(stage, peer, key="ended"), COMMIT)
-        await live_until(stage, 61, peer)
-        assert (progress(stage), progress(stage, OP)) == (0, 0)
-        await live_until(stage, 121, peer)
-        ((_, request),) = checks(peer)
-        assert request.decode_header(CheckTransactionStateRequestHeader).msg_id == "young"
-        assert (progress(stage), progress(stage, OP)) == (2, 1)
-
-    simulate(scenario)
+    peer = await producer(stage)
+    await live_until(stage, 57, peer)
+    await send_half(stage, peer, key="young")
+    await end(peer, await send_half(stage, peer, key="ended"), COMMIT)
+    await live_until(stage, 61, peer)
+    assert (progress(stage), progress(stage, OP)) == (0, 0)
+    await live_until(stage, 121, peer)
+    ((_, request),) = checks(peer)
+    assert request.decode_header(CheckTransactionStateRequestHeader).msg_id == "young"
+    assert (progress(stage), progress(stage, OP)) == (2, 1)
 
 
-def test_no_producer_means_no_check_but_another_ones_turn_comes(simulate: RunScenario) -> None:
+@simulated()
+async def test_no_producer_means_no_check_but_another_ones_turn_comes(stage: SimStage) -> None:
     """The check counts without a producer; a producer that registers later gets the next check."""
-
-    async def scenario(stage: SimStage) -> None:
-        first = await producer(stage)
-        await send_half(stage, first)
-        await first.client.close()
-        await stage.at(100)
-        other = stage.peer("p2")
-        await other.heartbeat("", producers=["PG"])
-        await stage.at(121)
-        ((second, request),) = checks(other)
-        assert second == 120.0
-        assert decode_record(request.body).properties["TRANSACTION_CHECK_TIMES"] == "2"
-
-    simulate(scenario)
+    first = await producer(stage)
+    await send_half(stage, first)
+    await first.client.close()
+    await stage.at(100)
+    other = stage.peer("p2")
+    await other.heartbeat("", producers=["PG"])
+    await stage.at(121)
+    ((second, request),) = checks(other)
+    assert second == 120.0
+    assert decode_record(request.body).properties["TRANSACTION_CHECK_TIMES"] == "2"
 
 
-def test_checks_go_to_the_connected_producers_of_a_group_in_turn(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peers = [await producer(stage, f"p{number}") for number in range(3)]
-        for number in range(6):
-            await send_half(stage, peers[0], key=f"K{number}")
-        await live_until(stage, 61, *peers)
-        assert [peer.count(CHECK) for peer in peers] == [2, 2, 2]
-        await peers[1].client.close()
-        await live_until(stage, 121, peers[0], peers[2])
-        assert peers[0].count(CHECK) + peers[2].count(CHECK) == 4 + 6
-
-    simulate(scenario)
+@simulated()
+async def test_checks_go_to_the_connected_producers_of_a_group_in_turn(stage: SimStage) -> None:
+    peers = [await producer(stage, f"p{number}") for number in range(3)]
+    for number in range(6):
+        await send_half(stage, peers[0], key=f"K{number}")
+    await live_until(stage, 61, *peers)
+    assert [peer.count(CHECK) for peer in peers] == [2, 2, 2]
+    await peers[1].client.close()
+    await live_until(stage, 121, peers[0], peers[2])
+    assert peers[0].count(CHECK) + peers[2].count(CHECK) == 4 + 6
 
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
-def test_an_immunity_of_its_own_puts_the_first_check_off(simulate: RunScenario, profile: Profile) -> None:
+@simulated()
+async def test_an_immunity_of_its_own_puts_the_first_check_off(stage: SimStage, profile: Profile) -> None:
     """Longer than 15 intervals even: until then each tick stores the message again, which counts nothing."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        await send_half(stage, peer, {"CHECK_IMMUNITY_TIME_IN_SECONDS": "1000"})
-        await live_until(stage, 1_000, peer)
-        assert peer.count(CHECK) == 0
-        await live_until(stage, 1_081, peer)
-        assert checks(peer)[0][0] in (1_020.0, 1_080.0)
-        properties = decode_record(checks(peer)[0][1].body).properties
-        # 4.9.4 and 5.3.3 send the check with a copy whose write was not awaited.
-        assert (properties["TRANSACTION_CHECK_TIMES"], properties["WAIT"]) == ("1", "false")
-
-    simulate(scenario, profile=profile)
+    peer = await producer(stage)
+    await send_half(stage, peer, {"CHECK_IMMUNITY_TIME_IN_SECONDS": "1000"})
+    await live_until(stage, 1_000, peer)
+    assert peer.count(CHECK) == 0
+    await live_until(stage, 1_081, peer)
+    assert checks(peer)[0][0] in (1_020.0, 1_080.0)
+    properties = decode_record(checks(peer)[0][1].body).properties
+    # 4.9.4 and 5.3.3 send the check with a copy whose write was not awaited.
+    assert (properties["TRANSACTION_CHECK_TIMES"], properties["WAIT"]) == ("1", "false")
 
 
-def test_a_message_ended_within_its_immunity_is_not_checked_later(simulate: RunScenario) -> None:
+@simulated()
+async def test_a_message_ended_within_its_immunity_is_not_checked_later(stage: SimStage) -> None:
     """It was stored again at 60 s, and the producer ends the record it knows."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        half = await send_half(stage, peer, {"CHECK_IMMUNITY_TIME_IN_SECONDS": "90"})
-        await live_until(stage, 70, peer)
-        assert max_offset(stage, HALF) == 2
-        await end(peer, half, COMMIT)
-        await live_until(stage, 300, peer)
-        assert (peer.count(CHECK), max_offset(stage, "T")) == (0, 1)
-        assert (progress(stage), progress(stage, OP)) == (2, 1)
-
-    simulate(scenario)
+    peer = await producer(stage)
+    half = await send_half(stage, peer, {"CHECK_IMMUNITY_TIME_IN_SECONDS": "90"})
+    await live_until(stage, 70, peer)
+    assert max_offset(stage, HALF) == 2
+    await end(peer, half, COMMIT)
+    await live_until(stage, 300, peer)
+    assert (peer.count(CHECK), max_offset(stage, "T")) == (0, 1)
+    assert (progress(stage), progress(stage, OP)) == (2, 1)
 
 
-def test_half_messages_older_than_the_retention_are_discarded_without_a_check(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        await peer.send("T", properties={"TRAN_MSG": "true", "PGROUP": "PG"}, born_timestamp=1)
-        await live_until(stage, 61, peer)
-        assert (peer.count(CHECK), max_offset(stage, MAX_TIME)) == (0, 1)
-
-    simulate(scenario)
+@simulated()
+async def test_half_messages_older_than_the_retention_are_discarded_without_a_check(stage: SimStage) -> None:
+    peer = await producer(stage)
+    await peer.send("T", properties={"TRAN_MSG": "true", "PGROUP": "PG"}, born_timestamp=1)
+    await live_until(stage, 61, peer)
+    assert (peer.count(CHECK), max_offset(stage, MAX_TIME)) == (0, 1)
 
 
 @pytest.mark.parametrize("in_order", [True, False], ids=["stopped", "killed"])
-def test_a_restart_loses_no_half_message_and_no_verdict(simulate: RunScenario, in_order: bool) -> None:
+@simulated()
+async def test_a_restart_loses_no_half_message_and_no_verdict(stage: SimStage, in_order: bool) -> None:
     """One message is committed, one rolled back, one open; the next broker checks the open message, too."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        for number, verdict in enumerate((COMMIT, ROLLBACK, 0)):
-            half = await send_half(stage, peer, key=f"K{number}")
-            if verdict:
-                await end(peer, half, verdict)
-        await live_until(stage, 70, peer)
-        assert peer.count(CHECK) == 1
-        if in_order:
-            await stage.broker.close()
-            await stage.start_broker()
-        else:
-            shutil.copytree(stage.root / "broker-a", stage.root / "crashed")
-            await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"))
-        again = await producer(stage, "p2")
-        assert (progress(stage), progress(stage, OP)) == (3, 2)
-        assert max_offset(stage, "T") == 1
-        await live_until(stage, 131, again)
-        ((_, request),) = checks(again)
-        assert request.decode_header(CheckTransactionStateRequestHeader).msg_id == "K2"
-        await end(again, offsets_of(request), COMMIT, asked=True)
-        await live_until(stage, 250, again)
-        assert (again.count(CHECK), max_offset(stage, "T")) == (1, 2)
-
-    simulate(scenario)
+    peer = await producer(stage)
+    for number, verdict in enumerate((COMMIT, ROLLBACK, 0)):
+        half = await send_half(stage, peer, key=f"K{number}")
+        if verdict:
+            await end(peer, half, verdict)
+    await live_until(stage, 70, peer)
+    assert peer.count(CHECK) == 1
+    if in_order:
+        await stage.broker.close()
+        await stage.start_broker()
+    else:
+        shutil.copytree(stage.root / "broker-a", stage.root / "crashed")
+        await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"))
+    again = await producer(stage, "p2")
+    assert (progress(stage), progress(stage, OP)) == (3, 2)
+    assert max_offset(stage, "T") == 1
+    await live_until(stage, 131, again)
+    ((_, request),) = checks(again)
+    assert request.decode_header(CheckTransactionStateRequestHeader).msg_id == "K2"
+    await end(again, offsets_of(request), COMMIT, asked=True)
+    await live_until(stage, 250, again)
+    assert (again.count(CHECK), max_offset(stage, "T")) == (1, 2)
 
 
-def test_a_full_disk_loses_no_half_message(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        await send_half(stage, peer)
-        context = stage.broker.context
-        put = context.appender._put_message
-        context.appender._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
-        await live_until(stage, 70, peer)
-        assert (peer.count(CHECK), progress(stage)) == (0, 0)
-        context.appender._put_message = put
-        await live_until(stage, 121, peer)
-        assert peer.count(CHECK) == 1
-
-    simulate(scenario)
+@simulated()
+async def test_a_full_disk_loses_no_half_message(stage: SimStage) -> None:
+    peer = await producer(stage)
+    await send_half(stage, peer)
+    context = stage.broker.context
+    put = context.appender._put_message
+    context.appender._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
+    await live_until(stage, 70, peer)
+    assert (peer.count(CHECK), progress(stage)) == (0, 0)
+    context.appender._put_message = put
+    await live_until(stage, 121, peer)
+    assert peer.count(CHECK) == 1
 
 
-def test_an_interrupted_check_run_keeps_the_outcome_of_messages_stored_again(simulate: RunScenario) -> None:
+@simulated()
+async def test_an_interrupted_check_run_keeps_the_outcome_of_messages_stored_again(stage: SimStage) -> None:
     """The first copy's op record is read by a run that the disk ends before the second copy's turn comes."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        half = await send_half(stage, peer, {"CHECK_IMMUNITY_TIME_IN_SECONDS": "90"})
-        await live_until(stage, 57, peer)
-        await send_half(stage, peer, key="K2")
-        await live_until(stage, 70, peer)
-        assert (max_offset(stage, HALF), progress(stage)) == (3, 1)
-        await end(peer, half, COMMIT)
-        context = stage.broker.context
-        put = context.appender._put_message
-        context.appender._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
-        await live_until(stage, 130, peer)
-        context.appender._put_message = put
-        await live_until(stage, 190, peer)
-        asked = [
-            request.decode_header(CheckTransactionStateRequestHeader).msg_id for _, request in checks(peer)
-        ]
-        assert asked == ["K2"]
-
-    simulate(scenario)
+    peer = await producer(stage)
+    half = await send_half(stage, peer, {"CHECK_IMMUNITY_TIME_IN_SECONDS": "90"})
+    await live_until(stage, 57, peer)
+    await send_half(stage, peer, key="K2")
+    await live_until(stage, 70, peer)
+    assert (max_offset(stage, HALF), progress(stage)) == (3, 1)
+    await end(peer, half, COMMIT)
+    context = stage.broker.context
+    put = context.appender._put_message
+    context.appender._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
+    await live_until(stage, 130, peer)
+    context.appender._put_message = put
+    await live_until(stage, 190, peer)
+    asked = [request.decode_header(CheckTransactionStateRequestHeader).msg_id for _, request in checks(peer)]
+    assert asked == ["K2"]
 
 
 def test_a_run_ends_after_its_time_and_the_next_goes_on(
@@ -358,32 +322,22 @@ def test_a_run_ends_after_its_time_and_the_next_goes_on(
     simulate(scenario)
 
 
-def test_the_configured_interval_age_and_limit_count(simulate: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        await send_half(stage, peer)
-        await live_until(stage, 51, peer)
-        assert [second for second, _ in checks(peer)] == [20.0, 30.0]
-        assert max_offset(stage, MAX_TIME) == 1
-
-    simulate(
-        scenario,
-        transaction_check_interval=10_000,
-        transaction_time_out=15_000,
-        transaction_check_max=2,
-    )
+@simulated(transaction_check_interval=10_000, transaction_time_out=15_000, transaction_check_max=2)
+async def test_the_configured_interval_age_and_limit_count(stage: SimStage) -> None:
+    peer = await producer(stage)
+    await send_half(stage, peer)
+    await live_until(stage, 51, peer)
+    assert [second for second, _ in checks(peer)] == [20.0, 30.0]
+    assert max_offset(stage, MAX_TIME) == 1
 
 
-def test_checks_go_on_when_the_clock_was_set_back(simulate: RunScenario) -> None:
+@simulated()
+async def test_checks_go_on_when_the_clock_was_set_back(stage: SimStage) -> None:
     """The log's store times stand still, until the clock reaches them in two hours."""
-
-    async def scenario(stage: SimStage) -> None:
-        peer = await producer(stage)
-        await stage.at(50.0)
-        (await peer.send("T", body=b"x")).require_success()
-        stage.world.wall_ahead_ms -= 7_200_000
-        await send_half(stage, peer)
-        await live_until(stage, 200, peer)
-        assert [second for second, _ in checks(peer)] == [60.0, 120.0, 180.0]
-
-    simulate(scenario)
+    peer = await producer(stage)
+    await stage.at(50.0)
+    (await peer.send("T", body=b"x")).require_success()
+    stage.world.wall_ahead_ms -= 7_200_000
+    await send_half(stage, peer)
+    await live_until(stage, 200, peer)
+    assert [second for second, _ in checks(peer)] == [60.0, 120.0, 180.0]

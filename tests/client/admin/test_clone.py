@@ -8,7 +8,7 @@ from rewindmq import MessageQueue
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.profile import RELEASES, Profile
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 
@@ -29,33 +29,29 @@ async def store_offsets(stage: SimStage) -> None:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_only_the_named_topic_is_copied_at_every_broker(play: RunScenario, profile: Profile) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await store_offsets(stage)
-        assert await stage.run(f"cloneGroupOffset -s {GROUP} -d copy -t {TOPIC} -o true") == [
-            f"clone group offset success. srcGroup[{GROUP}], destGroup=[copy], topic[{TOPIC}]"
-        ]
-        assert offsets(stage, "copy") == {"broker-a": {0: 3, 1: 3}, "broker-b": {0: 3, 1: 3}}
-        assert offsets(stage, "copy", "Other") == {"broker-a": {}, "broker-b": {}}
-
-    play(scenario, brokers=2, profile=profile)
+@played(brokers=2)
+async def test_only_the_named_topic_is_copied_at_every_broker(stage: SimStage, profile: Profile) -> None:
+    await store_offsets(stage)
+    assert await stage.run(f"cloneGroupOffset -s {GROUP} -d copy -t {TOPIC} -o true") == [
+        f"clone group offset success. srcGroup[{GROUP}], destGroup=[copy], topic[{TOPIC}]"
+    ]
+    assert offsets(stage, "copy") == {"broker-a": {0: 3, 1: 3}, "broker-b": {0: 3, 1: 3}}
+    assert offsets(stage, "copy", "Other") == {"broker-a": {}, "broker-b": {}}
 
 
-def test_all_topics_are_copied_except_the_retry_topic(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await store_offsets(stage)
-        data = await stage.data(f"cloneGroupOffset -s {GROUP} -d copy --all-topics")
-        assert {queue["topic"] for queue in data["queues"]} == {TOPIC, "Other"}
-        assert offsets(stage, "copy", "Other") == {"broker-a": {0: 8}}
-        assert offsets(stage, "copy", f"%RETRY%{GROUP}") == {"broker-a": {}}
-        row = {"topic": TOPIC, "brokerName": "broker-a", "queueId": 0, "offset": 3}
-        assert row in data["queues"]
-        admin = await stage.admin()
-        result = await admin.clone_group_offset(GROUP, "again", TOPIC)
-        assert result.topics == [TOPIC]
-        assert result.offset_table[MessageQueue(TOPIC, "broker-a", 1)] == 3
-
-    play(scenario)
+@played()
+async def test_all_topics_are_copied_except_the_retry_topic(stage: SimStage) -> None:
+    await store_offsets(stage)
+    data = await stage.data(f"cloneGroupOffset -s {GROUP} -d copy --all-topics")
+    assert {queue["topic"] for queue in data["queues"]} == {TOPIC, "Other"}
+    assert offsets(stage, "copy", "Other") == {"broker-a": {0: 8}}
+    assert offsets(stage, "copy", f"%RETRY%{GROUP}") == {"broker-a": {}}
+    row = {"topic": TOPIC, "brokerName": "broker-a", "queueId": 0, "offset": 3}
+    assert row in data["queues"]
+    admin = await stage.admin()
+    result = await admin.clone_group_offset(GROUP, "again", TOPIC)
+    assert result.topics == [TOPIC]
+    assert result.offset_table[MessageQueue(TOPIC, "broker-a", 1)] == 3
 
 
 @pytest.mark.parametrize(
@@ -68,12 +64,10 @@ def test_all_topics_are_copied_except_the_retry_topic(play: RunScenario) -> None
         (f"-s {GROUP} -d copy -t Nowhere", "CODE: 17"),
     ],
 )
-def test_a_copy_that_is_refused_names_the_reason(play: RunScenario, words: str, expected: str) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await store_offsets(stage)
-        with pytest.raises((ClientError, ResponseError)) as refused:
-            await stage.run(f"cloneGroupOffset {words}")
-        assert expected in str(refused.value)
-        assert offsets(stage, "copy") == {"broker-a": {}}
-
-    play(scenario)
+@played()
+async def test_a_copy_that_is_refused_names_the_reason(stage: SimStage, words: str, expected: str) -> None:
+    await store_offsets(stage)
+    with pytest.raises((ClientError, ResponseError)) as refused:
+        await stage.run(f"cloneGroupOffset {words}")
+    assert expected in str(refused.value)
+    assert offsets(stage, "copy") == {"broker-a": {}}

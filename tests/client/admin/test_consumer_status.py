@@ -30,7 +30,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.profile import RELEASES, Profile
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, played
 from tests.support.stage import SimStage
 
 Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
@@ -41,60 +41,56 @@ pytestmark = pytest.mark.usefixtures("utc")
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_consumer_status_lists_consumers_and_finds_equal_subscriptions(
-    play: RunScenario, profile: Profile
+@played()
+async def test_consumer_status_lists_consumers_and_finds_equal_subscriptions(
+    stage: SimStage, profile: Profile
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 2)
-        await stage.send(3, TOPIC)
-        async with new_consumer(stage) as consumer:
-            await stage.world.sleep(20)
-            lines = await stage.run(f"consumerStatus -g {GROUP}")
-            version = {"v42": "V4_2_0_SNAPSHOT", "v49": "V4_9_4", "v53": "V5_3_3"}[profile]
-            assert lines[:2] == [
-                ROW % ("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile"),
-                ROW % (1, consumer.client_id, version, "-"),
-            ]
-            assert lines[2:] == [
-                "",
-                "",
-                "Same subscription in the same group of consumer",
-                "",
-                "Rebalance OK",
-            ]
-
-    play(scenario, profile=profile)
+    await stage.create_topic(TOPIC, 2)
+    await stage.send(3, TOPIC)
+    async with new_consumer(stage) as consumer:
+        await stage.world.sleep(20)
+        lines = await stage.run(f"consumerStatus -g {GROUP}")
+        version = {"v42": "V4_2_0_SNAPSHOT", "v49": "V4_9_4", "v53": "V5_3_3"}[profile]
+        assert lines[:2] == [
+            ROW % ("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile"),
+            ROW % (1, consumer.client_id, version, "-"),
+        ]
+        assert lines[2:] == [
+            "",
+            "",
+            "Same subscription in the same group of consumer",
+            "",
+            "Rebalance OK",
+        ]
 
 
-def test_running_info_has_settings_subscriptions_queues_and_rates(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 2)
-        await stage.send(60, TOPIC, gap=0.1)
-        async with new_consumer(stage) as consumer:
-            await stage.world.sleep(31)
-            admin = await stage.admin()
-            info = await admin.get_consumer_running_info(GROUP, consumer.client_id)
-            assert info.properties[Property.CONSUME_TYPE] == "CONSUME_PASSIVELY"
-            assert info.properties[Property.CONSUME_ORDERLY] == "false"
-            assert info.properties[Property.NAMESERVER_ADDR] == "10.0.0.1:9876;"
-            assert info.properties["consumeMessageBatchMaxSize"] == "1"
-            assert info.properties["allocateStrategy"] == "AllocateAveragely"
-            assert [item.topic for item in info.subscription_set] == [f"%RETRY%{GROUP}", TOPIC]
-            assert {Q0, Q1} < info.mq_table.keys()
-            q0 = info.mq_table[Q0]
-            assert (q0.commit_offset, q0.cached_msg_count, q0.droped) == (60, 0, False)
-            status = info.status_table[TOPIC]
-            # 120 messages in the 30 s since the consumer was created.
-            assert status.consume_ok_tps == status.pull_tps == pytest.approx(4, rel=0.05)
-            assert (status.consume_failed_tps, status.consume_failed_msgs) == (0, 0)
-            assert status.pull_rt > 0
-            assert info.jstack is None
-            lines = await stage.run(f"consumerStatus -g {GROUP} -i {consumer.client_id} -s")
-            assert "#Consumer Properties#" in lines
-            assert "#Consumer jstack#" in lines
-            assert any("stack_dump" in line for line in lines)
-
-    play(scenario)
+@played()
+async def test_running_info_has_settings_subscriptions_queues_and_rates(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 2)
+    await stage.send(60, TOPIC, gap=0.1)
+    async with new_consumer(stage) as consumer:
+        await stage.world.sleep(31)
+        admin = await stage.admin()
+        info = await admin.get_consumer_running_info(GROUP, consumer.client_id)
+        assert info.properties[Property.CONSUME_TYPE] == "CONSUME_PASSIVELY"
+        assert info.properties[Property.CONSUME_ORDERLY] == "false"
+        assert info.properties[Property.NAMESERVER_ADDR] == "10.0.0.1:9876;"
+        assert info.properties["consumeMessageBatchMaxSize"] == "1"
+        assert info.properties["allocateStrategy"] == "AllocateAveragely"
+        assert [item.topic for item in info.subscription_set] == [f"%RETRY%{GROUP}", TOPIC]
+        assert {Q0, Q1} < info.mq_table.keys()
+        q0 = info.mq_table[Q0]
+        assert (q0.commit_offset, q0.cached_msg_count, q0.droped) == (60, 0, False)
+        status = info.status_table[TOPIC]
+        # 120 messages in the 30 s since the consumer was created.
+        assert status.consume_ok_tps == status.pull_tps == pytest.approx(4, rel=0.05)
+        assert (status.consume_failed_tps, status.consume_failed_msgs) == (0, 0)
+        assert status.pull_rt > 0
+        assert info.jstack is None
+        lines = await stage.run(f"consumerStatus -g {GROUP} -i {consumer.client_id} -s")
+        assert "#Consumer Properties#" in lines
+        assert "#Consumer jstack#" in lines
+        assert any("stack_dump" in line for line in lines)
 
 
 def test_files_are_written_only_on_request(
@@ -120,77 +116,67 @@ def test_files_are_written_only_on_request(
     play(scenario)
 
 
-def test_consumer_status_as_json(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 2)
-        async with new_consumer(stage) as consumer:
-            await stage.world.sleep(20)
-            data = await stage.data(f"consumerStatus -g {GROUP} -i {consumer.client_id}")
-            assert data["clientId"] == consumer.client_id
-            assert {queue["queueId"] for queue in data["queues"] if queue["topic"] == TOPIC} == {0, 1}
-            json.dumps(data)
-
-    play(scenario)
+@played()
+async def test_consumer_status_as_json(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 2)
+    async with new_consumer(stage) as consumer:
+        await stage.world.sleep(20)
+        data = await stage.data(f"consumerStatus -g {GROUP} -i {consumer.client_id}")
+        assert data["clientId"] == consumer.client_id
+        assert {queue["queueId"] for queue in data["queues"] if queue["topic"] == TOPIC} == {0, 1}
+        json.dumps(data)
 
 
-def test_an_offline_group_and_an_unknown_client_are_refused(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 2)
-        async with new_consumer(stage):
-            await stage.world.sleep(5)
-            with pytest.raises(ResponseError) as refused:
-                await stage.run(f"consumerStatus -g {GROUP} -i unknown")
-            assert str(refused.value) == f"CODE: 1  DESC: The Consumer <{GROUP}> <unknown> not online"
-        await stage.world.sleep(1)
+@played()
+async def test_an_offline_group_and_an_unknown_client_are_refused(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 2)
+    async with new_consumer(stage):
+        await stage.world.sleep(5)
         with pytest.raises(ResponseError) as refused:
-            await stage.run(f"consumerStatus -g {GROUP}")
-        assert refused.value.code == ResponseCode.CONSUMER_NOT_ONLINE
-        with pytest.raises(ResponseError, match="No Any Consumer online"):
-            await stage.run(f"getConsumerStatus -g {GROUP} -t {TOPIC}")
+            await stage.run(f"consumerStatus -g {GROUP} -i unknown")
+        assert str(refused.value) == f"CODE: 1  DESC: The Consumer <{GROUP}> <unknown> not online"
+    await stage.world.sleep(1)
+    with pytest.raises(ResponseError) as refused:
+        await stage.run(f"consumerStatus -g {GROUP}")
+    assert refused.value.code == ResponseCode.CONSUMER_NOT_ONLINE
+    with pytest.raises(ResponseError, match="No Any Consumer online"):
+        await stage.run(f"getConsumerStatus -g {GROUP} -t {TOPIC}")
 
-    play(scenario)
 
-
-def test_consumer_progress_names_the_consumer_that_owns_each_queue(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 2)
-        await stage.send(1, TOPIC)
-        async with new_consumer(stage):
-            await stage.world.sleep(20)
-            lines = await stage.run(f"consumerProgress -g {GROUP} -s true")
-            rows = [line.split() for line in lines if line.startswith(TOPIC)]
-            assert {row[5] for row in rows} == {"10.0.2.1"}
-
-    play(scenario)
+@played()
+async def test_consumer_progress_names_the_consumer_that_owns_each_queue(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 2)
+    await stage.send(1, TOPIC)
+    async with new_consumer(stage):
+        await stage.world.sleep(20)
+        lines = await stage.run(f"consumerProgress -g {GROUP} -s true")
+        rows = [line.split() for line in lines if line.startswith(TOPIC)]
+        assert {row[5] for row in rows} == {"10.0.2.1"}
 
 
 # getConsumerStatus.
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_consumers_report_the_offsets_they_have_in_memory(play: RunScenario, profile: Profile) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 2)
-        await stage.send(3, TOPIC)
-        async with new_consumer(stage) as first, new_consumer(stage, host="10.0.2.2") as second:
-            await stage.world.sleep(45)
-            lines = await stage.run(f"getConsumerStatus -g {GROUP} -t {TOPIC}")
-            assert (
-                lines[0] == f"get consumer status from client. group={GROUP}, topic={TOPIC}, originClientId="
-            )
-            row = "%-50s  %-15s  %-15s  %-20s"
-            assert lines[1] == row % ("#clientId", "#brokerName", "#queueId", "#offset")
-            owner = {queue: consumer for consumer in (first, second) for queue in consumer.process_queues}
-            assert lines[2:] == [
-                row % (owner[queue].client_id, "broker-a", queue.queue_id, 3)
-                for queue in sorted((Q0, Q1), key=lambda queue: (owner[queue].client_id, queue))
-            ]
-            only = await stage.data(f"getConsumerStatus -g {GROUP} -t {TOPIC} -i {second.client_id}")
-            assert {entry["clientId"] for entry in only} == {second.client_id}
-            with pytest.raises(ResponseError, match="not online"):
-                await stage.run(f"getConsumerStatus -g {GROUP} -t {TOPIC} -i unknown")
-
-    play(scenario, profile=profile)
+@played()
+async def test_consumers_report_the_offsets_they_have_in_memory(stage: SimStage, profile: Profile) -> None:
+    await stage.create_topic(TOPIC, 2)
+    await stage.send(3, TOPIC)
+    async with new_consumer(stage) as first, new_consumer(stage, host="10.0.2.2") as second:
+        await stage.world.sleep(45)
+        lines = await stage.run(f"getConsumerStatus -g {GROUP} -t {TOPIC}")
+        assert lines[0] == f"get consumer status from client. group={GROUP}, topic={TOPIC}, originClientId="
+        row = "%-50s  %-15s  %-15s  %-20s"
+        assert lines[1] == row % ("#clientId", "#brokerName", "#queueId", "#offset")
+        owner = {queue: consumer for consumer in (first, second) for queue in consumer.process_queues}
+        assert lines[2:] == [
+            row % (owner[queue].client_id, "broker-a", queue.queue_id, 3)
+            for queue in sorted((Q0, Q1), key=lambda queue: (owner[queue].client_id, queue))
+        ]
+        only = await stage.data(f"getConsumerStatus -g {GROUP} -t {TOPIC} -i {second.client_id}")
+        assert {entry["clientId"] for entry in only} == {second.client_id}
+        with pytest.raises(ResponseError, match="not online"):
+            await stage.run(f"getConsumerStatus -g {GROUP} -t {TOPIC} -i unknown")
 
 
 def entries(folder: Path) -> set[Path]:
@@ -218,118 +204,110 @@ RESULTS = (
 
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize(("returned", "result", "remark"), RESULTS)
-def test_consume_message_directly_returns_the_listeners_result(
-    play: RunScenario,
+@played()
+async def test_consume_message_directly_returns_the_listeners_result(
+    stage: SimStage,
     returned: ConsumeConcurrentlyStatus | Exception | None,
     result: CMResult,
     remark: str | None,
     plain: bool,
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 1)
-        bodies = []
+    await stage.create_topic(TOPIC, 1)
+    bodies = []
 
-        def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | None:
-            bodies.append(messages[0].body)
-            # The first call is the ordinary delivery.
-            if len(bodies) == 1:
-                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-            if isinstance(returned, Exception):
-                raise returned
-            return returned
-
-        async def slow_listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | None:
-            await stage.world.sleep(0.25)
-            return listener(messages)
-
-        async with new_consumer(stage, listener=listener if plain else slow_listener) as consumer:
-            await stage.world.sleep(5)
-            wanted = await message_id(stage)
-            await stage.world.sleep(30)
-            assert stage.stored_offset(Q0, GROUP) == 1
-            admin = await stage.admin()
-            answer = await admin.consume_message_directly(GROUP, consumer.client_id, wanted)
-            assert (answer.consume_result, answer.remark, answer.order) == (result, remark, False)
-            assert answer.spent_time_mills == (0 if plain else 250)
-            assert bodies == [b"that one"] * 2
-            # The direct call is not a delivery: no message is retried, and no offset moves.
-            await stage.world.sleep(30)
-            assert (stage.stored_offset(Q0, GROUP), len(bodies)) == (1, 2)
-
-    play(scenario)
-
-
-def test_query_msg_by_id_passes_messages_to_a_listener_and_prints_its_results(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 1)
-        async with new_consumer(stage) as consumer:
-            await stage.world.sleep(5)
-            wanted = await message_id(stage)
-            await stage.world.sleep(30)
-            line = f"queryMsgById -i {wanted},{wanted} -g {GROUP} -d {consumer.client_id}"
-            result = (
-                "ConsumeMessageDirectlyResult [order=false, autoCommit=true, consumeResult=CR_SUCCESS,"
-                " remark=null, spentTimeMills=0]"
-            )
-            assert await stage.run(line) == [result, result]
-            assert stage.consumed == [(Q0, 0)] * 3
-            with pytest.raises(ClientError, match="-g and -d go together"):
-                await stage.run(f"queryMsgById -i {wanted} -g {GROUP}")
-
-    play(scenario)
-
-
-def test_a_slow_listener_fails_with_207_and_goes_on(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 1)
-        ended = []
-
-        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-            await stage.world.sleep(15)
-            ended.append(stage.world.now)
+    def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | None:
+        bodies.append(messages[0].body)
+        # The first call is the ordinary delivery.
+        if len(bodies) == 1:
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+        if isinstance(returned, Exception):
+            raise returned
+        return returned
 
-        async with new_consumer(stage, listener=listener) as consumer:
-            await stage.world.sleep(5)
-            wanted = await message_id(stage)
-            await stage.world.sleep(30)
-            admin = await stage.admin()
-            began = stage.world.now
-            with pytest.raises(ResponseError) as refused:
-                await admin.consume_message_directly(GROUP, consumer.client_id, wanted)
-            assert refused.value.code == ResponseCode.CONSUME_MSG_TIMEOUT
-            assert stage.world.now - began == pytest.approx(10, abs=0.2)
-            await stage.world.sleep(6)
-            assert len(ended) == 2
+    async def slow_listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | None:
+        await stage.world.sleep(0.25)
+        return listener(messages)
 
-    play(scenario)
-
-
-def test_consume_message_directly_is_refused_with_the_reason(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 1)
+    async with new_consumer(stage, listener=listener if plain else slow_listener) as consumer:
+        await stage.world.sleep(5)
         wanted = await message_id(stage)
-        nothing_there = wanted[:-2] + "FF"
-        runtime = stage.world.runtime("10.0.2.7")
-        puller = PullConsumer("pullers", stage.namesrv, runtime=runtime, profile=stage.profile)
-        puller.register_topic(TOPIC)
-        async with new_consumer(stage) as consumer, puller:
-            await stage.world.sleep(5)
-            admin = await stage.admin()
-            for group, client_id, message, expected in (
-                (GROUP, consumer.client_id, "no id", "is not an offset message id"),
-                (GROUP, consumer.client_id, nothing_there, "can not find message by the offset"),
-                (GROUP, "unknown", wanted, f"The Consumer <{GROUP}> <unknown> not online"),
-                ("pullers", puller.client_id, wanted, "has no listener"),
-            ):
-                with pytest.raises(ResponseError, match=expected) as refused:
-                    await admin.consume_message_directly(group, client_id, message)
-                assert refused.value.code == 1
-            info = await admin.get_consumer_running_info("pullers", puller.client_id)
-            assert info.properties[Property.CONSUME_TYPE] == "CONSUME_ACTIVELY"
-            assert [item.topic for item in info.subscription_set] == [TOPIC]
+        await stage.world.sleep(30)
+        assert stage.stored_offset(Q0, GROUP) == 1
+        admin = await stage.admin()
+        answer = await admin.consume_message_directly(GROUP, consumer.client_id, wanted)
+        assert (answer.consume_result, answer.remark, answer.order) == (result, remark, False)
+        assert answer.spent_time_mills == (0 if plain else 250)
+        assert bodies == [b"that one"] * 2
+        # The direct call is not a delivery: no message is retried, and no offset moves.
+        await stage.world.sleep(30)
+        assert (stage.stored_offset(Q0, GROUP), len(bodies)) == (1, 2)
 
-    play(scenario)
+
+@played()
+async def test_query_msg_by_id_passes_messages_to_a_listener_and_prints_its_results(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 1)
+    async with new_consumer(stage) as consumer:
+        await stage.world.sleep(5)
+        wanted = await message_id(stage)
+        await stage.world.sleep(30)
+        line = f"queryMsgById -i {wanted},{wanted} -g {GROUP} -d {consumer.client_id}"
+        result = (
+            "ConsumeMessageDirectlyResult [order=false, autoCommit=true, consumeResult=CR_SUCCESS,"
+            " remark=null, spentTimeMills=0]"
+        )
+        assert await stage.run(line) == [result, result]
+        assert stage.consumed == [(Q0, 0)] * 3
+        with pytest.raises(ClientError, match="-g and -d go together"):
+            await stage.run(f"queryMsgById -i {wanted} -g {GROUP}")
+
+
+@played()
+async def test_a_slow_listener_fails_with_207_and_goes_on(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 1)
+    ended = []
+
+    async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        await stage.world.sleep(15)
+        ended.append(stage.world.now)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    async with new_consumer(stage, listener=listener) as consumer:
+        await stage.world.sleep(5)
+        wanted = await message_id(stage)
+        await stage.world.sleep(30)
+        admin = await stage.admin()
+        began = stage.world.now
+        with pytest.raises(ResponseError) as refused:
+            await admin.consume_message_directly(GROUP, consumer.client_id, wanted)
+        assert refused.value.code == ResponseCode.CONSUME_MSG_TIMEOUT
+        assert stage.world.now - began == pytest.approx(10, abs=0.2)
+        await stage.world.sleep(6)
+        assert len(ended) == 2
+
+
+@played()
+async def test_consume_message_directly_is_refused_with_the_reason(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 1)
+    wanted = await message_id(stage)
+    nothing_there = wanted[:-2] + "FF"
+    runtime = stage.world.runtime("10.0.2.7")
+    puller = PullConsumer("pullers", stage.namesrv, runtime=runtime, profile=stage.profile)
+    puller.register_topic(TOPIC)
+    async with new_consumer(stage) as consumer, puller:
+        await stage.world.sleep(5)
+        admin = await stage.admin()
+        for group, client_id, message, expected in (
+            (GROUP, consumer.client_id, "no id", "is not an offset message id"),
+            (GROUP, consumer.client_id, nothing_there, "can not find message by the offset"),
+            (GROUP, "unknown", wanted, f"The Consumer <{GROUP}> <unknown> not online"),
+            ("pullers", puller.client_id, wanted, "has no listener"),
+        ):
+            with pytest.raises(ResponseError, match=expected) as refused:
+                await admin.consume_message_directly(group, client_id, message)
+            assert refused.value.code == 1
+        info = await admin.get_consumer_running_info("pullers", puller.client_id)
+        assert info.properties[Property.CONSUME_TYPE] == "CONSUME_ACTIVELY"
+        assert [item.topic for item in info.subscription_set] == [TOPIC]
 
 
 # The analysis of running info.
@@ -367,22 +345,20 @@ def test_queues_without_progress_are_found() -> None:
     assert find_trouble("c1", ordered, NOW)[0].endswith("unlock 2 times, still failed")
 
 
-def test_a_blocked_listener_is_found(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 1)
-        await stage.send(2, TOPIC)
-        never_set = asyncio.Event()
+@played()
+async def test_a_blocked_listener_is_found(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 1)
+    await stage.send(2, TOPIC)
+    never_set = asyncio.Event()
 
-        async def stuck(messages: Sequence[MessageExt]) -> None:
-            await never_set.wait()
+    async def stuck(messages: Sequence[MessageExt]) -> None:
+        await never_set.wait()
 
-        async with new_consumer(stage, listener=stuck) as consumer:
-            await stage.world.sleep(100)
-            lines = await stage.run(f"consumerStatus -g {GROUP}")
-            assert lines[-1].startswith(f"{consumer.client_id} MessageQueue [topic={TOPIC}")
-            assert "maybe blocked" in lines[-1]
-
-    play(scenario)
+    async with new_consumer(stage, listener=stuck) as consumer:
+        await stage.world.sleep(100)
+        lines = await stage.run(f"consumerStatus -g {GROUP}")
+        assert lines[-1].startswith(f"{consumer.client_id} MessageQueue [topic={TOPIC}")
+        assert "maybe blocked" in lines[-1]
 
 
 def test_formatted_running_info_has_the_figures_of_a_queue() -> None:

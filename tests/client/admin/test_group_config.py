@@ -10,59 +10,55 @@ import pytest
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.errors import ClientError, ResponseError
 from tests.client.admin.support import TOPIC
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 
-def test_a_group_is_created_shown_and_overwritten(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        lines = await stage.run("updateSubGroup -c DefaultCluster -g G1 -r 3 -q 2")
-        assert lines[:2] == [
-            "create subscription group to 10.0.1.1:10911 success.",
-            "create subscription group to 10.0.1.2:10911 success.",
-        ]
-        shown = await stage.run("getConsumerConfig -g G1")
-        rule = "=" * 28
-        assert shown[0] == f"{rule}DefaultCluster:broker-a{rule}"
-        for name, value in (
-            ("groupName", "G1"),
-            ("retryMaxTimes", "3"),
-            ("retryQueueNums", "2"),
-            ("consumeBroadcastEnable", "false"),
-            ("notifyConsumerIdsChangedEnable", "true"),
-        ):
-            assert f"{name:<40}=  {value}" in shown
-        await stage.run("updateSubGroup -b 10.0.1.1:10911 -g G1")
-        shown = await stage.run("getConsumerConfig -g G1")
-        assert [line for line in shown if "retryMaxTimes" in line] == [
-            f"{'retryMaxTimes':<40}=  16",
-            f"{'retryMaxTimes':<40}=  3",
-        ]
-        with pytest.raises(ClientError, match="no broker has settings of a group named 'unknown'"):
-            await stage.run("getConsumerConfig -g unknown")
-
-    play(scenario, brokers=2)
+@played(brokers=2)
+async def test_a_group_is_created_shown_and_overwritten(stage: SimStage) -> None:
+    lines = await stage.run("updateSubGroup -c DefaultCluster -g G1 -r 3 -q 2")
+    assert lines[:2] == [
+        "create subscription group to 10.0.1.1:10911 success.",
+        "create subscription group to 10.0.1.2:10911 success.",
+    ]
+    shown = await stage.run("getConsumerConfig -g G1")
+    rule = "=" * 28
+    assert shown[0] == f"{rule}DefaultCluster:broker-a{rule}"
+    for name, value in (
+        ("groupName", "G1"),
+        ("retryMaxTimes", "3"),
+        ("retryQueueNums", "2"),
+        ("consumeBroadcastEnable", "false"),
+        ("notifyConsumerIdsChangedEnable", "true"),
+    ):
+        assert f"{name:<40}=  {value}" in shown
+    await stage.run("updateSubGroup -b 10.0.1.1:10911 -g G1")
+    shown = await stage.run("getConsumerConfig -g G1")
+    assert [line for line in shown if "retryMaxTimes" in line] == [
+        f"{'retryMaxTimes':<40}=  16",
+        f"{'retryMaxTimes':<40}=  3",
+    ]
+    with pytest.raises(ClientError, match="no broker has settings of a group named 'unknown'"):
+        await stage.run("getConsumerConfig -g unknown")
 
 
-def test_a_group_is_deleted_with_its_topics_and_offsets(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 2)
-        await stage.run("updateSubGroup -c DefaultCluster -g G1")
-        broker = stage.brokers["broker-a"].context
-        broker.topics.ensure("%RETRY%G1", 1)
-        broker.offsets.commit("G1", "TopicTest", 0, 5)
-        broker.offsets.commit("G2", "TopicTest", 0, 6)
-        await stage.run("deleteSubGroup -b 10.0.1.1:10911 -g G1")
-        assert broker.groups.get("G1") is None
-        assert broker.offsets.query("G1", "TopicTest", 0) == 5
-        await stage.run("deleteSubGroup -c DefaultCluster -g G1 -r true")
-        assert broker.offsets.query("G1", "TopicTest", 0) == -1
-        assert broker.offsets.query("G2", "TopicTest", 0) == 6
-        assert broker.topics.find("%RETRY%G1") is None
-        with pytest.raises(ClientError, match="no broker has settings"):
-            await stage.run("getConsumerConfig -g G1")
-
-    play(scenario)
+@played()
+async def test_a_group_is_deleted_with_its_topics_and_offsets(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 2)
+    await stage.run("updateSubGroup -c DefaultCluster -g G1")
+    broker = stage.brokers["broker-a"].context
+    broker.topics.ensure("%RETRY%G1", 1)
+    broker.offsets.commit("G1", "TopicTest", 0, 5)
+    broker.offsets.commit("G2", "TopicTest", 0, 6)
+    await stage.run("deleteSubGroup -b 10.0.1.1:10911 -g G1")
+    assert broker.groups.get("G1") is None
+    assert broker.offsets.query("G1", "TopicTest", 0) == 5
+    await stage.run("deleteSubGroup -c DefaultCluster -g G1 -r true")
+    assert broker.offsets.query("G1", "TopicTest", 0) == -1
+    assert broker.offsets.query("G2", "TopicTest", 0) == 6
+    assert broker.topics.find("%RETRY%G1") is None
+    with pytest.raises(ClientError, match="no broker has settings"):
+        await stage.run("getConsumerConfig -g G1")
 
 
 @pytest.mark.parametrize(
@@ -73,14 +69,12 @@ def test_a_group_is_deleted_with_its_topics_and_offsets(play: RunScenario) -> No
         (SubscriptionGroupConfig("G", retry_queue_nums=65_536), "retryQueueNums 65536"),
     ],
 )
-def test_invalid_group_settings_are_refused(
-    play: RunScenario, group: SubscriptionGroupConfig, words: str
+@played()
+async def test_invalid_group_settings_are_refused(
+    stage: SimStage, group: SubscriptionGroupConfig, words: str
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        address = stage.brokers["broker-a"].address
-        admin = await stage.admin()
-        with pytest.raises(ResponseError, match=words):
-            await admin.create_and_update_subscription_group_config(address, group)
-        assert stage.brokers["broker-a"].context.groups.get(group.group_name) is None
-
-    play(scenario)
+    address = stage.brokers["broker-a"].address
+    admin = await stage.admin()
+    with pytest.raises(ResponseError, match=words):
+        await admin.create_and_update_subscription_group_config(address, group)
+    assert stage.brokers["broker-a"].context.groups.get(group.group_name) is None

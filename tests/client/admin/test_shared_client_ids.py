@@ -14,7 +14,7 @@ from rewindmq.protocol.body.connection import Connection, ConsumerConnection
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.profile import RELEASES, Profile
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 SHARED = "172.17.0.1@same"
@@ -61,64 +61,54 @@ def is_named(text: str) -> bool:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_commands_and_preview_name_a_client_id_that_consumers_share(
-    play: RunScenario, profile: Profile
+@played()
+async def test_commands_and_preview_name_a_client_id_that_consumers_share(
+    stage: SimStage, profile: Profile
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        async with two_consumers(stage):
-            lines = await stage.run(f"consumerConnection -g {GROUP}")
-            assert lines[-1].startswith("WARN: ")
-            assert is_named(lines[-1])
-            data = await stage.data(f"consumerConnection -g {GROUP}")
-            assert [host.split(":")[0] for host in data["sharedClientIds"][SHARED]] == [*HOSTS]
-            assert any(map(is_named, await stage.run(f"consumerStatus -g {GROUP}")))
-            preview = await make_preview(await stage.admin(), TOPIC, GROUP, 0)
-            assert preview.consumers == (SHARED,)
-            assert [note for note in preview.notes if is_named(note)]
-
-    play(scenario, profile=profile)
+    async with two_consumers(stage):
+        lines = await stage.run(f"consumerConnection -g {GROUP}")
+        assert lines[-1].startswith("WARN: ")
+        assert is_named(lines[-1])
+        data = await stage.data(f"consumerConnection -g {GROUP}")
+        assert [host.split(":")[0] for host in data["sharedClientIds"][SHARED]] == [*HOSTS]
+        assert any(map(is_named, await stage.run(f"consumerStatus -g {GROUP}")))
+        preview = await make_preview(await stage.admin(), TOPIC, GROUP, 0)
+        assert preview.consumers == (SHARED,)
+        assert [note for note in preview.notes if is_named(note)]
 
 
-def test_consumers_with_ids_of_their_own_are_not_warned_of(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        async with two_consumers(stage, names=("one", "two")):
-            lines = await stage.run(f"consumerConnection -g {GROUP}")
-            assert not [line for line in lines if line.startswith("WARN")]
-            assert (await stage.data(f"consumerConnection -g {GROUP}"))["sharedClientIds"] == {}
-
-    play(scenario)
+@played()
+async def test_consumers_with_ids_of_their_own_are_not_warned_of(stage: SimStage) -> None:
+    async with two_consumers(stage, names=("one", "two")):
+        lines = await stage.run(f"consumerConnection -g {GROUP}")
+        assert not [line for line in lines if line.startswith("WARN")]
+        assert (await stage.data(f"consumerConnection -g {GROUP}"))["sharedClientIds"] == {}
 
 
 @pytest.mark.parametrize("mode", ["classic", "fenced"])
-def test_a_watch_decides_nothing_by_one_of_two_consumers_with_one_client_id(
-    play: RunScenario, mode: str
+@played()
+async def test_a_watch_decides_nothing_by_one_of_two_consumers_with_one_client_id(
+    stage: SimStage, mode: str
 ) -> None:
     """A broker asks only one of them for its positions; the other may redeliver, or overwrite the offset."""
-
-    async def scenario(stage: SimStage) -> None:
-        async with two_consumers(stage):
-            line = f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --mode {mode} --watch"
-            *_, last = await stage.printed(line.split())
-        assert (last.data["verdict"], last.exit_code) == ("unknown", 4)
-        (queue,) = last.data["queues"]
-        assert f"several consumers have the client id {SHARED}" in queue["reason"]
-
-    play(scenario)
+    async with two_consumers(stage):
+        line = f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --mode {mode} --watch"
+        *_, last = await stage.printed(line.split())
+    assert (last.data["verdict"], last.exit_code) == ("unknown", 4)
+    (queue,) = last.data["queues"]
+    assert f"several consumers have the client id {SHARED}" in queue["reason"]
 
 
-def test_a_watch_sees_at_the_broker_that_one_of_two_consumers_with_one_id_undid_a_reset(
-    play: RunScenario,
+@played()
+async def test_a_watch_sees_at_the_broker_that_one_of_two_consumers_with_one_id_undid_a_reset(
+    stage: SimStage,
 ) -> None:
     """One takes the mark, and finds the offset that the other has committed again."""
-
-    async def scenario(stage: SimStage) -> None:
-        async with two_consumers(stage) as got:
-            line = f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --mode server --watch"
-            *_, last = await stage.printed(line.split())
-            assert not got
-        assert (last.data["verdict"], last.exit_code) == ("lost", 3)
-
-    play(scenario)
+    async with two_consumers(stage) as got:
+        line = f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --mode server --watch"
+        *_, last = await stage.printed(line.split())
+        assert not got
+    assert (last.data["verdict"], last.exit_code) == ("lost", 3)
 
 
 def test_broadcasting_consumers_may_share_an_id() -> None:

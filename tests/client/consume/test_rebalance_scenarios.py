@@ -15,7 +15,7 @@ from tests.client.inbox import Inbox
 from tests.client.scripted_broker import ScriptedBroker
 from tests.client.scripted_stage import commits, consumer_of, play_scripted
 from tests.support.clients import OK
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, played
 from tests.support.stage import SimStage
 
 
@@ -27,21 +27,16 @@ from tests.support.stage import SimStage
     ids=["C02", "C03"],
 )
 @pytest.mark.parametrize("profile", RELEASES)
-def test_C02_C03_queues_of_a_topic_and_three_clients(
-    play: RunScenario, profile: Profile, queues: int, expected: list[set[int]]
+@played()
+async def test_C02_C03_queues_of_a_topic_and_three_clients(
+    stage: SimStage, profile: Profile, queues: int, expected: list[set[int]]
 ) -> None:
     """8 queues: three, three and two, in the order of client ids. 2 queues: the third client gets none."""
-
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=queues)
-        members = [await stage.consume(Inbox(stage.world), name=name) for name in "abc"]
-        await stage.world.sleep(25)
-        owned = [
-            {queue.queue_id for queue in member.process_queues if queue.topic == "T"} for member in members
-        ]
-        assert owned == expected
-
-    play(scene, profile=profile)
+    await stage.create_topic(queues=queues)
+    members = [await stage.consume(Inbox(stage.world), name=name) for name in "abc"]
+    await stage.world.sleep(25)
+    owned = [{queue.queue_id for queue in member.process_queues if queue.topic == "T"} for member in members]
+    assert owned == expected
 
 
 @pytest.mark.parametrize("profile", RELEASES)

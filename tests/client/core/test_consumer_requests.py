@@ -25,7 +25,7 @@ from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
 from tests.client.inbox import Inbox
 from tests.support.clients import OK
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 Q0 = MessageQueue("T", "broker-a", 0)
@@ -41,89 +41,82 @@ async def ask(
     return await connection.invoke(RemotingCommand(code, header, body or None), 60)
 
 
-def test_221_returns_offsets_of_one_topic_or_of_all(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(7)
-        await stage.consume(Inbox(stage.world))
-        await stage.until(lambda: stage.stored() == {0: 7})
+@played()
+async def test_221_returns_offsets_of_one_topic_or_of_all(stage: SimStage) -> None:
+    await stage.create_topic(queues=1)
+    await stage.fill(7)
+    await stage.consume(Inbox(stage.world))
+    await stage.until(lambda: stage.stored() == {0: 7})
 
-        async def status_of(topic: str, group: str = "G") -> dict[MessageQueue, int]:
-            header = GetConsumerStatusRequestHeader(topic, group)
-            answer = await ask(stage, header, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT)
-            return decode_body(answer.require_success(), GetConsumerStatusBody).message_queue_table
+    async def status_of(topic: str, group: str = "G") -> dict[MessageQueue, int]:
+        header = GetConsumerStatusRequestHeader(topic, group)
+        answer = await ask(stage, header, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT)
+        return decode_body(answer.require_success(), GetConsumerStatusBody).message_queue_table
 
-        assert await status_of("T") == {Q0: 7}
-        await stage.world.sleep(30)
-        assert {queue.topic for queue in await status_of("")} == {"T", "%RETRY%G"}
-        assert await status_of("Other") == {}
-        assert await status_of("T", "H") == {}
-
-    play(scene)
+    assert await status_of("T") == {Q0: 7}
+    await stage.world.sleep(30)
+    assert {queue.topic for queue in await status_of("")} == {"T", "%RETRY%G"}
+    assert await status_of("Other") == {}
+    assert await status_of("T", "H") == {}
 
 
-def test_running_info_of_an_unknown_group_is_refused(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.consume(Inbox(stage.world))
-        await stage.world.sleep(3)
-        header = GetConsumerRunningInfoRequestHeader("H", "c1")
-        answer = await ask(stage, header, RequestCode.GET_CONSUMER_RUNNING_INFO)
-        assert (answer.code, answer.remark) == (
-            1,
-            "The Consumer Group <H> not exist in this consumer",
-        )
-
-    play(scene)
+@played()
+async def test_running_info_of_an_unknown_group_is_refused(stage: SimStage) -> None:
+    await stage.create_topic(queues=1)
+    await stage.consume(Inbox(stage.world))
+    await stage.world.sleep(3)
+    header = GetConsumerRunningInfoRequestHeader("H", "c1")
+    answer = await ask(stage, header, RequestCode.GET_CONSUMER_RUNNING_INFO)
+    assert (answer.code, answer.remark) == (
+        1,
+        "The Consumer Group <H> not exist in this consumer",
+    )
 
 
 @pytest.mark.parametrize(("threads", "waits"), [(1, True), (2, False)])
-def test_a_reset_occupies_the_thread_that_would_respond(play: RunScenario, threads: int, waits: bool) -> None:
+@played()
+async def test_a_reset_occupies_the_thread_that_would_respond(
+    stage: SimStage, threads: int, waits: bool
+) -> None:
     """As in Java, where resets and administrators share few threads (docs/spec/client.md C.4)."""
-
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(3)
-        await stage.consume(Inbox(stage.world), client_callback_executor_threads=threads)
-        await stage.until(lambda: stage.stored() == {0: 3})
-        admin = await stage.admin()
-        start = stage.world.now
-        await admin.reset_offset_by_timestamp("T", "G", 0, True)
-        await stage.world.sleep(1)
-        header = GetConsumerRunningInfoRequestHeader("G", "c1")
-        answer = await ask(stage, header, RequestCode.GET_CONSUMER_RUNNING_INFO)
-        assert (stage.world.now - start > 9.9) == waits
-        info = decode_body(answer.require_success(), ConsumerRunningInfo)
-        # During the wait the dropped queue is still in the table.
-        assert waits or info.mq_table[Q0].droped
-
-    play(scene)
+    await stage.create_topic(queues=1)
+    await stage.fill(3)
+    await stage.consume(Inbox(stage.world), client_callback_executor_threads=threads)
+    await stage.until(lambda: stage.stored() == {0: 3})
+    admin = await stage.admin()
+    start = stage.world.now
+    await admin.reset_offset_by_timestamp("T", "G", 0, True)
+    await stage.world.sleep(1)
+    header = GetConsumerRunningInfoRequestHeader("G", "c1")
+    answer = await ask(stage, header, RequestCode.GET_CONSUMER_RUNNING_INFO)
+    assert (stage.world.now - start > 9.9) == waits
+    info = decode_body(answer.require_success(), ConsumerRunningInfo)
+    # During the wait the dropped queue is still in the table.
+    assert waits or info.mq_table[Q0].droped
 
 
-def test_running_info_counts_failures_apart_and_shows_the_blocked_queue(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(20)
+@played()
+async def test_running_info_counts_failures_apart_and_shows_the_blocked_queue(stage: SimStage) -> None:
+    await stage.create_topic(queues=1)
+    await stage.fill(20)
 
-        async def every_other(messages: Sequence[MessageExt]) -> Any:
-            if messages[0].topic != "T":
-                return OK
-            await stage.world.sleep(0.5)
-            return None if messages[0].queue_offset % 2 else OK
+    async def every_other(messages: Sequence[MessageExt]) -> Any:
+        if messages[0].topic != "T":
+            return OK
+        await stage.world.sleep(0.5)
+        return None if messages[0].queue_offset % 2 else OK
 
-        consumer = await stage.consume(every_other, consume_thread_max=1)
-        await stage.world.sleep(15)
-        info = await consumer.running_info()
-        status = info.status_table["T"]
-        assert status.consume_failed_msgs == 10
-        assert status.consume_failed_tps == status.consume_ok_tps > 0
-        assert status.consume_rt == pytest.approx(500, abs=60)
-        await stage.world.sleep(120)
-        later = (await consumer.running_info()).status_table["T"]
-        assert (later.consume_ok_tps, later.consume_failed_tps, later.pull_tps) == (0, 0, 0)
-        assert later.consume_failed_msgs == 10
-
-    play(scene)
+    consumer = await stage.consume(every_other, consume_thread_max=1)
+    await stage.world.sleep(15)
+    info = await consumer.running_info()
+    status = info.status_table["T"]
+    assert status.consume_failed_msgs == 10
+    assert status.consume_failed_tps == status.consume_ok_tps > 0
+    assert status.consume_rt == pytest.approx(500, abs=60)
+    await stage.world.sleep(120)
+    later = (await consumer.running_info()).status_table["T"]
+    assert (later.consume_ok_tps, later.consume_failed_tps, later.pull_tps) == (0, 0, 0)
+    assert later.consume_failed_msgs == 10
 
 
 def test_rates_cover_the_last_minute() -> None:
@@ -152,18 +145,16 @@ async def test_the_stack_dump_shows_where_a_coroutine_waits() -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=5)
 @given(bodies=st.lists(st.binary(max_size=200), min_size=5, max_size=5))
-def test_309_with_an_invalid_record_is_refused_without_a_listener_call(
-    play: RunScenario, bodies: list[bytes]
+@played()
+async def test_309_with_an_invalid_record_is_refused_without_a_listener_call(
+    stage: SimStage, bodies: list[bytes]
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        inbox = Inbox(stage.world)
-        await stage.consume(inbox)
-        await stage.world.sleep(3)
-        header = ConsumeMessageDirectlyResultRequestHeader("G", "c1", "0" * 32, "broker-a")
-        for body in bodies:
-            answer = await ask(stage, header, RequestCode.CONSUME_MESSAGE_DIRECTLY, body)
-            assert (answer.code, answer.remark) == (1, "one message is expected, and 0 came")
-        assert inbox.messages == []
-
-    play(scene)
+    await stage.create_topic(queues=1)
+    inbox = Inbox(stage.world)
+    await stage.consume(inbox)
+    await stage.world.sleep(3)
+    header = ConsumeMessageDirectlyResultRequestHeader("G", "c1", "0" * 32, "broker-a")
+    for body in bodies:
+        answer = await ask(stage, header, RequestCode.CONSUME_MESSAGE_DIRECTLY, body)
+        assert (answer.code, answer.remark) == (1, "one message is expected, and 0 came")
+    assert inbox.messages == []

@@ -30,7 +30,7 @@ from rewindmq.protocol.limits import MAX_GROUP_LENGTH
 from rewindmq.protocol.profile import Profile
 from tests.client.inbox import Inbox
 from tests.support.clients import OK
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, played
 from tests.support.stage import SimStage
 
 EXAMPLES = settings(derandomize=True, deadline=None, database=None, max_examples=60)
@@ -102,88 +102,80 @@ async def traces(stage: SimStage, key: str, topic: str = TRACE_TOPIC) -> list[An
 
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
-def test_a_message_is_traced_from_its_send_to_its_listener(play: RunScenario, profile: Profile) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        inbox = Inbox(stage.world)
-        await stage.consume(inbox, enable_msg_trace=True)
-        producer = await stage.producer(enable_msg_trace=True)
-        result = await producer.send(Message("T", b"hello", "TagA", "order-7"))
-        await stage.until(lambda: len(inbox.messages) == 1)
-        await stage.world.sleep(3)
-        pub, before, after = await traces(stage, result.msg_id)
-        assert isinstance(pub, Pub)
-        assert (pub.group, pub.topic, pub.tags, pub.keys, pub.body_length) == ("P", "T", "TagA", "order-7", 5)
-        assert (pub.offset_msg_id, pub.success, pub.region) == (result.offset_msg_id, True, "DefaultRegion")
-        assert pub.store_host == stage.brokers["broker-a"].address
-        assert isinstance(before, SubBefore)
-        assert isinstance(after, SubAfter)
-        assert (before.group, after.group) == ("G", "G")
-        assert before.request_id == after.request_id
-        assert after.success
-        assert after.timestamp >= before.timestamp >= pub.timestamp
-        assert await traces(stage, "order-7") == [pub, before, after]
-
-    play(scene, profile=profile)
+@played()
+async def test_a_message_is_traced_from_its_send_to_its_listener(stage: SimStage, profile: Profile) -> None:
+    await stage.create_topic()
+    inbox = Inbox(stage.world)
+    await stage.consume(inbox, enable_msg_trace=True)
+    producer = await stage.producer(enable_msg_trace=True)
+    result = await producer.send(Message("T", b"hello", "TagA", "order-7"))
+    await stage.until(lambda: len(inbox.messages) == 1)
+    await stage.world.sleep(3)
+    pub, before, after = await traces(stage, result.msg_id)
+    assert isinstance(pub, Pub)
+    assert (pub.group, pub.topic, pub.tags, pub.keys, pub.body_length) == ("P", "T", "TagA", "order-7", 5)
+    assert (pub.offset_msg_id, pub.success, pub.region) == (result.offset_msg_id, True, "DefaultRegion")
+    assert pub.store_host == stage.brokers["broker-a"].address
+    assert isinstance(before, SubBefore)
+    assert isinstance(after, SubAfter)
+    assert (before.group, after.group) == ("G", "G")
+    assert before.request_id == after.request_id
+    assert after.success
+    assert after.timestamp >= before.timestamp >= pub.timestamp
+    assert await traces(stage, "order-7") == [pub, before, after]
 
 
-def test_a_failed_call_is_traced_as_failed(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
+@played()
+async def test_a_failed_call_is_traced_as_failed(stage: SimStage) -> None:
+    await stage.create_topic()
 
-        async def listener(messages: Any) -> ConsumeConcurrentlyStatus:
-            if messages[0].reconsume_times:
-                return OK
-            raise RuntimeError("not now")
-
-        consumer = await stage.consume(listener, enable_msg_trace=True, customized_trace_topic="MyTrace")
-        producer = await stage.producer()
-        result = await producer.send(Message("T", b"hello"))
-        await stage.world.sleep(20)
-        afters = [
-            record for record in await traces(stage, result.msg_id, "MyTrace") if isinstance(record, SubAfter)
-        ]
-        assert [(record.success, record.context_code) for record in afters] == [(False, FAILED), (True, 0)]
-        assert consumer.trace is not None
-        assert consumer.trace.dispatcher.discarded == 0
-
-    play(scene)
-
-
-def test_waiting_records_are_sent_before_a_producer_stops(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        producer = await stage.producer(enable_msg_trace=True)
-        results = [await producer.send(Message("T", b"%d" % n)) for n in range(50)]
-        await producer.shutdown()
-        for result in (results[0], results[-1]):
-            assert len(await traces(stage, result.msg_id)) == 1
-
-    play(scene)
-
-
-def test_a_listener_that_stops_its_consumer_leaves_no_task_behind(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(1)
-        consumer: PushConsumer
-        stopped = asyncio.Event()
-
-        async def listen(messages: Any) -> ConsumeConcurrentlyStatus:
-            await consumer.shutdown()
-            stopped.set()
+    async def listener(messages: Any) -> ConsumeConcurrentlyStatus:
+        if messages[0].reconsume_times:
             return OK
+        raise RuntimeError("not now")
 
-        consumer = stage.push_consumer(listen, enable_msg_trace=True)
-        await consumer.start()
-        await stopped.wait()
-        await stage.world.sleep(0.1)
-        mine = {name for task in asyncio.all_tasks() if "Trace" in (name := str(task.get_coro()))}
-        assert mine == set()
-        assert consumer.trace is not None
-        assert consumer.trace.dispatcher.discarded == 1
+    consumer = await stage.consume(listener, enable_msg_trace=True, customized_trace_topic="MyTrace")
+    producer = await stage.producer()
+    result = await producer.send(Message("T", b"hello"))
+    await stage.world.sleep(20)
+    afters = [
+        record for record in await traces(stage, result.msg_id, "MyTrace") if isinstance(record, SubAfter)
+    ]
+    assert [(record.success, record.context_code) for record in afters] == [(False, FAILED), (True, 0)]
+    assert consumer.trace is not None
+    assert consumer.trace.dispatcher.discarded == 0
 
-    play(scene)
+
+@played()
+async def test_waiting_records_are_sent_before_a_producer_stops(stage: SimStage) -> None:
+    await stage.create_topic()
+    producer = await stage.producer(enable_msg_trace=True)
+    results = [await producer.send(Message("T", b"%d" % n)) for n in range(50)]
+    await producer.shutdown()
+    for result in (results[0], results[-1]):
+        assert len(await traces(stage, result.msg_id)) == 1
+
+
+@played()
+async def test_a_listener_that_stops_its_consumer_leaves_no_task_behind(stage: SimStage) -> None:
+    await stage.create_topic(queues=1)
+    await stage.fill(1)
+    consumer: PushConsumer
+    stopped = asyncio.Event()
+
+    async def listen(messages: Any) -> ConsumeConcurrentlyStatus:
+        await consumer.shutdown()
+        stopped.set()
+        return OK
+
+    consumer = stage.push_consumer(listen, enable_msg_trace=True)
+    await consumer.start()
+    await stopped.wait()
+    await stage.world.sleep(0.1)
+    mine = {name for task in asyncio.all_tasks() if "Trace" in (name := str(task.get_coro()))}
+    assert mine == set()
+    assert consumer.trace is not None
+    assert consumer.trace.dispatcher.discarded == 1
 
 
 def test_records_that_cannot_be_sent_are_counted_and_stop_no_producer(
@@ -219,42 +211,36 @@ class _Listener:
         return LocalTransactionState.COMMIT_MESSAGE
 
 
-def test_the_end_of_a_transaction_is_traced(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        runtime = stage.new_runtime()
-        async with TransactionProducer(
-            "P", stage.namesrv, runtime=runtime, listener=_Listener(), enable_msg_trace=True
-        ) as producer:
-            result = await producer.send_message_in_transaction(Message("T", b"order"))
-        half, end = await traces(stage, result.send_result.msg_id)
-        assert (half.message_type, half.topic) == (HALF, "T")
-        assert isinstance(end, EndTransaction)
-        assert (end.state, end.from_check, end.message_type) == ("COMMIT_MESSAGE", False, COMMITTED)
-
-    play(scene)
+@played()
+async def test_the_end_of_a_transaction_is_traced(stage: SimStage) -> None:
+    await stage.create_topic()
+    runtime = stage.new_runtime()
+    async with TransactionProducer(
+        "P", stage.namesrv, runtime=runtime, listener=_Listener(), enable_msg_trace=True
+    ) as producer:
+        result = await producer.send_message_in_transaction(Message("T", b"order"))
+    half, end = await traces(stage, result.send_result.msg_id)
+    assert (half.message_type, half.topic) == (HALF, "T")
+    assert isinstance(end, EndTransaction)
+    assert (end.state, end.from_check, end.message_type) == ("COMMIT_MESSAGE", False, COMMITTED)
 
 
-def test_the_longest_group_name_can_be_traced(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        group = "g" * MAX_GROUP_LENGTH
-        runtime = stage.new_runtime()
-        async with Producer(group, stage.namesrv, runtime=runtime, enable_msg_trace=True) as producer:
-            result = await producer.send(Message("T", b"x"))
-        [pub] = await traces(stage, result.msg_id)
-        assert pub.group == group
-
-    play(scene)
+@played()
+async def test_the_longest_group_name_can_be_traced(stage: SimStage) -> None:
+    await stage.create_topic()
+    group = "g" * MAX_GROUP_LENGTH
+    runtime = stage.new_runtime()
+    async with Producer(group, stage.namesrv, runtime=runtime, enable_msg_trace=True) as producer:
+        result = await producer.send(Message("T", b"x"))
+    [pub] = await traces(stage, result.msg_id)
+    assert pub.group == group
 
 
-def test_an_untraced_client_sends_no_records(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        consumer: PushConsumer = await stage.consume(Inbox(stage.world))
-        await stage.fill(1)
-        await stage.world.sleep(5)
-        assert consumer.trace is None
-        assert TRACE_TOPIC not in stage.brokers["broker-a"].context.topics.names
-
-    play(scene)
+@played()
+async def test_an_untraced_client_sends_no_records(stage: SimStage) -> None:
+    await stage.create_topic()
+    consumer: PushConsumer = await stage.consume(Inbox(stage.world))
+    await stage.fill(1)
+    await stage.world.sleep(5)
+    assert consumer.trace is None
+    assert TRACE_TOPIC not in stage.brokers["broker-a"].context.topics.names

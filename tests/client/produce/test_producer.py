@@ -26,96 +26,86 @@ from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.race.sim import World
 from tests.client.inbox import Inbox
 from tests.client.scripted_broker import ScriptedBroker, play_scripted
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, played
 from tests.support.stage import SimStage
 
 ALL = list(Profile)
 
 
-def test_sends_go_round_all_queues(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        producer = await stage.producer()
-        results = [await producer.send(Message("T", b"x")) for _ in range(16)]
-        assert {result.status for result in results} == {SendStatus.SEND_OK}
-        queues = [result.message_queue for result in results]
-        assert len(set(queues)) == 8
-        assert all(queues.count(queue) == 2 for queue in queues)
-        assert sorted(result.queue_offset for result in results) == [0] * 8 + [1] * 8
-        assert len({result.msg_id for result in results}) == 16
-        assert {result.region for result in results} == {"DefaultRegion"}
-
-    play(scene, brokers=2)
+@played(brokers=2)
+async def test_sends_go_round_all_queues(stage: SimStage) -> None:
+    await stage.create_topic()
+    producer = await stage.producer()
+    results = [await producer.send(Message("T", b"x")) for _ in range(16)]
+    assert {result.status for result in results} == {SendStatus.SEND_OK}
+    queues = [result.message_queue for result in results]
+    assert len(set(queues)) == 8
+    assert all(queues.count(queue) == 2 for queue in queues)
+    assert sorted(result.queue_offset for result in results) == [0] * 8 + [1] * 8
+    assert len({result.msg_id for result in results}) == 16
+    assert {result.region for result in results} == {"DefaultRegion"}
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_an_unknown_topic_is_created_from_the_template_with_four_queues(
-    play: RunScenario, profile: Profile
+@played(default_topic_queue_nums=8)
+async def test_an_unknown_topic_is_created_from_the_template_with_four_queues(
+    stage: SimStage, profile: Profile
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        producer = await stage.producer()
-        await asyncio.gather(*(producer.send(Message("Fresh", b"x")) for _ in range(20)))
-        assert stage.brokers["broker-a"].context.topics.find("Fresh") is not None
-        assert len(await producer.fetch_publish_message_queues("Fresh")) == 4
-
-    play(scene, profile=profile, default_topic_queue_nums=8)
+    producer = await stage.producer()
+    await asyncio.gather(*(producer.send(Message("Fresh", b"x")) for _ in range(20)))
+    assert stage.brokers["broker-a"].context.topics.find("Fresh") is not None
+    assert len(await producer.fetch_publish_message_queues("Fresh")) == 4
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_killed_broker_costs_no_message(play: RunScenario, profile: Profile) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        producer = await stage.producer()
-        await producer.send(Message("T", b"x"))
-        await stage.brokers["broker-b"].close()
-        results = [await producer.send(Message("T", b"x")) for _ in range(20)]
-        assert {result.message_queue.broker_name for result in results} == {"broker-a"}
-
-    play(scene, profile=profile, brokers=2)
+@played(brokers=2)
+async def test_a_killed_broker_costs_no_message(stage: SimStage, profile: Profile) -> None:
+    await stage.create_topic()
+    producer = await stage.producer()
+    await producer.send(Message("T", b"x"))
+    await stage.brokers["broker-b"].close()
+    results = [await producer.send(Message("T", b"x")) for _ in range(20)]
+    assert {result.message_queue.broker_name for result in results} == {"broker-a"}
 
 
-def test_a_broker_that_comes_back_is_used_again(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        producer = await stage.producer()
-        await producer.send(Message("T", b"x"))
-        await stage.brokers["broker-b"].close()
-        await stage.world.sleep(31)
-        assert len(await producer.fetch_publish_message_queues("T")) == 4
-        await stage.start_broker("broker-b", default_topic_queue_nums=4)
-        await stage.world.sleep(31)
-        names = {(await producer.send(Message("T", b"x"))).message_queue.broker_name for _ in range(8)}
-        assert names == {"broker-a", "broker-b"}
-
-    play(scene, brokers=2)
+@played(brokers=2)
+async def test_a_broker_that_comes_back_is_used_again(stage: SimStage) -> None:
+    await stage.create_topic()
+    producer = await stage.producer()
+    await producer.send(Message("T", b"x"))
+    await stage.brokers["broker-b"].close()
+    await stage.world.sleep(31)
+    assert len(await producer.fetch_publish_message_queues("T")) == 4
+    await stage.start_broker("broker-b", default_topic_queue_nums=4)
+    await stage.world.sleep(31)
+    names = {(await producer.send(Message("T", b"x"))).message_queue.broker_name for _ in range(8)}
+    assert names == {"broker-a", "broker-b"}
 
 
-def test_oneway_selector_and_chosen_queue(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        inbox = Inbox(stage.world)
-        await stage.consume(inbox)
-        producer = await stage.producer()
-        await producer.send_oneway(Message("T", b"oneway"))
+@played()
+async def test_oneway_selector_and_chosen_queue(stage: SimStage) -> None:
+    await stage.create_topic()
+    inbox = Inbox(stage.world)
+    await stage.consume(inbox)
+    producer = await stage.producer()
+    await producer.send_oneway(Message("T", b"oneway"))
 
-        def pick(queues: Sequence[MessageQueue], message: Message, arg: int) -> MessageQueue:
-            return queues[arg]
+    def pick(queues: Sequence[MessageQueue], message: Message, arg: int) -> MessageQueue:
+        return queues[arg]
 
-        def pick_none(queues: Sequence[MessageQueue], message: Message, arg: object) -> Any:
-            return None
+    def pick_none(queues: Sequence[MessageQueue], message: Message, arg: object) -> Any:
+        return None
 
-        chosen = await producer.send_with_selector(Message("T", b"selected"), pick, 3)
-        assert chosen.message_queue.queue_id == 3
-        queue = MessageQueue("T", "broker-a", 2)
-        assert (await producer.send(Message("T", b"direct"), queue=queue)).message_queue == queue
-        await stage.until(lambda: len(inbox.messages) == 3)
-        assert set(inbox.bodies) == {b"oneway", b"selected", b"direct"}
-        with pytest.raises(ClientError, match="select message queue return null"):
-            await producer.send_with_selector(Message("T", b"x"), pick_none)
-        with pytest.raises(ClientError, match="select message queue threw exception"):
-            await producer.send_with_selector(Message("T", b"x"), pick, 99)
-
-    play(scene)
+    chosen = await producer.send_with_selector(Message("T", b"selected"), pick, 3)
+    assert chosen.message_queue.queue_id == 3
+    queue = MessageQueue("T", "broker-a", 2)
+    assert (await producer.send(Message("T", b"direct"), queue=queue)).message_queue == queue
+    await stage.until(lambda: len(inbox.messages) == 3)
+    assert set(inbox.bodies) == {b"oneway", b"selected", b"direct"}
+    with pytest.raises(ClientError, match="select message queue return null"):
+        await producer.send_with_selector(Message("T", b"x"), pick_none)
+    with pytest.raises(ClientError, match="select message queue threw exception"):
+        await producer.send_with_selector(Message("T", b"x"), pick, 99)
 
 
 def test_a_oneway_message_is_not_lost_at_a_broker_without_msgpack(
@@ -136,24 +126,22 @@ def test_a_oneway_message_is_not_lost_at_a_broker_without_msgpack(
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_batch_lands_in_one_queue_with_an_id_per_message(play: RunScenario, profile: Profile) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        inbox = Inbox(stage.world)
-        await stage.consume(inbox)
-        producer = await stage.producer()
-        messages = [Message("T", b"%d" % number, "TagA", f"k{number}") for number in range(5)]
-        result = await producer.send_batch(messages)
-        assert result.status is SendStatus.SEND_OK
-        ids = result.msg_id.split(",")
-        assert ids == [message.unique_key for message in messages]
-        assert len(result.offset_msg_id.split(",")) == 5
-        await stage.until(lambda: len(inbox.messages) == 5)
-        assert [message.queue_offset for message in inbox.messages] == list(range(5))
-        assert [message.msg_id for message in inbox.messages] == ids
-        assert [message.keys for message in inbox.messages] == [f"k{number}" for number in range(5)]
-
-    play(scene, profile=profile)
+@played()
+async def test_a_batch_lands_in_one_queue_with_an_id_per_message(stage: SimStage, profile: Profile) -> None:
+    await stage.create_topic()
+    inbox = Inbox(stage.world)
+    await stage.consume(inbox)
+    producer = await stage.producer()
+    messages = [Message("T", b"%d" % number, "TagA", f"k{number}") for number in range(5)]
+    result = await producer.send_batch(messages)
+    assert result.status is SendStatus.SEND_OK
+    ids = result.msg_id.split(",")
+    assert ids == [message.unique_key for message in messages]
+    assert len(result.offset_msg_id.split(",")) == 5
+    await stage.until(lambda: len(inbox.messages) == 5)
+    assert [message.queue_offset for message in inbox.messages] == list(range(5))
+    assert [message.msg_id for message in inbox.messages] == ids
+    assert [message.keys for message in inbox.messages] == [f"k{number}" for number in range(5)]
 
 
 @pytest.mark.parametrize("kind", SerializeType)
@@ -179,58 +167,54 @@ def test_a_batch_whose_answer_has_a_large_header_is_stored_once(
 @pytest.mark.parametrize(
     ("profile", "flag"), [(Profile.V42, 0x001), (Profile.V49, 0x301), (Profile.V53, 0x301)]
 )
-def test_a_large_body_travels_compressed(play: RunScenario, profile: Profile, flag: int) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        inbox = Inbox(stage.world)
-        await stage.consume(inbox)
-        producer = await stage.producer()
-        small, large = b"s" * 4095, b"l" * 4096
-        await producer.send(Message("T", small))
-        await producer.send(Message("T", large))
-        await stage.until(lambda: len(inbox.messages) == 2)
-        by_size = sorted(inbox.messages, key=lambda message: len(message.stored_body))
-        assert [message.sys_flag for message in by_size] == [flag, 0]
-        assert zlib.decompress(by_size[0].stored_body) == large
-        assert sorted(inbox.bodies) == [large, small]
-
-    play(scene, profile=profile)
+@played()
+async def test_a_large_body_travels_compressed(stage: SimStage, profile: Profile, flag: int) -> None:
+    await stage.create_topic()
+    inbox = Inbox(stage.world)
+    await stage.consume(inbox)
+    producer = await stage.producer()
+    small, large = b"s" * 4095, b"l" * 4096
+    await producer.send(Message("T", small))
+    await producer.send(Message("T", large))
+    await stage.until(lambda: len(inbox.messages) == 2)
+    by_size = sorted(inbox.messages, key=lambda message: len(message.stored_body))
+    assert [message.sys_flag for message in by_size] == [flag, 0]
+    assert zlib.decompress(by_size[0].stored_body) == large
+    assert sorted(inbox.bodies) == [large, small]
 
 
-def test_what_a_producer_refuses(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        producer = await stage.producer()
-        for message, words in [
-            (Message("bad topic!", b"x"), "illegal characters"),
-            (Message("../../x", b"x"), "illegal characters"),
-            (Message("", b"x"), "topic is blank"),
-            (Message("t" * 128, b"x"), "longer than topic max length"),
-            (Message("SCHEDULE_TOPIC_XXXX", b"x"), "is forbidden"),
-            (Message("T", b""), "body length is zero"),
-            (Message("T", b"x" * (4 * 1024 * 1024 + 1)), "over max value"),
-            (Message("T", b"x", properties={"a": "b\x01c"}), "separates properties"),
-            (Message("T", b"x", properties={"a": "b" * 40_000}), "properties are over"),
-        ]:
-            with pytest.raises(ClientError, match=words):
-                await producer.send(message)
-        batches: list[tuple[list[Message], str]] = [
-            ([], "batch is empty"),
-            ([Message("T", b"x"), Message("U", b"x")], "topic of the messages in one batch"),
-            ([Message("T", b"x", delay_level=3)], "TimeDelayLevel"),
-            ([Message("%RETRY%G", b"x")], "Retry Group"),
-            ([Message("T", b"x"), Message("T", b"x", wait_store_msg_ok=False)], "waitStoreMsgOK"),
-            ([Message("T", b"x" * 3_000_000)] * 2, "over max value"),
-        ]
-        for messages, words in batches:
-            with pytest.raises(ClientError, match=words):
-                await producer.send_batch(messages)
-        with pytest.raises(ClientError, match="started once"):
-            await producer.start()
-        await producer.shutdown()
-        with pytest.raises(ClientError, match="SHUTDOWN_ALREADY"):
-            await producer.send(Message("T", b"x"))
-
-    play(scene)
+@played()
+async def test_what_a_producer_refuses(stage: SimStage) -> None:
+    producer = await stage.producer()
+    for message, words in [
+        (Message("bad topic!", b"x"), "illegal characters"),
+        (Message("../../x", b"x"), "illegal characters"),
+        (Message("", b"x"), "topic is blank"),
+        (Message("t" * 128, b"x"), "longer than topic max length"),
+        (Message("SCHEDULE_TOPIC_XXXX", b"x"), "is forbidden"),
+        (Message("T", b""), "body length is zero"),
+        (Message("T", b"x" * (4 * 1024 * 1024 + 1)), "over max value"),
+        (Message("T", b"x", properties={"a": "b\x01c"}), "separates properties"),
+        (Message("T", b"x", properties={"a": "b" * 40_000}), "properties are over"),
+    ]:
+        with pytest.raises(ClientError, match=words):
+            await producer.send(message)
+    batches: list[tuple[list[Message], str]] = [
+        ([], "batch is empty"),
+        ([Message("T", b"x"), Message("U", b"x")], "topic of the messages in one batch"),
+        ([Message("T", b"x", delay_level=3)], "TimeDelayLevel"),
+        ([Message("%RETRY%G", b"x")], "Retry Group"),
+        ([Message("T", b"x"), Message("T", b"x", wait_store_msg_ok=False)], "waitStoreMsgOK"),
+        ([Message("T", b"x" * 3_000_000)] * 2, "over max value"),
+    ]
+    for messages, words in batches:
+        with pytest.raises(ClientError, match=words):
+            await producer.send_batch(messages)
+    with pytest.raises(ClientError, match="started once"):
+        await producer.start()
+    await producer.shutdown()
+    with pytest.raises(ClientError, match="SHUTDOWN_ALREADY"):
+        await producer.send(Message("T", b"x"))
 
 
 def test_a_missing_name_server_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,14 +240,12 @@ def test_an_unreachable_name_server_is_named_in_the_error() -> None:
     world.run(main())
 
 
-def test_a_send_fails_without_a_route_if_topics_are_not_created(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.brokers["broker-a"].close()
-        producer = await stage.producer()
-        with pytest.raises(ClientError, match=r"No route info of this topic: T$"):
-            await producer.send(Message("T", b"x"))
-
-    play(scene)
+@played()
+async def test_a_send_fails_without_a_route_if_topics_are_not_created(stage: SimStage) -> None:
+    await stage.brokers["broker-a"].close()
+    producer = await stage.producer()
+    with pytest.raises(ClientError, match=r"No route info of this topic: T$"):
+        await producer.send(Message("T", b"x"))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from rewindmq.protocol.header.message import CheckTransactionStateRequestHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from tests.client.inbox import Inbox
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, played
 from tests.support.stage import SimStage
 
 COMMIT, ROLLBACK = LocalTransactionState.COMMIT_MESSAGE, LocalTransactionState.ROLLBACK_MESSAGE
@@ -119,23 +119,21 @@ async def at(stage: SimStage, second: float) -> None:
 @pytest.mark.parametrize(
     ("kind", "state"), [(Async, COMMIT), (Plain, COMMIT), (Plain, ROLLBACK), (Wrapped, COMMIT)]
 )
-def test_the_local_transaction_decides_whether_a_message_is_delivered(
-    play: RunScenario, profile: Profile, kind: Callable[..., Any], state: LocalTransactionState
+@played()
+async def test_the_local_transaction_decides_whether_a_message_is_delivered(
+    stage: SimStage, profile: Profile, kind: Callable[..., Any], state: LocalTransactionState
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        inbox = await inbox_of(stage)
-        listener = kind(state)
-        producer = await transaction_producer(stage, listener)
-        result = await producer.send_message_in_transaction(Message("T", b"1", "A"), "order 1")
-        assert result.local_transaction_state is state
-        assert result.transaction_id == result.send_result.msg_id
-        assert listener.executed == [(b"1", "order 1")]
-        await at(stage, 10.0)
-        assert inbox.bodies == ([b"1"] if state is COMMIT else [])
-        for message in inbox.messages:
-            assert (message.msg_id, message.tags) == (result.transaction_id, "A")
-
-    play(scene, profile=profile)
+    inbox = await inbox_of(stage)
+    listener = kind(state)
+    producer = await transaction_producer(stage, listener)
+    result = await producer.send_message_in_transaction(Message("T", b"1", "A"), "order 1")
+    assert result.local_transaction_state is state
+    assert result.transaction_id == result.send_result.msg_id
+    assert listener.executed == [(b"1", "order 1")]
+    await at(stage, 10.0)
+    assert inbox.bodies == ([b"1"] if state is COMMIT else [])
+    for message in inbox.messages:
+        assert (message.msg_id, message.tags) == (result.transaction_id, "A")
 
 
 @pytest.mark.parametrize(
@@ -152,64 +150,59 @@ def test_the_local_transaction_decides_whether_a_message_is_delivered(
         (Profile.V49, Wrapped, UNKNOW),
     ],
 )
-def test_an_unknown_state_is_checked_later(
-    play: RunScenario, profile: Profile, kind: Callable[..., Any], first: Any
+@played()
+async def test_an_unknown_state_is_checked_later(
+    stage: SimStage, profile: Profile, kind: Callable[..., Any], first: Any
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        inbox = await inbox_of(stage)
-        listener = kind(first, checked=ValueError("not yet"))
-        producer = await transaction_producer(stage, listener)
-        message = Message("T", b"1", delay_level=3, properties={"a": "b"})
-        result = await producer.send_message_in_transaction(message)
-        assert result.local_transaction_state is UNKNOW
-        await stage.until(lambda: len(listener.checks) == 2, 200)
-        assert inbox.bodies == []
-        listener.checked = COMMIT
-        await stage.until(lambda: bool(inbox.messages), 100)
-        asked = listener.checks[-1]
-        assert (asked.topic, asked.body, asked.msg_id) == ("T", b"1", result.transaction_id)
-        assert (asked.properties["a"], asked.properties.get("DELAY")) == ("b", None)
-        await at(stage, stage.world.now + 200)
-        assert inbox.bodies == [b"1"]
-        assert len(listener.checks) == 3
-
-    play(scene, profile=profile)
+    inbox = await inbox_of(stage)
+    listener = kind(first, checked=ValueError("not yet"))
+    producer = await transaction_producer(stage, listener)
+    message = Message("T", b"1", delay_level=3, properties={"a": "b"})
+    result = await producer.send_message_in_transaction(message)
+    assert result.local_transaction_state is UNKNOW
+    await stage.until(lambda: len(listener.checks) == 2, 200)
+    assert inbox.bodies == []
+    listener.checked = COMMIT
+    await stage.until(lambda: bool(inbox.messages), 100)
+    asked = listener.checks[-1]
+    assert (asked.topic, asked.body, asked.msg_id) == ("T", b"1", result.transaction_id)
+    assert (asked.properties["a"], asked.properties.get("DELAY")) == ("b", None)
+    await at(stage, stage.world.now + 200)
+    assert inbox.bodies == [b"1"]
+    assert len(listener.checks) == 3
 
 
 @with_checks
-def test_another_producer_of_the_group_answers_for_a_dead_one(play: RunScenario, profile: Profile) -> None:
+@played()
+async def test_another_producer_of_the_group_answers_for_a_dead_one(
+    stage: SimStage, profile: Profile
+) -> None:
     """The first producer dies between the half message and its end."""
-
-    async def scene(stage: SimStage) -> None:
-        inbox = await inbox_of(stage)
-        listener = Async(UNKNOW)
-        first = await transaction_producer(stage, listener)
-        await first.send_message_in_transaction(Message("T", b"1"))
-        await first.instance.remoting.close()
-        other = Plain(UNKNOW, checked=COMMIT)
-        await transaction_producer(stage, other, name="p2")
-        await stage.until(lambda: bool(inbox.messages), 200)
-        assert inbox.bodies == [b"1"]
-        assert (len(other.checks), listener.checks) == (1, [])
-
-    play(scene, profile=profile)
+    inbox = await inbox_of(stage)
+    listener = Async(UNKNOW)
+    first = await transaction_producer(stage, listener)
+    await first.send_message_in_transaction(Message("T", b"1"))
+    await first.instance.remoting.close()
+    other = Plain(UNKNOW, checked=COMMIT)
+    await transaction_producer(stage, other, name="p2")
+    await stage.until(lambda: bool(inbox.messages), 200)
+    assert inbox.bodies == [b"1"]
+    assert (len(other.checks), listener.checks) == (1, [])
 
 
 @with_checks
-def test_a_restarted_broker_checks_its_half_messages(play: RunScenario, profile: Profile) -> None:
-    async def scene(stage: SimStage) -> None:
-        inbox = await inbox_of(stage)
-        listener = Async(UNKNOW, checked=COMMIT)
-        producer = await transaction_producer(stage, listener)
-        for number in range(5):
-            await producer.send_message_in_transaction(Message("T", b"%d" % number))
-        await stage.restart_broker()
-        await stage.until(lambda: len(inbox.messages) == 5, 200)
-        await at(stage, stage.world.now + 200)
-        assert sorted(inbox.bodies) == [b"0", b"1", b"2", b"3", b"4"]
-        assert len(listener.checks) == 5
-
-    play(scene, profile=profile)
+@played()
+async def test_a_restarted_broker_checks_its_half_messages(stage: SimStage, profile: Profile) -> None:
+    inbox = await inbox_of(stage)
+    listener = Async(UNKNOW, checked=COMMIT)
+    producer = await transaction_producer(stage, listener)
+    for number in range(5):
+        await producer.send_message_in_transaction(Message("T", b"%d" % number))
+    await stage.restart_broker()
+    await stage.until(lambda: len(inbox.messages) == 5, 200)
+    await at(stage, stage.world.now + 200)
+    assert sorted(inbox.bodies) == [b"0", b"1", b"2", b"3", b"4"]
+    assert len(listener.checks) == 5
 
 
 @pytest.mark.parametrize(
@@ -272,33 +265,30 @@ def test_an_invalid_check_or_one_at_a_plain_producer_is_harmless(
 
 
 @pytest.mark.parametrize("is_plain", [False, True])
-def test_a_check_may_shut_its_producer_down(play: RunScenario, is_plain: bool) -> None:
+@played()
+async def test_a_check_may_shut_its_producer_down(stage: SimStage, is_plain: bool) -> None:
     """The shutdown does not cancel the check that called it, and closes every connection.
 
     A plain function calls it from its thread.
     """
+    await stage.create_topic()
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
 
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        loop = asyncio.get_running_loop()
-        ended = asyncio.Event()
+    class Closing(Async):
+        async def check_local_transaction(self, message: MessageExt) -> Any:
+            await producer.shutdown()
+            ended.set()
+            return COMMIT
 
-        class Closing(Async):
-            async def check_local_transaction(self, message: MessageExt) -> Any:
-                await producer.shutdown()
-                ended.set()
-                return COMMIT
+    class PlainClosing(Async):
+        def check_local_transaction(self, message: MessageExt) -> Any:
+            closing = asyncio.run_coroutine_threadsafe(producer.shutdown(), loop)
+            closing.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
+            return COMMIT
 
-        class PlainClosing(Async):
-            def check_local_transaction(self, message: MessageExt) -> Any:
-                closing = asyncio.run_coroutine_threadsafe(producer.shutdown(), loop)
-                closing.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
-                return COMMIT
-
-        producer = await transaction_producer(stage, (PlainClosing if is_plain else Closing)(UNKNOW))
-        await producer.send_message_in_transaction(Message("T", b"order"))
-        await stage.until(ended.is_set, 200.0)
-        assert not producer.is_running
-        await stage.until(lambda: not producer.instance.remoting.connections, 1.0)
-
-    play(scene)
+    producer = await transaction_producer(stage, (PlainClosing if is_plain else Closing)(UNKNOW))
+    await producer.send_message_in_transaction(Message("T", b"order"))
+    await stage.until(ended.is_set, 200.0)
+    assert not producer.is_running
+    await stage.until(lambda: not producer.instance.remoting.connections, 1.0)

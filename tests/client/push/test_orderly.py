@@ -31,7 +31,7 @@ from tests.client.race_props import since
 from tests.client.scripted_broker import ScriptedBroker, pull_answer
 from tests.client.scripted_stage import ALL, consumer_of, play_scripted
 from tests.support.ends import new_end
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, played
 from tests.support.stage import SimStage
 
 
@@ -52,227 +52,208 @@ def test_every_queue_is_consumed_in_order_and_committed(play: RunScenario, profi
 
 @pytest.mark.scenario("C18", "v42", "v49")
 @pytest.mark.parametrize("profile", RELEASES)
-def test_C18_a_queue_gained_at_22_is_pulled_after_the_refresh_at_41(
-    play: RunScenario, profile: Profile
+@played()
+async def test_C18_a_queue_gained_at_22_is_pulled_after_the_refresh_at_41(
+    stage: SimStage, profile: Profile
 ) -> None:
     """Locks are refreshed at 1, 21, 41, and a queue is gained at 22: 4.x pulls it after 41, 5.x at once."""
-
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=2)
-        start = stage.world.now
-        first = await consume(stage, InOrder(stage), name="c1")
-        second = await consume(stage, InOrder(stage), name="c2")
-        await since(stage, start, 21.9)
-        assert [queue.queue_id for queue in first.process_queues if queue.topic == "T"] == [0]
-        await second.shutdown()
-        await since(stage, start, 70)
-        mine = {"client_id": first.client_id, "topic": "T", "queue_id": 1}
-        (gained,) = [at for at in stage.events.at(Point.QUEUE_ADDED, **mine) if at > start + 20]
-        pulled = min(at for at in stage.events.at(Point.PULL_SENT, **mine) if at > gained)
-        assert gained - start == pytest.approx(22, abs=0.3)
-        if profile is Profile.V53:
-            assert pulled - gained == pytest.approx(0.5, abs=0.1)
-        else:
-            assert start + 41 < pulled < start + 41.2 + first.profile.pull_exception_delay
-
-    play(scene, profile=profile)
+    await stage.create_topic(queues=2)
+    start = stage.world.now
+    first = await consume(stage, InOrder(stage), name="c1")
+    second = await consume(stage, InOrder(stage), name="c2")
+    await since(stage, start, 21.9)
+    assert [queue.queue_id for queue in first.process_queues if queue.topic == "T"] == [0]
+    await second.shutdown()
+    await since(stage, start, 70)
+    mine = {"client_id": first.client_id, "topic": "T", "queue_id": 1}
+    (gained,) = [at for at in stage.events.at(Point.QUEUE_ADDED, **mine) if at > start + 20]
+    pulled = min(at for at in stage.events.at(Point.PULL_SENT, **mine) if at > gained)
+    assert gained - start == pytest.approx(22, abs=0.3)
+    if profile is Profile.V53:
+        assert pulled - gained == pytest.approx(0.5, abs=0.1)
+    else:
+        assert start + 41 < pulled < start + 41.2 + first.profile.pull_exception_delay
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_queue_whose_holder_died_is_taken_over_when_its_lock_expires(
-    play: RunScenario, profile: Profile
+@played()
+async def test_a_queue_whose_holder_died_is_taken_over_when_its_lock_expires(
+    stage: SimStage, profile: Profile
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        queue = MessageQueue("T", "broker-a", 0)
-        locks = stage.brokers["broker-a"].context.queue_locks
-        locked = stage.world.now
-        assert locks.lock(new_end(), "G", "dead", [queue]) == {queue}
-        await stage.fill(3)
-        listener = InOrder(stage)
-        consumer = await consume(stage, listener)
-        await since(stage, locked, 59.9)
-        assert queue not in consumer.process_queues
-        await stage.until(lambda: listener.offsets() == [0, 1, 2], 45)
-
-    play(scene, profile=profile)
+    await stage.create_topic(queues=1)
+    queue = MessageQueue("T", "broker-a", 0)
+    locks = stage.brokers["broker-a"].context.queue_locks
+    locked = stage.world.now
+    assert locks.lock(new_end(), "G", "dead", [queue]) == {queue}
+    await stage.fill(3)
+    listener = InOrder(stage)
+    consumer = await consume(stage, listener)
+    await since(stage, locked, 59.9)
+    assert queue not in consumer.process_queues
+    await stage.until(lambda: listener.offsets() == [0, 1, 2], 45)
 
 
-def test_a_consumer_that_stops_releases_its_locks(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        consumer = await consume(stage, InOrder(stage))
-        locks = stage.brokers["broker-a"].context.queue_locks
-        await stage.world.sleep(5)
-        assert locks.is_any_held("G")
-        await consumer.shutdown()
-        assert not locks.is_any_held("G")
-
-    play(scene)
+@played()
+async def test_a_consumer_that_stops_releases_its_locks(stage: SimStage) -> None:
+    await stage.create_topic()
+    consumer = await consume(stage, InOrder(stage))
+    locks = stage.brokers["broker-a"].context.queue_locks
+    await stage.world.sleep(5)
+    assert locks.is_any_held("G")
+    await consumer.shutdown()
+    assert not locks.is_any_held("G")
 
 
-def test_a_refused_refresh_stops_pulls_and_deliveries_until_the_lock_is_back(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(30)
-        queue = MessageQueue("T", "broker-a", 0)
-        listener = InOrder(stage, seconds=1.0)
-        consumer = await consume(stage, listener)
-        await stage.until(lambda: len(listener.calls) == 2)
-        locks = stage.brokers["broker-a"].context.queue_locks
-        locks.unlock("G", consumer.client_id, [queue])
-        assert locks.lock(new_end(), "G", "thief", [queue]) == {queue}
-        process_queue = consumer.process_queues[queue]
-        await stage.until(lambda: not process_queue.locked, 25)  # type: ignore[attr-defined]
-        await stage.world.sleep(1.1)
-        seen = len(listener.calls)
-        await stage.world.sleep(10)
-        assert len(listener.calls) == seen < 30
-        locks.unlock("G", "thief", [queue])
-        await stage.until(lambda: len(listener.calls) == 30, 45)
-        assert listener.offsets() == list(range(30))
-
-    play(scene)
+@played()
+async def test_a_refused_refresh_stops_pulls_and_deliveries_until_the_lock_is_back(stage: SimStage) -> None:
+    await stage.create_topic(queues=1)
+    await stage.fill(30)
+    queue = MessageQueue("T", "broker-a", 0)
+    listener = InOrder(stage, seconds=1.0)
+    consumer = await consume(stage, listener)
+    await stage.until(lambda: len(listener.calls) == 2)
+    locks = stage.brokers["broker-a"].context.queue_locks
+    locks.unlock("G", consumer.client_id, [queue])
+    assert locks.lock(new_end(), "G", "thief", [queue]) == {queue}
+    process_queue = consumer.process_queues[queue]
+    await stage.until(lambda: not process_queue.locked, 25)  # type: ignore[attr-defined]
+    await stage.world.sleep(1.1)
+    seen = len(listener.calls)
+    await stage.world.sleep(10)
+    assert len(listener.calls) == seen < 30
+    locks.unlock("G", "thief", [queue])
+    await stage.until(lambda: len(listener.calls) == 30, 45)
+    assert listener.offsets() == list(range(30))
 
 
 # Results.
 
 
-def test_suspending_redelivers_the_same_messages_after_the_pause(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(6)
-        listener = InOrder(stage)
+@played()
+async def test_suspending_redelivers_the_same_messages_after_the_pause(stage: SimStage) -> None:
+    await stage.create_topic(queues=1)
+    await stage.fill(6)
+    listener = InOrder(stage)
 
-        def a_moment(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
-            context.suspend_current_queue_time_millis = 4_000
+    def a_moment(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+        context.suspend_current_queue_time_millis = 4_000
+        return SUSPEND
+
+    def fail(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+        raise ValueError("the listener's own")
+
+    listener.verdicts = {1: SUSPEND, 2: a_moment, 3: fail, 4: lambda context: None}
+    await consume(stage, listener)
+    await stage.until(lambda: stage.stored() == {0: 6})
+    assert listener.offsets() == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]
+    times = [at for at, _, _ in listener.calls]
+    gaps = [round(after - before, 1) for before, after in pairwise(times)]
+    assert gaps == [0.0, 1.0, 0.0, 4.0, 0.0, 1.0, 0.0, 1.0, 0.0]
+
+
+@played()
+async def test_a_pause_is_limited_to_10_ms_to_30_s(stage: SimStage) -> None:
+    await stage.create_topic(queues=1)
+    await stage.fill(2)
+    listener = InOrder(stage)
+
+    def suspend(pause: int) -> Any:
+        def verdict(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+            context.suspend_current_queue_time_millis = pause
             return SUSPEND
 
-        def fail(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
-            raise ValueError("the listener's own")
+        return verdict
 
-        listener.verdicts = {1: SUSPEND, 2: a_moment, 3: fail, 4: lambda context: None}
-        await consume(stage, listener)
-        await stage.until(lambda: stage.stored() == {0: 6})
-        assert listener.offsets() == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]
-        times = [at for at, _, _ in listener.calls]
-        gaps = [round(after - before, 1) for before, after in pairwise(times)]
-        assert gaps == [0.0, 1.0, 0.0, 4.0, 0.0, 1.0, 0.0, 1.0, 0.0]
-
-    play(scene)
+    listener.verdicts = {0: suspend(0), 1: suspend(99_999)}
+    await consume(stage, listener)
+    await stage.until(lambda: len(listener.calls) == 4)
+    times = [at for at, _, _ in listener.calls]
+    assert times[1] - times[0] < 0.1
+    assert times[3] - times[2] == pytest.approx(30, abs=0.1)
 
 
-def test_a_pause_is_limited_to_10_ms_to_30_s(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(2)
-        listener = InOrder(stage)
-
-        def suspend(pause: int) -> Any:
-            def verdict(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
-                context.suspend_current_queue_time_millis = pause
-                return SUSPEND
-
-            return verdict
-
-        listener.verdicts = {0: suspend(0), 1: suspend(99_999)}
-        await consume(stage, listener)
-        await stage.until(lambda: len(listener.calls) == 4)
-        times = [at for at, _, _ in listener.calls]
-        assert times[1] - times[0] < 0.1
-        assert times[3] - times[2] == pytest.approx(30, abs=0.1)
-
-    play(scene)
-
-
-def test_without_auto_commit_progress_waits_for_a_commit_and_a_rollback_repeats_all(
-    play: RunScenario,
+@played()
+async def test_without_auto_commit_progress_waits_for_a_commit_and_a_rollback_repeats_all(
+    stage: SimStage,
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(8)
-        listener = InOrder(stage)
+    await stage.create_topic(queues=1)
+    await stage.fill(8)
+    listener = InOrder(stage)
 
-        def by_hand(status: ConsumeOrderlyStatus) -> Any:
-            def verdict(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
-                context.auto_commit = False
-                return status
+    def by_hand(status: ConsumeOrderlyStatus) -> Any:
+        def verdict(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+            context.auto_commit = False
+            return status
 
-            return verdict
+        return verdict
 
-        rollback, commit = by_hand(ConsumeOrderlyStatus.ROLLBACK), by_hand(ConsumeOrderlyStatus.COMMIT)
-        listener.verdicts = {
-            2: by_hand(SUCCESS),
-            3: rollback,
-            5: commit,
-            6: by_hand(SUCCESS),
-            7: by_hand(SUCCESS),
-        }
-        consumer = await consume(stage, listener)
-        await stage.until(lambda: len(listener.calls) == 10)
-        assert listener.offsets() == [0, 1, 2, 3, 2, 3, 4, 5, 6, 7]
-        await stage.world.sleep(20)
-        assert stage.stored() == {0: 6}
-        (process_queue,) = [held for queue, held in consumer.process_queues.items() if queue.topic == "T"]
-        assert process_queue.cached_count == 2
-
-    play(scene)
+    rollback, commit = by_hand(ConsumeOrderlyStatus.ROLLBACK), by_hand(ConsumeOrderlyStatus.COMMIT)
+    listener.verdicts = {
+        2: by_hand(SUCCESS),
+        3: rollback,
+        5: commit,
+        6: by_hand(SUCCESS),
+        7: by_hand(SUCCESS),
+    }
+    consumer = await consume(stage, listener)
+    await stage.until(lambda: len(listener.calls) == 10)
+    assert listener.offsets() == [0, 1, 2, 3, 2, 3, 4, 5, 6, 7]
+    await stage.world.sleep(20)
+    assert stage.stored() == {0: 6}
+    (process_queue,) = [held for queue, held in consumer.process_queues.items() if queue.topic == "T"]
+    assert process_queue.cached_count == 2
 
 
-def test_with_auto_commit_every_result_except_suspend_is_success(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(3)
-        listener = InOrder(stage)
-        listener.verdicts = {0: ConsumeOrderlyStatus.COMMIT, 1: ConsumeOrderlyStatus.ROLLBACK}
-        await consume(stage, listener)
-        await stage.until(lambda: stage.stored() == {0: 3})
-        assert listener.offsets() == [0, 1, 2]
-
-    play(scene)
+@played()
+async def test_with_auto_commit_every_result_except_suspend_is_success(stage: SimStage) -> None:
+    await stage.create_topic(queues=1)
+    await stage.fill(3)
+    listener = InOrder(stage)
+    listener.verdicts = {0: ConsumeOrderlyStatus.COMMIT, 1: ConsumeOrderlyStatus.ROLLBACK}
+    await consume(stage, listener)
+    await stage.until(lambda: stage.stored() == {0: 3})
+    assert listener.offsets() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_message_that_failed_too_often_becomes_a_dead_letter(play: RunScenario, profile: Profile) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(3)
-        listener = InOrder(stage)
-        times: list[int] = []
+@played()
+async def test_a_message_that_failed_too_often_becomes_a_dead_letter(
+    stage: SimStage, profile: Profile
+) -> None:
+    await stage.create_topic(queues=1)
+    await stage.fill(3)
+    listener = InOrder(stage)
+    times: list[int] = []
 
-        def fail(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
-            times.append(len(times))
-            listener.verdicts = {1: fail}
-            return SUSPEND
-
+    def fail(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+        times.append(len(times))
         listener.verdicts = {1: fail}
-        await consume(stage, listener, max_reconsume_times=2)
-        await stage.until(lambda: stage.stored() == {0: 3})
-        assert listener.offsets() == [0, 1, 1, 1, 2]
-        store = stage.brokers["broker-a"].context.store
-        await stage.until(lambda: store.max_offset(dlq_topic("G"), 0) == 1)
-        assert store.max_offset(retry_topic("G"), 0) == 0
+        return SUSPEND
 
-    play(scene, profile=profile)
+    listener.verdicts = {1: fail}
+    await consume(stage, listener, max_reconsume_times=2)
+    await stage.until(lambda: stage.stored() == {0: 3})
+    assert listener.offsets() == [0, 1, 1, 1, 2]
+    store = stage.brokers["broker-a"].context.store
+    await stage.until(lambda: store.max_offset(dlq_topic("G"), 0) == 1)
+    assert store.max_offset(retry_topic("G"), 0) == 0
 
 
 # Broadcasting, flow control and yielding.
 
 
 @pytest.mark.parametrize(("profile", "count"), [(Profile.V42, 0), (Profile.V49, 0), (Profile.V53, 12)])
-def test_an_orderly_listener_of_a_broadcasting_group_gets_nothing_before_5(
-    play: RunScenario, tmp_path: Path, profile: Profile, count: int
+@played()
+async def test_an_orderly_listener_of_a_broadcasting_group_gets_nothing_before_5(
+    stage: SimStage, tmp_path: Path, profile: Profile, count: int
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        await stage.fill(3)
-        listener = InOrder(stage)
-        options: dict[str, Any] = {"message_model": MessageModel.BROADCASTING, "offset_root": tmp_path / "o"}
-        await consume(stage, listener, **options)
-        await stage.world.sleep(60)
-        assert len(listener.calls) == count
-
-    play(scene, profile=profile)
+    await stage.create_topic()
+    await stage.fill(3)
+    listener = InOrder(stage)
+    options: dict[str, Any] = {"message_model": MessageModel.BROADCASTING, "offset_root": tmp_path / "o"}
+    await consume(stage, listener, **options)
+    await stage.world.sleep(60)
+    assert len(listener.calls) == count
 
 
 @pytest.mark.scenario("C07", "v42", "v49", "v53")
@@ -308,33 +289,31 @@ def test_C07_orderly_consumption_ignores_the_span(profile: Profile) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "is_over"), [(60.5, False), (61.5, True)])
-def test_a_queue_yields_to_others_after_60_seconds(play: RunScenario, seconds: float, is_over: bool) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=2)
-        await stage.fill(40)
-        listener = InOrder(stage, seconds=1.9)
-        await consume(stage, listener, consume_thread_max=1)
-        await stage.until(lambda: len(listener.calls) == 1)
-        ((began, _, _),) = listener.calls
-        await stage.world.sleep(began + seconds - stage.world.now)
-        assert ({queue for _, queue, _ in listener.calls} == {0, 1}) == is_over
+@played()
+async def test_a_queue_yields_to_others_after_60_seconds(
+    stage: SimStage, seconds: float, is_over: bool
+) -> None:
+    await stage.create_topic(queues=2)
+    await stage.fill(40)
+    listener = InOrder(stage, seconds=1.9)
+    await consume(stage, listener, consume_thread_max=1)
+    await stage.until(lambda: len(listener.calls) == 1)
+    ((began, _, _),) = listener.calls
+    await stage.world.sleep(began + seconds - stage.world.now)
+    assert ({queue for _, queue, _ in listener.calls} == {0, 1}) == is_over
 
-    play(scene)
 
+@played()
+async def test_a_plain_listener_runs_beside_the_event_loop(stage: SimStage) -> None:
+    await stage.create_topic(queues=1)
+    await stage.fill(3)
+    seen: list[int] = []
 
-def test_a_plain_listener_runs_beside_the_event_loop(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(3)
-        seen: list[int] = []
+    def listener(messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+        assert context.message_queue == MessageQueue("T", "broker-a", 0)
+        seen.extend(message.queue_offset for message in messages)
+        return SUCCESS
 
-        def listener(messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
-            assert context.message_queue == MessageQueue("T", "broker-a", 0)
-            seen.extend(message.queue_offset for message in messages)
-            return SUCCESS
-
-        await consume(stage, listener, consume_message_batch_max_size=2)
-        await stage.until(lambda: stage.stored() == {0: 3})
-        assert seen == [0, 1, 2]
-
-    play(scene)
+    await consume(stage, listener, consume_message_batch_max_size=2)
+    await stage.until(lambda: stage.stored() == {0: 3})
+    assert seen == [0, 1, 2]

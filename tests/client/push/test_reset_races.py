@@ -24,7 +24,7 @@ from rewindmq.race.sim import World
 from tests.client.race_props import SlowListener, Stall, before_the_answer, next_idle_pull, reset, since
 from tests.client.scripted_broker import ScriptedBroker
 from tests.client.scripted_stage import consumer_of, play_scripted
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, played
 from tests.support.stage import SimStage
 from tests.support.virtual import until
 
@@ -173,21 +173,19 @@ def test_a_response_that_waits_for_a_thread_is_dropped_with_its_queue(
 
 
 @pytest.mark.parametrize(("threads", "is_lost"), [(1, True), (2, False)])
-def test_E07_a_callback_that_found_no_thread_runs_right_after_the_reset(
-    play: RunScenario, threads: int, is_lost: bool
+@played()
+async def test_E07_a_callback_that_found_no_thread_runs_right_after_the_reset(
+    stage: SimStage, threads: int, is_lost: bool
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        start = await _idle_reset(stage, 5, V49, threads)
-        await since(stage, start, 9.9)
-        ran = [when - start for when in _empty_answers(stage) if when > start]
-        assert ran == ([] if is_lost else pytest.approx([5.0], abs=0.11))
-        await since(stage, start, 10.2)
-        ran = [when - start for when in _empty_answers(stage) if when > start]
-        assert ran == pytest.approx([10.0 if is_lost else 5.0], abs=0.11)
-        await since(stage, start, 15.1)
-        assert (stage.stored()[0] == 100) == is_lost
-
-    play(scene)
+    start = await _idle_reset(stage, 5, V49, threads)
+    await since(stage, start, 9.9)
+    ran = [when - start for when in _empty_answers(stage) if when > start]
+    assert ran == ([] if is_lost else pytest.approx([5.0], abs=0.11))
+    await since(stage, start, 10.2)
+    ran = [when - start for when in _empty_answers(stage) if when > start]
+    assert ran == pytest.approx([10.0 if is_lost else 5.0], abs=0.11)
+    await since(stage, start, 15.1)
+    assert (stage.stored()[0] == 100) == is_lost
 
 
 # Two threads of the client: the residual of E.3, and E.12.
@@ -221,33 +219,31 @@ def test_a_result_overtaken_between_test_and_update_is_committed_late(
     play(scene)
 
 
-def test_R9_a_commit_read_before_the_apply_pass_and_sent_after_it_stores_the_old_offset(
-    play: RunScenario,
+@played()
+async def test_R9_a_commit_read_before_the_apply_pass_and_sent_after_it_stores_the_old_offset(
+    stage: SimStage,
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(100)
-        listener, stall = SlowListener(stage.world), Stall()
-        await stage.consume(listener, failpoint=stall, consume_thread_max=8)
-        await stage.until(lambda: stage.stored() == {0: 100})
-        await before_the_answer(stage, 6)
-        listener.seconds = 2.0
-        start = await reset(stage)
-        # The timer's tick in the second half of the wait; the next tick follows 5 s later.
-        await since(stage, start, 5.2)
-        stall.arm(Point.COMMIT_READ, topic="T", offset=100)
-        await since(stage, start, 10.1)
-        assert stall.is_caught
-        assert stage.stored() == {0: 0}
-        stall.release()
-        await since(stage, start, 10.12)
-        assert stage.stored() == {0: 100}
-        # The queue read its offset before, so the replay continues, and later commits repair the stored
-        # offset.
-        await since(stage, start, 18)
-        assert stage.stored()[0] < 40
-
-    play(scene)
+    await stage.create_topic(queues=1)
+    await stage.fill(100)
+    listener, stall = SlowListener(stage.world), Stall()
+    await stage.consume(listener, failpoint=stall, consume_thread_max=8)
+    await stage.until(lambda: stage.stored() == {0: 100})
+    await before_the_answer(stage, 6)
+    listener.seconds = 2.0
+    start = await reset(stage)
+    # The timer's tick in the second half of the wait; the next tick follows 5 s later.
+    await since(stage, start, 5.2)
+    stall.arm(Point.COMMIT_READ, topic="T", offset=100)
+    await since(stage, start, 10.1)
+    assert stall.is_caught
+    assert stage.stored() == {0: 0}
+    stall.release()
+    await since(stage, start, 10.12)
+    assert stage.stored() == {0: 100}
+    # The queue read its offset before, so the replay continues, and later commits repair the stored
+    # offset.
+    await since(stage, start, 18)
+    assert stage.stored()[0] < 40
 
 
 # Responses that RocketMQ's broker rarely gives: E11, E27.

@@ -28,7 +28,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection, Reply
 from tests.support.clients import OK
 from tests.support.default_group import first_of
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
@@ -86,282 +86,256 @@ async def consume(stage: SimStage, listener: Any, messages: int = 1, **options: 
     await stage.fill(messages)
 
 
-def test_a_message_that_always_fails_is_retried_16_times_and_becomes_a_dead_letter(play: RunScenario) -> None:
+@played(store={"message_delay_level": LEVELS})
+async def test_a_message_that_always_fails_is_retried_16_times_and_becomes_a_dead_letter(
+    stage: SimStage,
+) -> None:
     """Each retry waits for the next delay level, from 3 to 18."""
-
-    async def scene(stage: SimStage) -> None:
-        listener = Failing(stage, otherwise=LATER)
-        await consume(stage, listener)
-        await stage.world.sleep(sum(GROWING) + 60)
-        assert listener.gaps == GROWING
-        assert listener.times == list(range(17))
-        assert {message.topic for message in listener.messages} == {"T"}
-        (dead,) = stored_in(stage, "%DLQ%G")
-        assert (dead.body, dead.reconsume_times, dead.properties["RETRY_TOPIC"]) == (b"0", 17, "T")
-        assert dead.properties["ORIGIN_MESSAGE_ID"] == listener.messages[0].offset_message_id
-        assert stage.stored() == {0: 1}
-        assert stage.stored("%RETRY%G") == {0: 16}
-
-    play(scene, store={"message_delay_level": LEVELS})
+    listener = Failing(stage, otherwise=LATER)
+    await consume(stage, listener)
+    await stage.world.sleep(sum(GROWING) + 60)
+    assert listener.gaps == GROWING
+    assert listener.times == list(range(17))
+    assert {message.topic for message in listener.messages} == {"T"}
+    (dead,) = stored_in(stage, "%DLQ%G")
+    assert (dead.body, dead.reconsume_times, dead.properties["RETRY_TOPIC"]) == (b"0", 17, "T")
+    assert dead.properties["ORIGIN_MESSAGE_ID"] == listener.messages[0].offset_message_id
+    assert stage.stored() == {0: 1}
+    assert stage.stored("%RETRY%G") == {0: 16}
 
 
 @pytest.mark.parametrize("hours", [-2, 2])
-def test_retries_last_their_length_when_a_clock_is_set(play: RunScenario, hours: int) -> None:
+@played(store={"message_delay_level": LEVELS})
+async def test_retries_last_their_length_when_a_clock_is_set(stage: SimStage, hours: int) -> None:
     """A listener that always fails does not use up its retries at once."""
-
-    async def scene(stage: SimStage) -> None:
-        listener = Failing(stage, otherwise=LATER)
-        await consume(stage, listener, max_reconsume_times=5)
-        await stage.world.sleep(3)
-        stage.world.wall_ahead_ms += hours * 3_600_000
-        await stage.world.sleep(sum(GROWING))
-        assert listener.gaps == GROWING[:5]
-        assert len(stored_in(stage, "%DLQ%G")) == 1
-
-    play(scene, store={"message_delay_level": LEVELS})
+    listener = Failing(stage, otherwise=LATER)
+    await consume(stage, listener, max_reconsume_times=5)
+    await stage.world.sleep(3)
+    stage.world.wall_ahead_ms += hours * 3_600_000
+    await stage.world.sleep(sum(GROWING))
+    assert listener.gaps == GROWING[:5]
+    assert len(stored_in(stage, "%DLQ%G")) == 1
 
 
 @pytest.mark.parametrize("profile", RELEASES)
 @pytest.mark.parametrize("limit", [0, 2])
-def test_the_consumer_may_set_the_limit(play: RunScenario, profile: Profile, limit: int) -> None:
-    async def scene(stage: SimStage) -> None:
-        listener = Failing(stage, otherwise=LATER)
-        await consume(stage, listener, max_reconsume_times=limit)
-        await stage.world.sleep(150)
-        assert listener.gaps == GROWING[:limit]
-        assert [dead.reconsume_times for dead in stored_in(stage, "%DLQ%G")] == [limit + 1]
-
-    play(scene, profile=profile)
+@played()
+async def test_the_consumer_may_set_the_limit(stage: SimStage, profile: Profile, limit: int) -> None:
+    listener = Failing(stage, otherwise=LATER)
+    await consume(stage, listener, max_reconsume_times=limit)
+    await stage.world.sleep(150)
+    assert listener.gaps == GROWING[:limit]
+    assert [dead.reconsume_times for dead in stored_in(stage, "%DLQ%G")] == [limit + 1]
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_listener_chooses_the_delay(play: RunScenario, profile: Profile) -> None:
-    async def scene(stage: SimStage) -> None:
-        answers = [ReconsumeLater(delay_level=level) for level in (1, 4, 2, -1)]
-        listener = Failing(stage, *answers)
-        await consume(stage, listener)
-        await stage.world.sleep(120)
-        assert listener.gaps == [1, 30, 5]
-        assert len(stored_in(stage, "%DLQ%G")) == 1
-
-    play(scene, profile=profile)
+@played()
+async def test_a_listener_chooses_the_delay(stage: SimStage, profile: Profile) -> None:
+    answers = [ReconsumeLater(delay_level=level) for level in (1, 4, 2, -1)]
+    listener = Failing(stage, *answers)
+    await consume(stage, listener)
+    await stage.world.sleep(120)
+    assert listener.gaps == [1, 30, 5]
+    assert len(stored_in(stage, "%DLQ%G")) == 1
 
 
 @pytest.mark.parametrize(("consumed", "again"), [(-1, 4), (0, 4), (1, 3), (3, 1), (4, 0), (99, 0)])
-def test_a_listener_says_how_many_of_a_batch_succeeded(play: RunScenario, consumed: int, again: int) -> None:
-    async def scene(stage: SimStage) -> None:
-        listener = Failing(stage, ReconsumeLater(consumed=consumed))
-        await consume(stage, listener, 4, consume_message_batch_max_size=32)
-        await stage.world.sleep(4)
-        await stage.world.sleep(20)
-        assert listener.calls[0][1] == [b"0", b"1", b"2", b"3"]
-        retried = [body for _, bodies, _ in listener.calls[1:] for body in bodies]
-        assert retried == [b"0", b"1", b"2", b"3"][4 - again :]
-        assert stage.stored() == {0: 4}
-
-    play(scene)
+@played()
+async def test_a_listener_says_how_many_of_a_batch_succeeded(
+    stage: SimStage, consumed: int, again: int
+) -> None:
+    listener = Failing(stage, ReconsumeLater(consumed=consumed))
+    await consume(stage, listener, 4, consume_message_batch_max_size=32)
+    await stage.world.sleep(4)
+    await stage.world.sleep(20)
+    assert listener.calls[0][1] == [b"0", b"1", b"2", b"3"]
+    retried = [body for _, bodies, _ in listener.calls[1:] for body in bodies]
+    assert retried == [b"0", b"1", b"2", b"3"][4 - again :]
+    assert stage.stored() == {0: 4}
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_plain_and_async_listeners_may_return_a_delay(play: RunScenario, is_async: bool) -> None:
-    async def scene(stage: SimStage) -> None:
-        seen: list[int] = []
+@played()
+async def test_plain_and_async_listeners_may_return_a_delay(stage: SimStage, is_async: bool) -> None:
+    seen: list[int] = []
 
-        def plain(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | ReconsumeLater:
-            seen.append(messages[0].reconsume_times)
-            return OK if len(seen) > 1 else ReconsumeLater(delay_level=1)
+    def plain(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | ReconsumeLater:
+        seen.append(messages[0].reconsume_times)
+        return OK if len(seen) > 1 else ReconsumeLater(delay_level=1)
 
-        async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | ReconsumeLater:
-            return plain(messages)
+    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | ReconsumeLater:
+        return plain(messages)
 
-        await consume(stage, listen if is_async else plain)
-        await stage.world.sleep(5)
-        assert seen == [0, 1]
-
-    play(scene)
+    await consume(stage, listen if is_async else plain)
+    await stage.world.sleep(5)
+    assert seen == [0, 1]
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_message_that_36_refuses_is_sent_to_the_retry_topic(play: RunScenario, profile: Profile) -> None:
+@played()
+async def test_a_message_that_36_refuses_is_sent_to_the_retry_topic(
+    stage: SimStage, profile: Profile
+) -> None:
     """The copy has one retry more, a growing delay, and the same limit."""
-
-    async def scene(stage: SimStage) -> None:
-        listener = Failing(stage, otherwise=LATER)
-        await consume(stage, listener, max_reconsume_times=2, expression="A")
-        producer = await stage.producer()
-        await producer.send(Message("T", b"x" * 10_000, tags="A", keys="k"))
-        remove_handlers(stage, SEND_BACK)
-        # Up to 4.9.x the dead letter is delayed too.
-        await stage.world.sleep(180)
-        # The copy already counts one more retry, which 5.x allows for.
-        retries = 2 if profile is Profile.V53 else 1
-        assert listener.gaps == GROWING[:retries]
-        first, last = listener.messages[0], listener.messages[-1]
-        assert (last.body, last.tags, last.keys, last.topic) == (b"x" * 10_000, "A", "k", "T")
-        assert last.msg_id == first.msg_id
-        assert last.properties["ORIGIN_MESSAGE_ID"] == first.msg_id
-        assert [dead.reconsume_times for dead in stored_in(stage, "%DLQ%G")] == [retries + 1]
-
-    play(scene, profile=profile)
+    listener = Failing(stage, otherwise=LATER)
+    await consume(stage, listener, max_reconsume_times=2, expression="A")
+    producer = await stage.producer()
+    await producer.send(Message("T", b"x" * 10_000, tags="A", keys="k"))
+    remove_handlers(stage, SEND_BACK)
+    # Up to 4.9.x the dead letter is delayed too.
+    await stage.world.sleep(180)
+    # The copy already counts one more retry, which 5.x allows for.
+    retries = 2 if profile is Profile.V53 else 1
+    assert listener.gaps == GROWING[:retries]
+    first, last = listener.messages[0], listener.messages[-1]
+    assert (last.body, last.tags, last.keys, last.topic) == (b"x" * 10_000, "A", "k", "T")
+    assert last.msg_id == first.msg_id
+    assert last.properties["ORIGIN_MESSAGE_ID"] == first.msg_id
+    assert [dead.reconsume_times for dead in stored_in(stage, "%DLQ%G")] == [retries + 1]
 
 
-def test_a_message_that_cannot_be_sent_back_is_consumed_again_by_the_same_consumer(play: RunScenario) -> None:
+@played()
+async def test_a_message_that_cannot_be_sent_back_is_consumed_again_by_the_same_consumer(
+    stage: SimStage,
+) -> None:
     """After 5 s, as one batch; until then the offset does not pass the message."""
-
-    async def scene(stage: SimStage) -> None:
-        remove_handlers(stage, SEND_BACK, SEND)
-        listener = Failing(stage, LATER, ReconsumeLater(consumed=1))
-        await consume(stage, listener, 4, consume_message_batch_max_size=32)
-        await stage.world.sleep(30)
-        assert [bodies for _, bodies, _ in listener.calls] == [
-            [b"0", b"1", b"2", b"3"],
-            [b"0", b"1", b"2", b"3"],
-            [b"1", b"2", b"3"],
-        ]
-        assert [times for _, _, times in listener.calls] == [[0] * 4, [1] * 4, [2] * 3]
-        assert listener.gaps == [5, 5]
-        assert stage.stored() == {0: 4}
-
-    play(scene)
+    remove_handlers(stage, SEND_BACK, SEND)
+    listener = Failing(stage, LATER, ReconsumeLater(consumed=1))
+    await consume(stage, listener, 4, consume_message_batch_max_size=32)
+    await stage.world.sleep(30)
+    assert [bodies for _, bodies, _ in listener.calls] == [
+        [b"0", b"1", b"2", b"3"],
+        [b"0", b"1", b"2", b"3"],
+        [b"1", b"2", b"3"],
+    ]
+    assert [times for _, _, times in listener.calls] == [[0] * 4, [1] * 4, [2] * 3]
+    assert listener.gaps == [5, 5]
+    assert stage.stored() == {0: 4}
 
 
 @pytest.mark.parametrize("answer", [None, RemotingCommand(ResponseCode.SUCCESS, ext_fields={"a": "b"})])
-def test_a_copy_that_may_be_stored_is_not_sent_again(
-    play: RunScenario, answer: RemotingCommand | None
+@played()
+async def test_a_copy_that_may_be_stored_is_not_sent_again(
+    stage: SimStage, answer: RemotingCommand | None
 ) -> None:
     """After a time-out, the consumer sent the copy three times."""
+    listener = Failing(stage, LATER)
+    await consume(stage, listener, messages=0)
+    remove_handlers(stage, SEND_BACK)
+    copies: list[RemotingCommand] = []
+    broker = stage.brokers["broker-a"]
+    store_it = broker._handlers[SEND]
 
-    async def scene(stage: SimStage) -> None:
-        listener = Failing(stage, LATER)
-        await consume(stage, listener, messages=0)
-        remove_handlers(stage, SEND_BACK)
-        copies: list[RemotingCommand] = []
-        broker = stage.brokers["broker-a"]
-        store_it = broker._handlers[SEND]
+    def send(connection: Connection, request: RemotingCommand) -> Reply:
+        if not str(request.ext["b"]).startswith("%RETRY%"):
+            return store_it(connection, request)
+        copies.append(request)
+        return answer
 
-        def send(connection: Connection, request: RemotingCommand) -> Reply:
-            if not str(request.ext["b"]).startswith("%RETRY%"):
-                return store_it(connection, request)
-            copies.append(request)
-            return answer
-
-        broker._handlers[SEND] = send
-        await stage.fill(1)
-        await stage.world.sleep(4)
-        assert len(copies) == 1
-
-    play(scene)
+    broker._handlers[SEND] = send
+    await stage.fill(1)
+    await stage.world.sleep(4)
+    assert len(copies) == 1
 
 
-def test_a_broadcasting_consumer_drops_failed_messages(play: RunScenario, tmp_path: Path) -> None:
-    async def scene(stage: SimStage) -> None:
-        listener = Failing(stage, ReconsumeLater(consumed=2))
-        await consume(
-            stage,
-            listener,
-            4,
-            message_model=MessageModel.BROADCASTING,
-            consume_message_batch_max_size=32,
-            offset_root=tmp_path / "offsets",
-        )
-        await stage.world.sleep(60)
-        assert len(listener.calls) == 1
-
-    play(scene)
+@played()
+async def test_a_broadcasting_consumer_drops_failed_messages(stage: SimStage, tmp_path: Path) -> None:
+    listener = Failing(stage, ReconsumeLater(consumed=2))
+    await consume(
+        stage,
+        listener,
+        4,
+        message_model=MessageModel.BROADCASTING,
+        consume_message_batch_max_size=32,
+        offset_root=tmp_path / "offsets",
+    )
+    await stage.world.sleep(60)
+    assert len(listener.calls) == 1
 
 
 # Listeners that do not return.
 
 
 @pytest.mark.parametrize("profile", first_of(RELEASES))
-def test_a_message_stuck_in_its_listener_is_sent_back(play: RunScenario, profile: Profile) -> None:
+@played()
+async def test_a_message_stuck_in_its_listener_is_sent_back(stage: SimStage, profile: Profile) -> None:
     """The check comes every 15 minutes: at 15 the message has run for less, at 30 for longer.
 
     Its queue goes on. When the listener fails later, only 5.x does not send the message back again.
     """
+    calls: list[tuple[int, bytes, int]] = []
 
-    async def scene(stage: SimStage) -> None:
-        calls: list[tuple[int, bytes, int]] = []
+    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        (message,) = messages
+        calls.append((int(stage.world.now), message.body, message.reconsume_times))
+        if (message.body, message.reconsume_times) == (b"0", 0):
+            await stage.world.sleep(2_000)
+            return LATER
+        return OK
 
-        async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-            (message,) = messages
-            calls.append((int(stage.world.now), message.body, message.reconsume_times))
-            if (message.body, message.reconsume_times) == (b"0", 0):
-                await stage.world.sleep(2_000)
-                return LATER
-            return OK
-
-        started = stage.world.now
-        await consume(stage, listen, 2)
-        await stage.world.sleep(1_805)
-        assert [(body, times) for _, body, times in calls] == [(b"0", 0), (b"1", 0), (b"0", 1)]
-        assert 1_809 <= calls[-1][0] - started <= 1_830
-        await stage.fill(1, first=2)
-        await stage.world.sleep(20)
-        assert stage.stored() == {0: 3}
-        await stage.world.sleep(200)
-        copies = [times for _, body, times in calls if body == b"0"]
-        assert copies == ([0, 1] if profile is Profile.V53 else [0, 1, 1])
-
-    play(scene, profile=profile)
+    started = stage.world.now
+    await consume(stage, listen, 2)
+    await stage.world.sleep(1_805)
+    assert [(body, times) for _, body, times in calls] == [(b"0", 0), (b"1", 0), (b"0", 1)]
+    assert 1_809 <= calls[-1][0] - started <= 1_830
+    await stage.fill(1, first=2)
+    await stage.world.sleep(20)
+    assert stage.stored() == {0: 3}
+    await stage.world.sleep(200)
+    copies = [times for _, body, times in calls if body == b"0"]
+    assert copies == ([0, 1] if profile is Profile.V53 else [0, 1, 1])
 
 
-def test_at_most_16_messages_of_a_queue_are_sent_back_at_once(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        sent_back: list[int] = []
+@played()
+async def test_at_most_16_messages_of_a_queue_are_sent_back_at_once(stage: SimStage) -> None:
+    sent_back: list[int] = []
 
-        async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-            if messages[0].reconsume_times:
-                sent_back.append(messages[0].queue_offset)
-            else:
-                await stage.world.sleep(10_000)
-            return OK
+    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        if messages[0].reconsume_times:
+            sent_back.append(messages[0].queue_offset)
+        else:
+            await stage.world.sleep(10_000)
+        return OK
 
-        await consume(stage, listen, 20, consume_thread_max=64, consume_timeout=1)
-        await stage.world.sleep(80)
-        assert sent_back == []
-        await stage.until(lambda: len(sent_back) == 16)
-        assert 130 <= stage.world.now <= 140
-        await stage.world.sleep(40)
-        assert len(sent_back) == 16
-        await stage.until(lambda: len(sent_back) == 20)
-
-    play(scene)
+    await consume(stage, listen, 20, consume_thread_max=64, consume_timeout=1)
+    await stage.world.sleep(80)
+    assert sent_back == []
+    await stage.until(lambda: len(sent_back) == 16)
+    assert 130 <= stage.world.now <= 140
+    await stage.world.sleep(40)
+    assert len(sent_back) == 16
+    await stage.until(lambda: len(sent_back) == 20)
 
 
-def test_messages_that_wait_for_a_listener_are_not_expired(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        calls: list[int] = []
+@played()
+async def test_messages_that_wait_for_a_listener_are_not_expired(stage: SimStage) -> None:
+    calls: list[int] = []
 
-        async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-            calls.append(messages[0].reconsume_times)
-            await stage.world.sleep(50)
-            return OK
+    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        calls.append(messages[0].reconsume_times)
+        await stage.world.sleep(50)
+        return OK
 
-        await consume(stage, listen, 10, consume_thread_max=1, consume_timeout=1)
-        await stage.world.sleep(600)
-        assert calls == [0] * 10
-
-    play(scene)
+    await consume(stage, listen, 10, consume_thread_max=1, consume_timeout=1)
+    await stage.world.sleep(600)
+    assert calls == [0] * 10
 
 
-def test_a_stuck_message_that_cannot_be_sent_back_stays(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        remove_handlers(stage, SEND_BACK, SEND)
-        listener_calls: list[int] = []
+@played()
+async def test_a_stuck_message_that_cannot_be_sent_back_stays(stage: SimStage) -> None:
+    remove_handlers(stage, SEND_BACK, SEND)
+    listener_calls: list[int] = []
 
-        async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-            listener_calls.append(messages[0].reconsume_times)
-            await stage.world.sleep(300)
-            return OK
+    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        listener_calls.append(messages[0].reconsume_times)
+        await stage.world.sleep(300)
+        return OK
 
-        await consume(stage, listen, consume_timeout=1)
-        await stage.world.sleep(250)
-        assert stage.stored() == {0: 0}
-        await stage.world.sleep(100)
-        assert (listener_calls, stage.stored()) == ([0], {0: 1})
-
-    play(scene)
+    await consume(stage, listen, consume_timeout=1)
+    await stage.world.sleep(250)
+    assert stage.stored() == {0: 0}
+    await stage.world.sleep(100)
+    assert (listener_calls, stage.stored()) == ([0], {0: 1})
 
 
 @pytest.mark.parametrize("minutes", [0, -1, 1_441, "15"])

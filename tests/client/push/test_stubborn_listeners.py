@@ -20,7 +20,7 @@ from rewindmq import (
 from tests.client.push.orderly_props import SUCCESS
 from tests.client.push.orderly_props import consume as consume_orderly
 from tests.support.clients import OK
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 
@@ -30,98 +30,88 @@ class Abort(BaseException):
 
 @pytest.mark.parametrize("is_async", [True, False])
 @pytest.mark.parametrize("error", [Abort, StopIteration])
-def test_whatever_a_listener_raises_its_message_comes_again(
-    play: RunScenario, error: type[BaseException], is_async: bool
+@played()
+async def test_whatever_a_listener_raises_its_message_comes_again(
+    stage: SimStage, error: type[BaseException], is_async: bool
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(2)
-        calls: list[tuple[bytes, int]] = []
+    await stage.create_topic(queues=1)
+    await stage.fill(2)
+    calls: list[tuple[bytes, int]] = []
 
-        def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-            calls.append((messages[0].body, messages[0].reconsume_times))
-            if len(calls) == 1:
-                raise error
-            return OK
+    def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        calls.append((messages[0].body, messages[0].reconsume_times))
+        if len(calls) == 1:
+            raise error
+        return OK
 
-        async def listen_async(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-            return listen(messages)
+    async def listen_async(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        return listen(messages)
 
-        await stage.consume(listen_async if is_async else listen)
-        await stage.world.sleep(45)
-        assert calls == [(b"0", 0), (b"1", 0), (b"0", 1)]
-        assert stage.stored() == {0: 2}
-
-    play(scene)
+    await stage.consume(listen_async if is_async else listen)
+    await stage.world.sleep(45)
+    assert calls == [(b"0", 0), (b"1", 0), (b"0", 1)]
+    assert stage.stored() == {0: 2}
 
 
 @pytest.mark.parametrize("is_async", [True, False])
 @pytest.mark.parametrize("error", [Abort, StopIteration])
-def test_whatever_an_orderly_listener_raises_its_queue_goes_on(
-    play: RunScenario, error: type[BaseException], is_async: bool
+@played()
+async def test_whatever_an_orderly_listener_raises_its_queue_goes_on(
+    stage: SimStage, error: type[BaseException], is_async: bool
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(3)
-        calls: list[int] = []
+    await stage.create_topic(queues=1)
+    await stage.fill(3)
+    calls: list[int] = []
 
-        def listen(messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
-            calls.append(messages[0].queue_offset)
-            if len(calls) == 2:
-                raise error
-            return SUCCESS
+    def listen(messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+        calls.append(messages[0].queue_offset)
+        if len(calls) == 2:
+            raise error
+        return SUCCESS
 
-        async def listen_async(
-            messages: Sequence[MessageExt], context: ConsumeOrderlyContext
-        ) -> ConsumeOrderlyStatus:
-            return listen(messages, context)
+    async def listen_async(
+        messages: Sequence[MessageExt], context: ConsumeOrderlyContext
+    ) -> ConsumeOrderlyStatus:
+        return listen(messages, context)
 
-        await consume_orderly(stage, listen_async if is_async else listen)
-        await stage.until(lambda: stage.stored() == {0: 3})
-        assert calls == [0, 1, 1, 2]
-
-    play(scene)
+    await consume_orderly(stage, listen_async if is_async else listen)
+    await stage.until(lambda: stage.stored() == {0: 3})
+    assert calls == [0, 1, 1, 2]
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("auto_commit", None), ("suspend_current_queue_time_millis", None)]
 )
-def test_nonsense_in_an_orderly_context_does_not_stop_the_queue(
-    play: RunScenario, name: str, value: Any
+@played()
+async def test_nonsense_in_an_orderly_context_does_not_stop_the_queue(
+    stage: SimStage, name: str, value: Any
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(3)
-        calls: list[int] = []
+    await stage.create_topic(queues=1)
+    await stage.fill(3)
+    calls: list[int] = []
 
-        async def listen(
-            messages: Sequence[MessageExt], context: ConsumeOrderlyContext
-        ) -> ConsumeOrderlyStatus:
-            calls.append(messages[0].queue_offset)
-            if len(calls) == 2:
-                setattr(context, name, value)
-                return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
-            return SUCCESS
+    async def listen(messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+        calls.append(messages[0].queue_offset)
+        if len(calls) == 2:
+            setattr(context, name, value)
+            return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+        return SUCCESS
 
-        await consume_orderly(stage, listen)
-        await stage.until(lambda: stage.stored() == {0: 3})
-        assert calls == [0, 1, 1, 2]
-
-    play(scene)
+    await consume_orderly(stage, listen)
+    await stage.until(lambda: stage.stored() == {0: 3})
+    assert calls == [0, 1, 1, 2]
 
 
-def test_nonsense_in_a_result_does_not_lose_the_batch(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(3)
-        calls: list[bytes] = []
+@played()
+async def test_nonsense_in_a_result_does_not_lose_the_batch(stage: SimStage) -> None:
+    await stage.create_topic(queues=1)
+    await stage.fill(3)
+    calls: list[bytes] = []
 
-        async def listen(messages: Sequence[MessageExt]) -> Any:
-            calls.append(messages[0].body)
-            return ReconsumeLater(consumed=None) if len(calls) == 1 else OK  # type: ignore[arg-type]
+    async def listen(messages: Sequence[MessageExt]) -> Any:
+        calls.append(messages[0].body)
+        return ReconsumeLater(consumed=None) if len(calls) == 1 else OK  # type: ignore[arg-type]
 
-        await stage.consume(listen)
-        await stage.until(lambda: stage.stored() == {0: 3})
-        assert sorted(calls) == [b"0", b"0", b"1", b"2"]
-
-    play(scene)
+    await stage.consume(listen)
+    await stage.until(lambda: stage.stored() == {0: 3})
+    assert sorted(calls) == [b"0", b"0", b"1", b"2"]

@@ -34,7 +34,7 @@ from tests.client.inbox import Inbox
 from tests.client.scripted_broker import ScriptedBroker, play_scripted
 from tests.support.answers import present
 from tests.support.clients import OK
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import RunScenario, played
 from tests.support.stage import SimStage, Stage
 
 
@@ -73,28 +73,26 @@ def waiting(producer: Producer) -> int:
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 @pytest.mark.parametrize("brokers", [1, 2])
-def test_a_request_returns_its_reply(play: RunScenario, profile: Profile, brokers: int) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        answerer = await answering(stage)
-        producer = await stage.producer()
-        for number in range(8):
-            message = Message("T", b"ping %d" % number, "TagA")
-            reply = await producer.request(message, 5.0)
-            assert reply.body == b"PING %d" % number
-            assert reply.topic == "DefaultCluster_REPLY_TOPIC"
-            properties = reply.properties
-            assert properties["CORRELATION_ID"] == message.properties["CORRELATION_ID"]
-            assert str(uuid.UUID(properties["CORRELATION_ID"], version=4)) == properties["CORRELATION_ID"]
-            assert properties["REPLY_TO_CLIENT"] == producer.client_id
-            assert (properties["TTL"], properties["MSG_TYPE"]) == ("5000", "reply")
-            assert EPOCH_MS < int(properties["PUSH_REPLY_TIME"]) <= int(properties["ARRIVE_TIME"])
-            assert reply.store_timestamp == int(properties["PUSH_REPLY_TIME"])
-            assert (reply.queue_offset, reply.commit_log_offset) == (0, 0)
-        assert len({message.properties["CORRELATION_ID"] for message in answerer.requests}) == 8
-        assert waiting(producer) == 0
-
-    play(scene, profile=profile, brokers=brokers)
+@played()
+async def test_a_request_returns_its_reply(stage: SimStage, profile: Profile, brokers: int) -> None:
+    await stage.create_topic()
+    answerer = await answering(stage)
+    producer = await stage.producer()
+    for number in range(8):
+        message = Message("T", b"ping %d" % number, "TagA")
+        reply = await producer.request(message, 5.0)
+        assert reply.body == b"PING %d" % number
+        assert reply.topic == "DefaultCluster_REPLY_TOPIC"
+        properties = reply.properties
+        assert properties["CORRELATION_ID"] == message.properties["CORRELATION_ID"]
+        assert str(uuid.UUID(properties["CORRELATION_ID"], version=4)) == properties["CORRELATION_ID"]
+        assert properties["REPLY_TO_CLIENT"] == producer.client_id
+        assert (properties["TTL"], properties["MSG_TYPE"]) == ("5000", "reply")
+        assert EPOCH_MS < int(properties["PUSH_REPLY_TIME"]) <= int(properties["ARRIVE_TIME"])
+        assert reply.store_timestamp == int(properties["PUSH_REPLY_TIME"])
+        assert (reply.queue_offset, reply.commit_log_offset) == (0, 0)
+    assert len({message.properties["CORRELATION_ID"] for message in answerer.requests}) == 8
+    assert waiting(producer) == 0
 
 
 async def test_a_request_returns_its_reply_over_real_sockets(stage: Stage) -> None:
@@ -115,200 +113,178 @@ async def test_a_request_returns_its_reply_over_real_sockets(stage: Stage) -> No
     assert waiting(producer) == 0
 
 
-def test_replies_find_their_requests_in_any_order(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        await answering(stage)
-        producer, other = await stage.producer(), await stage.producer("Others")
-        bodies = [b"body %d" % number for number in range(40)]
-        replies = await asyncio.gather(
-            *((producer, other)[number % 2].request(Message("T", body)) for number, body in enumerate(bodies))
-        )
-        assert [reply.body for reply in replies] == [body.upper() for body in bodies]
-
-    play(scene)
+@played()
+async def test_replies_find_their_requests_in_any_order(stage: SimStage) -> None:
+    await stage.create_topic()
+    await answering(stage)
+    producer, other = await stage.producer(), await stage.producer("Others")
+    bodies = [b"body %d" % number for number in range(40)]
+    replies = await asyncio.gather(
+        *((producer, other)[number % 2].request(Message("T", body)) for number, body in enumerate(bodies))
+    )
+    assert [reply.body for reply in replies] == [body.upper() for body in bodies]
 
 
-def test_one_message_object_may_be_requested_again_at_once(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        await answering(stage)
-        producer = await stage.producer()
-        message = Message("T", b"twice")
-        first, second = await asyncio.gather(producer.request(message), producer.request(message))
-        assert first.properties["CORRELATION_ID"] != second.properties["CORRELATION_ID"]
-
-    play(scene)
+@played()
+async def test_one_message_object_may_be_requested_again_at_once(stage: SimStage) -> None:
+    await stage.create_topic()
+    await answering(stage)
+    producer = await stage.producer()
+    message = Message("T", b"twice")
+    first, second = await asyncio.gather(producer.request(message), producer.request(message))
+    assert first.properties["CORRELATION_ID"] != second.properties["CORRELATION_ID"]
 
 
-def test_large_requests_and_replies_are_compressed_on_the_way(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        await answering(stage)
-        producer = await stage.producer()
-        reply = await producer.request(Message("T", b"x" * 100_000))
-        assert len(reply.stored_body) < 1_000
-        assert reply.body == b"X" * 100_000
-
-    play(scene)
+@played()
+async def test_large_requests_and_replies_are_compressed_on_the_way(stage: SimStage) -> None:
+    await stage.create_topic()
+    await answering(stage)
+    producer = await stage.producer()
+    reply = await producer.request(Message("T", b"x" * 100_000))
+    assert len(reply.stored_body) < 1_000
+    assert reply.body == b"X" * 100_000
 
 
-def test_a_request_goes_to_the_chosen_queue(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        answerer = await answering(stage)
-        producer = await stage.producer()
-        await producer.request(Message("T", b"direct"), queue=MessageQueue("T", "broker-a", 2))
+@played()
+async def test_a_request_goes_to_the_chosen_queue(stage: SimStage) -> None:
+    await stage.create_topic()
+    answerer = await answering(stage)
+    producer = await stage.producer()
+    await producer.request(Message("T", b"direct"), queue=MessageQueue("T", "broker-a", 2))
 
-        def pick(queues: Sequence[MessageQueue], message: Message, arg: int) -> MessageQueue:
-            return queues[arg]
+    def pick(queues: Sequence[MessageQueue], message: Message, arg: int) -> MessageQueue:
+        return queues[arg]
 
-        await producer.request_with_selector(Message("T", b"selected"), pick, 3)
-        assert [message.queue_id for message in answerer.requests] == [2, 3]
-        with pytest.raises(ClientError, match="select message queue threw exception"):
-            await producer.request_with_selector(Message("T", b"x"), pick, 99)
-        assert waiting(producer) == 0
-
-    play(scene)
+    await producer.request_with_selector(Message("T", b"selected"), pick, 3)
+    assert [message.queue_id for message in answerer.requests] == [2, 3]
+    with pytest.raises(ClientError, match="select message queue threw exception"):
+        await producer.request_with_selector(Message("T", b"x"), pick, 99)
+    assert waiting(producer) == 0
 
 
 # No reply in time.
 
 
-def test_a_request_without_a_reply_times_out(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        producer = await stage.producer()
-        began = stage.world.now
-        with pytest.raises(ReplyTimeoutError) as caught:
-            await producer.request(Message("T", b"x"), timeout=7.5)
-        assert 7.5 <= stage.world.now - began < 7.6
-        expected = "send request message to <T> OK, but wait reply message timeout, 7500 ms."
-        assert (str(caught.value), caught.value.code) == (expected, 10_006)
-        assert isinstance(caught.value, ClientError)
-        assert isinstance(caught.value, RequestTimeoutError)
-        assert waiting(producer) == 0
-
-    play(scene)
+@played()
+async def test_a_request_without_a_reply_times_out(stage: SimStage) -> None:
+    await stage.create_topic()
+    producer = await stage.producer()
+    began = stage.world.now
+    with pytest.raises(ReplyTimeoutError) as caught:
+        await producer.request(Message("T", b"x"), timeout=7.5)
+    assert 7.5 <= stage.world.now - began < 7.6
+    expected = "send request message to <T> OK, but wait reply message timeout, 7500 ms."
+    assert (str(caught.value), caught.value.code) == (expected, 10_006)
+    assert isinstance(caught.value, ClientError)
+    assert isinstance(caught.value, RequestTimeoutError)
+    assert waiting(producer) == 0
 
 
-def test_a_late_reply_is_acknowledged_and_dropped(
-    play: RunScenario, caplog: pytest.LogCaptureFixture
+@played()
+async def test_a_late_reply_is_acknowledged_and_dropped(
+    stage: SimStage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        answerer = await answering(stage, delay=5.0)
-        producer = await stage.producer()
-        with pytest.raises(ReplyTimeoutError):
-            await producer.request(Message("T", b"x"), timeout=3.0)
-        with caplog.at_level(logging.WARNING):
-            await stage.until(lambda: len(answerer.sent) == 1)
-        assert answerer.sent[0].status == "SEND_OK"
-        assert "receive reply message, but not matched any request" in caplog.text
-        assert (await producer.request(Message("T", b"again"), timeout=6.0)).body == b"AGAIN"
-
-    play(scene)
-
-
-def test_a_reply_to_a_client_that_is_gone_is_refused(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        answerer = await answering(stage, delay=2.0)
-        producer = await stage.producer()
-        request = asyncio.ensure_future(producer.request(Message("T", b"x")))
-        await stage.until(lambda: len(answerer.requests) == 1)
-        await producer.shutdown()
-        with pytest.raises(ClientError, match="the producer shut down before the reply arrived"):
-            await request
+    await stage.create_topic()
+    answerer = await answering(stage, delay=5.0)
+    producer = await stage.producer()
+    with pytest.raises(ReplyTimeoutError):
+        await producer.request(Message("T", b"x"), timeout=3.0)
+    with caplog.at_level(logging.WARNING):
         await stage.until(lambda: len(answerer.sent) == 1)
-        assert isinstance(answerer.sent[0], ResponseError)
-        assert answerer.sent[0].remark == (
-            f"push reply message fail, channel of <{producer.client_id}> not found."
-        )
-
-    play(scene)
+    assert answerer.sent[0].status == "SEND_OK"
+    assert "receive reply message, but not matched any request" in caplog.text
+    assert (await producer.request(Message("T", b"again"), timeout=6.0)).body == b"AGAIN"
 
 
-def test_a_second_reply_is_dropped(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        answerer = await answering(stage)
-        producer = await stage.producer()
-        await producer.request(Message("T", b"x"))
-        again = create_reply_message(answerer.requests[0], b"again")
-        answers = await stage.producer("More")
-        assert (await answers.send(again)).status == "SEND_OK"
-        await answers.send_oneway(again)
-        assert waiting(producer) == 0
+@played()
+async def test_a_reply_to_a_client_that_is_gone_is_refused(stage: SimStage) -> None:
+    await stage.create_topic()
+    answerer = await answering(stage, delay=2.0)
+    producer = await stage.producer()
+    request = asyncio.ensure_future(producer.request(Message("T", b"x")))
+    await stage.until(lambda: len(answerer.requests) == 1)
+    await producer.shutdown()
+    with pytest.raises(ClientError, match="the producer shut down before the reply arrived"):
+        await request
+    await stage.until(lambda: len(answerer.sent) == 1)
+    assert isinstance(answerer.sent[0], ResponseError)
+    assert answerer.sent[0].remark == (
+        f"push reply message fail, channel of <{producer.client_id}> not found."
+    )
 
-    play(scene)
+
+@played()
+async def test_a_second_reply_is_dropped(stage: SimStage) -> None:
+    await stage.create_topic()
+    answerer = await answering(stage)
+    producer = await stage.producer()
+    await producer.request(Message("T", b"x"))
+    again = create_reply_message(answerer.requests[0], b"again")
+    answers = await stage.producer("More")
+    assert (await answers.send(again)).status == "SEND_OK"
+    await answers.send_oneway(again)
+    assert waiting(producer) == 0
 
 
-def test_a_broker_that_dies_while_a_request_waits(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        producer = await stage.producer()
-        request = asyncio.ensure_future(producer.request(Message("T", b"x"), timeout=20.0))
-        await stage.world.sleep(1.0)
-        await stage.brokers["broker-a"].close()
-        with pytest.raises(ReplyTimeoutError):
+@played()
+async def test_a_broker_that_dies_while_a_request_waits(stage: SimStage) -> None:
+    await stage.create_topic()
+    producer = await stage.producer()
+    request = asyncio.ensure_future(producer.request(Message("T", b"x"), timeout=20.0))
+    await stage.world.sleep(1.0)
+    await stage.brokers["broker-a"].close()
+    with pytest.raises(ReplyTimeoutError):
+        await request
+    await stage.start_broker("broker-a")
+    # The broker knows the client again after its next heartbeat.
+    await stage.world.sleep(31.0)
+    await answering(stage)
+    assert (await producer.request(Message("T", b"back"))).body == b"BACK"
+
+
+@played()
+async def test_a_cancelled_request_leaves_nothing(stage: SimStage) -> None:
+    await stage.create_topic()
+    producer = await stage.producer()
+    for delay in (0.0, 0.0005, 0.001, 0.0025, 1.0):
+        request = asyncio.ensure_future(producer.request(Message("T", b"x")))
+        await stage.world.sleep(delay)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
             await request
-        await stage.start_broker("broker-a")
-        # The broker knows the client again after its next heartbeat.
-        await stage.world.sleep(31.0)
-        await answering(stage)
-        assert (await producer.request(Message("T", b"back"))).body == b"BACK"
-
-    play(scene)
-
-
-def test_a_cancelled_request_leaves_nothing(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        producer = await stage.producer()
-        for delay in (0.0, 0.0005, 0.001, 0.0025, 1.0):
-            request = asyncio.ensure_future(producer.request(Message("T", b"x")))
-            await stage.world.sleep(delay)
-            request.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await request
-            assert waiting(producer) == 0
-        await answering(stage)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.001):
-                await producer.request(Message("T", b"x"))
-        assert (await producer.request(Message("T", b"after"))).body == b"AFTER"
-
-    play(scene)
+        assert waiting(producer) == 0
+    await answering(stage)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.001):
+            await producer.request(Message("T", b"x"))
+    assert (await producer.request(Message("T", b"after"))).body == b"AFTER"
 
 
 @pytest.mark.parametrize("how", ["shutdown", "abort"])
-def test_a_producer_that_stops_fails_its_requests_and_no_others(play: RunScenario, how: str) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        one = await stage.producer("One", instance_name="shared", host="10.0.0.77")
-        two = Producer("Two", stage.namesrv, runtime=one.runtime, instance_name="shared")
-        await two.start()
-        requests = [
-            asyncio.ensure_future(producer.request(Message("T", b"x"), 9.0)) for producer in (one, one, two)
-        ]
-        await stage.world.sleep(1.0)
-        assert waiting(two) == 3
-        if how == "shutdown":
-            await one.shutdown()
-        else:
-            one.abort()
-        for request in requests[:2]:
-            with pytest.raises(ClientError, match="the producer shut down"):
-                await request
-        assert waiting(two) == 1
-        with pytest.raises(ReplyTimeoutError):
-            await requests[2]
-        with pytest.raises(ClientError, match="service state not OK"):
-            await one.request(Message("T", b"x"))
-        await two.shutdown()
-
-    play(scene)
+@played()
+async def test_a_producer_that_stops_fails_its_requests_and_no_others(stage: SimStage, how: str) -> None:
+    await stage.create_topic()
+    one = await stage.producer("One", instance_name="shared", host="10.0.0.77")
+    two = Producer("Two", stage.namesrv, runtime=one.runtime, instance_name="shared")
+    await two.start()
+    requests = [
+        asyncio.ensure_future(producer.request(Message("T", b"x"), 9.0)) for producer in (one, one, two)
+    ]
+    await stage.world.sleep(1.0)
+    assert waiting(two) == 3
+    if how == "shutdown":
+        await one.shutdown()
+    else:
+        one.abort()
+    for request in requests[:2]:
+        with pytest.raises(ClientError, match="the producer shut down"):
+            await request
+    assert waiting(two) == 1
+    with pytest.raises(ReplyTimeoutError):
+        await requests[2]
+    with pytest.raises(ClientError, match="service state not OK"):
+        await one.request(Message("T", b"x"))
+    await two.shutdown()
 
 
 # The send.
@@ -407,81 +383,69 @@ def test_a_table_full_of_requests_refuses_more(play: RunScenario, monkeypatch: p
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan")])
-def test_a_request_needs_a_time_limit(play: RunScenario, timeout: float) -> None:
-    async def scene(stage: SimStage) -> None:
-        producer = await stage.producer()
-        with pytest.raises(ClientError, match="the timeout of a request must be above 0"):
-            await producer.request(Message("T", b"x"), timeout)
-
-    play(scene)
+@played()
+async def test_a_request_needs_a_time_limit(stage: SimStage, timeout: float) -> None:
+    producer = await stage.producer()
+    with pytest.raises(ClientError, match="the timeout of a request must be above 0"):
+        await producer.request(Message("T", b"x"), timeout)
 
 
 @pytest.mark.parametrize("body", [b"", b"x" * (4 * 1024 * 1024 + 1)])
-def test_an_invalid_message_is_refused_as_by_send(play: RunScenario, body: bytes) -> None:
-    async def scene(stage: SimStage) -> None:
-        producer = await stage.producer()
-        with pytest.raises(ClientError, match="message body"):
-            await producer.request(Message("T", body))
-        assert waiting(producer) == 0
-
-    play(scene)
+@played()
+async def test_an_invalid_message_is_refused_as_by_send(stage: SimStage, body: bytes) -> None:
+    producer = await stage.producer()
+    with pytest.raises(ClientError, match="message body"):
+        await producer.request(Message("T", body))
+    assert waiting(producer) == 0
 
 
-def test_a_topic_without_route_fails_at_once(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        producer = await stage.producer()
-        with pytest.raises(ClientError, match="No route info of this topic: Missing"):
-            await producer.request(Message("Missing", b"x"))
-        assert waiting(producer) == 0
-
-    play(scene, auto_create_topic_enable=False)
+@played(auto_create_topic_enable=False)
+async def test_a_topic_without_route_fails_at_once(stage: SimStage) -> None:
+    producer = await stage.producer()
+    with pytest.raises(ClientError, match="No route info of this topic: Missing"):
+        await producer.request(Message("Missing", b"x"))
+    assert waiting(producer) == 0
 
 
-def test_a_reply_to_a_message_that_is_no_request_is_refused(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        inbox = Inbox(stage.world)
-        await stage.consume(inbox)
-        await (await stage.producer()).send(Message("T", b"no request"))
-        await stage.until(lambda: len(inbox.messages) == 1)
-        with pytest.raises(ClientError, match=r"property\[REPLY_TO_CLIENT\] is null") as caught:
-            create_reply_message(inbox.messages[0], b"x")
-        assert str(caught.value).endswith("the message was not sent with request()")
-        for wrong in ("text", None):
-            with pytest.raises(ClientError):
-                create_reply_message(inbox.messages[0], wrong)  # type: ignore[arg-type]
-
-    play(scene)
+@played()
+async def test_a_reply_to_a_message_that_is_no_request_is_refused(stage: SimStage) -> None:
+    await stage.create_topic()
+    inbox = Inbox(stage.world)
+    await stage.consume(inbox)
+    await (await stage.producer()).send(Message("T", b"no request"))
+    await stage.until(lambda: len(inbox.messages) == 1)
+    with pytest.raises(ClientError, match=r"property\[REPLY_TO_CLIENT\] is null") as caught:
+        create_reply_message(inbox.messages[0], b"x")
+    assert str(caught.value).endswith("the message was not sent with request()")
+    for wrong in ("text", None):
+        with pytest.raises(ClientError):
+            create_reply_message(inbox.messages[0], wrong)  # type: ignore[arg-type]
 
 
-def test_a_reply_at_a_broker_before_4_6_is_refused(play: RunScenario) -> None:
-    async def scene(stage: SimStage) -> None:
-        await stage.create_topic()
-        answerer = await answering(stage)
-        producer = await stage.producer()
-        with pytest.raises(ReplyTimeoutError):
-            await producer.request(Message("T", b"x"))
-        assert [error.code for error in answerer.sent] == [3]
-
-    play(scene, profile=Profile.V42)
+@played(profile=Profile.V42)
+async def test_a_reply_at_a_broker_before_4_6_is_refused(stage: SimStage) -> None:
+    await stage.create_topic()
+    answerer = await answering(stage)
+    producer = await stage.producer()
+    with pytest.raises(ReplyTimeoutError):
+        await producer.request(Message("T", b"x"))
+    assert [error.code for error in answerer.sent] == [3]
 
 
 @pytest.mark.parametrize("properties", [None, "", "TTL\x01 5\x02"])
-def test_a_pushed_reply_without_a_correlation_id_is_refused(
-    play: RunScenario, properties: str | None
+@played()
+async def test_a_pushed_reply_without_a_correlation_id_is_refused(
+    stage: SimStage, properties: str | None
 ) -> None:
-    async def scene(stage: SimStage) -> None:
-        producer = await stage.producer()
-        await producer.send(Message("T", b"x"))
-        await producer.instance.send_heartbeats()
-        connection = present(stage.brokers["broker-a"].context.producers.find_client(producer.client_id))
-        header = ReplyMessageRequestHeader(
-            "P", "T", "TBW102", 4, 0, 0, 1, 0, "nowhere", "127.0.0.1:1", 1, properties
-        )
-        pushed = RemotingCommand(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, header, b"x")
-        answer = await connection.invoke(pushed, 3.0)
-        assert (answer.code, answer.remark) == (1, "process reply message fail")
-        answer = await connection.invoke(RemotingCommand(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT), 3.0)
-        assert answer.code == 1
-
-    play(scene)
+    producer = await stage.producer()
+    await producer.send(Message("T", b"x"))
+    await producer.instance.send_heartbeats()
+    connection = present(stage.brokers["broker-a"].context.producers.find_client(producer.client_id))
+    header = ReplyMessageRequestHeader(
+        "P", "T", "TBW102", 4, 0, 0, 1, 0, "nowhere", "127.0.0.1:1", 1, properties
+    )
+    pushed = RemotingCommand(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, header, b"x")
+    answer = await connection.invoke(pushed, 3.0)
+    assert (answer.code, answer.remark) == (1, "process reply message fail")
+    answer = await connection.invoke(RemotingCommand(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT), 3.0)
+    assert answer.code == 1

@@ -13,7 +13,7 @@ from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.profile import Profile
 from tests.broker.handlers.test_exporter import RUNTIME
 from tests.protocol.golden.frames import golden
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import simulated
 from tests.support.stage import SimStage
 
 NAMES = [f"rocketmq_brokeruntime_{suffix}" for key in RUNTIME_KEYS for suffix in key.suffixes]
@@ -48,20 +48,18 @@ def test_rocketmqs_recorded_answers_feed_what_they_have() -> None:
 
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
-def test_a_broker_with_messages_feeds_every_metric(simulate: RunScenario, profile: Profile) -> None:
-    async def scenario(stage: SimStage) -> None:
-        peer = stage.peer()
-        await peer.create_topic()
-        await peer.fill(2)
-        await stage.at(70.5)
-        answer = await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
-        values = runtime_metrics(decode_body(answer.require_success(), KVTable).table)
-        assert set(NAMES) == values.keys()
-        assert values["rocketmq_brokeruntime_msg_put_total_today_now"] == 2
-        total = values["rocketmq_brokeruntime_commitlogdir_capacity_total"]
-        assert 0 <= values["rocketmq_brokeruntime_commitlogdir_capacity_free"] <= total
-
-    simulate(scenario, profile=profile)
+@simulated()
+async def test_a_broker_with_messages_feeds_every_metric(stage: SimStage, profile: Profile) -> None:
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.fill(2)
+    await stage.at(70.5)
+    answer = await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+    values = runtime_metrics(decode_body(answer.require_success(), KVTable).table)
+    assert set(NAMES) == values.keys()
+    assert values["rocketmq_brokeruntime_msg_put_total_today_now"] == 2
+    total = values["rocketmq_brokeruntime_commitlogdir_capacity_total"]
+    assert 0 <= values["rocketmq_brokeruntime_commitlogdir_capacity_free"] <= total
 
 
 @pytest.mark.parametrize("text", ["", "null", "abc", "NaN", "1e999", 'x"\n', "Total : . GiB, Free : . GiB."])

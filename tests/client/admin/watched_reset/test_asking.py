@@ -10,7 +10,7 @@ from rewindmq.client.admin.watched_reset.asking import AT_ONCE, ask_each
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.race.sim import World
 from tests.client.admin.support import GROUP, TOPIC
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 
@@ -60,17 +60,15 @@ def test_the_first_failure_is_raised_and_ends_the_others() -> None:
     assert sorted(cancelled) == [0, 1, 3]
 
 
-def test_a_preview_asks_for_many_queues_at_the_same_time(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        queues = 256
-        await stage.create_topic(TOPIC, queues)
-        for queue_id in range(queues):
-            stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, queue_id, 0)
-        admin = await stage.admin()
-        began = stage.world.now
-        preview = await make_preview(admin, TOPIC, GROUP, 0)
-        assert len(preview.queues) == queues
-        # An answer takes up to 2 ms, and each queue needs two: 32 at a time take eight rounds of both.
-        assert stage.world.now - began < 0.05
-
-    play(scenario)
+@played()
+async def test_a_preview_asks_for_many_queues_at_the_same_time(stage: SimStage) -> None:
+    queues = 256
+    await stage.create_topic(TOPIC, queues)
+    for queue_id in range(queues):
+        stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, queue_id, 0)
+    admin = await stage.admin()
+    began = stage.world.now
+    preview = await make_preview(admin, TOPIC, GROUP, 0)
+    assert len(preview.queues) == queues
+    # An answer takes up to 2 ms, and each queue needs two: 32 at a time take eight rounds of both.
+    assert stage.world.now - began < 0.05

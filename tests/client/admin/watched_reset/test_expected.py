@@ -13,7 +13,7 @@ from rewindmq.client.admin.watched_reset.expected import expected_of, moved_sinc
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.protocol.errors import ClientError
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
@@ -34,107 +34,94 @@ async def previewed(stage: SimStage, path: Path) -> str:
     return f"{LINE} --expect {path}"
 
 
-def test_a_reset_is_carried_out_if_nothing_moved_since_its_preview(play: RunScenario, tmp_path: Path) -> None:
-    async def scenario(stage: SimStage) -> None:
-        line = await previewed(stage, tmp_path / "preview")
-        # New messages do not change what this reset does.
-        await stage.send(2, TOPIC)
-        (printed,) = await stage.printed(line.split())
-        assert printed.exit_code == 0
-        admin = await stage.admin()
-        assert [await admin.stored_offset(GROUP, queue) for queue in (Q0, Q1)] == [0, 0]
-
-    play(scenario)
-
-
-def test_a_preview_that_an_editor_saved_with_a_byte_order_mark_is_read(
-    tmp_path: Path, play: RunScenario
+@played()
+async def test_a_reset_is_carried_out_if_nothing_moved_since_its_preview(
+    stage: SimStage, tmp_path: Path
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        path = tmp_path / "preview"
-        line = await previewed(stage, path)
-        path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
-        (printed,) = await stage.printed(line.split())
-        assert printed.exit_code == 0
+    line = await previewed(stage, tmp_path / "preview")
+    # New messages do not change what this reset does.
+    await stage.send(2, TOPIC)
+    (printed,) = await stage.printed(line.split())
+    assert printed.exit_code == 0
+    admin = await stage.admin()
+    assert [await admin.stored_offset(GROUP, queue) for queue in (Q0, Q1)] == [0, 0]
 
-    play(scenario)
 
-
-def test_of_two_people_who_reset_after_the_same_preview_the_second_is_told(
-    play: RunScenario, tmp_path: Path
+@played()
+async def test_a_preview_that_an_editor_saved_with_a_byte_order_mark_is_read(
+    stage: SimStage, tmp_path: Path
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        line = await previewed(stage, tmp_path / "preview")
-        await stage.run(line)
-        for suffix in ("", " --watch"):
-            (printed,) = await stage.printed(f"{line}{suffix}".split())
-            assert printed.exit_code == 5
-            assert printed.data["moved"] == [
-                "broker-a:0: stored offset was 4, is 0",
-                "broker-a:1: stored offset was 4, is 0",
-            ]
-            assert printed.lines[0].startswith("nothing was reset")
-
-    play(scenario)
+    path = tmp_path / "preview"
+    line = await previewed(stage, path)
+    path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
+    (printed,) = await stage.printed(line.split())
+    assert printed.exit_code == 0
 
 
-def test_a_second_classic_reset_is_told_while_consumers_still_apply_the_first(
-    play: RunScenario, tmp_path: Path
+@played()
+async def test_of_two_people_who_reset_after_the_same_preview_the_second_is_told(
+    stage: SimStage, tmp_path: Path
+) -> None:
+    line = await previewed(stage, tmp_path / "preview")
+    await stage.run(line)
+    for suffix in ("", " --watch"):
+        (printed,) = await stage.printed(f"{line}{suffix}".split())
+        assert printed.exit_code == 5
+        assert printed.data["moved"] == [
+            "broker-a:0: stored offset was 4, is 0",
+            "broker-a:1: stored offset was 4, is 0",
+        ]
+        assert printed.lines[0].startswith("nothing was reset")
+
+
+@played()
+async def test_a_second_classic_reset_is_told_while_consumers_still_apply_the_first(
+    stage: SimStage, tmp_path: Path
 ) -> None:
     """They give their queues up at once, and store the target 10 s later."""
-
-    async def scenario(stage: SimStage) -> None:
-        async with new_consumer(stage) as consumer:
-            await stage.create_topic(TOPIC, 1)
-            await stage.send(4, TOPIC)
-            await stage.world.sleep(60)
-            path = tmp_path / "preview"
-            save(path, await stage.data(f"{LINE} --preview"))
-            await stage.run(f"{LINE} --expect {path}")
-            await stage.world.sleep(1)
-            (printed,) = await stage.printed(f"{LINE} --expect {path}".split())
-            assert printed.exit_code == 5
-            assert f"broker-a:0: consumer was {consumer.client_id}, is -" in printed.data["moved"]
-
-    play(scenario)
-
-
-def test_a_refused_reset_changes_nothing(play: RunScenario, tmp_path: Path) -> None:
-    async def scenario(stage: SimStage) -> None:
-        line = await previewed(stage, tmp_path / "preview")
-        stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 1, 3)
-        (printed,) = await stage.printed(line.split())
-        assert printed.data["moved"] == ["broker-a:1: stored offset was 4, is 3"]
-        admin = await stage.admin()
-        assert [await admin.stored_offset(GROUP, queue) for queue in (Q0, Q1)] == [4, 3]
-
-    play(scenario)
-
-
-def test_a_target_at_the_end_moves_with_new_messages(play: RunScenario, tmp_path: Path) -> None:
-    async def scenario(stage: SimStage) -> None:
+    async with new_consumer(stage) as consumer:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(4, TOPIC)
+        await stage.world.sleep(60)
         path = tmp_path / "preview"
-        await previewed(stage, path)
-        line = LINE.replace("-s 0", "-s -1")
-        save(path, await stage.data(f"{line} --preview"))
-        await stage.send(1, TOPIC)
-        (printed,) = await stage.printed(f"{line} --expect {path}".split())
-        assert any("target offset was 4, is" in text for text in printed.data["moved"])
-
-    play(scenario)
+        save(path, await stage.data(f"{LINE} --preview"))
+        await stage.run(f"{LINE} --expect {path}")
+        await stage.world.sleep(1)
+        (printed,) = await stage.printed(f"{LINE} --expect {path}".split())
+        assert printed.exit_code == 5
+        assert f"broker-a:0: consumer was {consumer.client_id}, is -" in printed.data["moved"]
 
 
-def test_the_preview_of_another_reset_is_refused(play: RunScenario, tmp_path: Path) -> None:
-    async def scenario(stage: SimStage) -> None:
-        line = await previewed(stage, tmp_path / "preview")
-        with pytest.raises(ClientError, match="the preview is of timestamp 0, not 5: give the same options"):
-            await stage.run(line.replace("-s 0", "-s 5"))
-        with pytest.raises(ClientError, match="leave out -b, -q, -o and --preview"):
-            await stage.run(f"{line} --preview")
-        with pytest.raises(ClientError, match=r"cannot read the preview .*: No such file"):
-            await stage.run(f"{line}-gone")
+@played()
+async def test_a_refused_reset_changes_nothing(stage: SimStage, tmp_path: Path) -> None:
+    line = await previewed(stage, tmp_path / "preview")
+    stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 1, 3)
+    (printed,) = await stage.printed(line.split())
+    assert printed.data["moved"] == ["broker-a:1: stored offset was 4, is 3"]
+    admin = await stage.admin()
+    assert [await admin.stored_offset(GROUP, queue) for queue in (Q0, Q1)] == [4, 3]
 
-    play(scenario)
+
+@played()
+async def test_a_target_at_the_end_moves_with_new_messages(stage: SimStage, tmp_path: Path) -> None:
+    path = tmp_path / "preview"
+    await previewed(stage, path)
+    line = LINE.replace("-s 0", "-s -1")
+    save(path, await stage.data(f"{line} --preview"))
+    await stage.send(1, TOPIC)
+    (printed,) = await stage.printed(f"{line} --expect {path}".split())
+    assert any("target offset was 4, is" in text for text in printed.data["moved"])
+
+
+@played()
+async def test_the_preview_of_another_reset_is_refused(stage: SimStage, tmp_path: Path) -> None:
+    line = await previewed(stage, tmp_path / "preview")
+    with pytest.raises(ClientError, match="the preview is of timestamp 0, not 5: give the same options"):
+        await stage.run(line.replace("-s 0", "-s 5"))
+    with pytest.raises(ClientError, match="leave out -b, -q, -o and --preview"):
+        await stage.run(f"{line} --preview")
+    with pytest.raises(ClientError, match=r"cannot read the preview .*: No such file"):
+        await stage.run(f"{line}-gone")
 
 
 _HEAD = b'{"group":"g","topic":"t","timestamp":0,"force":true,"obstacles":[],"queues":[],"x":'
@@ -159,12 +146,10 @@ def test_a_file_that_is_no_preview_is_refused_with_what_to_do(data: bytes) -> No
         read_expected(data)
 
 
-def test_what_a_program_expects_is_what_the_command_saves(play: RunScenario, tmp_path: Path) -> None:
-    async def scenario(stage: SimStage) -> None:
-        path = tmp_path / "preview"
-        await previewed(stage, path)
-        preview = await make_preview(await stage.admin(), TOPIC, GROUP, 0)
-        assert expected_of(preview) == read_expected(path.read_bytes())
-        assert moved_since(expected_of(preview), preview) == []
-
-    play(scenario)
+@played()
+async def test_what_a_program_expects_is_what_the_command_saves(stage: SimStage, tmp_path: Path) -> None:
+    path = tmp_path / "preview"
+    await previewed(stage, path)
+    preview = await make_preview(await stage.admin(), TOPIC, GROUP, 0)
+    assert expected_of(preview) == read_expected(path.read_bytes())
+    assert moved_since(expected_of(preview), preview) == []

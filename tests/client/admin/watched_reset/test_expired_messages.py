@@ -13,7 +13,7 @@ from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.watch.verdict.states import State
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 QUEUE = MessageQueue(TOPIC, "broker-a", 0)
@@ -52,23 +52,21 @@ async def expired(stage: SimStage, *, left: int) -> None:
     ("profile", "mode"), [*CASES[:3], *(pytest.param(*case, marks=OTHERS) for case in CASES[3:])]
 )
 @pytest.mark.parametrize("left", [0, 3])
-def test_a_preview_counts_messages_that_exist_and_a_watch_misses_no_other(
-    play: RunScenario, profile: Profile, mode: ResetMode, left: int
+@played(**RETENTION)
+async def test_a_preview_counts_messages_that_exist_and_a_watch_misses_no_other(
+    stage: SimStage, profile: Profile, mode: ResetMode, left: int
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        async with new_consumer(stage):
-            await expired(stage, left=left)
-            assert stage.stored_offset(QUEUE, GROUP) == 20
-            admin = await stage.admin()
-            preview = await make_preview(admin, TOPIC, GROUP, 0, mode=mode)
-            (row,) = preview.queues
-            assert (row.min_offset, row.max_offset, row.redelivered) == (20 - left, 20, left)
-            stage.consumed.clear()
-            items = [item async for item in run_watched(admin, TOPIC, GROUP, 0, mode=mode)]
-            (verdict,) = [item for item in items if isinstance(item, Verdict)]
-            assert sorted({offset for _, offset in stage.consumed}) == [*range(20 - left, 20)]
-            assert verdict.state is not State.LOST, [item.reason for item in verdict.queues]
-            if not left:
-                assert verdict.state is State.PROVEN, [item.reason for item in verdict.queues]
-
-    play(scenario, profile=profile, **RETENTION)
+    async with new_consumer(stage):
+        await expired(stage, left=left)
+        assert stage.stored_offset(QUEUE, GROUP) == 20
+        admin = await stage.admin()
+        preview = await make_preview(admin, TOPIC, GROUP, 0, mode=mode)
+        (row,) = preview.queues
+        assert (row.min_offset, row.max_offset, row.redelivered) == (20 - left, 20, left)
+        stage.consumed.clear()
+        items = [item async for item in run_watched(admin, TOPIC, GROUP, 0, mode=mode)]
+        (verdict,) = [item for item in items if isinstance(item, Verdict)]
+        assert sorted({offset for _, offset in stage.consumed}) == [*range(20 - left, 20)]
+        assert verdict.state is not State.LOST, [item.reason for item in verdict.queues]
+        if not left:
+            assert verdict.state is State.PROVEN, [item.reason for item in verdict.queues]

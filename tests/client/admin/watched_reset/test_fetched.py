@@ -19,7 +19,7 @@ from rewindmq.watch.rules.fetched import FetchCount
 from rewindmq.watch.verdict.reset_watch import ResetWatch
 from rewindmq.watch.verdict.states import State
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
@@ -136,17 +136,15 @@ async def watch_as_at_rocketmq(stage: SimStage, seconds: float = 30.0) -> set[St
 
 
 @pytest.mark.parametrize("count", [1, 500])
-def test_the_fast_redelivery_of_an_idle_group_is_proven_at_rocketmq_within_30_s(
-    play: RunScenario, count: int
+@played()
+async def test_the_fast_redelivery_of_an_idle_group_is_proven_at_rocketmq_within_30_s(
+    stage: SimStage, count: int
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 2)
-        await stage.send(2 * count, TOPIC)
-        async with new_consumer(stage):
-            await stage.world.sleep(150)
-            assert await watch_as_at_rocketmq(stage) == {State.PROVEN}
-
-    play(scenario)
+    await stage.create_topic(TOPIC, 2)
+    await stage.send(2 * count, TOPIC)
+    async with new_consumer(stage):
+        await stage.world.sleep(150)
+        assert await watch_as_at_rocketmq(stage) == {State.PROVEN}
 
 
 async def send_steadily(stage: SimStage) -> None:
@@ -155,16 +153,14 @@ async def send_steadily(stage: SimStage) -> None:
         await stage.world.sleep(0.1)
 
 
-def test_a_kept_reset_of_a_group_under_traffic_is_proven_at_rocketmq(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 2)
-        async with new_consumer(stage):
-            sending = asyncio.create_task(send_steadily(stage))
-            await stage.world.sleep(95)
-            assert await watch_as_at_rocketmq(stage, 75) == {State.PROVEN}
-            sending.cancel()
-
-    play(scenario)
+@played()
+async def test_a_kept_reset_of_a_group_under_traffic_is_proven_at_rocketmq(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 2)
+    async with new_consumer(stage):
+        sending = asyncio.create_task(send_steadily(stage))
+        await stage.world.sleep(95)
+        assert await watch_as_at_rocketmq(stage, 75) == {State.PROVEN}
+        sending.cancel()
 
 
 async def watch(stage: SimStage) -> tuple[str, list[str]]:
@@ -177,32 +173,28 @@ async def watch(stage: SimStage) -> tuple[str, list[str]]:
     return printed[-1].data["verdict"], [item["state"] for item in printed[-1].data["queues"]]
 
 
-def test_the_fast_redelivery_of_an_idle_group_is_proven(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        assert await watch(stage) == ("proven", ["proven", "proven"])
-
-    play(scenario)
+@played()
+async def test_the_fast_redelivery_of_an_idle_group_is_proven(stage: SimStage) -> None:
+    assert await watch(stage) == ("proven", ["proven", "proven"])
 
 
-def test_a_group_that_fails_every_message_is_proven_without_counting(play: RunScenario) -> None:
+@played()
+async def test_a_group_that_fails_every_message_is_proven_without_counting(stage: SimStage) -> None:
     """The broker saw them handed out again, and failed messages leave the queue for the retry topic."""
 
-    async def scenario(stage: SimStage) -> None:
-        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-            return (
-                ConsumeConcurrentlyStatus.RECONSUME_LATER
-                if stage.world.now > 100
-                else ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-            )
-
-        await stage.create_topic(TOPIC, 1)
-        await stage.send(5, TOPIC)
-        async with new_consumer(stage, listener=listener):
-            await stage.world.sleep(150)
-            printed = await stage.printed(LINE.split())
-        assert (printed[-1].data["verdict"], printed[-1].data["queues"][0]["seconds"] < 15) == (
-            "proven",
-            True,
+    async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        return (
+            ConsumeConcurrentlyStatus.RECONSUME_LATER
+            if stage.world.now > 100
+            else ConsumeConcurrentlyStatus.CONSUME_SUCCESS
         )
 
-    play(scenario)
+    await stage.create_topic(TOPIC, 1)
+    await stage.send(5, TOPIC)
+    async with new_consumer(stage, listener=listener):
+        await stage.world.sleep(150)
+        printed = await stage.printed(LINE.split())
+    assert (printed[-1].data["verdict"], printed[-1].data["queues"][0]["seconds"] < 15) == (
+        "proven",
+        True,
+    )

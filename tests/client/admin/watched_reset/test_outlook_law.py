@@ -22,7 +22,7 @@ from rewindmq.watch.verdict.queue_watch import QueueWatch
 from rewindmq.watch.verdict.reset_watch import ResetWatch
 from rewindmq.watch.verdict.states import State
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 # Protocol seconds.
@@ -167,22 +167,22 @@ PLAYS = {
         for name, values in PLAYS.items()
     ],
 )
-def test_what_was_promised_is_what_the_watch_says(play: RunScenario, given: Play, evidence: Evidence) -> None:
-    async def scenario(stage: SimStage) -> None:
-        played = await carried_out(stage, given)
-        assert evidence in {outlook.evidence for outlook in played.outlooks}
-        watches = {watch.queue: watch for watch in played.queues}
-        assert watches.keys() == {queue for outlook in played.outlooks for queue in outlook.queues}
-        for outlook in played.outlooks:
-            for queue in outlook.queues:
-                watch = watches[queue]
-                assert watch.state in ENDS[outlook.promise], (str(outlook), watch.reason)
-                last = played.heard.get(queue, played.began) - played.began
-                # Nothing is heard of messages that the tags leave out.
-                last = max(last, 30.0 if given.expression != "*" else 0.0)
-                if watch.state is State.PROVEN and outlook.evidence in WITHIN:
-                    assert watch.since <= last + WITHIN[outlook.evidence], str(outlook)
-                if watch.state is State.UNKNOWN:
-                    assert watch.reason
-
-    play(scenario)
+@played()
+async def test_what_was_promised_is_what_the_watch_says(
+    stage: SimStage, given: Play, evidence: Evidence
+) -> None:
+    played = await carried_out(stage, given)
+    assert evidence in {outlook.evidence for outlook in played.outlooks}
+    watches = {watch.queue: watch for watch in played.queues}
+    assert watches.keys() == {queue for outlook in played.outlooks for queue in outlook.queues}
+    for outlook in played.outlooks:
+        for queue in outlook.queues:
+            watch = watches[queue]
+            assert watch.state in ENDS[outlook.promise], (str(outlook), watch.reason)
+            last = played.heard.get(queue, played.began) - played.began
+            # Nothing is heard of messages that the tags leave out.
+            last = max(last, 30.0 if given.expression != "*" else 0.0)
+            if watch.state is State.PROVEN and outlook.evidence in WITHIN:
+                assert watch.since <= last + WITHIN[outlook.evidence], str(outlook)
+            if watch.state is State.UNKNOWN:
+                assert watch.reason

@@ -19,7 +19,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.watch.verdict.reset_watch import Change
 from rewindmq.watch.verdict.states import State
 from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
-from tests.support.fixtures import RunScenario
+from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
 LINE = f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0"
@@ -45,98 +45,87 @@ async def until_held(stage: SimStage, queues: int, options: str) -> tuple[list[A
     return [piece.data for piece in printed if piece.data is not None], printed[-1].exit_code
 
 
-def test_only_the_lost_queue_of_a_classic_reset_is_reset_again_until_it_is_proven(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        data, exit_code = await until_held(stage, 2, "")
-        (repaired,) = [item["repair"] for item in data if "repair" in item]
-        assert repaired["queues"] == [{"brokerName": "broker-a", "queueId": 0}]
-        assert repaired["modes"] == {"broker-a": "server"}
-        last = data[-1]
-        assert (last["verdict"], last["repairs"], exit_code) == ("proven", 1, 0)
-        states = [item["change"]["state"] for item in data if "change" in item]
-        assert states.count("lost") == 1
-
-    play(scenario)
-
-
-def test_a_classic_reset_is_repeated_at_a_broker_whose_queues_are_all_lost(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        data, exit_code = await until_held(stage, 1, "--times 1")
-        (repaired,) = [item["repair"] for item in data if "repair" in item]
-        assert repaired["modes"] == {"broker-a": "classic"}
-        assert (data[-1]["verdict"], data[-1]["repairs"], exit_code) == ("proven", 1, 0)
-
-    play(scenario)
-
-
-def test_a_reset_that_is_lost_each_time_is_repeated_at_most_n_times(play: RunScenario) -> None:
-    """A broadcasting consumer ignores the broker's offsets (BROADCAST)."""
-
-    async def scenario(stage: SimStage) -> None:
-        await stage.create_topic(TOPIC, 1)
-        await stage.send(4, TOPIC)
-        stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 0, 4)
-        async with new_consumer(stage, message_model=MessageModel.BROADCASTING):
-            await stage.world.sleep(60)
-            printed = await stage.printed(f"{LINE} --until-held --times 2".split())
-        numbers = [piece.data["repair"]["number"] for piece in printed if "repair" in (piece.data or {})]
-        last = printed[-1]
-        assert (numbers, last.data["repairs"], last.data["verdict"]) == ([1, 2], 2, "lost")
-        assert last.exit_code == 3
-
-    play(scenario)
-
-
-def test_one_of_several_queues_is_not_reset_again_at_a_broker_that_resets_whole_topics(
-    play: RunScenario,
+@played()
+async def test_only_the_lost_queue_of_a_classic_reset_is_reset_again_until_it_is_proven(
+    stage: SimStage,
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        await start_mute_broker(stage, "broker-m")
-        lost, kept = MessageQueue(TOPIC, "broker-m", 0), MessageQueue(TOPIC, "broker-m", 1)
-        first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, {lost: 0, kept: 0}, {"broker-m": None}))
-        (outcome,) = await repair(await stage.admin(), TOPIC, GROUP, 0, first, {lost: 0}, force=True)
-        assert outcome.queues == (lost,)
-        assert "does not know reset modes" in (outcome.failure or "")
-        assert "so no reset was sent" in (outcome.failure or "")
+    data, exit_code = await until_held(stage, 2, "")
+    (repaired,) = [item["repair"] for item in data if "repair" in item]
+    assert repaired["queues"] == [{"brokerName": "broker-a", "queueId": 0}]
+    assert repaired["modes"] == {"broker-a": "server"}
+    last = data[-1]
+    assert (last["verdict"], last["repairs"], exit_code) == ("proven", 1, 0)
+    states = [item["change"]["state"] for item in data if "change" in item]
+    assert states.count("lost") == 1
 
-    play(scenario)
+
+@played()
+async def test_a_classic_reset_is_repeated_at_a_broker_whose_queues_are_all_lost(stage: SimStage) -> None:
+    data, exit_code = await until_held(stage, 1, "--times 1")
+    (repaired,) = [item["repair"] for item in data if "repair" in item]
+    assert repaired["modes"] == {"broker-a": "classic"}
+    assert (data[-1]["verdict"], data[-1]["repairs"], exit_code) == ("proven", 1, 0)
+
+
+@played()
+async def test_a_reset_that_is_lost_each_time_is_repeated_at_most_n_times(stage: SimStage) -> None:
+    """A broadcasting consumer ignores the broker's offsets (BROADCAST)."""
+    await stage.create_topic(TOPIC, 1)
+    await stage.send(4, TOPIC)
+    stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 0, 4)
+    async with new_consumer(stage, message_model=MessageModel.BROADCASTING):
+        await stage.world.sleep(60)
+        printed = await stage.printed(f"{LINE} --until-held --times 2".split())
+    numbers = [piece.data["repair"]["number"] for piece in printed if "repair" in (piece.data or {})]
+    last = printed[-1]
+    assert (numbers, last.data["repairs"], last.data["verdict"]) == ([1, 2], 2, "lost")
+    assert last.exit_code == 3
+
+
+@played()
+async def test_one_of_several_queues_is_not_reset_again_at_a_broker_that_resets_whole_topics(
+    stage: SimStage,
+) -> None:
+    await start_mute_broker(stage, "broker-m")
+    lost, kept = MessageQueue(TOPIC, "broker-m", 0), MessageQueue(TOPIC, "broker-m", 1)
+    first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, {lost: 0, kept: 0}, {"broker-m": None}))
+    (outcome,) = await repair(await stage.admin(), TOPIC, GROUP, 0, first, {lost: 0}, force=True)
+    assert outcome.queues == (lost,)
+    assert "does not know reset modes" in (outcome.failure or "")
+    assert "so no reset was sent" in (outcome.failure or "")
 
 
 @pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.CLASSIC])
-def test_a_broker_that_fails_does_not_hide_what_was_reset_again_at_the_others(
-    play: RunScenario, mode: ResetMode
+@played()
+async def test_a_broker_that_fails_does_not_hide_what_was_reset_again_at_the_others(
+    stage: SimStage, mode: ResetMode
 ) -> None:
-    async def scenario(stage: SimStage) -> None:
-        async with new_consumer(stage):
-            await stage.create_topic(TOPIC, 1)
-            await stage.send(4, TOPIC)
-            await stage.world.sleep(60)
-            await start_mute_broker(stage, "a-mute")
-            lost = {MessageQueue(TOPIC, name, 0): 0 for name in ("a-mute", "broker-a", "z-gone")}
-            modes: dict[str, ResetMode | None] = {queue.broker_name: mode for queue in lost}
-            first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, lost, modes))
-            before = len(stage.consumed)
-            outcomes = await repair(await stage.admin(), TOPIC, GROUP, 0, first, lost, force=True)
-            assert [(each.broker, each.mode, each.failure is None) for each in outcomes] == [
-                ("a-mute", "", False),
-                ("broker-a", mode, True),
-                ("z-gone", "", False),
-            ]
-            await stage.world.sleep(60)
-            assert len(stage.consumed) == before + 4
-
-    play(scenario)
-
-
-def test_a_broker_that_no_longer_serves_the_topic_is_not_called_reset(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
+    async with new_consumer(stage):
         await stage.create_topic(TOPIC, 1)
-        gone = MessageQueue(TOPIC, "broker-z", 0)
-        first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, {gone: 0}, {"broker-z": None}))
-        (outcome,) = await repair(await stage.admin(), TOPIC, GROUP, 0, first, {gone: 0}, force=True)
-        assert outcome.failure == f"broker broker-z no longer serves topic {TOPIC}: start it, and reset again"
+        await stage.send(4, TOPIC)
+        await stage.world.sleep(60)
+        await start_mute_broker(stage, "a-mute")
+        lost = {MessageQueue(TOPIC, name, 0): 0 for name in ("a-mute", "broker-a", "z-gone")}
+        modes: dict[str, ResetMode | None] = {queue.broker_name: mode for queue in lost}
+        first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, lost, modes))
+        before = len(stage.consumed)
+        outcomes = await repair(await stage.admin(), TOPIC, GROUP, 0, first, lost, force=True)
+        assert [(each.broker, each.mode, each.failure is None) for each in outcomes] == [
+            ("a-mute", "", False),
+            ("broker-a", mode, True),
+            ("z-gone", "", False),
+        ]
+        await stage.world.sleep(60)
+        assert len(stage.consumed) == before + 4
 
-    play(scenario)
+
+@played()
+async def test_a_broker_that_no_longer_serves_the_topic_is_not_called_reset(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 1)
+    gone = MessageQueue(TOPIC, "broker-z", 0)
+    first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, {gone: 0}, {"broker-z": None}))
+    (outcome,) = await repair(await stage.admin(), TOPIC, GROUP, 0, first, {gone: 0}, force=True)
+    assert outcome.failure == f"broker broker-z no longer serves topic {TOPIC}: start it, and reset again"
 
 
 async def two_brokers(stage: SimStage) -> list[MessageQueue]:
@@ -149,73 +138,63 @@ async def two_brokers(stage: SimStage) -> list[MessageQueue]:
     return [MessageQueue(TOPIC, name, 0) for name in ("broker-a", "broker-b")]
 
 
-def test_queues_of_a_broker_that_ends_before_the_repair_stay_lost_and_the_others_are_repaired(
-    play: RunScenario,
+@played()
+async def test_queues_of_a_broker_that_ends_before_the_repair_stay_lost_and_the_others_are_repaired(
+    stage: SimStage,
 ) -> None:
     """A broadcasting consumer ignores the brokers' offsets (BROADCAST)."""
-
-    async def scenario(stage: SimStage) -> None:
-        a, b = await two_brokers(stage)
-        lost: list[MessageQueue] = []
-        others: list[object] = []
-        async with new_consumer(stage, message_model=MessageModel.BROADCASTING):
-            await stage.world.sleep(60)
-            running = run_watched(await stage.admin(), TOPIC, GROUP, 0, times=1)
-            async with contextlib.aclosing(running) as items:
-                async for item in items:
-                    if not isinstance(item, Change):
-                        others.append(item)
-                    elif item.state is State.LOST:
-                        lost.append(item.watch.queue)
-                        if sorted(lost) == [a, b]:
-                            await stage.brokers["broker-b"].close()
-        failure = "broker-b did not tell the group's stored offsets, so it was not reset again"
-        began, *repairs, verdict = others
-        assert isinstance(began, Began)
-        assert repairs == [Repair(1, (a,), {"broker-a": "classic"}), Repair(1, (b,), {}, failure)]
-        assert isinstance(verdict, Verdict)
-        assert (verdict.state, verdict.repairs, sorted(lost)) == (State.LOST, 1, [a, a, b])
-
-    play(scenario)
+    a, b = await two_brokers(stage)
+    lost: list[MessageQueue] = []
+    others: list[object] = []
+    async with new_consumer(stage, message_model=MessageModel.BROADCASTING):
+        await stage.world.sleep(60)
+        running = run_watched(await stage.admin(), TOPIC, GROUP, 0, times=1)
+        async with contextlib.aclosing(running) as items:
+            async for item in items:
+                if not isinstance(item, Change):
+                    others.append(item)
+                elif item.state is State.LOST:
+                    lost.append(item.watch.queue)
+                    if sorted(lost) == [a, b]:
+                        await stage.brokers["broker-b"].close()
+    failure = "broker-b did not tell the group's stored offsets, so it was not reset again"
+    began, *repairs, verdict = others
+    assert isinstance(began, Began)
+    assert repairs == [Repair(1, (a,), {"broker-a": "classic"}), Repair(1, (b,), {}, failure)]
+    assert isinstance(verdict, Verdict)
+    assert (verdict.state, verdict.repairs, sorted(lost)) == (State.LOST, 1, [a, a, b])
 
 
-def test_a_broker_that_does_not_answer_is_named_alone_and_nothing_is_reset(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        queues = [*await two_brokers(stage), MessageQueue(TOPIC, "broker-m", 0)]
-        await start_mute_broker(stage, "broker-m", queues=1)
-        admin = await stage.admin()
-        with pytest.raises(ClientError, match="broker-m did not tell the group's stored") as refused:
-            await anext(run_watched(admin, TOPIC, GROUP, 0))
-        assert "broker-a" not in str(refused.value)
-        sample = await take_sample(admin, TOPIC, GROUP, queues)
-        assert [sample.queues[queue].stored for queue in queues] == [4, 4, None]
-
-    play(scenario)
+@played()
+async def test_a_broker_that_does_not_answer_is_named_alone_and_nothing_is_reset(stage: SimStage) -> None:
+    queues = [*await two_brokers(stage), MessageQueue(TOPIC, "broker-m", 0)]
+    await start_mute_broker(stage, "broker-m", queues=1)
+    admin = await stage.admin()
+    with pytest.raises(ClientError, match="broker-m did not tell the group's stored") as refused:
+        await anext(run_watched(admin, TOPIC, GROUP, 0))
+    assert "broker-a" not in str(refused.value)
+    sample = await take_sample(admin, TOPIC, GROUP, queues)
+    assert [sample.queues[queue].stored for queue in queues] == [4, 4, None]
 
 
-def test_a_write_of_offsets_that_fails_at_the_second_broker_names_the_queues_already_written(
-    play: RunScenario,
+@played()
+async def test_a_write_of_offsets_that_fails_at_the_second_broker_names_the_queues_already_written(
+    stage: SimStage,
 ) -> None:
     """A broker refuses writes without an epoch after a fenced reset."""
-
-    async def scenario(stage: SimStage) -> None:
-        _, b = await two_brokers(stage)
-        admin = await stage.admin()
-        await admin.reset_to_offsets(TOPIC, GROUP, {b: 2}, mode=ResetMode.FENCED)
-        with pytest.raises(ResponseError) as failed:
-            await admin.reset_offset_by_timestamp_old(TOPIC, GROUP, 0)
-        assert failed.value.__notes__ == ["already reset: broker-a:0"]
-
-    play(scenario)
+    _, b = await two_brokers(stage)
+    admin = await stage.admin()
+    await admin.reset_to_offsets(TOPIC, GROUP, {b: 2}, mode=ResetMode.FENCED)
+    with pytest.raises(ResponseError) as failed:
+        await admin.reset_offset_by_timestamp_old(TOPIC, GROUP, 0)
+    assert failed.value.__notes__ == ["already reset: broker-a:0"]
 
 
-def test_no_repair_is_a_watch(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        data, exit_code = await until_held(stage, 1, "--times 0")
-        assert not [item for item in data if "repair" in item]
-        assert (data[-1]["verdict"], exit_code) == ("lost", 3)
-
-    play(scenario)
+@played()
+async def test_no_repair_is_a_watch(stage: SimStage) -> None:
+    data, exit_code = await until_held(stage, 1, "--times 0")
+    assert not [item for item in data if "repair" in item]
+    assert (data[-1]["verdict"], exit_code) == ("lost", 3)
 
 
 def test_a_reset_that_no_queue_accepted_is_not_proven() -> None:
@@ -224,9 +203,7 @@ def test_a_reset_that_no_queue_accepted_is_not_proven() -> None:
     assert common_state([State.PROVEN, State.LOST, State.UNKNOWN]) is State.LOST
 
 
-def test_single_queues_are_not_watched(play: RunScenario) -> None:
-    async def scenario(stage: SimStage) -> None:
-        with pytest.raises(ClientError, match="reset every queue of the topic: leave out"):
-            await stage.run(f"{LINE} --until-held -b 127.0.0.1:1 -q 0")
-
-    play(scenario)
+@played()
+async def test_single_queues_are_not_watched(stage: SimStage) -> None:
+    with pytest.raises(ClientError, match="reset every queue of the topic: leave out"):
+        await stage.run(f"{LINE} --until-held -b 127.0.0.1:1 -q 0")
