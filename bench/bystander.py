@@ -40,7 +40,7 @@ _NOTIFICATION: Final = b'"code":40,'
 
 
 @dataclass(frozen=True)
-class Waits:
+class BystanderWaits:
     """The bystander's waits, in ms, and the load of the machine meanwhile.
 
     Attributes:
@@ -95,7 +95,7 @@ class Plain:
         self._socket.close()
 
 
-class Page:
+class StaticPage:
     """A browser that repeats a small static file of the dashboard."""
 
     def __init__(self, address: str) -> None:
@@ -112,7 +112,7 @@ class Page:
         self._http.close()
 
 
-def wait_beside(request: Callable[[], None], seconds: float) -> Waits:
+def wait_beside(request: Callable[[], None], seconds: float) -> BystanderWaits:
     """Repeat a request, every few ms, for so many seconds."""
     waits: list[float] = []
     busy, began = _busy_seconds(), time.perf_counter()
@@ -122,7 +122,7 @@ def wait_beside(request: Callable[[], None], seconds: float) -> Waits:
         time.sleep(_INTERVAL_SECONDS)
     waits.sort()
     busy = (_busy_seconds() - busy) / (time.perf_counter() - began)
-    return Waits(waits[len(waits) // 2], waits[len(waits) * 99 // 100], waits[-1], len(waits), busy)
+    return BystanderWaits(waits[len(waits) // 2], waits[len(waits) * 99 // 100], waits[-1], len(waits), busy)
 
 
 def _busy_seconds() -> float:
@@ -147,7 +147,7 @@ def loaded(load: str, address: str) -> Iterator[None]:
             process.wait(30)
 
 
-def beside_broker(load: str, seconds: float) -> Waits:
+def beside_broker(load: str, seconds: float) -> BystanderWaits:
     """Return the waits at a new broker with a load."""
     with running_broker(is_pure=False) as (host, port, _):
         address = f"{host}:{port}"
@@ -168,10 +168,10 @@ def running_dashboard(namesrv: str) -> Iterator[str]:
             process.wait(30)
 
 
-def beside_scrapes(dashboard: str, broker: str, seconds: float) -> tuple[Waits, Waits]:
+def beside_scrapes(dashboard: str, broker: str, seconds: float) -> tuple[BystanderWaits, BystanderWaits]:
     """Return the waits at the dashboard and at its broker while Prometheus scrapes again and again."""
     with loaded("scrapes", dashboard):
-        with contextlib.closing(Page(dashboard)) as page:
+        with contextlib.closing(StaticPage(dashboard)) as page:
             at_dashboard = wait_beside(page, seconds)
         with contextlib.closing(Plain(broker)) as plain:
             return at_dashboard, wait_beside(plain, seconds)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Side:
+class ComparedSide:
     """One cluster's figures of a row.
 
     Attributes:
@@ -25,7 +25,7 @@ class Side:
 
 
 @dataclass(slots=True)
-class Comparison:
+class LoadComparison:
     """One load on both clusters.
 
     Attributes:
@@ -40,8 +40,8 @@ class Comparison:
     at_least: float | None
     higher_is_better: bool = True
     note: str = ""
-    rocketmq: Side = field(default_factory=Side)
-    rewindmq: Side = field(default_factory=Side)
+    rocketmq: ComparedSide = field(default_factory=ComparedSide)
+    rewindmq: ComparedSide = field(default_factory=ComparedSide)
 
     @property
     def ratios(self) -> list[float]:
@@ -79,13 +79,13 @@ class Comparison:
         }
 
 
-def render_comparisons(rows: Sequence[Comparison], rocketmq: str, rewindmq: str) -> str:
+def render_comparisons(rows: Sequence[LoadComparison], rocketmq: str, rewindmq: str) -> str:
     """Return the table as text, followed by the notes.
 
     Args:
         rocketmq, rewindmq: column headings of the two clusters.
     """
-    columns: Sequence[tuple[str, str, Callable[[Comparison], str]]] = (
+    columns: Sequence[tuple[str, str, Callable[[LoadComparison], str]]] = (
         ("load", "<", lambda row: row.name),
         (rocketmq, ">", lambda row: _figure(row.rocketmq.median)),
         (rewindmq, ">", lambda row: _figure(row.rewindmq.median)),
@@ -115,7 +115,7 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}" if value >= 10 else f"{value:,.2f}"
 
 
-def _cpu(row: Comparison) -> str:
+def _cpu(row: LoadComparison) -> str:
     if not row.rocketmq.cpu or not row.rewindmq.cpu:
         return ""
     return f"{statistics.median(row.rocketmq.cpu):.1f} / {statistics.median(row.rewindmq.cpu):.1f}"

@@ -20,7 +20,7 @@ from rewindmq.dashboard.app import make_app
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.resets.history import open_folder
 from rewindmq.dashboard.serving import serving
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from rewindmq.protocol.remoting.process.collector import tune_collector
 
 _CSRF: Final = "bench"
@@ -70,7 +70,7 @@ NAMES: Final = (*PAGES, CONFIRM, RUNNING, SCRAPE, METRICS)
 _EXPECTED: Final = re.compile(r'name="expected" value="([^"]*)"')
 
 
-class Cost(NamedTuple):
+class PageCost(NamedTuple):
     """What a page took, in ms.
 
     Attributes:
@@ -98,7 +98,7 @@ class _Holds:
             self.longest, last = max(self.longest, now - last), now
 
 
-async def costs(large: LargeCluster) -> dict[str, Cost]:
+async def costs(large: LargeCluster) -> dict[str, PageCost]:
     """Return what each page takes, by the page's name."""
     # As the command's own process does; the loads after this one get their collector back.
     thresholds = gc.get_threshold()
@@ -109,13 +109,13 @@ async def costs(large: LargeCluster) -> dict[str, Cost]:
         gc.set_threshold(*thresholds)
 
 
-async def _costs(large: LargeCluster) -> dict[str, Cost]:
+async def _costs(large: LargeCluster) -> dict[str, PageCost]:
     cluster = large.cluster
     pids = [process.pid for process in (*cluster.brokers.values(), cluster.namesrv)]
     async with AsyncExitStack() as stack:
         admin = await stack.enter_async_context(AdminClient(cluster.namesrv_address))
         history = await stack.enter_async_context(open_folder(large.history, admin.runtime.workers))
-        app = make_app(ClusterSource(admin), Settings(_CSRF), history)
+        app = make_app(ClusterSource(admin), DashboardSettings(_CSRF), history)
         url = await stack.enter_async_context(serving(app, "127.0.0.1", 0))
         holds = await stack.enter_async_context(_looking())
         browser = _Browser(urlsplit(url).netloc, pids, holds)
@@ -134,9 +134,9 @@ async def _costs(large: LargeCluster) -> dict[str, Cost]:
         return found
 
 
-async def _scrapes(admin: AdminClient, pids: list[int]) -> list[Cost]:
+async def _scrapes(admin: AdminClient, pids: list[int]) -> list[PageCost]:
     """Measure the metrics of a dashboard that has none yet, and those that it has kept."""
-    app = make_app(ClusterSource(admin), Settings(_CSRF))
+    app = make_app(ClusterSource(admin), DashboardSettings(_CSRF))
     async with serving(app, "127.0.0.1", 0) as url, _looking() as holds:
         browser = _Browser(urlsplit(url).netloc, pids, holds)
         found = [await asyncio.to_thread(browser.measure, browser.get, "/metrics") for _ in range(2)]
@@ -166,12 +166,12 @@ class _Browser:
     def close(self) -> None:
         self._connection.close()
 
-    def measure(self, work: Callable[..., object], *arguments: object) -> Cost:
+    def measure(self, work: Callable[..., object], *arguments: object) -> PageCost:
         self._holds.longest = 0.0
         began, cpu = time.perf_counter(), self._cpu()
         work(*arguments)
         wall, cpu = time.perf_counter() - began, self._cpu() - cpu
-        return Cost(wall * 1e3, cpu * 1e3, self._holds.longest * 1e3)
+        return PageCost(wall * 1e3, cpu * 1e3, self._holds.longest * 1e3)
 
     def _cpu(self) -> float:
         return time.process_time() + sum(map(cpu_seconds, self._pids))

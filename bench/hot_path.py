@@ -132,7 +132,7 @@ def _heartbeat() -> bytes:
 
 
 @dataclass(frozen=True)
-class Load:
+class HotPathLoad:
     """A sequence of reads for the broker's connection.
 
     Attributes:
@@ -148,11 +148,11 @@ class Load:
 
 
 LOADS: Final = (
-    Load("SEND_MESSAGE_V2, 100 B, 16 in a read", "message", 16, lambda: _sends(100, 16, 60), True),
-    Load("SEND_MESSAGE_V2, 1 KiB, 16 in a read", "message", 16, lambda: _sends(1_024, 16, 40), True),
-    Load("SEND_MESSAGE_V2, 100 B, 1 in a read", "message", 1, lambda: _sends(100, 1, 900), True),
-    Load("SEND_BATCH_MESSAGE, 64 x 100 B", "message", _BATCH, lambda: _batches(40), True),
-    Load("PULL_MESSAGE, 32 messages of 100 B", "pull", 1, lambda: _pulls(500), True),
+    HotPathLoad("SEND_MESSAGE_V2, 100 B, 16 in a read", "message", 16, lambda: _sends(100, 16, 60), True),
+    HotPathLoad("SEND_MESSAGE_V2, 1 KiB, 16 in a read", "message", 16, lambda: _sends(1_024, 16, 40), True),
+    HotPathLoad("SEND_MESSAGE_V2, 100 B, 1 in a read", "message", 1, lambda: _sends(100, 1, 900), True),
+    HotPathLoad("SEND_BATCH_MESSAGE, 64 x 100 B", "message", _BATCH, lambda: _batches(40), True),
+    HotPathLoad("PULL_MESSAGE, 32 messages of 100 B", "pull", 1, lambda: _pulls(500), True),
 )
 
 
@@ -225,7 +225,7 @@ def _tuned_collector() -> Iterator[None]:
 
 
 def microseconds(
-    load: Load, runs: int, speedups: SpeedupsModule | None = None, profile: Profile = Profile.V49
+    load: HotPathLoad, runs: int, speedups: SpeedupsModule | None = None, profile: Profile = Profile.V49
 ) -> float:
     """Return the processor time for one item, user and system, in the fastest of ``runs`` runs.
 
@@ -237,7 +237,7 @@ def microseconds(
 
 
 async def _least_microseconds(
-    load: Load, runs: int, speedups: SpeedupsModule | None, profile: Profile
+    load: HotPathLoad, runs: int, speedups: SpeedupsModule | None, profile: Profile
 ) -> float:
     async with _prepared(load, speedups, profile) as run:
         return min([await run() for _ in range(runs)])
@@ -245,7 +245,7 @@ async def _least_microseconds(
 
 @asynccontextmanager
 async def _prepared(
-    load: Load, speedups: SpeedupsModule | None, profile: Profile
+    load: HotPathLoad, speedups: SpeedupsModule | None, profile: Profile
 ) -> AsyncIterator[Callable[[], Awaitable[float]]]:
     """Start a broker with a backlog, and warm it up with the load.
 
@@ -273,7 +273,9 @@ async def _prepared(
             watched.workers.close()
 
 
-async def _warmed_up(connection: asyncio.Protocol, sink: _Sink, load: Load) -> Callable[[], Awaitable[float]]:
+async def _warmed_up(
+    connection: asyncio.Protocol, sink: _Sink, load: HotPathLoad
+) -> Callable[[], Awaitable[float]]:
     reads = list(load.make_reads())
     receive = connection.data_received
     for read in (_heartbeat(), *_batches(_BACKLOG_BATCHES)):

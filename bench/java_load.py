@@ -19,7 +19,7 @@ OPTIONS: Final = ("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC")
 _STOP_SECONDS: Final = 20.0
 
 
-class Measured(NamedTuple):
+class MeasuredLoad(NamedTuple):
     """The result of a load; ``failure`` is the error of the first of the ``failed`` sends."""
 
     messages: int
@@ -61,7 +61,7 @@ class JavaLoad:
             self.close()
             raise
 
-    def do(self, op: str, begin: Callable[[], None] = lambda: None, **fields: Any) -> Measured:
+    def do(self, op: str, begin: Callable[[], None] = lambda: None, **fields: Any) -> MeasuredLoad:
         """Let the driver carry out one order.
 
         Args:
@@ -81,7 +81,7 @@ class JavaLoad:
                 raise LoadError(f"{op}: {line['error']}")
             else:
                 ok = line["ok"]
-                return Measured(ok["messages"], ok["seconds"], ok["failed"], ok.get("failure"))
+                return MeasuredLoad(ok["messages"], ok["seconds"], ok["failed"], ok.get("failure"))
 
     def _read(self) -> dict[str, Any]:
         assert self._process.stdout is not None

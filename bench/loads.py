@@ -505,7 +505,7 @@ def bench_bystanders(rounds: int, scale: float) -> list[Row]:
     }
     busy: list[float] = []
 
-    def add(place: str, waits: bystander.Waits) -> None:
+    def add(place: str, waits: bystander.BystanderWaits) -> None:
         for name in ("p50", "p99", "worst"):
             rows[place, name].samples.append(getattr(waits, name))
         busy.append(waits.busy)

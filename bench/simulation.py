@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from rewindmq.testing import ClusterOptions, Rmq
-from rewindmq.testing.simulation.run import Settings, Simulation
+from rewindmq.testing.simulation.run import Simulation, SimulationSettings
 
-_SETTINGS = Settings(latency=0.3, kills=0, power_failures=False, limit=600.0)
+_SETTINGS = SimulationSettings(latency=0.3, kills=0, power_failures=False, limit=600.0)
 _MESSAGES = 10
 
 

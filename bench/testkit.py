@@ -25,7 +25,7 @@ _EXAMPLE_SECONDS: Final = 600
 
 
 @dataclass(slots=True)
-class Cost:
+class KitCost:
     """What something took.
 
     Attributes:
@@ -37,13 +37,13 @@ class Cost:
     cpu: float = 0.0
 
 
-def fixture_ready() -> Cost:
+def fixture_ready() -> KitCost:
     """Wait as the first test with ``rmq`` does: for a name server, two brokers, and the test's ``Rmq``."""
     with ClusterPool() as pool:
         return asyncio.run(_fixture_ready(pool))
 
 
-async def _fixture_ready(pool: ClusterPool) -> Cost:
+async def _fixture_ready(pool: ClusterPool) -> KitCost:
     async with contextlib.AsyncExitStack() as ending:
         with _measured() as cost:
             servers = await run_in_thread(lambda: pool.get(ClusterOptions(brokers=2)))
@@ -53,13 +53,13 @@ async def _fixture_ready(pool: ClusterPool) -> Cost:
     return cost
 
 
-def fresh_names(count: int) -> list[Cost]:
+def fresh_names(count: int) -> list[KitCost]:
     """Measure ``count`` times a test's new topic, group with one running consumer, and running producer."""
     with ClusterPool() as pool:
         return asyncio.run(_fresh_names(pool.get(ClusterOptions()), count))
 
 
-async def _fresh_names(servers: Servers, count: int) -> list[Cost]:
+async def _fresh_names(servers: Servers, count: int) -> list[KitCost]:
     costs = []
     # The first test loads modules.
     for _ in range(count + 1):
@@ -74,7 +74,7 @@ async def _fresh_names(servers: Servers, count: int) -> list[Cost]:
     return costs[1:]
 
 
-def example_tests() -> tuple[Cost, str]:
+def example_tests() -> tuple[KitCost, str]:
     """Run the tests of examples/order_service in one process; return their cost, and pytest's last line."""
     environment = {**os.environ, "PYTHONPATH": str(EXAMPLE / "src")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -94,9 +94,9 @@ def example_tests() -> tuple[Cost, str]:
 
 
 @contextlib.contextmanager
-def _measured() -> Iterator[Cost]:
+def _measured() -> Iterator[KitCost]:
     """Measure a block: its wall time, and the processor time of this process and of children that ended."""
-    cost = Cost()
+    cost = KitCost()
     wall, cpu = time.perf_counter(), _own_cpu()
     yield cost
     cost.wall = time.perf_counter() - wall

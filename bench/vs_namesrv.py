@@ -9,7 +9,7 @@ from typing import Final
 
 from bench.cluster_start import resident_megabytes
 from bench.compared_clusters import IDLE_HEAP, ROCKETMQ, rewindmq_cluster, rocketmq_cluster
-from bench.comparison import Comparison
+from bench.comparison import LoadComparison
 from bench.route_lookups import Fleet, looked_up, registered
 from rewindmq.protocol.remoting.process.runner import raise_descriptor_limit
 
@@ -25,16 +25,16 @@ _BROKERS_LOOKED_UP: Final = 40_000
 _HEAP: Final = ("-Xms4g", "-Xmx4g")
 
 
-def compare_lookups(rounds: int, scale: float, say: Callable[[str], None]) -> list[Comparison]:
+def compare_lookups(rounds: int, scale: float, say: Callable[[str], None]) -> list[LoadComparison]:
     """Measure look-ups of topics at 1, 10 and 100 of 100 brokers, and the memory of these tables."""
     raise_descriptor_limit()
     rows = []
     for copies in COPIES:
         fleet = Fleet(BROKERS, max(1_000, int(TOPICS * scale)), copies)
         what = f"{fleet.topics:,} topics at {copies} of {BROKERS} brokers"
-        lookups = Comparison(f"route look-ups, {what}", "/s", 1)
+        lookups = LoadComparison(f"route look-ups, {what}", "/s", 1)
         lookups.note = "a raw client: one connection, 64 in flight, JSON"
-        memory = Comparison(f"memory of the name server, {what}", "MB", None, higher_is_better=False)
+        memory = LoadComparison(f"memory of the name server, {what}", "MB", None, higher_is_better=False)
         memory.note = f"resident, after the look-ups; RocketMQ's heap is {' '.join(_HEAP)}, as in its script"
         with ExitStack() as stack:
             clusters = [
@@ -58,7 +58,7 @@ def compare_lookups(rounds: int, scale: float, say: Callable[[str], None]) -> li
     return rows
 
 
-def _add(row: Comparison, name: str, sample: float, *cpu: float) -> None:
+def _add(row: LoadComparison, name: str, sample: float, *cpu: float) -> None:
     side = row.rocketmq if name == ROCKETMQ else row.rewindmq
     side.samples.append(sample)
     side.cpu += cpu

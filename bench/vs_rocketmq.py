@@ -20,8 +20,8 @@ from bench.compared_clusters import (
     rewindmq_cluster,
     rocketmq_cluster,
 )
-from bench.comparison import Comparison, Side
-from bench.java_load import CLIENT, JavaLoad, Measured
+from bench.comparison import ComparedSide, LoadComparison
+from bench.java_load import CLIENT, JavaLoad, MeasuredLoad
 
 _CORES: Final = 2
 _SETTLE_SECONDS: Final = 2.0
@@ -73,7 +73,7 @@ _SENDS: Final = (
 )
 
 
-def compare(rounds: int, scale: float, say: Say) -> list[Comparison]:
+def compare(rounds: int, scale: float, say: Say) -> list[LoadComparison]:
     """Measure every row; the two clusters take turns in each round.
 
     Args:
@@ -84,10 +84,12 @@ def compare(rounds: int, scale: float, say: Say) -> list[Comparison]:
     return [*_starts(rounds, say), *_loads(rounds, scale, say)]
 
 
-def _starts(rounds: int, say: Say) -> list[Comparison]:
-    start = Comparison("start, command to serving (name server and broker)", "s", 4, higher_is_better=False)
+def _starts(rounds: int, say: Say) -> list[LoadComparison]:
+    start = LoadComparison(
+        "start, command to serving (name server and broker)", "s", 4, higher_is_better=False
+    )
     memory = {
-        what: Comparison(f"idle memory, {what}", "MB", 4, higher_is_better=False)
+        what: LoadComparison(f"idle memory, {what}", "MB", 4, higher_is_better=False)
         for what in ("broker", "name server", "both")
     }
     watching: list[float] = []
@@ -111,9 +113,9 @@ def _starts(rounds: int, say: Say) -> list[Comparison]:
     return [start, *memory.values()]
 
 
-def _loads(rounds: int, scale: float, say: Say) -> list[Comparison]:
-    rows = {load: Comparison(load.name, "msg/s", 1) for load in _SENDS}
-    consume = Comparison("push consume, 100 B, 4 queues", "msg/s", 1)
+def _loads(rounds: int, scale: float, say: Say) -> list[LoadComparison]:
+    rows = {load: LoadComparison(load.name, "msg/s", 1) for load in _SENDS}
+    consume = LoadComparison("push consume, 100 B, 4 queues", "msg/s", 1)
     consume.note = "the client's defaults: 20 threads, a listener call for each message, pull batch 32"
     with ExitStack() as stack:
         say("starting both clusters and the Java client")
@@ -159,7 +161,7 @@ class _Turns:
             self._run(name, None, "fill", **fields)
         return count
 
-    def send(self, load: _Send, row: Comparison | None, number: int) -> None:
+    def send(self, load: _Send, row: LoadComparison | None, number: int) -> None:
         seconds = _SECONDS if row is not None else _FIRST_WARM_UP_SECONDS
         times = {"seconds": seconds * self._scale, "warmUpSeconds": _WARM_UP_SECONDS * self._scale}
         for name in _order(number):
@@ -168,12 +170,12 @@ class _Turns:
                 failed = f"{measured.failed} failed at {name} in round {number + 1}: {measured.failure}"
                 row.note = f"{row.note}; {failed}" if row.note else failed
 
-    def consume(self, backlog: int, row: Comparison | None, number: int) -> None:
+    def consume(self, backlog: int, row: LoadComparison | None, number: int) -> None:
         fields = {"topic": "LoadBacklog", "count": backlog, "group": f"LoadGroup{number + 1}"}
         for name in _order(number):
             self._run(name, row, "consume", **fields, seconds=_CONSUME_SECONDS)
 
-    def _run(self, name: str, row: Comparison | None, op: str, **fields: object) -> Measured:
+    def _run(self, name: str, row: LoadComparison | None, op: str, **fields: object) -> MeasuredLoad:
         cluster = self._clusters[name]
         cluster.resume()
         before = 0.0
@@ -192,7 +194,7 @@ class _Turns:
         return measured
 
 
-def _side(row: Comparison, name: str) -> Side:
+def _side(row: LoadComparison, name: str) -> ComparedSide:
     return row.rocketmq if name == ROCKETMQ else row.rewindmq
 
 

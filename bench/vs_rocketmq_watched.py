@@ -14,10 +14,10 @@ from typing import Any, Final
 from bench import watched
 from bench.compared_clusters import LOADED_HEAP, ROCKETMQ, rocketmq_cluster
 from bench.java_load import CLIENT, JavaLoad
-from bench.java_load import Measured as Answer
+from bench.java_load import MeasuredLoad as Answer
 from bench.table import Row
 from bench.vs_rocketmq import Say
-from bench.watched import Again, Group, Load, Measured
+from bench.watched import Again, MeasuredReset, RunningGroup, WatchedLoad
 from rewindmq import AdminClient, MessageQueue
 
 # Seconds. A broker's minute ends up to 10 s ago, so a group is idle for the watcher after 70 s.
@@ -44,7 +44,7 @@ def measure_watched(rounds: int, say: Say) -> list[Row]:
 class _Rows:
     """The rows of a load."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: WatchedLoad) -> None:
         title = f"watched reset at {ROCKETMQ}: {load.title}"
         self._proven = Row(f"{title}: proven queues", "%", 80.0 if load.per_second else 95.0)
         self._late = Row(
@@ -53,9 +53,9 @@ class _Rows:
             None if load.per_second else _WITHIN,
             higher_is_better=False,
         )
-        self._all: list[Measured] = []
+        self._all: list[MeasuredReset] = []
 
-    def add(self, measured: Measured) -> None:
+    def add(self, measured: MeasuredReset) -> None:
         self._all.append(measured)
         self._late.samples.append(measured.seconds)
 
@@ -79,7 +79,7 @@ class _Rows:
 class _Plays:
     """Plays the loads at one broker."""
 
-    def __init__(self, namesrv: str, java: JavaGroups, rows: Mapping[Load, _Rows], say: Say) -> None:
+    def __init__(self, namesrv: str, java: JavaGroups, rows: Mapping[WatchedLoad, _Rows], say: Say) -> None:
         self._namesrv = namesrv
         self._java = java
         self._rows = rows
@@ -101,7 +101,7 @@ class _Plays:
                 for load in busy:
                     tasks.create_task(self._play(broker, load, number, 0.0))
 
-    async def _play(self, broker: str, load: Load, number: int, delay: float) -> None:
+    async def _play(self, broker: str, load: WatchedLoad, number: int, delay: float) -> None:
         await asyncio.sleep(delay)
         name = f"Watched-{load.messages}-{load.per_second}-{number}"
         idle = 0.0 if load.per_second else _IDLE
@@ -126,7 +126,7 @@ class JavaGroups:
             return await asyncio.to_thread(self._java.do, op, **fields)
 
     @asynccontextmanager
-    async def join(self, namesrv: str, name: str, count: int) -> AsyncIterator[Group]:
+    async def join(self, namesrv: str, name: str, count: int) -> AsyncIterator[RunningGroup]:
         """See ``bench.watched.Join``."""
         await self.do("join", namesrv=namesrv, topic=name, group=name, parallel=count)
         try:
@@ -136,7 +136,7 @@ class JavaGroups:
 
 
 class _JavaGroup:
-    """See ``bench.watched.Group``."""
+    """See ``bench.watched.RunningGroup``."""
 
     def __init__(self, do: Callable[..., Awaitable[Answer]], name: str) -> None:
         self._do = do

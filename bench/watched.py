@@ -32,7 +32,7 @@ _POLL: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class WatchedLoad:
     """A group and its traffic.
 
     Attributes:
@@ -52,16 +52,16 @@ class Load:
 
 
 LOADS: Final = (
-    Load(10, 1),
-    Load(1_000, 2),
-    Load(100_000, 8),
-    Load(3_000, 2, 100),
-    Load(3_000, 2, 2_000),
+    WatchedLoad(10, 1),
+    WatchedLoad(1_000, 2),
+    WatchedLoad(100_000, 8),
+    WatchedLoad(3_000, 2, 100),
+    WatchedLoad(3_000, 2, 2_000),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredReset:
     """One watched reset.
 
     Attributes:
@@ -84,7 +84,7 @@ class Again(NamedTuple):
     last: float
 
 
-class Group(Protocol):
+class RunningGroup(Protocol):
     """The running consumers of a group."""
 
     async def begin(self, ends: Mapping[MessageQueue, int]) -> None:
@@ -97,7 +97,7 @@ class Group(Protocol):
 
 
 # Name server, name of topic and group, number of consumers.
-Join = Callable[[str, str, int], AbstractAsyncContextManager[Group]]
+Join = Callable[[str, str, int], AbstractAsyncContextManager[RunningGroup]]
 
 
 class _Deliveries:
@@ -109,11 +109,11 @@ class _Deliveries:
         self._last = 0.0
 
     async def begin(self, ends: Mapping[MessageQueue, int]) -> None:
-        """See ``Group``."""
+        """See ``RunningGroup``."""
         self._ends = ends
 
     async def again(self) -> Again:
-        """See ``Group``."""
+        """See ``RunningGroup``."""
         return Again(len(self._again), self._last)
 
     def note(self, messages: Sequence[MessageExt]) -> None:
@@ -125,7 +125,7 @@ class _Deliveries:
 
 
 @asynccontextmanager
-async def _join(namesrv: str, name: str, count: int) -> AsyncIterator[Group]:
+async def _join(namesrv: str, name: str, count: int) -> AsyncIterator[RunningGroup]:
     """Run RewindMQ's push consumers."""
     deliveries = _Deliveries()
     async with AsyncExitStack() as exits:
@@ -137,13 +137,13 @@ async def _join(namesrv: str, name: str, count: int) -> AsyncIterator[Group]:
 async def measure(
     namesrv: str,
     broker: str,
-    load: Load,
+    load: WatchedLoad,
     mode: ResetMode | None,
     name: str,
     *,
     join: Join = _join,
     idle: float = 0.0,
-) -> Measured:
+) -> MeasuredReset:
     """Reset a group of its own to the start, and watch it.
 
     Args:
@@ -178,7 +178,7 @@ async def measure(
                     reasons[f"{item.state}: {item.watch.reason}"] += 1
         again = await group.again()
         is_kept = again.messages == sum(ends.values())
-        return Measured(proven / QUEUES, max(0.0, ended - again.last), is_kept, reasons)
+        return MeasuredReset(proven / QUEUES, max(0.0, ended - again.last), is_kept, reasons)
 
 
 async def _send(producer: Producer, topic: str, count: int) -> None:

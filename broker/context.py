@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rewindmq.broker.background.registration import Registration
+from rewindmq.broker.background.registration import RegistrationService
 from rewindmq.broker.background.retention import Retention
 from rewindmq.broker.clients.consumer_manager import ConsumerManager
 from rewindmq.broker.clients.producer_manager import ProducerManager
-from rewindmq.broker.clients.queue_locks import QueueLocks
+from rewindmq.broker.clients.queue_locks import RebalanceLockManager
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.delay.hook import DelayHook
 from rewindmq.broker.ha.master import HaMaster
@@ -68,7 +68,7 @@ class BrokerContext:
     fenced_commits: FencedCommits
     consumers: ConsumerManager
     producers: ProducerManager
-    queue_locks: QueueLocks
+    queue_locks: RebalanceLockManager
     stats: BrokerStats
     long_polling: LongPolling
     committer: OffsetCommitter
@@ -82,7 +82,7 @@ class BrokerContext:
     reply_sender: ReplySender
     batch_sender: BatchSender
     puller: MessagePuller
-    registration: Registration
+    registration: RegistrationService
     live_config: LiveConfig
     large_responses: LargeResponses
     # Without connections at a slave.

@@ -10,13 +10,13 @@ from typing import Final
 from rewindmq.broker.background.flush import BackgroundFlush
 from rewindmq.broker.background.name_server import BrokerIdentity
 from rewindmq.broker.background.prefault import LogPrefault
-from rewindmq.broker.background.registration import Registration
+from rewindmq.broker.background.registration import RegistrationService
 from rewindmq.broker.background.retention import Retention
 from rewindmq.broker.background.schedule import BackgroundService
 from rewindmq.broker.background.sync_flush import SyncFlush
 from rewindmq.broker.clients.consumer_manager import ConsumerGroup, ConsumerManager
 from rewindmq.broker.clients.producer_manager import ProducerManager
-from rewindmq.broker.clients.queue_locks import QueueLocks
+from rewindmq.broker.clients.queue_locks import RebalanceLockManager
 from rewindmq.broker.config import BrokerConfig, BrokerRole
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.delay.delivery import DelayService
@@ -230,7 +230,7 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
         suggester,
         accepts_commits=profile.slave_commits_pulls or not config.is_slave,
     )
-    queue_locks = QueueLocks(clock.monotonic)
+    queue_locks = RebalanceLockManager(clock.monotonic)
     send_validator = SendValidator(
         config, profile, topics, groups, runtime.random, host, queue_locks.is_any_held
     )
@@ -398,7 +398,7 @@ def _registration(
     topics: TopicConfigManager,
     address: str,
     ha_port: int,
-) -> Registration:
+) -> RegistrationService:
     host, _, port = address.rpartition(":")
     identity = BrokerIdentity(
         config.broker_cluster_name,
@@ -408,7 +408,7 @@ def _registration(
         # A slave does not listen on its HA port, but RocketMQ's slaves register one, too.
         f"{host}:{ha_port or config.ha_listen_port or port}",
     )
-    return Registration(
+    return RegistrationService(
         client,
         runtime.timers,
         config.namesrv_addresses,

@@ -25,7 +25,7 @@ from rewindmq.dashboard.resets.service import ResetService
 from rewindmq.dashboard.web.forms import MAX_FORM_BYTES, FormReader
 from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.login import login_routes
-from rewindmq.dashboard.web.page import Page, Settings, Visit
+from rewindmq.dashboard.web.page import DashboardSettings, Page, Visit
 from rewindmq.dashboard.web.safety import SafetyMiddleware, parse_form, same_text
 from rewindmq.protocol.text import escape_controls
 
@@ -42,7 +42,7 @@ _ABSENT: Final = Page("/absent", _absent, "", is_tab=False)
 
 def make_app(
     source: ClusterSource,
-    settings: Settings,
+    settings: DashboardSettings,
     history: ResetHistory | None = None,
     races: RaceRuns | None = None,
 ) -> Starlette:
@@ -82,7 +82,7 @@ async def _respond_to_nobody(request: Request, error: Exception) -> Response:
     return Response(status_code=400)
 
 
-def _templates(settings: Settings) -> Environment:
+def _templates(settings: DashboardSettings) -> Environment:
     templates = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -122,7 +122,7 @@ def _endpoint(
     resets: ResetService,
     races: RaceRuns,
     forms: FormReader,
-    settings: Settings,
+    settings: DashboardSettings,
     templates: Environment,
     pages: tuple[Page, ...],
 ) -> Callable[..., Awaitable[Response]]:

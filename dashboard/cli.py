@@ -128,12 +128,12 @@ async def _serve(
     from rewindmq.dashboard.app import make_app
     from rewindmq.dashboard.data.cluster_source import ClusterSource
     from rewindmq.dashboard.resets.history import open_folder
-    from rewindmq.dashboard.web.page import Settings
+    from rewindmq.dashboard.web.page import DashboardSettings
 
     # While a thread makes a page or metrics, the event loop waits so long each time it has something to do.
     sys.setswitchinterval(_SWITCH_SECONDS)
     hosts = frozenset() if token else frozenset({arguments.host, "127.0.0.1", "localhost", "::1"})
-    settings = Settings(secrets.token_urlsafe(), arguments.read_only, token, hosts)
+    settings = DashboardSettings(secrets.token_urlsafe(), arguments.read_only, token, hosts)
     async with AsyncExitStack() as stack:
         admin = await stack.enter_async_context(AdminClient(arguments.namesrv, runtime=runtime))
         history = None

@@ -15,7 +15,7 @@ from msgspec.structs import replace as replace_struct
 
 from rewindmq.namesrv.broker_addr_table import BrokerAddrTable
 from rewindmq.namesrv.profile import BROKER_EXPIRY_SECONDS, NamesrvProfile
-from rewindmq.namesrv.topic_queue_table import Additions, Part, TopicQueueTable
+from rewindmq.namesrv.topic_queue_table import Additions, TopicPart, TopicQueueTable
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
@@ -100,7 +100,7 @@ class RouteInfoManager:
         self._filter_servers: dict[str, list[str]] = {}
         self.on_leaving: Callable[[], None] = _do_nothing
 
-    def stage(self, registration: Registration) -> Generator[None, None, Part | None]:
+    def stage(self, registration: Registration) -> Generator[None, None, TopicPart | None]:
         """Prepare a registration with many new topics, so that ``register`` takes a short time.
 
         Yields after about 1 ms of work. No other registration may take effect between the first slice and
@@ -126,7 +126,7 @@ class RouteInfoManager:
             raise
 
     def register(
-        self, registration: Registration, now: float, staged: Part | None = None
+        self, registration: Registration, now: float, staged: TopicPart | None = None
     ) -> RegisterResult | None:
         """Store a broker's registration (docs/spec/nameserver.md A.2, steps 1 to 7).
 
@@ -290,7 +290,7 @@ class RouteInfoManager:
         addresses = (address for broker in self._brokers for address in broker.broker_addrs.values())
         return list(names), next(addresses, "")
 
-    def _bring_queues(self, registration: Registration, staged: Part | None) -> bool:
+    def _bring_queues(self, registration: Registration, staged: TopicPart | None) -> bool:
         """Store the queues; return False if the release refuses the registration."""
         is_single = len(registration.queues) == 1
         if is_single and self._profile.refuses_single_topic and self._is_first(registration):
@@ -306,7 +306,7 @@ class RouteInfoManager:
         self._topic_queues.put(registration.broker_name, queues, additions, every=every)
         return True
 
-    def _drop(self, staged: Part | None) -> None:
+    def _drop(self, staged: TopicPart | None) -> None:
         if staged is not None:
             self._topic_queues.drop(staged)
             self._begin_sweep()

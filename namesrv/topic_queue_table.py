@@ -40,7 +40,7 @@ class Additions:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TopicPart:
     """Topics of one broker.
 
     Attributes:
@@ -129,16 +129,16 @@ class TopicQueueTable:
             if parts:
                 parts[0].update(added)
             else:
-                self.show(broker_name, Part(number, added))
+                self.show(broker_name, TopicPart(number, added))
 
     def add_part(
         self, queues: Mapping[str, QueueData], topics: Collection[str]
-    ) -> Generator[None, None, Part]:
+    ) -> Generator[None, None, TopicPart]:
         """Yield after about 1 ms of work; return a part with these topics that ``show`` shows.
 
         Closing the generator earlier removes the part.
         """
-        part = Part(self._take_number(), {})
+        part = TopicPart(self._take_number(), {})
         try:
             names = list(topics)
             for first in range(0, len(names), _SLICE_TOPICS):
@@ -151,13 +151,13 @@ class TopicQueueTable:
             raise
         return part
 
-    def show(self, broker_name: str, part: Part) -> None:
+    def show(self, broker_name: str, part: TopicPart) -> None:
         """Let a part count as topics of a broker, which has none of them."""
         self._numbers_of.setdefault(broker_name, []).append(part.number)
         self._shown[part.number] = part.queues
         self._shown_bits |= 1 << part.number
 
-    def drop(self, part: Part) -> None:
+    def drop(self, part: TopicPart) -> None:
         """Remove a part that is not shown; ``sweep`` frees its memory."""
         self._leaving.append((part.number, part.queues))
 

@@ -162,12 +162,12 @@ def _table(results: Sequence[Reproduction]) -> list[str]:
 
 
 def _write_report(path: Path, results: Sequence[Reproduction]) -> None:
-    from rewindmq.race.report.html import Run, render_comparison
+    from rewindmq.race.report.html import ReportedRun, render_comparison
     from rewindmq.race.report.meta import ReportMeta
     from rewindmq.race.report.output import write_report
 
     runs = [
-        Run(
+        ReportedRun(
             result.history,
             result.verdict,
             ReportMeta(

@@ -12,7 +12,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 TARGET: Final = ROOT / "docs" / "compatibility.md"
 sys.path.insert(0, str(ROOT))
 
-from tools.interop.clients import CLIENTS, Client  # noqa: E402
+from tools.interop.clients import CLIENTS, ClientProgram  # noqa: E402
 from tools.interop.plan import REFERENCE  # noqa: E402
 from tools.interop.results import FAILS, LACKS, WORKS, Results, read  # noqa: E402
 from tools.interop.scenarios import SCENARIOS  # noqa: E402
@@ -96,7 +96,7 @@ def _clients_at(server: str, results: Results, notes: _Notes) -> list[str]:
     return [f"## Clients at {server}{like}\n", *_table(["", *map(_heading, clients)], rows)]
 
 
-def _heading(client: Client) -> str:
+def _heading(client: ClientProgram) -> str:
     return " ".join(filter(None, (client.title, client.version, client.codec)))
 
 

@@ -207,7 +207,7 @@ def write_outputs(place: Path) -> None:
     from rewindmq.pipeline.errors import PipelineError
     from rewindmq.pipeline.files import LocalFiles
     from rewindmq.pipeline.index.queue_pieces import QUEUE_ENTRY_COLUMNS, pack
-    from rewindmq.pipeline.index.queues import QueuePlan, _write_queues
+    from rewindmq.pipeline.index.queues import QueueFilesPlan, _write_queues
 
     files, out = LocalFiles(), str(place / "out")
     for make in (log_path, cq_path):
@@ -218,7 +218,7 @@ def write_outputs(place: Path) -> None:
     columns = dict.fromkeys(QUEUE_ENTRY_COLUMNS, 0)
     entries = [{**columns, "topic": name, "queueId": queue} for name in ["T", *NAMES] for queue in QUEUE_IDS]
     found = _write_queues(
-        QueuePlan(files, out, file_bytes=6_000), iter([pack(pa.RecordBatch.from_pylist(entries))])
+        QueueFilesPlan(files, out, file_bytes=6_000), iter([pack(pa.RecordBatch.from_pylist(entries))])
     )
     # "\n" can be a folder, and so can "T"; each has three queues with an id.
     assert found["queues"] == 6

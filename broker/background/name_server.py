@@ -42,7 +42,7 @@ class BrokerIdentity:
     ha_address: str
 
 
-class Answer(NamedTuple):
+class RegistrationAnswer(NamedTuple):
     """A name server's response to a registration.
 
     Attributes:
@@ -80,7 +80,7 @@ class NameServerRegistration:
         # Whether the last attempt failed: the log has one line per change, not one every 30 s.
         self._is_failing = False
 
-    async def register(self, bodies: RegistrationBodies) -> Answer | None:
+    async def register(self, bodies: RegistrationBodies) -> RegistrationAnswer | None:
         """Register and wait for the response; return None if that fails or the broker is stopping."""
         try:
             return await self._ask(bodies)
@@ -125,7 +125,7 @@ class NameServerRegistration:
         except RewindMQError as error:
             _log.warning("could not unregister at name server %s: %s", self._address, error)
 
-    async def _ask(self, bodies: RegistrationBodies) -> Answer | None:
+    async def _ask(self, bodies: RegistrationBodies) -> RegistrationAnswer | None:
         failed = self._failed_connects
         async with self._turn:
             if not self._may_send(failed) or (body := await self._next(bodies)) is None:
@@ -150,7 +150,7 @@ class NameServerRegistration:
         if self._is_failing:
             self._is_failing = False
             _log.info("registered at name server %s", self._address)
-        return Answer(ordered, header.master_addr, header.ha_server_addr)
+        return RegistrationAnswer(ordered, header.master_addr, header.ha_server_addr)
 
     @property
     def _connection(self) -> Connection | None:

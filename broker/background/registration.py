@@ -32,7 +32,7 @@ MIN_PERIOD_MS: Final = 10_000
 MAX_PERIOD_MS: Final = 60_000
 
 
-class Registration:
+class RegistrationService:
     """Keeps the broker registered at all name servers.
 
     Args:

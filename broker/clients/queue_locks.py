@@ -36,7 +36,7 @@ class _Lock:
         return now - self.refreshed > LOCK_SECONDS
 
 
-class QueueLocks:
+class RebalanceLockManager:
     """The locks: group to queue to holder.
 
     As in RocketMQ, the broker does not check that topic and queue exist, or that the client belongs to the

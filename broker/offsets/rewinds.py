@@ -22,7 +22,7 @@ from typing import Final
 from rewindmq.broker.clients.consumer_manager import ConsumerManager
 from rewindmq.broker.limits import MAX_REWINDS, MAX_REWINDS_OF_RESET, MAX_RUNS_OF_REWIND
 from rewindmq.broker.store.store import MessageStore
-from rewindmq.protocol.body.rewind import Rewind, Run
+from rewindmq.protocol.body.rewind import PullRun, Rewind
 from rewindmq.protocol.remoting.connection import Connection
 
 _NO_OFFSET: Final = -1
@@ -57,7 +57,7 @@ class Rewinds:
         self._slaves_serve = slaves_serve
         self._count = 0
         self._latest: dict[_Queue, Rewind] = {}
-        self._current: dict[Connection, dict[_Queue, Run]] = {}
+        self._current: dict[Connection, dict[_Queue, PullRun]] = {}
         self.open: dict[_Queue, Rewind] = {}
         self.awaited: dict[_Queue, int] = {}
 
@@ -156,7 +156,7 @@ class Rewinds:
         if is_moved:
             return
         if run is None:
-            run = Run(self._name(queue[0], connection), offset, offset, offset, True)
+            run = PullRun(self._name(queue[0], connection), offset, offset, offset, True)
             _drop_runs(rewind, MAX_RUNS_OF_REWIND - 1)
             rewind.runs.append(run)
             self._current.setdefault(connection, {})[queue] = run

@@ -31,7 +31,7 @@ from rewindmq.protocol.remoting.speedups import NativeSendKernel
 _CODES: Final = (int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.SEND_BATCH_MESSAGE))
 
 
-class PlainSends:
+class PlainSendKernel:
     """A ``FrameKernel`` for one request code.
 
     Args:
@@ -133,7 +133,7 @@ def plain_sends(
     answers: SendAnswers,
     awaited: Mapping[tuple[str, int], object],
     added: str,
-) -> tuple[PlainSends, ...]:
+) -> tuple[PlainSendKernel, ...]:
     """Return the kernels of a broker; none if the runtime has none, or none of its sends can be plain.
 
     Args:
@@ -164,4 +164,4 @@ def plain_sends(
         rocketmq=rocketmq,
         msgpack=msgpack,
     )
-    return tuple(PlainSends(code, runs.encode_run) for code in _CODES)
+    return tuple(PlainSendKernel(code, runs.encode_run) for code in _CODES)

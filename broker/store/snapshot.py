@@ -23,7 +23,7 @@ from rewindmq.protocol.files.store_files import StoreFiles
 _TEMPORARY: Final = ".tmp"
 
 
-class StoreSnapshot:
+class OpenStore:
     """Describes an open store to those who copy it; valid until the store changes."""
 
     def __init__(

@@ -43,7 +43,7 @@ from rewindmq.broker.store.model import (
 )
 from rewindmq.broker.store.recovery.checkpoint import StoreCheckpoint
 from rewindmq.broker.store.recovery.recovery import Recovery
-from rewindmq.broker.store.snapshot import StoreSnapshot
+from rewindmq.broker.store.snapshot import OpenStore
 
 _log = logging.getLogger(__name__)
 _OS_DISK: Final = OsDisk()
@@ -109,7 +109,7 @@ class MessageStore:
             disk,
             self._write_topic_end,
         )
-        self.snapshot = StoreSnapshot(self._layout, self._log, self._queues, self._index, disk)
+        self.snapshot = OpenStore(self._layout, self._log, self._queues, self._index, disk)
         memory = config.physical_memory_bytes
         self._reader = MessageReader(self._log, config, disk.physical_memory() if memory is None else memory)
         # Set by ``Disk.lock`` when the store is opened.

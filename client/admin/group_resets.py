@@ -18,7 +18,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 
 
 @dataclass(frozen=True, slots=True)
-class GroupReset:
+class GroupResetResult:
     """The outcome of one group's reset; exactly one of ``result``, ``written`` and ``failure`` is set.
 
     Attributes:
@@ -59,7 +59,7 @@ class GroupResetAdmin(ResetAdmin):
         timestamp: int,
         force: bool = True,
         mode: ResetMode | str | None = None,
-    ) -> list[GroupReset]:
+    ) -> list[GroupResetResult]:
         """Reset one group after the other. If one group fails, the others are still reset.
 
         A broker in classic mode that knows no consumer of a group returns CONSUMER_NOT_ONLINE (206). The
@@ -86,7 +86,7 @@ class GroupResetAdmin(ResetAdmin):
         *,
         is_cpp: bool = False,
         mode: ResetMode | str | None = None,
-    ) -> GroupReset:
+    ) -> GroupResetResult:
         """Reset a group; if a broker in classic mode knows no consumer of it, write its stored offsets.
 
         Only CONSUMER_NOT_ONLINE (206) leads to the write (docs/spec/reset.md D.1). Any other error, also a
@@ -101,14 +101,14 @@ class GroupResetAdmin(ResetAdmin):
             if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
                 raise
         else:
-            return GroupReset(group, result=result)
+            return GroupResetResult(group, result=result)
         written = await self.reset_offset_by_timestamp_old(topic, group, timestamp, force)
-        return GroupReset(group, written=written)
+        return GroupResetResult(group, written=written)
 
     async def _reset_group(
         self, topic: str, group: str, timestamp: int, force: bool, mode: ResetMode | str | None
-    ) -> GroupReset:
+    ) -> GroupResetResult:
         try:
             return await self.reset_or_write(topic, group, timestamp, force, mode=mode)
         except RewindMQError as error:
-            return GroupReset(group, failure=error)
+            return GroupResetResult(group, failure=error)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from rewindmq.client.consume.running_info import Property
+from rewindmq.client.consume.running_info import InfoProperty
 from rewindmq.protocol.body.heartbeat import ConsumeType
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo, ProcessQueueInfo
 from rewindmq.protocol.message_queue import MessageQueue
@@ -58,7 +58,7 @@ def have_same_subscriptions(infos: Mapping[str, ConsumerRunningInfo], now_ms: in
         infos: running info by client id; at least one.
     """
     ordered = [infos[client_id] for client_id in sorted(infos)]
-    started = _number(ordered[0].properties.get(Property.CONSUMER_START_TIMESTAMP))
+    started = _number(ordered[0].properties.get(InfoProperty.CONSUMER_START_TIMESTAMP))
     if not _is_push(ordered[0]) or now_ms - started <= _SUBSCRIPTIONS_SETTLE_MS:
         return True
     subscriptions = [
@@ -77,7 +77,7 @@ def find_trouble(client_id: str, info: ConsumerRunningInfo, now_ms: int) -> list
     """
     if not _is_push(info):
         return []
-    is_orderly = info.properties.get(Property.CONSUME_ORDERLY) == "true"
+    is_orderly = info.properties.get(InfoProperty.CONSUME_ORDERLY) == "true"
     judge = _locking_trouble if is_orderly else _consuming_trouble
     findings = ((queue, judge(details, now_ms)) for queue, details in sorted(info.mq_table.items()))
     return [f"{client_id} {_name(queue)} {finding}" for queue, finding in findings if finding is not None]
@@ -99,7 +99,7 @@ def _consuming_trouble(queue: ProcessQueueInfo, now_ms: int) -> str | None:
 
 
 def _is_push(info: ConsumerRunningInfo) -> bool:
-    return info.properties.get(Property.CONSUME_TYPE) == ConsumeType.CONSUME_PASSIVELY
+    return info.properties.get(InfoProperty.CONSUME_TYPE) == ConsumeType.CONSUME_PASSIVELY
 
 
 def _number(text: str | None) -> int:

@@ -19,7 +19,7 @@ from rewindmq.protocol.remoting.process.options import ProcessOptions, add_proce
 
 if TYPE_CHECKING:
     from rewindmq.client.cli.consume_tally import ConsumeTally
-    from rewindmq.client.cli.output import Report
+    from rewindmq.client.cli.output import CommandOutput
     from rewindmq.client.push.listener import (
         ConsumeConcurrentlyStatus,
         ConsumeOrderlyContext,
@@ -133,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _consume(
-    arguments: argparse.Namespace, runtime: Runtime, stopping: asyncio.Event, report: Report
+    arguments: argparse.Namespace, runtime: Runtime, stopping: asyncio.Event, report: CommandOutput
 ) -> int:
     from rewindmq.client.cli.consume_tally import ConsumeTally
     from rewindmq.client.cli.output import FLUSH_SECONDS, PROGRESS_SECONDS, JsonReport, Ticker, route_log
@@ -186,7 +186,11 @@ class _Listener:
     """
 
     def __init__(
-        self, arguments: argparse.Namespace, tally: ConsumeTally, report: Report, stopping: asyncio.Event
+        self,
+        arguments: argparse.Namespace,
+        tally: ConsumeTally,
+        report: CommandOutput,
+        stopping: asyncio.Event,
     ) -> None:
         from rewindmq.client.push.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 

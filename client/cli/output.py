@@ -38,7 +38,7 @@ def route_log(*, is_silent: bool) -> None:
     )
 
 
-class Report(Protocol):
+class CommandOutput(Protocol):
     """Output of a command: events, progress and lines."""
 
     def __enter__(self) -> Self: ...
@@ -142,7 +142,7 @@ class RichReport(PlainReport):
         self._bar.console.print(escape_controls(text), markup=False, highlight=False)
 
 
-def make_report(counted: str, total: int | None, *, as_json: bool) -> Report:
+def make_report(counted: str, total: int | None, *, as_json: bool) -> CommandOutput:
     """Return the report to use: JSON lines if asked for, a bar on a terminal with rich, else plain lines.
 
     Args:

@@ -24,7 +24,7 @@ from rewindmq.protocol.remoting.process.options import (
 )
 
 if TYPE_CHECKING:
-    from rewindmq.client.cli.output import Report
+    from rewindmq.client.cli.output import CommandOutput
     from rewindmq.client.produce.producer import Producer
     from rewindmq.client.produce.send_result import SendResult
     from rewindmq.protocol.message import Message
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _produce(
-    arguments: argparse.Namespace, runtime: Runtime, stopping: asyncio.Event, report: Report
+    arguments: argparse.Namespace, runtime: Runtime, stopping: asyncio.Event, report: CommandOutput
 ) -> int:
     from rewindmq.client.cli.output import route_log
     from rewindmq.client.cli.produce_transaction import transaction_producer
@@ -142,7 +142,7 @@ async def _produce(
     return 0 if run.sent == arguments.count else _EXIT_INTERRUPTED
 
 
-async def _send_all(run: _Run, runtime: Runtime, report: Report, stopping: asyncio.Event) -> None:
+async def _send_all(run: _Run, runtime: Runtime, report: CommandOutput, stopping: asyncio.Event) -> None:
     """Send all messages, and report progress and a summary."""
     from rewindmq.client.cli.output import PROGRESS_SECONDS, Ticker, wall_ms
 

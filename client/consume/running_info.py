@@ -11,7 +11,7 @@ from rewindmq.protocol.body.running_info import ConsumerRunningInfo
 from rewindmq.protocol.version import version_name
 
 
-class Property(StrEnum):
+class InfoProperty(StrEnum):
     """Properties of the running info that tools read."""
 
     NAMESERVER_ADDR = "PROP_NAMESERVER_ADDR"
@@ -40,10 +40,10 @@ def describe_consumer(consumer: DescribedConsumer) -> ConsumerRunningInfo:
         "consumerGroup": consumer.group,
         "messageModel": str(data.message_model),
         "consumeFromWhere": str(data.consume_from_where),
-        Property.NAMESERVER_ADDR: "".join(f"{address};" for address in consumer.config.namesrv_addrs),
-        Property.CONSUME_TYPE: str(data.consume_type),
-        Property.CLIENT_VERSION: version_name(consumer.config.profile.announced_version),
-        Property.CONSUMER_START_TIMESTAMP: str(consumer.made_at),
+        InfoProperty.NAMESERVER_ADDR: "".join(f"{address};" for address in consumer.config.namesrv_addrs),
+        InfoProperty.CONSUME_TYPE: str(data.consume_type),
+        InfoProperty.CLIENT_VERSION: version_name(consumer.config.profile.announced_version),
+        InfoProperty.CONSUMER_START_TIMESTAMP: str(consumer.made_at),
     }
     subscriptions = sorted(consumer.subscriptions.values(), key=lambda subscription: subscription.topic)
     return ConsumerRunningInfo(

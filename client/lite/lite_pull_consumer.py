@@ -31,7 +31,7 @@ from rewindmq.client.lite.assigned_queue import AssignedQueue, ConsumeRequests
 from rewindmq.client.lite.assignment import LiteAssignment
 from rewindmq.client.lite.options import LitePullOptions
 from rewindmq.client.lite.positions import LitePositions
-from rewindmq.client.lite.queue_watch import QueueChangeListener, QueueWatch
+from rewindmq.client.lite.queue_watch import QueueChangeListener, QueueListeners
 from rewindmq.protocol.body.heartbeat import (
     ConsumeFromWhere,
     ConsumerData,
@@ -193,7 +193,7 @@ class LitePullConsumer(LitePositions):
         self._assigned = LiteAssignment(self, self.requests)
         self._owned: dict[MessageQueue, ProcessQueue] = {}
         self._wanted: list[MessageQueue] = []
-        self._watch = QueueWatch(self.fetch_message_queues)
+        self._watch = QueueListeners(self.fetch_message_queues)
         self._next_auto_commit = 0.0
 
     # Subscription and assignment.

@@ -21,7 +21,7 @@ QueueChangeListener = Callable[[str, list[MessageQueue]], None]
 _log = logging.getLogger(__name__)
 
 
-class QueueWatch:
+class QueueListeners:
     """The change listeners of one consumer, by topic.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rewindmq.client.consume.orderly_queue import OrderlyProcessQueue
 from rewindmq.client.consume.process_queue import ProcessQueue
-from rewindmq.client.consume.running_info import Property
+from rewindmq.client.consume.running_info import InfoProperty
 from rewindmq.client.push.host import PushHost
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo, ProcessQueueInfo
 
@@ -22,8 +22,8 @@ async def add_push_details(info: ConsumerRunningInfo, consumer: PushHost) -> Non
         RewindMQError: the offset of a queue is not in memory, and the broker did not return it.
     """
     info.properties.update(_settings(consumer.options))
-    info.properties[Property.CONSUME_ORDERLY] = _java(consumer.consume_service.is_orderly)
-    info.properties[Property.THREADPOOL_CORE_SIZE] = str(consumer.consume_service.limit)
+    info.properties[InfoProperty.CONSUME_ORDERLY] = _java(consumer.consume_service.is_orderly)
+    info.properties[InfoProperty.THREADPOOL_CORE_SIZE] = str(consumer.consume_service.limit)
     consumer.gather_statistics()
     queues = dict(consumer.process_queues)
     for queue, process_queue in queues.items():

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from rewindmq.cluster.demo.report import Figure, Report, ResetRecord
+from rewindmq.cluster.demo.report import DemoReport, DemoReset, Figure
 from rewindmq.cluster.demo.timeline import CONSUMER_STEPS, FIRST_REDELIVERY, LAST_REDELIVERY
 from rewindmq.protocol.text import escape_controls
 
@@ -55,7 +55,7 @@ class Display:
             yield lambda count: progress.update(task, completed=count)
 
 
-def result_lines(report: Report) -> list[str]:
+def result_lines(report: DemoReport) -> list[str]:
     """Return the tables and the verdict as lines of text."""
     lines: list[str] = []
     for reset in report.resets:
@@ -69,7 +69,7 @@ def result_lines(report: Report) -> list[str]:
     return lines
 
 
-def _queue_table(reset: ResetRecord) -> list[str]:
+def _queue_table(reset: DemoReset) -> list[str]:
     rows = [["queue", "old offset", "expected", "requested", "stored at the broker", "redelivered"]]
     for row in reset.rows:
         place = f"{row.queue.broker_name} {row.queue.queue_id}"
@@ -78,7 +78,7 @@ def _queue_table(reset: ResetRecord) -> list[str]:
     return _aligned(rows)
 
 
-def _timeline_table(reset: ResetRecord) -> list[str]:
+def _timeline_table(reset: DemoReset) -> list[str]:
     lines = [f"{step.at_ms:>8}  {step.name}" for step in reset.timeline.admin]
     lines += [f"{reset.answered_ms:>8}  the command has returned", ""]
     received = reset.timeline.notifications
@@ -105,7 +105,7 @@ def _figure_lines(figures: Sequence[Figure]) -> list[str]:
     return _aligned(rows, left=3)
 
 
-def _verdict(report: Report) -> str:
+def _verdict(report: DemoReport) -> str:
     failures = report.failures()
     if not failures:
         return f"All {len(report.figures)} figures verified in {report.seconds:.1f} s."

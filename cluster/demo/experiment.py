@@ -7,7 +7,7 @@ from typing import Final
 
 from rewindmq.cluster.demo.names import QUEUES, QUEUES_PER_BROKER, TOPIC
 from rewindmq.cluster.demo.resets import run_reset, skip_backlog
-from rewindmq.cluster.demo.stage import Stage
+from rewindmq.cluster.demo.stage import DemoStage
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
@@ -28,7 +28,7 @@ class Parts:
     third: range
 
 
-async def run_experiment(stage: Stage) -> None:
+async def run_experiment(stage: DemoStage) -> None:
     """Run all phases in order, and add every figure to the stage's report.
 
     Raises:
@@ -48,7 +48,7 @@ async def run_experiment(stage: Stage) -> None:
     await _replay(stage, parts, middle, _start_of(queues, parts.third) - 1)
 
 
-async def _send(stage: Stage) -> Parts:
+async def _send(stage: DemoStage) -> Parts:
     total = stage.options.messages
     producer = stage.producer
     sizes = [int(total * share) for share in _PARTS]
@@ -75,7 +75,7 @@ async def _send(stage: Stage) -> Parts:
     return Parts(*ranges)
 
 
-async def _consume(stage: Stage) -> None:
+async def _consume(stage: DemoStage) -> None:
     for consumer in stage.consumers:
         consumer.send_command("resume")
     ends = await stage.ends()
@@ -91,7 +91,7 @@ async def _consume(stage: Stage) -> None:
         stage.figure("consume", f"queues of {consumer.name}", QUEUES_PER_BROKER, len(owned))
 
 
-def _verify_contents(stage: Stage, queues: dict[MessageQueue, list[MessageExt]]) -> None:
+def _verify_contents(stage: DemoStage, queues: dict[MessageQueue, list[MessageExt]]) -> None:
     """Check bodies, tags and offsets of the messages, which were pulled from the brokers."""
     total = stage.options.messages
     bodies = [message.body for messages in queues.values() for message in messages]
@@ -106,7 +106,7 @@ def _verify_contents(stage: Stage, queues: dict[MessageQueue, list[MessageExt]])
     stage.figure("send", "queues numbered without a gap", QUEUES, in_order)
 
 
-async def _replay(stage: Stage, parts: Parts, begin_ms: int, end_ms: int) -> None:
+async def _replay(stage: DemoStage, parts: Parts, begin_ms: int, end_ms: int) -> None:
     """Replay the messages stored in ``[begin_ms, end_ms]``; compare them with the producer's second part."""
     wanted = {(sent.queue, sent.offset) for sent in stage.producer.sent if sent.number in parts.second}
     replayed: list[tuple[MessageQueue, int]] = []

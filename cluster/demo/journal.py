@@ -12,7 +12,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 
 
-class Delivery(NamedTuple):
+class DemoDelivery(NamedTuple):
     """A message handed to a listener; ``number`` is the i of its body ``Hello RocketMQ i``."""
 
     consumer: str
@@ -22,7 +22,7 @@ class Delivery(NamedTuple):
     at_ms: int
 
 
-class Event(NamedTuple):
+class PassedPoint(NamedTuple):
     """A point that a consumer passed. ``queue`` and ``offset`` are None if the point has none."""
 
     consumer: str
@@ -33,10 +33,10 @@ class Event(NamedTuple):
     broker_address: str | None
 
 
-Entry = Delivery | Event
+Entry = DemoDelivery | PassedPoint
 
 
-class Journal:
+class DemoJournal:
     """Entries of all consumers in order of arrival; those of one consumer are in order of occurrence."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Journal:
 
     def add(self, entry: Entry) -> None:
         """Append one entry."""
-        if isinstance(entry, Delivery):
+        if isinstance(entry, DemoDelivery):
             self._delivered_at.append(len(self.entries))
         self.entries.append(entry)
 
@@ -58,14 +58,14 @@ class Journal:
         """Return the current end of the journal, as the start of a later look-up."""
         return len(self.entries)
 
-    def deliveries(self, since: int = 0) -> list[Delivery]:
-        return [entry for entry in self.entries[since:] if isinstance(entry, Delivery)]
+    def deliveries(self, since: int = 0) -> list[DemoDelivery]:
+        return [entry for entry in self.entries[since:] if isinstance(entry, DemoDelivery)]
 
-    def events(self, since: int = 0, point: Point | None = None) -> list[Event]:
+    def events(self, since: int = 0, point: Point | None = None) -> list[PassedPoint]:
         return [
             entry
             for entry in self.entries[since:]
-            if isinstance(entry, Event) and (point is None or entry.point is point)
+            if isinstance(entry, PassedPoint) and (point is None or entry.point is point)
         ]
 
     def start_offsets(self, since: int) -> dict[MessageQueue, int]:
@@ -78,7 +78,7 @@ class Journal:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class DeliveryCounts:
     """Counts of deliveries, compared with the expected messages.
 
     Attributes:
@@ -96,7 +96,7 @@ class Comparison:
     per_queue: dict[MessageQueue, int]
 
 
-def compare(deliveries: Iterable[Delivery], expected: Mapping[MessageQueue, range]) -> Comparison:
+def compare(deliveries: Iterable[DemoDelivery], expected: Mapping[MessageQueue, range]) -> DeliveryCounts:
     """Compare deliveries with the expected ranges of offsets."""
     times = Counter((delivery.queue, delivery.offset) for delivery in deliveries)
     per_queue = {}
@@ -107,4 +107,4 @@ def compare(deliveries: Iterable[Delivery], expected: Mapping[MessageQueue, rang
         exactly_once += counts.count(1)
         repeated += sum(count > 1 for count in counts)
     total = sum(map(len, expected.values()))
-    return Comparison(exactly_once, total - exactly_once - repeated, repeated, len(times), per_queue)
+    return DeliveryCounts(exactly_once, total - exactly_once - repeated, repeated, len(times), per_queue)

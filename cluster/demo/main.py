@@ -7,13 +7,13 @@ import asyncio
 from rewindmq.cluster.demo.display import Display
 from rewindmq.cluster.demo.experiment import run_experiment
 from rewindmq.cluster.demo.opening import open_stage
-from rewindmq.cluster.demo.report import Report
+from rewindmq.cluster.demo.report import DemoReport
 from rewindmq.cluster.demo.stage import DemoOptions
 from rewindmq.cluster.signals import stop_signals
 from rewindmq.protocol.remoting.runtime import SystemClock
 
 
-async def run_until_stopped(options: DemoOptions) -> Report | None:
+async def run_until_stopped(options: DemoOptions) -> DemoReport | None:
     """Run the demo; return None if a stop signal cancelled it. A second signal does not stop the clean-up.
 
     Raises:
@@ -32,7 +32,7 @@ async def run_until_stopped(options: DemoOptions) -> Report | None:
     return None if demo.cancelled() else demo.result()
 
 
-async def run_demo(options: DemoOptions) -> Report:
+async def run_demo(options: DemoOptions) -> DemoReport:
     """Run the experiment and stop every process that it started.
 
     Raises:
@@ -41,7 +41,7 @@ async def run_demo(options: DemoOptions) -> Report:
     display = Display()
     clock = SystemClock()
     started = clock.monotonic()
-    report = Report(
+    report = DemoReport(
         {
             "messages": options.messages,
             "timeScale": options.time_scale,

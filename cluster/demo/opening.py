@@ -10,7 +10,7 @@ from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.pull.pull_consumer import PullConsumer
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.demo.display import Display
-from rewindmq.cluster.demo.journal import Journal
+from rewindmq.cluster.demo.journal import DemoJournal
 from rewindmq.cluster.demo.names import (
     BROKERS,
     CONSUMER_GROUP,
@@ -20,8 +20,8 @@ from rewindmq.cluster.demo.names import (
     TOPIC,
 )
 from rewindmq.cluster.demo.processes import ConsumerWorker, ProducerWorker, WorkerOptions
-from rewindmq.cluster.demo.report import Report
-from rewindmq.cluster.demo.stage import DemoOptions, Stage
+from rewindmq.cluster.demo.report import DemoReport
+from rewindmq.cluster.demo.stage import DemoOptions, DemoStage
 from rewindmq.cluster.demo.timeline import AdminStep
 from rewindmq.cluster.local_cluster import LocalCluster
 from rewindmq.protocol.body.registration import TopicConfig
@@ -34,7 +34,7 @@ _CONSUMERS: Final = ("consumer-1", "consumer-2")
 
 
 @asynccontextmanager
-async def open_stage(options: DemoOptions, display: Display, report: Report) -> AsyncIterator[Stage]:
+async def open_stage(options: DemoOptions, display: Display, report: DemoReport) -> AsyncIterator[DemoStage]:
     """Start cluster, producer and consumers, and stop them all at the end of the block.
 
     Raises:
@@ -59,8 +59,12 @@ async def open_stage(options: DemoOptions, display: Display, report: Report) -> 
 
 
 async def _open_clients(
-    exits: AsyncExitStack, options: DemoOptions, cluster: AsyncLocalCluster, display: Display, report: Report
-) -> Stage:
+    exits: AsyncExitStack,
+    options: DemoOptions,
+    cluster: AsyncLocalCluster,
+    display: Display,
+    report: DemoReport,
+) -> DemoStage:
     steps: list[AdminStep] = []
     runtime = system_runtime(probe=_admin_probe(steps))
     exits.callback(runtime.workers.close)
@@ -68,7 +72,7 @@ async def _open_clients(
     scaled = system_runtime(time_scale=options.time_scale)
     exits.callback(scaled.workers.close)
     address = cluster.namesrv_address
-    journal = Journal()
+    journal = DemoJournal()
     workers = WorkerOptions(address, options.time_scale, options.profile, cluster.directory / "logs")
     admin = await exits.enter_async_context(
         AdminClient(address, runtime=runtime, profile=options.profile, serialize_type=SerializeType.MSGPACK)
@@ -99,12 +103,12 @@ async def _open_clients(
             **{worker.name: worker.pid for worker in (producer, *consumers)},
         }
     )
-    return Stage(
+    return DemoStage(
         options, cluster, display, report, runtime, admin, puller, producer, consumers, journal, steps
     )
 
 
-async def _wait_ready(stage: Stage) -> None:
+async def _wait_ready(stage: DemoStage) -> None:
     """Wait until each worker is connected, each broker has the topic and the group has both consumers."""
 
     async def is_ready() -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from rewindmq.cluster.demo.journal import Delivery, Event, Journal
+from rewindmq.cluster.demo.journal import DemoDelivery, DemoJournal, PassedPoint
 from rewindmq.cluster.demo.names import QUEUES, TOPIC
 from rewindmq.cluster.demo.worker import CONSUMER, PRODUCER
 from rewindmq.cluster.errors import ClusterError
@@ -33,7 +33,7 @@ class WorkerOptions(NamedTuple):
     log_directory: Path
 
 
-class Worker:
+class DemoWorker:
     """One worker process; ``async with`` starts and stops it.
 
     Args:
@@ -139,7 +139,7 @@ class Sent(NamedTuple):
     offset: int
 
 
-class ProducerWorker(Worker):
+class ProducerWorker(DemoWorker):
     """The producer's process; ``sent`` grows as messages are acknowledged."""
 
     def __init__(self, options: WorkerOptions) -> None:
@@ -170,14 +170,14 @@ class ProducerWorker(Worker):
         )
 
 
-class ConsumerWorker(Worker):
+class ConsumerWorker(DemoWorker):
     """A consumer's process, whose reports go to the journal.
 
     Attributes:
         done: commands that the worker has carried out.
     """
 
-    def __init__(self, name: str, options: WorkerOptions, journal: Journal) -> None:
+    def __init__(self, name: str, options: WorkerOptions, journal: DemoJournal) -> None:
         super().__init__(name, CONSUMER, options, self._add_report)
         self.done: list[str] = []
         self._journal = journal
@@ -191,9 +191,11 @@ class ConsumerWorker(Worker):
             queue = MessageQueue(TOPIC, value["broker"], value["queue"])
         if "delivered" in value:
             assert queue is not None
-            delivery = Delivery(self.name, queue, value["offset"], value["delivered"], value["at"])
+            delivery = DemoDelivery(self.name, queue, value["offset"], value["delivered"], value["at"])
             self._journal.add(delivery)
         else:
             self._journal.add(
-                Event(self.name, Point(value["point"]), value["at"], queue, value["offset"], value["address"])
+                PassedPoint(
+                    self.name, Point(value["point"]), value["at"], queue, value["offset"], value["address"]
+                )
             )

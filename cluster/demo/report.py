@@ -49,7 +49,7 @@ class QueueRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ResetRecord:
+class DemoReset:
     """One reset.
 
     Attributes:
@@ -66,12 +66,12 @@ class ResetRecord:
 
 
 @dataclass(slots=True)
-class Report:
+class DemoReport:
     """The whole result."""
 
     options: dict[str, Any]
     figures: list[Figure] = field(default_factory=list)
-    resets: list[ResetRecord] = field(default_factory=list)
+    resets: list[DemoReset] = field(default_factory=list)
     processes: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -104,7 +104,7 @@ class Report:
         }
 
 
-def _reset_json(reset: ResetRecord) -> dict[str, Any]:
+def _reset_json(reset: DemoReset) -> dict[str, Any]:
     return {
         "name": reset.name,
         "timestamp": reset.timestamp,

@@ -9,10 +9,10 @@ from typing import Final
 from rewindmq.client.admin.reset import ResetResult
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.cluster.demo.expectation import SEARCH_RULES
-from rewindmq.cluster.demo.journal import Comparison, Delivery
+from rewindmq.cluster.demo.journal import DeliveryCounts, DemoDelivery
 from rewindmq.cluster.demo.names import BROKERS, CONSUMER_GROUP, QUEUES, RESET_WAIT_SECONDS, TOPIC
-from rewindmq.cluster.demo.report import QueueRow, ResetRecord
-from rewindmq.cluster.demo.stage import Stage
+from rewindmq.cluster.demo.report import DemoReset, QueueRow
+from rewindmq.cluster.demo.stage import DemoStage
 from rewindmq.cluster.demo.timeline import AdminStep, build_timeline
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.protocol.message_queue import MessageQueue
@@ -49,7 +49,7 @@ class _Command:
 
 
 async def run_reset(
-    stage: Stage, name: str, timestamp: int, store_times: Mapping[MessageQueue, Sequence[int]]
+    stage: DemoStage, name: str, timestamp: int, store_times: Mapping[MessageQueue, Sequence[int]]
 ) -> None:
     """Reset an idle group to a timestamp, and wait until it has consumed all messages from there again."""
     rule = SEARCH_RULES[stage.options.profile]
@@ -60,7 +60,7 @@ async def run_reset(
     _record_reset(stage, command, starts, comparison)
 
 
-async def skip_backlog(stage: Stage) -> None:
+async def skip_backlog(stage: DemoStage) -> None:
     """Make a backlog and skip it; check that only messages sent after the skip are delivered."""
     name = "skip accumulation"
     await _suspend(stage)
@@ -83,7 +83,7 @@ async def skip_backlog(stage: Stage) -> None:
     _record_reset(stage, command, ends, comparison)
 
 
-async def _command_reset(stage: Stage, name: str, timestamp: int) -> _Command:
+async def _command_reset(stage: DemoStage, name: str, timestamp: int) -> _Command:
     """Reset the group, and wait until every consumer has applied the reset notification of every broker."""
     old = await stage.stored_offsets()
     stage.admin_steps.clear()
@@ -102,8 +102,8 @@ async def _command_reset(stage: Stage, name: str, timestamp: int) -> _Command:
 
 
 async def _verify_consumed(
-    stage: Stage, what: str, name: str, mark: int, expected: dict[MessageQueue, range]
-) -> Comparison:
+    stage: DemoStage, what: str, name: str, mark: int, expected: dict[MessageQueue, range]
+) -> DeliveryCounts:
     await stage.wait_for(
         what,
         sum(map(len, expected.values())),
@@ -115,7 +115,7 @@ async def _verify_consumed(
 
 
 def _record_reset(
-    stage: Stage, command: _Command, starts: Mapping[MessageQueue, int], comparison: Comparison
+    stage: DemoStage, command: _Command, starts: Mapping[MessageQueue, int], comparison: DeliveryCounts
 ) -> None:
     """Add the reset to the report, and compare its offsets and waits with the expected ones."""
     requested = command.result.offset_table
@@ -135,7 +135,7 @@ def _record_reset(
     timeline = build_timeline(command.given_ms, command.admin_steps, entries, stage.broker_names())
     finished_ms = stage.runtime.clock.now_ms() - command.given_ms
     stage.report.resets.append(
-        ResetRecord(command.name, command.result.timestamp, command.answered_ms, finished_ms, rows, timeline)
+        DemoReset(command.name, command.result.timestamp, command.answered_ms, finished_ms, rows, timeline)
     )
     name = command.name
     right = sum(row.requested == row.expected for row in rows)
@@ -149,13 +149,13 @@ def _record_reset(
     stage.figure(name, "shortest wait, ms", int(least) - 1, min(waits, default=0), at_least=True)
 
 
-async def _send(stage: Stage, what: str, count: int) -> None:
+async def _send(stage: DemoStage, what: str, count: int) -> None:
     indexes = stage.producer.send(count)
     sent = stage.producer.sent
     await stage.wait_for(what, count, lambda: len(sent) - indexes.start, 0)
 
 
-async def _suspend(stage: Stage) -> None:
+async def _suspend(stage: DemoStage) -> None:
     """Suspend the consumers, and complete the pulls that the brokers have suspended for them.
 
     A suspended consumer does not cancel its pulls: each queue's suspended pull still returns the next
@@ -177,7 +177,7 @@ async def _suspend(stage: Stage) -> None:
     raise ClusterError(f"the brokers did not have all pulls suspended in {_SUSPENSIONS} attempts")
 
 
-async def _complete_suspended_pulls(stage: Stage) -> bool:
+async def _complete_suspended_pulls(stage: DemoStage) -> bool:
     """Send one message to every queue; return True if all of them were delivered."""
     mark = stage.journal.mark()
     sent = len(stage.producer.send_one_to_each_queue())
@@ -191,7 +191,7 @@ async def _complete_suspended_pulls(stage: Stage) -> bool:
     return delivered == sent
 
 
-async def _command_consumers(stage: Stage, command: str) -> None:
+async def _command_consumers(stage: DemoStage, command: str) -> None:
     """Send every consumer a command, and wait until each has carried it out."""
     for consumer in stage.consumers:
         consumer.done.clear()
@@ -204,7 +204,7 @@ async def _command_consumers(stage: Stage, command: str) -> None:
     )
 
 
-def _verify_skipped(stage: Stage, name: str, before: int, backlog: Mapping[MessageQueue, range]) -> None:
+def _verify_skipped(stage: DemoStage, name: str, before: int, backlog: Mapping[MessageQueue, range]) -> None:
     """Check that no message of the backlog is delivered after its queue was dropped.
 
     A consumer applies reset notifications one after another and resumes after each. Until it applies the next
@@ -214,7 +214,7 @@ def _verify_skipped(stage: Stage, name: str, before: int, backlog: Mapping[Messa
     early: set[tuple[MessageQueue, int]] = set()
     late: set[tuple[MessageQueue, int]] = set()
     for entry in stage.journal.entries[before:]:
-        if isinstance(entry, Delivery):
+        if isinstance(entry, DemoDelivery):
             if entry.offset in backlog[entry.queue]:
                 (late if entry.queue in dropped else early).add((entry.queue, entry.offset))
         elif entry.point is Point.QUEUE_DROPPED and entry.queue is not None:

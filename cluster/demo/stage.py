@@ -11,10 +11,10 @@ from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.pull.pull_consumer import PullConsumer
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.demo.display import Display
-from rewindmq.cluster.demo.journal import Comparison, Journal, compare
+from rewindmq.cluster.demo.journal import DeliveryCounts, DemoJournal, compare
 from rewindmq.cluster.demo.names import CONSUMER_GROUP, TOPIC
 from rewindmq.cluster.demo.processes import ConsumerWorker, ProducerWorker
-from rewindmq.cluster.demo.report import Figure, Report
+from rewindmq.cluster.demo.report import DemoReport, Figure
 from rewindmq.cluster.demo.timeline import AdminStep
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.protocol.message import MessageExt
@@ -46,19 +46,19 @@ class DemoOptions:
 
 
 @dataclass(slots=True)
-class Stage:
+class DemoStage:
     """The processes, clients and records that a phase needs; ``open_stage`` creates it."""
 
     options: DemoOptions
     cluster: AsyncLocalCluster
     display: Display
-    report: Report
+    report: DemoReport
     runtime: Runtime
     admin: AdminClient
     puller: PullConsumer
     producer: ProducerWorker
     consumers: list[ConsumerWorker]
-    journal: Journal
+    journal: DemoJournal
     admin_steps: list[AdminStep] = field(default_factory=list)
 
     # Checks.
@@ -69,7 +69,9 @@ class Stage:
         """Add one verified number to the report."""
         self.report.figures.append(Figure(phase, name, expected, measured, at_least))
 
-    def verify_deliveries(self, phase: str, since: int, expected: dict[MessageQueue, range]) -> Comparison:
+    def verify_deliveries(
+        self, phase: str, since: int, expected: dict[MessageQueue, range]
+    ) -> DeliveryCounts:
         """Check that each expected message, and no other, was delivered once since a mark of the journal."""
         result = compare(self.journal.deliveries(since), expected)
         self.figure(phase, "delivered exactly once", sum(map(len, expected.values())), result.exactly_once)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from rewindmq.cluster.demo.journal import Delivery, Entry, Event
+from rewindmq.cluster.demo.journal import DemoDelivery, Entry, PassedPoint
 from rewindmq.protocol.points import Point
 
 # Steps of a consumer in their order. If a step happens once for each queue, the first time counts.
@@ -85,7 +85,7 @@ def build_timeline(
 def _notifications(
     consumer: str, command_ms: int, entries: Sequence[Entry], broker_names: Mapping[str, str]
 ) -> list[ResetNotification]:
-    events = [entry for entry in entries if isinstance(entry, Event)]
+    events = [entry for entry in entries if isinstance(entry, PassedPoint)]
     received = [event for event in events if event.point is Point.RESET_NOTIFICATION_RECEIVED]
     notifications = [
         ResetNotification(consumer, broker_names.get(event.broker_address or "", event.broker_address or "?"))
@@ -103,7 +103,7 @@ def _notifications(
     return notifications
 
 
-def _add_queue_steps(notification: ResetNotification, command_ms: int, events: Sequence[Event]) -> None:
+def _add_queue_steps(notification: ResetNotification, command_ms: int, events: Sequence[PassedPoint]) -> None:
     own = [
         event
         for event in events
@@ -139,7 +139,7 @@ def _add_deliveries(notification: ResetNotification, command_ms: int, entries: S
     times = [
         entry.at_ms - command_ms
         for entry in entries
-        if isinstance(entry, Delivery)
+        if isinstance(entry, DemoDelivery)
         and entry.queue.broker_name == notification.broker
         and entry.at_ms - command_ms >= resumed
     ]

@@ -15,7 +15,7 @@ import msgspec
 from rewindmq.cluster.up.entrances import Entrances
 from rewindmq.cluster.up.folder import listening_socket, registered, remove_socket
 from rewindmq.cluster.up.members import Members
-from rewindmq.cluster.up.messages import MAX_REQUEST_BYTES, Action, Request, Response
+from rewindmq.cluster.up.messages import MAX_REQUEST_BYTES, MemberAction, Request, Response
 from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.errors import RewindMQError
 
@@ -88,7 +88,7 @@ async def _serve(
 
 async def _answer(request: Request, response: Response, members: Members) -> None:
     try:
-        if request.action is Action.LIST:
+        if request.action is MemberAction.LIST:
             response.members = members.list()
         else:
             response.members = [await members.do(request.action, request.member)]

@@ -11,7 +11,7 @@ from typing import Final
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.server_process import ServerProcess
-from rewindmq.cluster.up.messages import Action, Member, State
+from rewindmq.cluster.up.messages import Member, MemberAction, MemberState
 
 
 class Members:
@@ -34,7 +34,7 @@ class Members:
         """Return all members."""
         return [_member(process) for process in self.processes]
 
-    async def do(self, action: Action, name: str) -> Member:
+    async def do(self, action: MemberAction, name: str) -> Member:
         """Change one member, and return it when it has ended, serves again, or is paused.
 
         Raises:
@@ -43,14 +43,14 @@ class Members:
         async with self._turn:
             process = self._find(name)
             _refuse_wrong_state(process, action)
-            if action is Action.PAUSE:
+            if action is MemberAction.PAUSE:
                 self._cluster.pause(name)
-            elif action is Action.RESUME:
+            elif action is MemberAction.RESUME:
                 self._cluster.resume(name)
             else:
                 # The watch must not report this end.
                 self._ended.add(name)
-                if action is Action.KILL:
+                if action is MemberAction.KILL:
                     await self._cluster.kill(name)
                 else:
                     await self._cluster.restart(name)
@@ -90,23 +90,23 @@ class Members:
 
 def _member(process: ServerProcess) -> Member:
     is_running = process.is_running
-    state = State.PAUSED if process.is_paused else State.RUNNING
+    state = MemberState.PAUSED if process.is_paused else MemberState.RUNNING
     return Member(
         process.name,
-        state if is_running else State.ENDED,
+        state if is_running else MemberState.ENDED,
         process.address,
         process.pid if is_running else None,
         str(process.log_path),
     )
 
 
-def _refuse_wrong_state(process: ServerProcess, action: Action) -> None:
+def _refuse_wrong_state(process: ServerProcess, action: MemberAction) -> None:
     name = process.name
-    if action is Action.RESTART:
+    if action is MemberAction.RESTART:
         return
     if not process.is_running:
         raise ClusterError(f"{name} is not running; to start it: rewindmq members restart {name}")
-    if action is Action.PAUSE and process.is_paused:
+    if action is MemberAction.PAUSE and process.is_paused:
         raise ClusterError(f"{name} is paused already; to let it continue: rewindmq members resume {name}")
-    if action is Action.RESUME and not process.is_paused:
+    if action is MemberAction.RESUME and not process.is_paused:
         raise ClusterError(f"{name} is not paused")

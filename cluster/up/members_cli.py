@@ -50,10 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     from rewindmq.cluster.up.ask import ask, find_cluster
     from rewindmq.cluster.up.display import table
-    from rewindmq.cluster.up.messages import Action, Request
+    from rewindmq.cluster.up.messages import MemberAction, Request
     from rewindmq.protocol.text import escape_controls
 
-    response = ask(find_cluster(arguments.dir), Request(Action(arguments.action), arguments.member))
+    response = ask(find_cluster(arguments.dir), Request(MemberAction(arguments.action), arguments.member))
     if arguments.json:
         print(msgspec.json.encode(response).decode())
         return 0

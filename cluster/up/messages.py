@@ -14,7 +14,7 @@ MAX_REQUEST_BYTES: Final = 4_096
 MAX_RESPONSE_BYTES: Final = 1 << 20
 
 
-class Action(StrEnum):
+class MemberAction(StrEnum):
     """What can be done with a cluster's members."""
 
     LIST = "list"
@@ -24,7 +24,7 @@ class Action(StrEnum):
     RESUME = "resume"
 
 
-class State(StrEnum):
+class MemberState(StrEnum):
     """What a member does."""
 
     RUNNING = "running"
@@ -35,7 +35,7 @@ class State(StrEnum):
 class Request(msgspec.Struct, forbid_unknown_fields=True):
     """A command for a cluster; ``member`` is empty only for ``list``."""
 
-    action: Action
+    action: MemberAction
     member: str = ""
 
 
@@ -43,7 +43,7 @@ class Member(msgspec.Struct):
     """One process of a cluster; ``pid`` is None if it has ended."""
 
     name: str
-    state: State
+    state: MemberState
     address: str
     pid: int | None
     log: str

@@ -33,7 +33,7 @@ _ABSENT: Final = (
 T = TypeVar("T")
 
 
-class Outcome(StrEnum):
+class NoAnswer(StrEnum):
     """What a server did instead of answering; the predicate of a sentence."""
 
     SILENT = "did not answer"
@@ -60,13 +60,13 @@ class Answer(Generic[T]):
     server: str = THE_BROKER
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> NoAnswer:
         """What the server did; only of an answer with a problem."""
         if _is_unreadable(self.error):
-            return Outcome.UNREADABLE
+            return NoAnswer.UNREADABLE
         if self.code is not None:
-            return Outcome.REFUSED
-        return Outcome.UNASKED if isinstance(self.error, ClientError) else Outcome.SILENT
+            return NoAnswer.REFUSED
+        return NoAnswer.UNASKED if isinstance(self.error, ClientError) else NoAnswer.SILENT
 
     @property
     def is_absent(self) -> bool:
@@ -77,7 +77,7 @@ class Answer(Generic[T]):
     def sentence(self) -> str:
         """What happened and, if a name server is silent, what to do."""
         text = f"{self.server} {self.outcome}: {self.problem}."
-        if self.server == NAME_SERVER and self.outcome is Outcome.SILENT:
+        if self.server == NAME_SERVER and self.outcome is NoAnswer.SILENT:
             text += " Check that it runs, and the address that the dashboard was started with."
         return text
 

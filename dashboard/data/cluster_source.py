@@ -14,7 +14,7 @@ from rewindmq.dashboard.data.answer import (
     NAME_SERVER,
     THE_BROKER,
     Answer,
-    Outcome,
+    NoAnswer,
     failed_with,
 )
 from rewindmq.dashboard.data.lag_history import LagHistory
@@ -223,7 +223,7 @@ class ClusterSource:
         if route.value is None:
             if route.code == ResponseCode.TOPIC_NOT_EXIST:
                 return replace(route.failed(), problem="no broker has this topic")
-            if route.outcome is Outcome.REFUSED and (fault := topic_fault(topic)) is not None:
+            if route.outcome is NoAnswer.REFUSED and (fault := topic_fault(topic)) is not None:
                 # RewindMQ's name server refuses such a name, which no topic can have.
                 return replace(
                     route.failed(),

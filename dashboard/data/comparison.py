@@ -30,7 +30,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class GroupComparison:
     """Two groups side by side, without the groups' own retry topics.
 
     Attributes:
@@ -63,7 +63,7 @@ def lag_of(row: OffsetWrapper) -> int:
     return row.broker_offset - row.consumer_offset
 
 
-async def compare(source: ClusterSource, left: str, right: str, topic: str, rows: int) -> Comparison:
+async def compare(source: ClusterSource, left: str, right: str, topic: str, rows: int) -> GroupComparison:
     """Ask every broker for the offsets of both groups at the same time.
 
     Args:
@@ -72,7 +72,7 @@ async def compare(source: ClusterSource, left: str, right: str, topic: str, rows
     """
     answers = await asyncio.gather(source.group_queues(left), source.group_queues(right))
     if answers[0].value is None or answers[1].value is None:
-        return Comparison(
+        return GroupComparison(
             left_problem=_problem(answers[0], left),
             right_problem=_problem(answers[1], right),
             is_absent=any(answer.is_absent for answer in answers),
@@ -81,7 +81,9 @@ async def compare(source: ClusterSource, left: str, right: str, topic: str, rows
     return await source.runtime.workers.run(_compared, answers[0].value, answers[1].value, topic, rows)
 
 
-def _compared(left: Queues[OffsetWrapper], right: Queues[OffsetWrapper], topic: str, rows: int) -> Comparison:
+def _compared(
+    left: Queues[OffsetWrapper], right: Queues[OffsetWrapper], topic: str, rows: int
+) -> GroupComparison:
     first, second = _rows(left, topic), _rows(right, topic)
     problems = left.problems | right.problems
     pairs = [
@@ -92,7 +94,7 @@ def _compared(left: Queues[OffsetWrapper], right: Queues[OffsetWrapper], topic: 
     ]
     of_left = {pair.queue.topic for pair in pairs if pair.left is not None}
     of_right = {pair.queue.topic for pair in pairs if pair.right is not None}
-    return Comparison(
+    return GroupComparison(
         queues=len(pairs),
         differing=sum(pair.ahead != 0 for pair in pairs),
         rows=tuple(heapq.nsmallest(rows, pairs, key=_largest_first)),

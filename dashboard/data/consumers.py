@@ -21,7 +21,7 @@ MAX_ASKED: Final = 50
 
 
 @dataclass
-class Consumer:
+class ConnectedConsumer:
     """A connected consumer.
 
     Attributes:
@@ -58,7 +58,7 @@ class Consumer:
 
 
 @dataclass
-class Consumers:
+class GroupConsumers:
     """The consumers of a group, by client id.
 
     Attributes:
@@ -66,7 +66,7 @@ class Consumers:
         shared: addresses of the consumers that have one client id, by that id; ``consumers`` has one of them.
     """
 
-    consumers: dict[str, Consumer] = field(default_factory=dict)
+    consumers: dict[str, ConnectedConsumer] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     group: ConsumerConnection | None = None
     shared: dict[str, list[str]] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class Consumers:
 
 async def consumers_of(
     source: ClusterSource, group: str, *, ask_each: bool = True, stacks: bool = False
-) -> Answer[Consumers]:
+) -> Answer[GroupConsumers]:
     """Return the consumers of a group.
 
     Args:
@@ -124,7 +124,7 @@ async def consumers_of(
     masters = await source.group_masters(group)
     if masters.value is None:
         return masters.failed()
-    result = Consumers()
+    result = GroupConsumers()
     admin = source.admin
     answers = await source.ask_each(
         masters.value.values(), lambda address: admin.examine_consumer_connection_info(group, address)
@@ -136,7 +136,7 @@ async def consumers_of(
             # A consumer has another address at each broker, so one broker's are named.
             result.shared = shared_client_ids(answer.value) | result.shared
             for connection in answer.value.connection_set:
-                known = result.consumers.setdefault(connection.client_id, Consumer(connection))
+                known = result.consumers.setdefault(connection.client_id, ConnectedConsumer(connection))
                 if name not in known.brokers:
                     known.brokers.append(name)
         elif answer.code != ResponseCode.CONSUMER_NOT_ONLINE:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from rewindmq.dashboard.data.answer import Answer, Outcome
+from rewindmq.dashboard.data.answer import Answer, NoAnswer
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.protocol.body.stats import TopicOffset
 from rewindmq.protocol.code import ResponseCode
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Found:
+class FoundMessages:
     """What a search found.
 
     Attributes:
@@ -61,7 +61,7 @@ class _Reader:
         self._left = MAX_BYTES
         self._slots = {name: asyncio.Semaphore(max(1, MAX_QUESTIONS // len(names))) for name in names}
         self._silent: set[str] = set()
-        self.found = Found()
+        self.found = FoundMessages()
 
     async def read(self, queue: MessageQueue, begin: int, end: int) -> list[MessageExt]:
         """Return the messages of a queue in [begin, end)."""
@@ -108,12 +108,12 @@ class _Reader:
             answer = await self._source.ask(work())
             if answer.value is None:
                 self.found.problems.setdefault(name, answer.problem or "")
-                if answer.outcome is Outcome.SILENT:
+                if answer.outcome is NoAnswer.SILENT:
                     self._silent.add(name)
         return answer.value
 
 
-async def newest(source: ClusterSource, topic: str, count: int = PAGE_MESSAGES) -> Answer[Found]:
+async def newest(source: ClusterSource, topic: str, count: int = PAGE_MESSAGES) -> Answer[FoundMessages]:
     """Return the newest messages of a topic, the newest first."""
     queues = await source.topic_queues(topic)
     if queues.value is None:
@@ -134,7 +134,7 @@ async def newest(source: ClusterSource, topic: str, count: int = PAGE_MESSAGES) 
 
 async def since(
     source: ClusterSource, topic: str, begin_ms: int, skip: int = 0, count: int = PAGE_MESSAGES
-) -> Answer[Found]:
+) -> Answer[FoundMessages]:
     """Return the first messages that were stored at ``begin_ms`` or later, the oldest first.
 
     Args:
@@ -157,12 +157,12 @@ async def since(
     return Answer(reader.found)
 
 
-async def by_key(source: ClusterSource, topic: str, key: str) -> Answer[Found]:
+async def by_key(source: ClusterSource, topic: str, key: str) -> Answer[FoundMessages]:
     """Return the messages with a key, the newest first: up to 64 of each broker."""
     return await _query(source, topic, key, is_unique_key=False)
 
 
-async def by_id(source: ClusterSource, topic: str, message_id: str) -> Answer[Found]:
+async def by_id(source: ClusterSource, topic: str, message_id: str) -> Answer[FoundMessages]:
     """Return the messages with a producer's unique id, else the message with an offset id."""
     answer = await _query(source, topic, message_id, is_unique_key=True)
     if answer.value is None or answer.value.messages:
@@ -179,14 +179,14 @@ async def by_id(source: ClusterSource, topic: str, message_id: str) -> Answer[Fo
     if message.value is not None and message.value.topic == topic:
         message.value.broker_name = brokers.value[host]
         answer.value.messages.append(message.value)
-    elif message.value is None and message.outcome is not Outcome.REFUSED:
+    elif message.value is None and message.outcome is not NoAnswer.REFUSED:
         answer.value.problems[host] = message.problem or ""
     return answer
 
 
 async def of_queue(
     source: ClusterSource, queue: MessageQueue, offset: int, count: int = PAGE_MESSAGES
-) -> Answer[Found]:
+) -> Answer[FoundMessages]:
     """Return messages of one queue from an offset on."""
     route = await source.masters(queue.topic)
     if route.value is None:
@@ -213,7 +213,9 @@ def _absent(queue: MessageQueue) -> Answer[Any]:
     return Answer(None, problem, ResponseCode.TOPIC_NOT_EXIST)
 
 
-async def _query(source: ClusterSource, topic: str, key: str, *, is_unique_key: bool) -> Answer[Found]:
+async def _query(
+    source: ClusterSource, topic: str, key: str, *, is_unique_key: bool
+) -> Answer[FoundMessages]:
     masters = await source.masters(topic)
     if masters.value is None:
         return masters.failed()
@@ -221,7 +223,7 @@ async def _query(source: ClusterSource, topic: str, key: str, *, is_unique_key: 
         masters.value.items(),
         lambda place: source.admin.query_message_at(*place, topic, key, is_unique_key=is_unique_key),
     )
-    found = Found()
+    found = FoundMessages()
     for (name, _), answer in answers.items():
         if answer.value is not None:
             found.messages += answer.value

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final, TypeVar
 
-from rewindmq.dashboard.data.answer import Outcome
+from rewindmq.dashboard.data.answer import NoAnswer
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 
 # Questions of one scrape to one broker.
@@ -52,9 +52,9 @@ class Questions:
                 return None
             self._left -= 1
             answer = await self._source.ask(work())
-        if answer.problem is not None and answer.outcome is Outcome.UNREADABLE:
+        if answer.problem is not None and answer.outcome is NoAnswer.UNREADABLE:
             self.unreadable += 1
-        elif answer.problem is not None and answer.outcome is not Outcome.REFUSED:
+        elif answer.problem is not None and answer.outcome is not NoAnswer.REFUSED:
             self.unanswered += 1
             self.is_silent = True
         return answer.value

@@ -22,7 +22,7 @@ _IDLE_MS: Final = 120_000
 _FEW_QUEUES: Final = 1_000
 
 
-class Place(NamedTuple):
+class BrokerPlace(NamedTuple):
     """Where a broker process stands."""
 
     cluster: str
@@ -67,7 +67,7 @@ class BrokerReport:
         fenced_resets: fenced resets of each topic and group, summed over the queues.
     """
 
-    place: Place
+    place: BrokerPlace
     questions: Questions
     stats: Mapping[str, str] | None = None
     rates: dict[tuple[str, str | TopicGroup], float] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class BrokerReport:
         }
 
 
-async def ask_broker(source: ClusterSource, place: Place, until: float) -> BrokerReport:
+async def ask_broker(source: ClusterSource, place: BrokerPlace, until: float) -> BrokerReport:
     """Ask one broker, the cheap and important questions first; of a slave, only its runtime information.
 
     Args:

@@ -11,7 +11,7 @@ from prometheus_client.exposition import choose_encoder
 
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.metrics.questions import SCRAPE_SECONDS
-from rewindmq.dashboard.metrics.report import Place, ask_broker
+from rewindmq.dashboard.metrics.report import BrokerPlace, ask_broker
 from rewindmq.dashboard.metrics.samples import Samples, add_reports
 from rewindmq.protocol.remoting.process.collector import paused
 
@@ -61,7 +61,7 @@ class Scraper:
         samples.add("rewindmq_namesrv_up", (), float(info.value is not None))
         brokers = sorted(info.value.broker_addr_table.items()) if info.value else []
         places = [
-            Place(broker.cluster or "", name, int(broker_id), address)
+            BrokerPlace(broker.cluster or "", name, int(broker_id), address)
             for name, broker in brokers
             for broker_id, address in sorted(broker.broker_addrs.items())
         ]

@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from rewindmq.dashboard.data.comparison import Comparison, compare, lag_of
+from rewindmq.dashboard.data.comparison import GroupComparison, compare, lag_of
 from rewindmq.dashboard.data.consumers import consumers_of
 from rewindmq.dashboard.web.page import Page, Visit
 
@@ -53,7 +53,7 @@ async def _broadcasting(visit: Visit, *groups: str) -> list[str]:
     ]
 
 
-async def _compared(visit: Visit, group: str, other: str, topic: str) -> Comparison | None:
+async def _compared(visit: Visit, group: str, other: str, topic: str) -> GroupComparison | None:
     if not other or other == group:
         return None
     return await compare(visit.source, group, other, topic, _ROWS)

@@ -8,7 +8,7 @@ from typing import Final
 from starlette.responses import Response
 
 from rewindmq.client.admin.running_info_report import format_running_info
-from rewindmq.dashboard.data.answer import Outcome
+from rewindmq.dashboard.data.answer import NoAnswer
 from rewindmq.dashboard.data.consumers import consumers_of
 from rewindmq.dashboard.web.page import Page, Visit
 from rewindmq.protocol.code import ResponseCode
@@ -51,7 +51,7 @@ async def show_one(visit: Visit) -> Response:
     group, client = visit.path("group"), visit.path("client")
     work = visit.source.admin.get_consumer_running_info(group, client, stacks=True)
     answer = await visit.source.ask(work, server="The consumer, or its broker,")
-    if answer.outcome is Outcome.REFUSED:
+    if answer.outcome is NoAnswer.REFUSED:
         # Brokers refuse with SYSTEM_ERROR (1), whether they do not know the client or it failed.
         known = await consumers_of(visit.source, group, ask_each=False)
         if known.is_absent or (

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.dead_letters import MAX_RESENT, Letter, resend
-from rewindmq.dashboard.data.messages import Found, message_at, newest
+from rewindmq.dashboard.data.messages import FoundMessages, message_at, newest
 from rewindmq.dashboard.web.bodies import excerpt
 from rewindmq.dashboard.web.numbers import number_below
 from rewindmq.dashboard.web.page import Page, Visit
@@ -54,12 +54,12 @@ async def show(visit: Visit) -> Response:
     )
 
 
-def _is_empty(found: Found | None) -> bool:
+def _is_empty(found: FoundMessages | None) -> bool:
     """True if every broker answered, and none has a message."""
     return found is not None and not found.messages and not found.problems
 
 
-async def _find(visit: Visit, topic: str, place: str) -> Answer[Found] | None:
+async def _find(visit: Visit, topic: str, place: str) -> Answer[FoundMessages] | None:
     """Return the newest dead letters, or the one of a place; None: the text names no place."""
     if not place:
         return await newest(visit.source, topic)
@@ -68,7 +68,7 @@ async def _find(visit: Visit, topic: str, place: str) -> Answer[Found] | None:
         return None
     queue = MessageQueue(topic, letter.broker, letter.queue)
     one = await message_at(visit.source, queue, letter.offset)
-    return Answer(Found([one.value])) if one.value else one.failed()
+    return Answer(FoundMessages([one.value])) if one.value else one.failed()
 
 
 async def send_again(visit: Visit) -> Response:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from rewindmq.dashboard.data.consumers import Consumers, consumers_of
+from rewindmq.dashboard.data.consumers import GroupConsumers, consumers_of
 from rewindmq.dashboard.data.lag_history import LagSamples
 from rewindmq.dashboard.data.lag_table import lag_table
 from rewindmq.dashboard.web.page import Page, Visit
@@ -46,7 +46,7 @@ async def show_lag(visit: Visit) -> Response:
         if is_broadcasting:
             samples = None
         plots = await run(_plots, samples.copy(), [*table.largest]) if samples else None
-        owners = (consumers.value or Consumers()).owners()
+        owners = (consumers.value or GroupConsumers()).owners()
         return {
             "title": group,
             "status": answer.status,

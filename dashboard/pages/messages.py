@@ -11,7 +11,7 @@ from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.messages import (
     MAX_SKIP,
     PAGE_MESSAGES,
-    Found,
+    FoundMessages,
     by_id,
     by_key,
     message_at,
@@ -65,7 +65,7 @@ async def show_list(visit: Visit) -> Response:
     )
 
 
-async def _find(visit: Visit, topic: str, by: str) -> tuple[Answer[Found] | None, str | None]:
+async def _find(visit: Visit, topic: str, by: str) -> tuple[Answer[FoundMessages] | None, str | None]:
     """Return what was found, or None and what is wrong with the query; both None: nothing was asked yet."""
     source, text = visit.source, visit.query("q").strip()
     if by == "newest":
@@ -90,7 +90,7 @@ async def _find(visit: Visit, topic: str, by: str) -> tuple[Answer[Found] | None
     return await (by_key if by == "key" else by_id)(source, topic, text), None
 
 
-def _later(visit: Visit, found: Found) -> tuple[int, int] | None:
+def _later(visit: Visit, found: FoundMessages) -> tuple[int, int] | None:
     """Return time and number of messages to skip of the next page; None: this one is the last."""
     if len(found.messages) < PAGE_MESSAGES:
         return None

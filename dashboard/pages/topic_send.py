@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from rewindmq.client.produce.producer import Producer
 from rewindmq.client.produce.resend import UNSENT
 from rewindmq.client.produce.send_result import SendResult
-from rewindmq.dashboard.data.answer import LIMIT_SECONDS, Answer, Outcome
+from rewindmq.dashboard.data.answer import LIMIT_SECONDS, Answer, NoAnswer
 from rewindmq.dashboard.data.dead_letters import PREPARE_SECONDS, PRODUCER_API_MS, PRODUCER_GROUP
 from rewindmq.dashboard.web.links import message_href
 from rewindmq.dashboard.web.page import Page, Visit
@@ -64,7 +64,7 @@ def _explain(answer: Answer[SendResult]) -> str:
     """Return what became of the message; only a request that left may have stored it."""
     if isinstance(answer.error, UNSENT):
         return f"Nothing was sent: {answer.problem}."
-    if answer.outcome is Outcome.REFUSED:
+    if answer.outcome is NoAnswer.REFUSED:
         return f"The broker refused the message: {answer.problem}."
     return (
         f"The message may have been stored or not: {answer.problem}. Look at the topic's newest messages"

@@ -13,7 +13,7 @@ import threading
 import msgspec
 
 from rewindmq.dashboard.races.race_run import BrokenLaw, RaceCase, RaceRun
-from rewindmq.race.play.run import Outcome, Plan, play_simulated
+from rewindmq.race.play.run import Plan, PlayOutcome, play_simulated
 from rewindmq.race.report.drawing import Drawing
 from rewindmq.race.report.meta import headline
 from rewindmq.race.report.scene import make_scene
@@ -34,7 +34,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _run(outcome: Outcome) -> RaceRun:
+def _run(outcome: PlayOutcome) -> RaceRun:
     scene = make_scene(outcome.history, outcome.verdict)
     return RaceRun(
         headline=headline(outcome.verdict),

@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from rewindmq.dashboard.resets.record import QueueRecord, RecordedEvent, ResetRecord, Seen, SeenPosition
-from rewindmq.race.checker import Moment
+from rewindmq.race.checker import ProgressChange
 from rewindmq.race.report.drawing import Drawing
-from rewindmq.race.report.scene import Arrow, Delivery, Mark, Offence, Scene, Tone
+from rewindmq.race.report.scene import Arrow, DrawnDelivery, DrawnStep, Offence, Scene, Tone
 from rewindmq.race.report.style import PALETTE, PICTURE
 from rewindmq.watch.verdict.states import State
 
@@ -113,7 +113,7 @@ class _Builder:
 
     def _mark(self, lane: str, at: float, tone: Tone, label: str) -> int:
         index = self._next(at)
-        self._scene.marks.append(Mark(index, lane, at, tone, label))
+        self._scene.marks.append(DrawnStep(index, lane, at, tone, label))
         return index
 
     def _draw_event(self, event: RecordedEvent) -> None:
@@ -170,10 +170,10 @@ class _Builder:
 
     def _deliver(self, client: str, held: _Held, until: float | None) -> None:
         self._scene.deliveries.append(
-            Delivery(self._next(held.since), self.names[client], held.since, (held.low,), until)
+            DrawnDelivery(self._next(held.since), self.names[client], held.since, (held.low,), until)
         )
 
-    def _moments(self) -> Iterable[Moment]:
+    def _moments(self) -> Iterable[ProgressChange]:
         """Yield stored offset and progress of the redelivery: the lowest offset that is not consumed."""
         queue, progress = self.queue, None
         for seen in queue.seen:
@@ -181,4 +181,4 @@ class _Builder:
             low = min(lows, default=None)
             if low is not None and (progress is not None or queue.target <= low < queue.before):
                 progress = max(progress or 0, low)
-            yield Moment(seen.at, self._next(seen.at), seen.stored, progress)
+            yield ProgressChange(seen.at, self._next(seen.at), seen.stored, progress)

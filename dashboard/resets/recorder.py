@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict
+from rewindmq.client.admin.watched_reset.run import Began, Repair, ResetVerdict
 from rewindmq.dashboard.resets.record import (
     QueueRecord,
     RecordedEvent,
@@ -31,7 +31,7 @@ _MAX_POSITIONS: Final = 8
 _NOT_BEGUN: Final = frozenset({State.ACCEPTED, State.STORED})
 
 
-class Recorder:
+class ResetRecorder:
     """Fills a record, which pages may show at any time."""
 
     def __init__(self, record: ResetRecord) -> None:
@@ -40,7 +40,7 @@ class Recorder:
         self._began = 0.0
         self._room = MAX_SEEN
 
-    def add(self, item: Began | Change | Waiting | Repair | Verdict, now: float) -> None:
+    def add(self, item: Began | Change | Waiting | Repair | ResetVerdict, now: float) -> None:
         """Take in an item of ``run_watched``.
 
         Args:

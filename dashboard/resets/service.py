@@ -17,7 +17,7 @@ from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.data.reset_previews import MAX_QUEUES, preview_of
 from rewindmq.dashboard.resets.history import ResetHistory
 from rewindmq.dashboard.resets.record import VERSION, ResetRecord, Status
-from rewindmq.dashboard.resets.recorder import Recorder
+from rewindmq.dashboard.resets.recorder import ResetRecorder
 from rewindmq.protocol.errors import ClientError, RemotingError, RewindMQError
 from rewindmq.protocol.remoting.tasks import end_tasks
 
@@ -181,7 +181,7 @@ class ResetService:
             await self._save(record)
 
     async def _watch(self, confirmed: Confirmed, record: ResetRecord) -> None:
-        recorder = Recorder(record)
+        recorder = ResetRecorder(record)
         clock = self._runtime.clock
         running = run_watched(
             self._source.admin,

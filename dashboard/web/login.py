@@ -8,13 +8,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from rewindmq.dashboard.web.forms import FormReader
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from rewindmq.dashboard.web.safety import LOGIN, own_path, parse_form, same_text, session_cookie, session_of
 
 _MAX_BYTES = 64 << 10
 
 
-def login_routes(settings: Settings, templates: Environment, forms: FormReader) -> list[Route]:
+def login_routes(settings: DashboardSettings, templates: Environment, forms: FormReader) -> list[Route]:
     """Return the routes of the login page; none without a token."""
     if settings.token is None:
         return []

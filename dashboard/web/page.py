@@ -24,7 +24,7 @@ _PARAMETER: Final = re.compile(r"\{(\w+)(:\w+)?\}")
 
 
 @dataclass(frozen=True)
-class Settings:
+class DashboardSettings:
     """How a dashboard is served.
 
     Attributes:
@@ -62,7 +62,7 @@ class Visit:
     source: ClusterSource
     resets: ResetService
     races: RaceRuns
-    settings: Settings
+    settings: DashboardSettings
     templates: Environment
     pages: tuple[Page, ...]
     page: Page

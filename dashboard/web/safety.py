@@ -13,7 +13,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 
 # With the port behind it: browsers send a host's cookies to all of its ports.
 _SESSION_COOKIE: Final = "rewindmq_dashboard"
@@ -37,7 +37,7 @@ _PART_BYTES: Final = 65_536
 class SafetyMiddleware:
     """Refuse what a visitor may not do, and add the security headers to every response."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: DashboardSettings) -> None:
         self._app = app
         self._settings = settings
 
@@ -102,7 +102,7 @@ def own_path(text: str) -> str:
     return text if is_own and urlsplit(text).path != LOGIN else "/"
 
 
-def session_of(settings: Settings) -> str:
+def session_of(settings: DashboardSettings) -> str:
     """Return the cookie of a visitor who knows the token; it hides the token, and ends with the process."""
     return hmac.new(settings.csrf.encode(), (settings.token or "").encode(), hashlib.sha256).hexdigest()
 

@@ -25,7 +25,7 @@ from rewindmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
 from rewindmq.namesrv.kv_response import pairs_response
 from rewindmq.namesrv.registration_body import decode_register_broker_body
 from rewindmq.namesrv.route_info import Registration
-from rewindmq.namesrv.topic_queue_table import Part
+from rewindmq.namesrv.topic_queue_table import TopicPart
 from rewindmq.protocol.body.registration import RegisterBrokerBody
 from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -88,7 +88,10 @@ def _decode(
 
 
 def _register(
-    context: NamesrvContext, request: RemotingCommand, registration: Registration, staged: Part | None = None
+    context: NamesrvContext,
+    request: RemotingCommand,
+    registration: Registration,
+    staged: TopicPart | None = None,
 ) -> Reply:
     known = context.routes.is_live(registration.address)
     result = context.routes.register(registration, context.clock.monotonic(), staged)

@@ -33,14 +33,14 @@ _MEMORY: Final = re.compile(r"([1-9][0-9]{0,6})([mgMG])")
 _MIN_MEMORY: Final = 512 << 20
 
 
-class Job(NamedTuple):
+class CommandJob(NamedTuple):
     """A command's Spark session and its progress display."""
 
     spark: SparkSession
     display: ProgressDisplay
 
 
-class Work(NamedTuple):
+class CommandWork(NamedTuple):
     """What runs a command's tasks, and its progress display."""
 
     runner: Runner
@@ -108,7 +108,7 @@ def displayed(arguments: argparse.Namespace) -> Iterator[ProgressDisplay]:
 
 
 @contextlib.contextmanager
-def working(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> Iterator[Work]:
+def working(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> Iterator[CommandWork]:
     """Provide the engine of a job: this process or Spark, by the arguments and the stores.
 
     Raises:
@@ -119,14 +119,14 @@ def working(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> I
     stores = list(stores)
     if runs_locally(arguments, stores):
         with displayed(arguments) as display:
-            yield Work(LocalEngine(), display)
+            yield CommandWork(LocalEngine(), display)
         return
     with running(arguments, stores) as (spark, display):
-        yield Work(spark, display)
+        yield CommandWork(spark, display)
 
 
 @contextlib.contextmanager
-def running(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> Iterator[Job]:
+def running(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> Iterator[CommandJob]:
     """Provide a Spark session for one command; turn failures of its jobs into one-line errors.
 
     Use this process's session if there is one. Else start a session and stop it at the end. Spark's own
@@ -147,7 +147,7 @@ def running(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> I
     if spark is not None:
         with in_one_line(), _ended(display):
             display.watch(spark)
-            yield Job(spark, display)
+            yield CommandJob(spark, display)
         return
     settings = dict(arguments.conf)
     with _log() as log, interruptible(), contextlib.ExitStack() as stack:
@@ -162,7 +162,7 @@ def running(arguments: argparse.Namespace, stores: Iterable[StoreSnapshot]) -> I
         stack.enter_context(_ended(display))
         stack.enter_context(in_one_line())
         display.watch(spark)
-        yield Job(spark, display)
+        yield CommandJob(spark, display)
 
 
 @contextlib.contextmanager

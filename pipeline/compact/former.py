@@ -10,7 +10,7 @@ import msgspec
 
 from rewindmq.pipeline.compact.layout import OFFSET_MAP, OutputFile
 from rewindmq.pipeline.compact.scan import SHARED
-from rewindmq.pipeline.compact.topics import Kind, TopicRules
+from rewindmq.pipeline.compact.topics import TopicRules, Treatment
 from rewindmq.pipeline.compact.writer import log_path
 from rewindmq.pipeline.engines.engine import Engine, Rows
 from rewindmq.pipeline.errors import PipelineError
@@ -70,14 +70,16 @@ def carried_rows(engine: Engine, offset_map: Rows, rules: TopicRules) -> Rows:
     levels = " OR ".join(
         f"(queueId = {level - 1} AND queueOffset < {offset})" for level, offset in rules.delay_offsets.items()
     )
-    is_delivered = f"topic = '{SCHEDULE_TOPIC}' AND kind = {Kind.WHOLE:d} AND ({levels or 'FALSE'})"
+    is_delivered = f"topic = '{SCHEDULE_TOPIC}' AND kind = {Treatment.WHOLE:d} AND ({levels or 'FALSE'})"
     text = f"""
         WITH messages AS (
-            SELECT *, CASE WHEN {is_delivered} THEN {Kind.DONE:d} ELSE kind END AS kindNow FROM {{offset_map}}
+            SELECT *, CASE WHEN {is_delivered} THEN {Treatment.DONE:d} ELSE kind END AS kindNow
+            FROM {{offset_map}}
         )
-        SELECT topic, queueId, kindNow AS kind, CASE WHEN kindNow = {Kind.KEYED:d} THEN key END AS key,
+        SELECT topic, queueId, kindNow AS kind, CASE WHEN kindNow = {Treatment.KEYED:d} THEN key END AS key,
             CAST(
-                CASE WHEN kindNow IN ({Kind.KEYED:d}, {Kind.DONE:d}) THEN {SHARED} ELSE physicalOffset END
+                CASE WHEN kindNow IN ({Treatment.KEYED:d}, {Treatment.DONE:d}) THEN {SHARED}
+                    ELSE physicalOffset END
                 AS BIGINT
             ) AS alone,
             queueOffset, physicalOffset,

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from rewindmq.broker.store.layout.compaction import ENTRY_BYTES
 from rewindmq.broker.store.layout.queue_path import queue_path
 from rewindmq.pipeline.compact.options import CompactOptions, Format
-from rewindmq.pipeline.compact.topics import Kind
+from rewindmq.pipeline.compact.topics import Treatment
 from rewindmq.pipeline.decode.record_block import Int64s
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import Files
@@ -269,10 +269,10 @@ class Layout:
             found = (
                 len(rows),
                 int((packed[rows] >> 1).sum()),
-                int((kind == Kind.KEYED).sum()),
-                int(((kind == Kind.KEYED) & (packed[rows] & 1 == 1)).sum()),
-                int((kind == Kind.WHOLE).sum()),
-                int((kind == Kind.END).sum()),
+                int((kind == Treatment.KEYED).sum()),
+                int(((kind == Treatment.KEYED) & (packed[rows] & 1 == 1)).sum()),
+                int((kind == Treatment.WHOLE).sum()),
+                int((kind == Treatment.END).sum()),
             )
             counts[:] = [count + more for count, more in zip(counts, found, strict=True)]
 

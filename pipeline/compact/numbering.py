@@ -7,12 +7,13 @@ from itertools import groupby
 from typing import Final
 
 from rewindmq.pipeline.compact.survivors import QueueTotals
-from rewindmq.pipeline.compact.topics import Kind
+from rewindmq.pipeline.compact.topics import Treatment
 from rewindmq.pipeline.errors import PipelineError
 
 # Kinds of messages that have a queue offset.
 IN_QUEUES: Final = (
-    Kind.KEYED, Kind.WHOLE, Kind.HALF, Kind.KEYLESS, Kind.DONE, Kind.OTHER, Kind.DAMAGED,
+    Treatment.KEYED, Treatment.WHOLE, Treatment.HALF, Treatment.KEYLESS, Treatment.DONE, Treatment.OTHER,
+    Treatment.DAMAGED,
 )  # fmt: skip
 
 
@@ -25,7 +26,7 @@ def check_numbers(totals: Sequence[QueueTotals], ends: Mapping[tuple[str, int], 
     Raises:
         PipelineError: a queue's offsets go back before its newest message.
     """
-    counted = [total for total in totals if total.kind in IN_QUEUES and total.kind is not Kind.OTHER]
+    counted = [total for total in totals if total.kind in IN_QUEUES and total.kind is not Treatment.OTHER]
     counted.sort(key=lambda total: (total.topic, total.queue_id))
     for (topic, queue_id), kinds in groupby(counted, lambda total: (total.topic, total.queue_id)):
         queue = list(kinds)

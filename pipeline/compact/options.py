@@ -106,7 +106,7 @@ class TopicCounts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ends_kept: int
 
 
-class DamagedRange(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class DamagedPlace(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A damaged place of a source log; ``start`` and ``end`` are log positions."""
 
     store: str
@@ -143,7 +143,7 @@ class CompactSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     files_linked: int = 0
     damage_count: int = 0
     topics: tuple[TopicCounts, ...] = ()
-    damage: tuple[DamagedRange, ...] = ()
+    damage: tuple[DamagedPlace, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values, named in camelCase."""

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
-from rewindmq.pipeline.compact.topics import Kind, TopicRules
+from rewindmq.pipeline.compact.topics import TopicRules, Treatment
 from rewindmq.pipeline.decode.damage import Damage, DamageKind
 from rewindmq.pipeline.decode.gather import gather
 from rewindmq.pipeline.decode.message_columns import MessageColumns
@@ -55,7 +55,7 @@ ARROW_SCHEMA: Final = pa.schema(
     ]
 )
 # Kinds for which a damaged body matters.
-_COUNTED: Final = (Kind.KEYED, Kind.WHOLE, Kind.HALF, Kind.DONE)
+_COUNTED: Final = (Treatment.KEYED, Treatment.WHOLE, Treatment.HALF, Treatment.DONE)
 _OUTSIDE_QUEUES: Final = (
     int(MessageSysFlag.TRANSACTION_PREPARED),
     int(MessageSysFlag.TRANSACTION_ROLLBACK),
@@ -64,7 +64,7 @@ _OUTSIDE_QUEUES: Final = (
 Kinds = npt.NDArray[np.int32]
 
 
-class ScanPlan(NamedTuple):
+class CompactScanPlan(NamedTuple):
     """Input of a scan's tasks.
 
     Attributes:
@@ -77,7 +77,7 @@ class ScanPlan(NamedTuple):
     keep_keyless: bool
 
 
-def scan_log(engine: Engine, plan: ScanPlan, begin: int, end: int) -> Rows:
+def scan_log(engine: Engine, plan: CompactScanPlan, begin: int, end: int) -> Rows:
     """Return rows of ``SCHEMA`` for the records that begin at log positions [begin, end)."""
     parts = [
         (segment, start, min(start + SPLIT_BYTES, segment.end, end))
@@ -92,7 +92,7 @@ def scan_log(engine: Engine, plan: ScanPlan, begin: int, end: int) -> Rows:
     return engine.tasks(max(len(parts), 1), run, SCHEMA)
 
 
-def _scan_part(plan: ScanPlan, segment: Segment, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+def _scan_part(plan: CompactScanPlan, segment: Segment, start: int, stop: int) -> Iterator[pa.RecordBatch]:
     met: list[Damage] = []
     reader = SegmentReader(plan.files, segment, met.append)
     for block in reader.blocks(start, stop):
@@ -101,7 +101,7 @@ def _scan_part(plan: ScanPlan, segment: Segment, start: int, stop: int) -> Itera
         yield _damage_rows(met)
 
 
-def scan_block(plan: ScanPlan, base: int, block: RecordBlock) -> Iterator[pa.RecordBatch]:
+def scan_block(plan: CompactScanPlan, base: int, block: RecordBlock) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one block of records; ``base`` is the segment's."""
     columns = MessageColumns(block, "", base, DelayLevels(DEFAULT_DELAY_LEVELS))
     topics = columns.column("topic").dictionary_encode()
@@ -110,28 +110,30 @@ def scan_block(plan: ScanPlan, base: int, block: RecordBlock) -> Iterator[pa.Rec
     kinds = _kinds(plan.rules, names, topic_of, block)
     bad = _bad_crc(block, kinds)
     keys = columns.column("keysText")
-    kinds[(kinds == Kind.KEYED) & _is_blank(keys)] = Kind.WHOLE if plan.keep_keyless else Kind.KEYLESS
-    kinds[bad] = Kind.DAMAGED
+    kinds[(kinds == Treatment.KEYED) & _is_blank(keys)] = (
+        Treatment.WHOLE if plan.keep_keyless else Treatment.KEYLESS
+    )
+    kinds[bad] = Treatment.DAMAGED
     yield _message_rows(block, topics, keys, kinds)
     if bad.any():
         yield _damage_rows(_bad_records(base, block.select(np.flatnonzero(bad))))
     is_op = np.isin(topic_of, [place for place, name in enumerate(names) if name == TRANS_OP_HALF_TOPIC])
-    if is_op.any() and (kinds[is_op] == Kind.DONE).any():
-        yield _named_halves(block.select(np.flatnonzero(is_op & (kinds == Kind.DONE))))
+    if is_op.any() and (kinds[is_op] == Treatment.DONE).any():
+        yield _named_halves(block.select(np.flatnonzero(is_op & (kinds == Treatment.DONE))))
 
 
 def _message_rows(
     block: RecordBlock, topics: pa.DictionaryArray, keys: pa.Array, kinds: Kinds
 ) -> pa.RecordBatch:
     physical_offset = block.head["physical_offset"].astype(np.int64)
-    is_alone = (kinds == Kind.WHOLE) | (kinds == Kind.HALF)
+    is_alone = (kinds == Treatment.WHOLE) | (kinds == Treatment.HALF)
     size = block.head["total_size"].astype(np.int64)
     return pa.RecordBatch.from_arrays(
         [
             topics.dictionary.take(topics.indices),
             pa.array(block.head["queue_id"].astype(np.int32)),
             pa.array(kinds),
-            pc.if_else(pa.array(kinds == Kind.KEYED), keys, pa.scalar(None, pa.string())),
+            pc.if_else(pa.array(kinds == Treatment.KEYED), keys, pa.scalar(None, pa.string())),
             pa.array(np.where(is_alone, physical_offset, SHARED)),
             pa.array(block.head["queue_offset"].astype(np.int64)),
             pa.array(physical_offset),
@@ -147,13 +149,13 @@ def _kinds(rules: TopicRules, names: list[str], topic_of: Int64s, block: RecordB
     by_topic = np.asarray([rules.kind_of(name) for name in names], np.int32)
     kinds: Kinds = by_topic[topic_of]
     if SCHEDULE_TOPIC in names:
-        delayed = np.flatnonzero((topic_of == names.index(SCHEDULE_TOPIC)) & (kinds == Kind.WHOLE))
+        delayed = np.flatnonzero((topic_of == names.index(SCHEDULE_TOPIC)) & (kinds == Treatment.WHOLE))
         for record in delayed.tolist():
             head = block.head[record]
             if int(head["queue_offset"]) < rules.first_undelivered(int(head["queue_id"])):
-                kinds[record] = Kind.DONE
+                kinds[record] = Treatment.DONE
     transaction = block.sys_flag & TRANSACTION_MASK
-    kinds[np.isin(transaction, _OUTSIDE_QUEUES)] = Kind.OUTSIDE
+    kinds[np.isin(transaction, _OUTSIDE_QUEUES)] = Treatment.OUTSIDE
     return kinds
 
 
@@ -188,7 +190,7 @@ def _damage_rows(damage: Sequence[Damage]) -> pa.RecordBatch:
             {
                 "topic": str(place.kind),
                 "queueId": 0,
-                "kind": int(Kind.DAMAGE),
+                "kind": int(Treatment.DAMAGE),
                 "key": place.detail,
                 "alone": place.start,
                 "queueOffset": place.end,
@@ -211,7 +213,7 @@ def _named_halves(ops: RecordBlock) -> pa.RecordBatch:
                     {
                         "topic": TRANS_HALF_TOPIC,
                         "queueId": queue_id,
-                        "kind": int(Kind.NAMED_HALF),
+                        "kind": int(Treatment.NAMED_HALF),
                         "key": None,
                         "alone": offset,
                         "queueOffset": offset,

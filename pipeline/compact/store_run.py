@@ -12,7 +12,7 @@ from rewindmq.pipeline.compact.former import carried_rows, load_files, offset_ma
 from rewindmq.pipeline.compact.layout import FileShape, LayoutPlan, OutputFile, lay_out
 from rewindmq.pipeline.compact.numbering import IN_QUEUES, check_numbers
 from rewindmq.pipeline.compact.options import CompactOptions, Format, Keyless, Scope
-from rewindmq.pipeline.compact.scan import ScanPlan, scan_log
+from rewindmq.pipeline.compact.scan import CompactScanPlan, scan_log
 from rewindmq.pipeline.compact.survivors import (
     MAY_BE_KEPT,
     QueueTotals,
@@ -23,7 +23,7 @@ from rewindmq.pipeline.compact.survivors import (
     queue_totals,
     survivors,
 )
-from rewindmq.pipeline.compact.topics import Kind, TopicRules
+from rewindmq.pipeline.compact.topics import TopicRules, Treatment
 from rewindmq.pipeline.compact.writer import WritePlan, link_file, write_file
 from rewindmq.pipeline.engines.engine import Engine, Rows
 from rewindmq.pipeline.output.identity import RecordIdentity, identify
@@ -104,7 +104,7 @@ class StoreRun:
             return found
         self._progress(f"reading the log of {task.snapshot.location}")
         keep_keyless = self._is_store and self._options.keyless is Keyless.KEEP
-        plan = ScanPlan(task.snapshot.files, task.snapshot.segments, task.rules, keep_keyless)
+        plan = CompactScanPlan(task.snapshot.files, task.snapshot.segments, task.rules, keep_keyless)
         engine = self._engine
         rows = scan_log(engine, plan, task.begin, task.snapshot.end)
         if task.former:
@@ -154,7 +154,7 @@ class StoreRun:
         self._progress("selecting the messages to keep")
         groups = self._saved(self._step(GROUPS_STEP))
         totals, newest = totals_of(found), found["newestStoreTimestamp"]
-        has_halves = any(total.kind is Kind.HALF for total in totals)
+        has_halves = any(total.kind is Treatment.HALF for total in totals)
         kept = survivors(self._engine, groups, self._options, newest, has_halves=has_halves)
         count = sum(total.groups for total in totals if total.kind in MAY_BE_KEPT)
         self._save(name, in_order(kept, count, is_store=self._is_store))
@@ -284,7 +284,8 @@ def step_name(number: int, step: str) -> str:
 def totals_of(found: Mapping[str, Any]) -> list[QueueTotals]:
     """Return the sums by queue and kind that a store's first step found."""
     return [
-        QueueTotals(topic, queue_id, Kind(kind), *rest) for topic, queue_id, kind, *rest in found["totals"]
+        QueueTotals(topic, queue_id, Treatment(kind), *rest)
+        for topic, queue_id, kind, *rest in found["totals"]
     ]
 
 

@@ -8,13 +8,13 @@ from typing import Any, Final
 from rewindmq.pipeline.compact.options import (
     CompactOptions,
     CompactSummary,
-    DamagedRange,
+    DamagedPlace,
     Scope,
     TopicCounts,
 )
 from rewindmq.pipeline.compact.store_run import StoreTask, totals_of
 from rewindmq.pipeline.compact.survivors import QueueTotals
-from rewindmq.pipeline.compact.topics import Kind
+from rewindmq.pipeline.compact.topics import Treatment
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
 _NONE_KEPT: Final = (0,) * 6
@@ -35,7 +35,7 @@ def summarize(output: str, options: CompactOptions, generation: int, stores: Pai
         messages_read=sum(total.messages for total in totals),
         messages_kept=sum(count[0] for count in counts),
         bytes_kept=sum(count[1] for count in counts),
-        keyless_dropped=sum(total.messages for total in totals if total.kind is Kind.KEYLESS),
+        keyless_dropped=sum(total.messages for total in totals if total.kind is Treatment.KEYLESS),
         files_written=sum(facts["filesWritten"] for _, facts in stores),
         files_linked=sum(facts["filesLinked"] for _, facts in stores),
         damage_count=sum(facts["damageCount"] + len(_torn_tail(task.snapshot)) for task, facts in stores),
@@ -57,7 +57,7 @@ def _count_topics(stores: Pairs, scope: Scope) -> tuple[TopicCounts, ...]:
     return tuple(sums[topic] for topic in sorted(sums))
 
 
-def _damage(stores: Pairs) -> tuple[DamagedRange, ...]:
+def _damage(stores: Pairs) -> tuple[DamagedPlace, ...]:
     """Return damaged places: the first of each store, its torn tail before the others."""
     return tuple(
         place
@@ -65,20 +65,20 @@ def _damage(stores: Pairs) -> tuple[DamagedRange, ...]:
         for place in (
             *_torn_tail(task.snapshot),
             *(
-                DamagedRange(store=task.snapshot.location, kind=kind, start=start, end=end, detail=detail)
+                DamagedPlace(store=task.snapshot.location, kind=kind, start=start, end=end, detail=detail)
                 for kind, start, end, detail in facts["damage"]
             ),
         )
     )
 
 
-def _torn_tail(snapshot: StoreSnapshot) -> tuple[DamagedRange, ...]:
+def _torn_tail(snapshot: StoreSnapshot) -> tuple[DamagedPlace, ...]:
     place = snapshot.torn
     if place is None:
         return ()
     kind = str(place.kind)
     return (
-        DamagedRange(
+        DamagedPlace(
             store=snapshot.location, kind=kind, start=place.start, end=place.end, detail=place.detail
         ),
     )
@@ -88,18 +88,20 @@ def _count_topic(
     topic: str, totals: list[QueueTotals], counts: Sequence[int], keys: int | None
 ) -> TopicCounts:
     """``keys``: number of keys over all queues; None to count each queue's keys separately."""
-    keyed = [total for total in totals if total.kind is Kind.KEYED]
+    keyed = [total for total in totals if total.kind is Treatment.KEYED]
     kept, _, kept_keyed, tombstones, keyless, ends = counts
     newest = sum(total.groups for total in keyed) if keys is None else keys
     considered = sum(total.messages + total.carried for total in keyed)
     return TopicCounts(
         topic=topic,
-        read=sum(total.messages for total in totals if total.kind not in (Kind.OUTSIDE, Kind.DAMAGED)),
+        read=sum(
+            total.messages for total in totals if total.kind not in (Treatment.OUTSIDE, Treatment.DAMAGED)
+        ),
         kept=kept,
         superseded=considered - newest,
         tombstones_dropped=newest - kept_keyed,
         tombstones_kept=tombstones,
-        keyless_dropped=sum(total.messages for total in totals if total.kind is Kind.KEYLESS),
+        keyless_dropped=sum(total.messages for total in totals if total.kind is Treatment.KEYLESS),
         keyless_kept=keyless,
         ends_kept=ends,
     )

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from rewindmq.pipeline.compact.options import CompactOptions, Format, Scope
-from rewindmq.pipeline.compact.topics import Kind
+from rewindmq.pipeline.compact.topics import Treatment
 from rewindmq.pipeline.engines.engine import Engine, Rows
 
 # Number of rows that one task of a later step sorts in memory.
 ROWS_PER_PART: Final = 500_000
-MAY_BE_KEPT: Final = (Kind.KEYED, Kind.WHOLE, Kind.HALF, Kind.END)
+MAY_BE_KEPT: Final = (Treatment.KEYED, Treatment.WHOLE, Treatment.HALF, Treatment.END)
 
 
 class QueueTotals(NamedTuple):
@@ -34,7 +34,7 @@ class QueueTotals(NamedTuple):
 
     topic: str
     queue_id: int
-    kind: Kind
+    kind: Treatment
     messages: int
     carried: int
     groups: int
@@ -70,7 +70,7 @@ _TOTALS: Final = f"""
         MAX(last) AS last,
         MIN(lowest) AS lowest,
         MAX_BY(newestAt, queueOffset) AS newestAt
-    FROM {{groups}} WHERE kind NOT IN ({Kind.DAMAGE:d}, {Kind.NAMED_HALF:d})
+    FROM {{groups}} WHERE kind NOT IN ({Treatment.DAMAGE:d}, {Treatment.NAMED_HALF:d})
     GROUP BY topic, queueId, kind
 """
 
@@ -83,12 +83,12 @@ def group(engine: Engine, rows: Rows) -> Rows:
 def queue_totals(engine: Engine, groups: Rows) -> list[QueueTotals]:
     """Return the sums by queue and kind: as many rows as queues and kinds."""
     found = engine.query(_TOTALS, groups=groups).collect()
-    return [QueueTotals(topic, queue_id, Kind(kind), *rest) for topic, queue_id, kind, *rest in found]
+    return [QueueTotals(topic, queue_id, Treatment(kind), *rest) for topic, queue_id, kind, *rest in found]
 
 
 def damaged_places(engine: Engine, groups: Rows, limit: int) -> tuple[int, list[list[Any]]]:
     """Return the number of damaged places, and the first of them: kind, start, end, detail."""
-    places = f"FROM {{groups}} WHERE kind = {Kind.DAMAGE:d}"
+    places = f"FROM {{groups}} WHERE kind = {Treatment.DAMAGE:d}"
     columns = f"SELECT topic, physicalOffset, queueOffset, key {places} ORDER BY physicalOffset LIMIT {limit}"
     first = [list(row) for row in engine.query(columns, groups=groups).collect()]
     if len(first) < limit:
@@ -99,7 +99,9 @@ def damaged_places(engine: Engine, groups: Rows, limit: int) -> tuple[int, list[
 
 def keys_of_topics(engine: Engine, groups: Rows) -> dict[str, int]:
     """Return the number of distinct keys of each topic, over all its queues."""
-    text = f"SELECT topic, COUNT(DISTINCT key) FROM {{groups}} WHERE kind = {Kind.KEYED:d} GROUP BY topic"
+    text = (
+        f"SELECT topic, COUNT(DISTINCT key) FROM {{groups}} WHERE kind = {Treatment.KEYED:d} GROUP BY topic"
+    )
     return dict(engine.query(text, groups=groups).collect())
 
 
@@ -120,7 +122,7 @@ def survivors(
         newest_store_timestamp: of the whole log, ms; the grace of tombstones counts back from it.
         has_halves: whether there are messages of kind HALF; without them, a join less is needed.
     """
-    is_keyed = f"kind IN ({Kind.KEYED:d}, {Kind.END:d})"
+    is_keyed = f"kind IN ({Treatment.KEYED:d}, {Treatment.END:d})"
     has_ends = options.format is Format.COMPACTION
     text = f"""
         WITH candidates AS (
@@ -139,7 +141,7 @@ def survivors(
             FROM decided LEFT JOIN ends ON topic = endTopic AND queueId = endQueueId
         )
         SELECT topic, queueId, queueOffset, physicalOffset, packed, storeTimestamp, key,
-            CASE WHEN isEnd THEN {Kind.END:d} ELSE kind END AS kind, origin
+            CASE WHEN isEnd THEN {Treatment.END:d} ELSE kind END AS kind, origin
         FROM ended WHERE isKept OR isEnd
     """
     return engine.query(text, groups=groups)
@@ -149,7 +151,7 @@ def survivors(
 _UNNAMED: Final = f"""
     AND NOT EXISTS (
         SELECT 1 FROM {{groups}} AS named
-        WHERE named.kind = {Kind.NAMED_HALF:d} AND message.kind = {Kind.HALF:d}
+        WHERE named.kind = {Treatment.NAMED_HALF:d} AND message.kind = {Treatment.HALF:d}
             AND named.queueId = message.queueId AND named.queueOffset = message.queueOffset
     )
 """
@@ -165,7 +167,7 @@ def _is_kept(options: CompactOptions, newest_store_timestamp: int) -> str:
             " AND ROW_NUMBER() OVER"
             " (PARTITION BY topic, key, alone ORDER BY storeTimestamp DESC, physicalOffset DESC) = 1"
         )
-    return f"CASE WHEN kind = {Kind.KEYED:d} THEN {is_kept} ELSE kind <> {Kind.END:d} END"
+    return f"CASE WHEN kind = {Treatment.KEYED:d} THEN {is_kept} ELSE kind <> {Treatment.END:d} END"
 
 
 def in_order(rows: Rows, count: int, is_store: bool) -> Rows:

@@ -21,7 +21,7 @@ from rewindmq.protocol.names import (
 _TABLE = "topicConfigTable"
 
 
-class Kind(IntEnum):
+class Treatment(IntEnum):
     """Treatment of a message, or of another record or place of the log."""
 
     # The newest message of its key is kept.
@@ -67,15 +67,15 @@ class TopicRules:
         """Whether only the newest message of each key is kept."""
         return is_user_topic(topic) if self.chosen is None else topic in self.chosen
 
-    def kind_of(self, topic: str) -> Kind:
+    def kind_of(self, topic: str) -> Treatment:
         """Return the kind of a topic's messages that have a key, before their fields are checked."""
         if self.is_compacted(topic):
-            return Kind.KEYED
+            return Treatment.KEYED
         if not self._is_store:
-            return Kind.OTHER
+            return Treatment.OTHER
         if topic == TRANS_HALF_TOPIC:
-            return Kind.HALF
-        return Kind.DONE if topic == TRANS_OP_HALF_TOPIC else Kind.WHOLE
+            return Treatment.HALF
+        return Treatment.DONE if topic == TRANS_OP_HALF_TOPIC else Treatment.WHOLE
 
     def first_undelivered(self, queue_id: int) -> int:
         """Return the queue offset of the first undelivered message of a delay level's queue."""

@@ -17,11 +17,11 @@ from rewindmq.pipeline.index.index_plan import plan_index_files, previous_index
 from rewindmq.pipeline.index.key_index import INDEX_FOLDER, EntryRun, write_index_files
 from rewindmq.pipeline.index.options import DamagedRange, IndexOptions, IndexSummary, QueueGap
 from rewindmq.pipeline.index.queue_files import QUEUE_FOLDER, kept_files, link_file
-from rewindmq.pipeline.index.queues import DEFAULT_FILE_BYTES, QueuePlan, QueueSummary, write_pieces
+from rewindmq.pipeline.index.queues import DEFAULT_FILE_BYTES, QueueFilesPlan, QueueSummary, write_pieces
 from rewindmq.pipeline.index.scan import (
     PARQUET_FOLDER,
+    IndexScanPlan,
     PartFindings,
-    ScanPlan,
     damage_of,
     read_pieces,
     scan,
@@ -178,7 +178,7 @@ class _IndexRun:
         if found is None:
             parts = split(self._snapshot.cut(end), max(self._read_until, self._snapshot.begin))
             self._progress("reading the log")
-            plan = ScanPlan(
+            plan = IndexScanPlan(
                 self._snapshot.files,
                 self._files,
                 output.folder("scan"),
@@ -204,7 +204,7 @@ class _IndexRun:
     def _write_pieces(self, names: list[str], ended: Mapping[str, int]) -> QueueSummary:
         size = self._options.consume_queue_file_bytes
         assert size is not None
-        plan = QueuePlan(
+        plan = QueueFilesPlan(
             self._files,
             self._output.draft,
             size,

@@ -45,7 +45,7 @@ class QueueSummary(NamedTuple):
     passed_over: int
 
 
-class QueuePlan(NamedTuple):
+class QueueFilesPlan(NamedTuple):
     """Target and size of the files; pickles.
 
     Attributes:
@@ -65,7 +65,7 @@ class QueuePlan(NamedTuple):
     ended: Mapping[str, int] = {}
 
 
-def write_pieces(pieces: Rows, plan: QueuePlan) -> QueueSummary:
+def write_pieces(pieces: Rows, plan: QueueFilesPlan) -> QueueSummary:
     """Write ``consumequeue/`` and ``timeindex/`` from these pieces, in one job.
 
     Specification: docs/spec/store.md 4.1 to 4.4.
@@ -101,7 +101,7 @@ def _summary(found: list[dict[str, Any]]) -> QueueSummary:
     )
 
 
-def _writer(plan: QueuePlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _writer(plan: QueueFilesPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
@@ -111,7 +111,7 @@ def _writer(plan: QueuePlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     return write
 
 
-def _write_queues(plan: QueuePlan, batches: Iterator[pa.RecordBatch]) -> dict[str, Any]:
+def _write_queues(plan: QueueFilesPlan, batches: Iterator[pa.RecordBatch]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "queues": 0, "entries": 0, "files_linked": 0, "bytes_written": 0, "gap_count": 0, "gaps": [],
         "repeated": 0, "passed_over": 0,

@@ -54,7 +54,7 @@ class LogPart(NamedTuple):
         return f"{self.ranges[0][1]:020d}"
 
 
-class ScanPlan(NamedTuple):
+class IndexScanPlan(NamedTuple):
     """Source and target of the parts; pickles.
 
     Attributes:
@@ -113,7 +113,7 @@ def split(snapshot: StoreSnapshot, begin: int) -> list[LogPart]:
     return [*parts, LogPart(tuple(ranges))] if ranges else parts
 
 
-def scan(engine: Engine, plan: ScanPlan, parts: Sequence[LogPart]) -> list[PartFindings]:
+def scan(engine: Engine, plan: IndexScanPlan, parts: Sequence[LogPart]) -> list[PartFindings]:
     """Read the parts, one task each; a task holds about 8 MiB of log and a Parquet row group in memory.
 
     Raises:
@@ -156,7 +156,7 @@ class _Columns:
 class _PartScan:
     """Scans one part, in a task."""
 
-    def __init__(self, plan: ScanPlan, part: LogPart) -> None:
+    def __init__(self, plan: IndexScanPlan, part: LogPart) -> None:
         self._plan = plan
         self._part = part
         self._levels = DelayLevels(plan.delay_levels)

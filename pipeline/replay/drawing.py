@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rewindmq.pipeline.replay.plan import Bins, Direction, Mode, Move, QueuePlan, ReplayPlan
+from rewindmq.pipeline.replay.plan import Bins, Direction, Mode, Move, QueueReplay, ReplayPlan
 from rewindmq.pipeline.replay.words import format_duration, format_time, local_time
 from rewindmq.protocol.text import escape_html as escape
 
@@ -148,7 +148,7 @@ def draw_spark(move: Move) -> str:
     )
 
 
-def draw_track(queue: QueuePlan, mode: Mode) -> str:
+def draw_track(queue: QueueReplay, mode: Mode) -> str:
     """Draw a queue from min to max: messages redelivered or skipped, and the group's position."""
     length = queue.max_offset - queue.min_offset
     if not length or queue.position is None:

@@ -14,14 +14,14 @@ from rewindmq.pipeline.replay.group import GroupState, check_names
 from rewindmq.pipeline.replay.plan import (
     Bins,
     Direction,
-    Load,
+    MessageLoad,
     Mode,
     Move,
-    QueuePlan,
+    QueueReplay,
     ReplayPlan,
     StorePlan,
 )
-from rewindmq.pipeline.replay.scan import NOTHING_FOUND, Found, QueueSpans, Span, scan
+from rewindmq.pipeline.replay.scan import NOTHING_FOUND, QueueSpans, ReplayScan, Span, scan
 from rewindmq.pipeline.replay.target import Target, find_target, is_deleted, parse_target
 from rewindmq.pipeline.snapshot.queue_view import LogView, QueueView
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, labelled, take_snapshot
@@ -217,8 +217,8 @@ def _spans(queue: _Queue) -> QueueSpans:
     return QueueSpans(queue.store, queue.view.queue_id, position, queue.view.max_offset, spans)
 
 
-def _queue_plan(queue: _Queue, found: Found) -> QueuePlan:
-    return QueuePlan(
+def _queue_plan(queue: _Queue, found: ReplayScan) -> QueueReplay:
+    return QueueReplay(
         queue.store,
         queue.view.queue_id,
         queue.current,
@@ -243,10 +243,10 @@ def _without_offset(view: QueueView) -> str:
     return "starts at the consumer's ConsumeFromWhere (default: the end)"
 
 
-def _move(queue: _Queue, mode: Mode, found: Found) -> Move:
+def _move(queue: _Queue, mode: Mode, found: ReplayScan) -> Move:
     span = queue.span(mode)
     key = (queue.store, queue.view.queue_id, mode)
-    load = found.loads.get(key, Load()) if _size(span) else Load()
+    load = found.loads.get(key, MessageLoad()) if _size(span) else MessageLoad()
     return Move(
         queue.targets[mode],
         queue.start(mode),
@@ -258,9 +258,9 @@ def _move(queue: _Queue, mode: Mode, found: Found) -> Move:
     )
 
 
-def _total(plans: Sequence[QueuePlan], mode: Mode, direction: Direction, found: Found) -> Load:
+def _total(plans: Sequence[QueueReplay], mode: Mode, direction: Direction, found: ReplayScan) -> MessageLoad:
     loads = [plan.moves[mode].load for plan in plans if plan.moves[mode].direction is direction]
-    return Load(
+    return MessageLoad(
         messages=sum(load.messages for load in loads),
         size=sum(load.size for load in loads),
         distinct_keys=found.distinct_keys.get((mode, direction is Direction.AHEAD), 0),

@@ -13,7 +13,15 @@ from rewindmq.pipeline.replay.drawing import (
     draw_track,
     nearest_outline,
 )
-from rewindmq.pipeline.replay.plan import MODE_TEXTS, Direction, Load, Mode, Move, QueuePlan, ReplayPlan
+from rewindmq.pipeline.replay.plan import (
+    MODE_TEXTS,
+    Direction,
+    MessageLoad,
+    Mode,
+    Move,
+    QueueReplay,
+    ReplayPlan,
+)
 from rewindmq.pipeline.replay.style import STYLE
 from rewindmq.pipeline.replay.words import (
     describe_load,
@@ -117,7 +125,7 @@ def _queues(plan: ReplayPlan) -> str:
     )
 
 
-def _row(plan: ReplayPlan, queue: QueuePlan) -> str:
+def _row(plan: ReplayPlan, queue: QueueReplay) -> str:
     nearest, boundary = queue.moves[Mode.NEAREST], queue.moves[Mode.BOUNDARY]
     cells = [
         escape(plan.stores[queue.store].label),
@@ -139,7 +147,7 @@ def _row(plan: ReplayPlan, queue: QueuePlan) -> str:
     return f'<tr title="{title}">{_cells(cells)}</tr>'
 
 
-def _target(queue: QueuePlan, move: Move) -> str:
+def _target(queue: QueueReplay, move: Move) -> str:
     gone = ' <span class="gone">deleted</span>' if queue.is_deleted else ""
     return f"{move.target:,}{gone}"
 
@@ -158,7 +166,7 @@ def _total(plan: ReplayPlan) -> str:
     return rows
 
 
-def _total_row(words: str, nearest: Load, boundary: Load) -> str:
+def _total_row(words: str, nearest: MessageLoad, boundary: MessageLoad) -> str:
     figures = [
         f"{nearest.messages:,}",
         "",

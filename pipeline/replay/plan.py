@@ -36,7 +36,7 @@ class Direction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class MessageLoad:
     """Messages that a reset redelivers, or skips if the queue moves ahead.
 
     Attributes:
@@ -71,14 +71,14 @@ class Move:
     target: int
     start: int
     direction: Direction
-    load: Load
+    load: MessageLoad
     first_time: int | None
     last_time: int | None
     histogram: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class QueuePlan:
+class QueueReplay:
     """One queue of one store.
 
     Attributes:
@@ -147,9 +147,9 @@ class ReplayPlan:
     timestamp: int | None
     offset: int | None
     stores: tuple[StorePlan, ...]
-    queues: tuple[QueuePlan, ...]
-    totals: Mapping[Mode, Load]
-    skipped: Mapping[Mode, Load]
+    queues: tuple[QueueReplay, ...]
+    totals: Mapping[Mode, MessageLoad]
+    skipped: Mapping[Mode, MessageLoad]
     bins: Bins
     notes: tuple[str, ...]
 
@@ -188,7 +188,7 @@ class ReplayPlan:
             "skippedHistogram": list(self.histogram(mode, Direction.AHEAD)),
         }
 
-    def _queue(self, queue: QueuePlan) -> dict[str, Any]:
+    def _queue(self, queue: QueueReplay) -> dict[str, Any]:
         return {
             "store": self.stores[queue.store].label,
             "queueId": queue.queue_id,

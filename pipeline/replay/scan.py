@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from rewindmq.pipeline.engines.engine import Engine
-from rewindmq.pipeline.replay.plan import Bins, Load, Mode
+from rewindmq.pipeline.replay.plan import Bins, MessageLoad, Mode
 
 _COLUMNS: Final = (
     "topic",
@@ -53,7 +53,7 @@ class QueueSpans(NamedTuple):
         return min(span.start for span in self.spans.values())
 
 
-class Found(NamedTuple):
+class ReplayScan(NamedTuple):
     """The results of the pass.
 
     Attributes:
@@ -62,12 +62,12 @@ class Found(NamedTuple):
         distinct_keys: by mode and whether queues move ahead: distinct keys over all queues.
     """
 
-    loads: Mapping[tuple[int, int, Mode], Load]
+    loads: Mapping[tuple[int, int, Mode], MessageLoad]
     histograms: Mapping[tuple[int, int, Mode], tuple[int, ...]]
     distinct_keys: Mapping[tuple[Mode, bool], int]
 
 
-NOTHING_FOUND: Final = Found(MappingProxyType({}), MappingProxyType({}), MappingProxyType({}))
+NOTHING_FOUND: Final = ReplayScan(MappingProxyType({}), MappingProxyType({}), MappingProxyType({}))
 
 
 def scan(
@@ -77,7 +77,7 @@ def scan(
     queues: Sequence[QueueSpans],
     ahead: Mapping[tuple[int, int, Mode], bool],
     bins: Bins,
-) -> Found:
+) -> ReplayScan:
     """Read the messages of ``queues``; at least one queue must have a non-empty span.
 
     Args:
@@ -92,7 +92,7 @@ def scan(
         by_bin = engine.query("SELECT * FROM {sums} WHERE isByKey = 0", sums=kept).records()
         keys = engine.query(_BY_QUEUE, sums=kept).records()
         (distinct,) = engine.query(_DISTINCT, sums=kept).records()
-    return Found(
+    return ReplayScan(
         _loads(by_bin, keys),
         _histograms(by_bin, bins),
         {(mode, way): int(distinct[f"{mode}_{way}"] or 0) for mode in Mode for way in (False, True)},
@@ -185,13 +185,13 @@ _DISTINCT: Final = (
 )
 
 
-def _loads(by_bin: Sequence[Any], keys: Sequence[Any]) -> dict[tuple[int, int, Mode], Load]:
+def _loads(by_bin: Sequence[Any], keys: Sequence[Any]) -> dict[tuple[int, int, Mode], MessageLoad]:
     loads = {}
     for row in keys:
         store, queue_id = row["store"], row["queueId"]
         mine = [other for other in by_bin if other["store"] == store and other["queueId"] == queue_id]
         for mode in Mode:
-            loads[store, queue_id, mode] = Load(
+            loads[store, queue_id, mode] = MessageLoad(
                 messages=sum(other[f"{mode}_messages"] for other in mine),
                 size=sum(other[f"{mode}_size"] for other in mine),
                 distinct_keys=row[f"{mode}_keys"],

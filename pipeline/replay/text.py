@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rewindmq.pipeline.figures import format_bytes
-from rewindmq.pipeline.replay.plan import MODE_TEXTS, Direction, Mode, Move, QueuePlan, ReplayPlan
+from rewindmq.pipeline.replay.plan import MODE_TEXTS, Direction, Mode, Move, QueueReplay, ReplayPlan
 from rewindmq.pipeline.replay.words import (
     describe_load,
     format_current,
@@ -37,7 +37,7 @@ def plan_table(plan: ReplayPlan, mode: Mode) -> PlanTable:
     return PlanTable(headings, tuple(_row(plan, queue, queue.moves[mode]) for queue in plan.queues))
 
 
-def _row(plan: ReplayPlan, queue: QueuePlan, move: Move) -> tuple[str, ...]:
+def _row(plan: ReplayPlan, queue: QueueReplay, move: Move) -> tuple[str, ...]:
     sign = "-" if move.direction is Direction.AHEAD else ""
     return (
         plan.stores[queue.store].label,

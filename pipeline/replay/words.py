@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from rewindmq.pipeline.figures import format_bytes
-from rewindmq.pipeline.replay.plan import Direction, Load, QueuePlan, ReplayPlan
+from rewindmq.pipeline.replay.plan import Direction, MessageLoad, QueueReplay, ReplayPlan
 
 _LAST_MS: Final = 253_402_300_799_999
 _DURATIONS: Final = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
@@ -38,12 +38,12 @@ def format_target(plan: ReplayPlan) -> str:
     return "the end of every queue" if plan.offset is None else f"offset {plan.offset:,} of every queue"
 
 
-def format_current(queue: QueuePlan) -> str:
+def format_current(queue: QueueReplay) -> str:
     """Format the stored offset."""
     return "none" if queue.current is None else f"{queue.current:,}"
 
 
-def describe_load(load: Load) -> str:
+def describe_load(load: MessageLoad) -> str:
     """Describe size, keys and superseded messages in one line."""
     parts = [format_bytes(load.size), f"{load.distinct_keys:,} distinct keys"]
     if load.messages:

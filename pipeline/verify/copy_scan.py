@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import ReadableFiles
-from rewindmq.pipeline.verify.evidence import Kind, evidence
+from rewindmq.pipeline.verify.evidence import RowKind, evidence
 
 _BATCH_ROWS: Final = 65_536
 _COLUMNS: Final = (
@@ -46,7 +46,7 @@ class CopyTask(NamedTuple):
         times = pc.cast(batch["storeTimestamp"], pa.timestamp("ms", "UTC"), safe=False)
         return evidence(
             self.store,
-            Kind.COPY,
+            RowKind.COPY,
             position=batch["physicalOffset"],
             size=batch["storeSize"],
             queue=queues,

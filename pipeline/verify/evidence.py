@@ -13,7 +13,7 @@ import pyarrow as pa
 from rewindmq.pipeline.verify.report import Tally
 
 
-class Kind(IntEnum):
+class RowKind(IntEnum):
     """Kinds of rows; at one log position, records sort first."""
 
     RECORD = 0
@@ -54,7 +54,7 @@ EXPECTS_COPY: Final = 4
 NO_TIME: Final = -1
 
 
-def evidence(store: int, kind: Kind, **columns: Any) -> pa.RecordBatch:
+def evidence(store: int, kind: RowKind, **columns: Any) -> pa.RecordBatch:
     """Return rows of one kind; columns not given are 0 or null."""
     count = len(columns["position"])
     zeros = {"size": np.int32, "number": np.int64, "code": np.int64, "time": np.int64, "expects": np.int32}
@@ -79,7 +79,7 @@ def evidence(store: int, kind: Kind, **columns: Any) -> pa.RecordBatch:
 def tally_evidence(tally: Tally) -> pa.RecordBatch:
     """Return the counts of a task's own checks as rows of kind TALLY."""
     notes = [json.dumps(row) for row in tally.rows()]
-    return evidence(0, Kind.TALLY, position=np.full(len(notes), -1), note=pa.array(notes, pa.string()))
+    return evidence(0, RowKind.TALLY, position=np.full(len(notes), -1), note=pa.array(notes, pa.string()))
 
 
 def add_notes(tally: Tally, notes: Iterable[str]) -> None:

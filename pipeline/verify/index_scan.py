@@ -17,7 +17,7 @@ from rewindmq.broker.store.layout.index import (
 )
 from rewindmq.pipeline.files import ReadableFiles
 from rewindmq.pipeline.index_files.format import ENTRIES, IndexHeader, read_header
-from rewindmq.pipeline.verify.evidence import Kind, evidence, tally_evidence
+from rewindmq.pipeline.verify.evidence import RowKind, evidence, tally_evidence
 from rewindmq.pipeline.verify.report import MAX_EXAMPLES, Tally
 
 _CHUNK_ENTRIES: Final = 200_000
@@ -69,7 +69,7 @@ class IndexTask(NamedTuple):
         kept = np.flatnonzero((position >= self.log_begin) & (position < self.log_end))
         return evidence(
             self.store,
-            Kind.INDEX_ENTRY,
+            RowKind.INDEX_ENTRY,
             position=position[kept],
             queue=pa.array([self.name], pa.string()).take(pa.array(np.zeros(len(kept), np.int32))),
             number=(FIRST_ENTRY + start + kept).astype(np.int64),

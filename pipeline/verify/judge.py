@@ -18,7 +18,7 @@ from rewindmq.pipeline.verify.evidence import (
     EXPECTS_INDEX_ENTRIES,
     EXPECTS_QUEUE_ENTRY,
     NO_TIME,
-    Kind,
+    RowKind,
     add_notes,
 )
 from rewindmq.pipeline.verify.queue_scan import is_light
@@ -85,7 +85,7 @@ def _last_group(table: pa.Table) -> int:
 def _judge(table: pa.Table, tally: Tally) -> None:
     if table.num_rows:
         kind = _ints(table, "kind")
-        add_notes(tally, table.column("note").filter(pa.array(kind == Kind.TALLY)).to_pylist())
+        add_notes(tally, table.column("note").filter(pa.array(kind == RowKind.TALLY)).to_pylist())
         _Judge(table.combine_chunks(), kind, tally).run()
 
 
@@ -98,7 +98,7 @@ class _Judge:
         self._position = _ints(table, "position")
         self._number = _ints(table, "number")
         rows = np.arange(len(kind))
-        record = np.maximum.accumulate(np.where(kind == Kind.RECORD, rows, -1))
+        record = np.maximum.accumulate(np.where(kind == RowKind.RECORD, rows, -1))
         found = (
             (record >= 0) & (self._store[record] == self._store) & (self._position[record] == self._position)
         )
@@ -113,12 +113,12 @@ class _Judge:
         self._is_light = self._is_of(is_light)
 
     def run(self) -> None:
-        for store in np.unique(self._store[self._kind != Kind.TALLY]).tolist():
+        for store in np.unique(self._store[self._kind != RowKind.TALLY]).tolist():
             mine = self._store == store
-            self._queue_entries(store, np.flatnonzero(mine & (self._kind == Kind.QUEUE_ENTRY)))
-            self._records(store, np.flatnonzero(mine & (self._kind == Kind.RECORD)))
-            self._index_entries(store, np.flatnonzero(mine & (self._kind == Kind.INDEX_ENTRY)))
-            self._copies(store, np.flatnonzero(mine & (self._kind == Kind.COPY)))
+            self._queue_entries(store, np.flatnonzero(mine & (self._kind == RowKind.QUEUE_ENTRY)))
+            self._records(store, np.flatnonzero(mine & (self._kind == RowKind.RECORD)))
+            self._index_entries(store, np.flatnonzero(mine & (self._kind == RowKind.INDEX_ENTRY)))
+            self._copies(store, np.flatnonzero(mine & (self._kind == RowKind.COPY)))
 
     def _is_of(self, is_wanted: Callable[[str], bool]) -> _Bools:
         """Return the rows whose queue name is wanted."""
@@ -193,7 +193,7 @@ class _Judge:
 
     def _records(self, store: int, records: _Int64s) -> None:
         expects = _ints(self._table, "expects")
-        with_entry = np.unique(self._record[(self._kind == Kind.QUEUE_ENTRY) & ~self._is_light])
+        with_entry = np.unique(self._record[(self._kind == RowKind.QUEUE_ENTRY) & ~self._is_light])
         rows = records[expects[records] & EXPECTS_QUEUE_ENTRY != 0]
         self._add(
             store,
@@ -206,7 +206,7 @@ class _Judge:
     def _copies(self, store: int, copies: _Int64s) -> None:
         """Check that each record has one copy, with the fields of the evidence."""
         expects = _ints(self._table, "expects")
-        is_expected = (self._kind == Kind.RECORD) & (expects & EXPECTS_COPY != 0)
+        is_expected = (self._kind == RowKind.RECORD) & (expects & EXPECTS_COPY != 0)
         rows = np.flatnonzero((self._store == store) & is_expected)
         if not len(copies) and not len(rows):
             return
@@ -224,7 +224,7 @@ class _Judge:
 
     def _index_entries(self, store: int, entries: _Int64s) -> None:
         expects = _ints(self._table, "expects")
-        records = np.flatnonzero((self._store == store) & (self._kind == Kind.RECORD))
+        records = np.flatnonzero((self._store == store) & (self._kind == RowKind.RECORD))
         indexed = records[expects[records] & EXPECTS_INDEX_ENTRIES != 0]
         if not len(entries) and not len(indexed):
             return

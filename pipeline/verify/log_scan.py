@@ -21,7 +21,7 @@ from rewindmq.pipeline.verify.evidence import (
     EXPECTS_COPY,
     EXPECTS_INDEX_ENTRIES,
     EXPECTS_QUEUE_ENTRY,
-    Kind,
+    RowKind,
     evidence,
     tally_evidence,
 )
@@ -183,7 +183,7 @@ class _LogScan:
             hashes, others = _hashes(columns), _tag_hashes(columns)
         return evidence(
             task.store,
-            Kind.RECORD,
+            RowKind.RECORD,
             position=position,
             size=columns.column("storeSize"),
             queue=queues,

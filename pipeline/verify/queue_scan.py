@@ -11,7 +11,7 @@ import pyarrow as pa
 from rewindmq.broker.store.layout.time_index import TIME_BYTES
 from rewindmq.pipeline.files import ReadableFiles
 from rewindmq.pipeline.snapshot.snapshot import CQ_ENTRY_BYTES, PRE_BLANK_SIZE, PositionedFile
-from rewindmq.pipeline.verify.evidence import NO_TIME, Kind, evidence, tally_evidence
+from rewindmq.pipeline.verify.evidence import NO_TIME, RowKind, evidence, tally_evidence
 from rewindmq.pipeline.verify.report import MAX_EXAMPLES, Tally
 
 ENTRY: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("code", ">i8")])
@@ -61,7 +61,7 @@ class QueueTask(NamedTuple):
         kept = message & ~beyond & (position >= self.log_begin)
         yield evidence(
             self.store,
-            Kind.QUEUE_ENTRY,
+            RowKind.QUEUE_ENTRY,
             position=position[kept],
             size=size[kept],
             queue=pa.array([self.label], pa.string()).take(pa.array(np.zeros(int(kept.sum()), np.int32))),

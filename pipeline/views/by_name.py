@@ -10,13 +10,13 @@ from rewindmq.pipeline.options import ReadOptions
 from rewindmq.pipeline.views.consume_queue import ConsumeQueueReader
 from rewindmq.pipeline.views.damage import DamageReader
 from rewindmq.pipeline.views.index import IndexViewReader
-from rewindmq.pipeline.views.messages import MessageReader
+from rewindmq.pipeline.views.messages import LogRowReader
 from rewindmq.pipeline.views.offsets import OffsetsReader
 from rewindmq.pipeline.views.reader import StoreReader
 
 READERS: Final[Mapping[str, Callable[[ReadOptions, Sequence[str]], StoreReader]]] = MappingProxyType(
     {
-        "messages": MessageReader,
+        "messages": LogRowReader,
         "consumequeue": ConsumeQueueReader,
         "index": IndexViewReader,
         "offsets": OffsetsReader,

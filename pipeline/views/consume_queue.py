@@ -10,7 +10,7 @@ import numpy as np
 from rewindmq.pipeline.options import ReadOptions
 from rewindmq.pipeline.pushdown.queues import ENTRY
 from rewindmq.pipeline.snapshot.snapshot import CQ_ENTRY_BYTES, PRE_BLANK_SIZE
-from rewindmq.pipeline.views.reader import Piece, StoreReader, packed
+from rewindmq.pipeline.views.reader import StorePiece, StoreReader, packed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,14 +38,14 @@ class ConsumeQueueReader(StoreReader):
             for file in queue.files
         ]
 
-    def parts(self) -> Iterator[Sequence[Piece]]:
+    def parts(self) -> Iterator[Sequence[StorePiece]]:
         pieces = (
-            (Piece(store, number, 0, file.size), file.size)
+            (StorePiece(store, number, 0, file.size), file.size)
             for number, (store, _, _, file) in enumerate(self._queue_files)
         )
         yield from packed(pieces, _PART_BYTES)
 
-    def rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def rows(self, piece: StorePiece) -> Iterator[pa.RecordBatch]:
         snapshot = self.snapshots[piece.store]
         _, topic, queue_id, file = self._queue_files[piece.source]
         for start in range(piece.start, piece.stop, _BYTES_AT_ONCE):

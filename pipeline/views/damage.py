@@ -9,7 +9,7 @@ from rewindmq.pipeline.decode.damage import Damage, DamageKind
 from rewindmq.pipeline.decode.record_block import RecordBlock
 from rewindmq.pipeline.decode.segment_reader import SegmentReader
 from rewindmq.pipeline.views.messages import log_pieces
-from rewindmq.pipeline.views.reader import Piece, StoreReader, packed
+from rewindmq.pipeline.views.reader import StorePiece, StoreReader, packed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,15 +20,15 @@ _TAIL = -1
 class DamageReader(StoreReader):
     """Reads the whole log and yields a row per damaged place."""
 
-    def parts(self) -> Iterator[Sequence[Piece]]:
+    def parts(self) -> Iterator[Sequence[StorePiece]]:
         size = self.options.split_bytes
         for number, snapshot in enumerate(self.snapshots):
             ranges = [(snapshot.begin, snapshot.end)]
             yield from packed(log_pieces(number, snapshot, ranges, size), size)
             if snapshot.torn is not None:
-                yield [Piece(number, _TAIL, 0, 0)]
+                yield [StorePiece(number, _TAIL, 0, 0)]
 
-    def rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def rows(self, piece: StorePiece) -> Iterator[pa.RecordBatch]:
         snapshot = self.snapshots[piece.store]
         if piece.source == _TAIL:
             assert snapshot.torn is not None

@@ -12,7 +12,7 @@ from rewindmq.pipeline.decode.message_columns import timestamps
 from rewindmq.pipeline.index_files.reader import Entries, IndexReader
 from rewindmq.pipeline.options import ReadOptions
 from rewindmq.pipeline.pushdown.plan import all_indexes, open_index
-from rewindmq.pipeline.views.reader import Piece, StoreReader, packed
+from rewindmq.pipeline.views.reader import StorePiece, StoreReader, packed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,15 +39,15 @@ class IndexViewReader(StoreReader):
             for index in all_indexes(snapshot, options, made)
         ]
 
-    def parts(self) -> Iterator[Sequence[Piece]]:
+    def parts(self) -> Iterator[Sequence[StorePiece]]:
         pieces = (
-            (Piece(store, number, start, min(start + _PART_ENTRIES, index.stop)), index.stop - start)
+            (StorePiece(store, number, start, min(start + _PART_ENTRIES, index.stop)), index.stop - start)
             for number, (store, index) in enumerate(self._indexes)
             for start in range(FIRST_ENTRY, index.stop, _PART_ENTRIES)
         )
         yield from packed(pieces, _PART_ENTRIES)
 
-    def rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def rows(self, piece: StorePiece) -> Iterator[pa.RecordBatch]:
         _, index = self._indexes[piece.source]
         for start in range(piece.start, piece.stop, _ENTRIES_AT_ONCE):
             entries = index.entries(start, min(start + _ENTRIES_AT_ONCE, piece.stop))

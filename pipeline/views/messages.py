@@ -16,7 +16,7 @@ from rewindmq.pipeline.pushdown.chosen import chosen
 from rewindmq.pipeline.pushdown.filters import narrow
 from rewindmq.pipeline.pushdown.plan import needed_ranges, open_index
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
-from rewindmq.pipeline.views.reader import Piece, StoreReader, packed
+from rewindmq.pipeline.views.reader import StorePiece, StoreReader, packed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,10 +28,10 @@ _TASKS: Final = 8
 _LEAST_BYTES: Final = 4 << 20
 
 
-class MessageReader(StoreReader):
+class LogRowReader(StoreReader):
     """Reads rows of the commit logs."""
 
-    def parts(self) -> Iterator[Sequence[Piece]]:
+    def parts(self) -> Iterator[Sequence[StorePiece]]:
         index = open_index(self.options)
         if index is not None:
             self.counted(index.files)
@@ -44,7 +44,7 @@ class MessageReader(StoreReader):
         for number, (snapshot, ranges) in enumerate(zip(self.snapshots, needed, strict=True)):
             yield from packed(log_pieces(number, snapshot, ranges, size), size)
 
-    def rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def rows(self, piece: StorePiece) -> Iterator[pa.RecordBatch]:
         snapshot = self.snapshots[piece.store]
         segment = snapshot.segments[piece.source]
         levels = DelayLevels(self.options.delay_levels)
@@ -67,8 +67,8 @@ class MessageReader(StoreReader):
                     yield columns_of(records.select(slice(start, stop)), bodies).batch(self.names)
 
 
-class PushingMessageReader(MessageReader):
-    """A ``MessageReader`` that accepts filters from Spark, which 4.1 and later pass.
+class PushingMessageReader(LogRowReader):
+    """A ``LogRowReader`` that accepts filters from Spark, which 4.1 and later pass.
 
     Spark rejects such a reader while filter pushdown is off, so it is made only in the process that passes
     filters.
@@ -83,14 +83,14 @@ class PushingMessageReader(MessageReader):
 
 def log_pieces(
     store: int, snapshot: StoreSnapshot, ranges: Iterable[tuple[int, int]], size: int
-) -> Iterator[tuple[Piece, int]]:
+) -> Iterator[tuple[StorePiece, int]]:
     """Yield ranges of the log as pieces of segments of at most ``size`` bytes, each with its bytes."""
     for start, stop in ranges:
         for number, segment in enumerate(snapshot.segments):
             low, high = max(start, segment.base), min(stop, segment.end)
             for begin in range(low, high, size):
                 end = min(begin + size, high)
-                yield Piece(store, number, begin, end), end - begin
+                yield StorePiece(store, number, begin, end), end - begin
 
 
 def _leave_to_damage_view(_damage: Damage) -> None:

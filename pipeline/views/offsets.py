@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rewindmq.pipeline.schema import OFFSETS
 from rewindmq.pipeline.snapshot.queue_view import QueueView
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
-from rewindmq.pipeline.views.reader import Piece, StoreReader
+from rewindmq.pipeline.views.reader import StorePiece, StoreReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,10 +19,10 @@ _SEPARATOR = "@"
 class OffsetsReader(StoreReader):
     """Reads rows of ``config/consumerOffset.json``; each store is one part."""
 
-    def parts(self) -> Iterator[Sequence[Piece]]:
-        return ([Piece(number, 0, 0, 0)] for number in range(len(self.snapshots)))
+    def parts(self) -> Iterator[Sequence[StorePiece]]:
+        return ([StorePiece(number, 0, 0, 0)] for number in range(len(self.snapshots)))
 
-    def rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def rows(self, piece: StorePiece) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_type
         from pyspark.sql.types import IntegerType, LongType, StringType

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Piece(NamedTuple):
+class StorePiece(NamedTuple):
     """A part of one store: of its log, or of one of its other files.
 
     Attributes:
@@ -33,10 +33,10 @@ class Piece(NamedTuple):
     stop: int
 
 
-class Part(InputPartition):
+class ViewPart(InputPartition):
     """The work of one task."""
 
-    def __init__(self, number: int, pieces: Sequence[Piece], planning: int = 0) -> None:
+    def __init__(self, number: int, pieces: Sequence[StorePiece], planning: int = 0) -> None:
         """``planning``: bytes read to plan the query; one part of each query reports them."""
         super().__init__(number)
         self.number = number
@@ -71,20 +71,20 @@ class StoreReader(DataSourceReader):
         return files
 
     @abstractmethod
-    def parts(self) -> Iterator[Sequence[Piece]]:
+    def parts(self) -> Iterator[Sequence[StorePiece]]:
         """Yield the pieces that each task reads."""
 
     @abstractmethod
-    def rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def rows(self, piece: StorePiece) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one piece."""
 
     def partitions(self) -> Sequence[InputPartition]:
         try:
-            parts = [Part(number, pieces) for number, pieces in enumerate(self.parts())]
+            parts = [ViewPart(number, pieces) for number, pieces in enumerate(self.parts())]
         except OSError as error:
             raise PipelineError(_line(error)) from None
         # Without a part, Spark would make a part itself.
-        parts = parts or [Part(0, ())]
+        parts = parts or [ViewPart(0, ())]
         parts[0].planning = self._bytes_read()
         return parts
 
@@ -92,7 +92,7 @@ class StoreReader(DataSourceReader):
         return sum(files.bytes_read for files in self._counting)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
+        assert isinstance(partition, ViewPart)
         before, records = self._bytes_read(), 0
         try:
             for piece in partition.pieces:
@@ -117,13 +117,15 @@ def _line(error: OSError) -> str:
     return f"cannot read {name}: {error.strerror or error}"
 
 
-def packed(pieces: Iterator[tuple[Piece, int]], size: int, count: int = 1_000) -> Iterator[list[Piece]]:
+def packed(
+    pieces: Iterator[tuple[StorePiece, int]], size: int, count: int = 1_000
+) -> Iterator[list[StorePiece]]:
     """Group neighbouring pieces into parts of up to ``size`` bytes and ``count`` pieces.
 
     Args:
         pieces: each piece with its number of bytes.
     """
-    part: list[Piece] = []
+    part: list[StorePiece] = []
     total = 0
     for piece, weight in pieces:
         if part and (total + weight > size or len(part) >= count):

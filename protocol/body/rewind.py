@@ -8,7 +8,7 @@ from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.integers import Int32, Int64
 
 
-class Run(RemotingBody):
+class PullRun(RemotingBody):
     """What one client pulled from a queue without a break.
 
     Attributes:
@@ -52,7 +52,7 @@ class Rewind(RemotingBody):
     handed_out: Int64
     committed: Int64
     passed: Int64 | None = None
-    runs: list[Run] = field(default_factory=list)
+    runs: list[PullRun] = field(default_factory=list)
     notes_all_pulls: bool = True
 
 

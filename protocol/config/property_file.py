@@ -26,7 +26,7 @@ _KEY_SPECIAL: Final = re.compile(r"[\\=:#!\s]")
 _VALUE_SPECIAL: Final = re.compile(r"[\\\n\r]")
 
 
-class Property(NamedTuple):
+class PropertyEntry(NamedTuple):
     """One entry and its first line number (from 1)."""
 
     key: str
@@ -41,14 +41,14 @@ class LoadedConfig(NamedTuple):
     unknown_keys: list[str]
 
 
-def parse_properties_file(text: str) -> list[Property]:
+def parse_properties_file(text: str) -> list[PropertyEntry]:
     """Return the entries of a file in order; keep blank values, strip surrounding blanks."""
     entries = []
     for number, line in _logical_lines(text):
         match = _KEY.match(line)
         assert match is not None  # every part of the pattern may be empty
         key, value = (_ESCAPE.sub(_unescape, part) for part in match.groups())
-        entries.append(Property(key, value.strip(), number))
+        entries.append(PropertyEntry(key, value.strip(), number))
     return entries
 
 
@@ -65,7 +65,7 @@ def property_fields(config_type: type[msgspec.Struct]) -> Mapping[str, msgspec.s
 
 
 def convert_properties(
-    config_type: type[msgspec.Struct], entries: Iterable[Property], source: str
+    config_type: type[msgspec.Struct], entries: Iterable[PropertyEntry], source: str
 ) -> LoadedConfig:
     """Convert each known key to its field's type; if a key is repeated, the last value applies, as in Java.
 

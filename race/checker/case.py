@@ -42,7 +42,7 @@ class _Store:
     follows_new_chain: bool
 
 
-class Case:
+class QueueCase:
     """Collects the events of one queue in order and reports in the end which laws were broken.
 
     A reset takes effect on a queue when its target is first stored after the start, or when a consumer first

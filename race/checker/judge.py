@@ -7,7 +7,7 @@ from typing import Final
 
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.checker.case import Case
+from rewindmq.race.checker.case import QueueCase
 from rewindmq.race.checker.reading import Place, Reading
 from rewindmq.race.checker.resets import Issued, issued_resets
 from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE, JudgeFrom, Verdict, Violation
@@ -80,13 +80,13 @@ def choose_reset(events: Sequence[Event], number: int) -> Issued | None:
 
 def make_cases(
     events: Sequence[Event], issued: Issued, judge_from: JudgeFrom | None, handover_seconds: float
-) -> dict[Place, Case]:
+) -> dict[Place, QueueCase]:
     """Return one case for each queue in the reset's targets."""
     if judge_from is None:
         judge_from = JudgeFrom.APPLIED if issued.mode == ResetMode.CLASSIC else JudgeFrom.ACKNOWLEDGED
     filtered = _filtered_offsets(events, issued)
     return {
-        (issued.group, broker, issued.topic, queue_id): Case(
+        (issued.group, broker, issued.topic, queue_id): QueueCase(
             broker,
             queue_id,
             target,

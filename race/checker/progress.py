@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rewindmq.race.checker.case import Case
+from rewindmq.race.checker.case import QueueCase
 from rewindmq.race.checker.judge import HANDOVER_SECONDS, choose_reset, make_cases
 from rewindmq.race.checker.reading import Reading
 from rewindmq.race.checker.verdict import JudgeFrom
 from rewindmq.race.history import Event
 
 
-class Moment(NamedTuple):
+class ProgressChange(NamedTuple):
     """A change of the stored offset or of the redelivery.
 
     Attributes:
@@ -30,7 +30,7 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class QueueProgress:
     """The changes of one queue.
 
     Attributes:
@@ -42,12 +42,12 @@ class Progress:
     queue_id: int
     target: int
     end: int
-    moments: tuple[Moment, ...]
+    moments: tuple[ProgressChange, ...]
 
 
 def progress(
     history: Iterable[Event], *, judge_from: JudgeFrom | None = None, reset: int = -1
-) -> list[Progress]:
+) -> list[QueueProgress]:
     """Return the progress of every queue in the reset's targets; empty if no reset was acknowledged.
 
     Raises:
@@ -60,15 +60,15 @@ def progress(
     cases = make_cases(events, issued, judge_from, HANDOVER_SECONDS)
     assert issued.acknowledged is not None
     reading = Reading(cases, issued.started, issued.acknowledged)
-    moments: dict[Case, list[Moment]] = {case: [] for case in cases.values()}
+    moments: dict[QueueCase, list[ProgressChange]] = {case: [] for case in cases.values()}
     for index, event in enumerate(events):
         reading.read(events, index + 1, index)
         for case, known in moments.items():
             finished_until = case.finished_until if case.is_effective else None
-            moment = Moment(event.at, index, case.stored, finished_until)
+            moment = ProgressChange(event.at, index, case.stored, finished_until)
             if moment[2:] != (known[-1][2:] if known else (None, None)):
                 known.append(moment)
     return [
-        Progress(place[1], place[2], place[3], case.target, case.end, tuple(moments[case]))
+        QueueProgress(place[1], place[2], place[3], case.target, case.end, tuple(moments[case]))
         for place, case in cases.items()
     ]

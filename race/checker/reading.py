@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.points import Point
-from rewindmq.race.checker.case import FOUND, OFFSET_ILLEGAL, Case
+from rewindmq.race.checker.case import FOUND, OFFSET_ILLEGAL, QueueCase
 from rewindmq.race.checker.chain import Chain
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Event, Kind, Lab
@@ -40,7 +40,7 @@ class Reading:
         started, acknowledged: indexes of the judged reset's events.
     """
 
-    def __init__(self, cases: Mapping[Place, Case], started: int, acknowledged: int) -> None:
+    def __init__(self, cases: Mapping[Place, QueueCase], started: int, acknowledged: int) -> None:
         self._cases = cases
         self._started = started
         self._acknowledged = acknowledged
@@ -94,7 +94,7 @@ class Reading:
 
     # Points of consumers.
 
-    def _case(self, details: Mapping[str, Any]) -> Case | None:
+    def _case(self, details: Mapping[str, Any]) -> QueueCase | None:
         return self._cases.get(
             (details["group"], details["broker_name"], details["topic"], details["queue_id"])
         )
@@ -105,7 +105,7 @@ class Reading:
         if case is not None:
             self._pull(index, event, case, details["chain"], details["offset"])
 
-    def _pull(self, index: int, event: Event, case: Case, name: object, offset: int) -> None:
+    def _pull(self, index: int, event: Event, case: QueueCase, name: object, offset: int) -> None:
         key = (event.process, name)
         chain = self._chains.get(key)
         if chain is None:
@@ -139,7 +139,7 @@ class Reading:
 
     # Points of brokers.
 
-    def _record(self, event: Event) -> Case | None:
+    def _record(self, event: Event) -> QueueCase | None:
         """Return the case of a broker's own event; from now on the broker's points count."""
         details, process = event.details, event.process
         self._recording_brokers.add(process)
@@ -259,7 +259,7 @@ class Reading:
             if chain.process == client and chain.offset == details["fields"]["queueOffset"]:
                 chain.is_waiting = False
 
-    def _frame_case(self, details: Mapping[str, Any], broker: str) -> Case | None:
+    def _frame_case(self, details: Mapping[str, Any], broker: str) -> QueueCase | None:
         fields = details["fields"]
         return self._cases.get((fields["consumerGroup"], broker, fields["topic"], fields["queueId"]))
 
@@ -288,7 +288,7 @@ class Reading:
             case.call(offsets)
             case.finish(chain, offsets)
 
-    def _infer_chain(self, case: Case, process: str, offset: int) -> object:
+    def _infer_chain(self, case: QueueCase, process: str, offset: int) -> object:
         """Return the name of the chain whose next offset is ``offset``, otherwise a new name."""
         for chain in reversed(case.chains):
             goes_on = chain.is_alive and not chain.is_waiting and chain.offset == offset

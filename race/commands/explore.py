@@ -16,7 +16,7 @@ from rewindmq.race.explore.search.strategy import Strategy
 
 if TYPE_CHECKING:
     from rewindmq.race.explore.search.job import Setting
-    from rewindmq.race.explore.search.run import Outcome
+    from rewindmq.race.explore.search.run import ScheduleOutcome
     from rewindmq.race.explore.search.search import Findings
 
 DEFAULT_SCHEDULES: Final = 1_000
@@ -166,9 +166,9 @@ def _setting(arguments: argparse.Namespace) -> Setting:
     )
 
 
-def _shorten(arguments: argparse.Namespace, setting: Setting, findings: Findings) -> Outcome | None:
+def _shorten(arguments: argparse.Namespace, setting: Setting, findings: Findings) -> ScheduleOutcome | None:
     """Shorten the failing schedule, and write the requested files; return None if no schedule fails."""
-    from rewindmq.race.explore.search.job import Job
+    from rewindmq.race.explore.search.job import ScheduleJob
     from rewindmq.race.explore.search.pool import Pool
     from rewindmq.race.explore.search.shrink import prescribed, shrink
     from rewindmq.race.explore.transcript import save_report
@@ -178,12 +178,14 @@ def _shorten(arguments: argparse.Namespace, setting: Setting, findings: Findings
     with Pool(setting, arguments.jobs) as pool:
         shortest = shrink(pool, findings.first)
         if arguments.report is not None:
-            (outcome,) = pool.run([Job(names=prescribed(shortest), is_strict=True, with_account=True)])
+            (outcome,) = pool.run(
+                [ScheduleJob(names=prescribed(shortest), is_strict=True, with_account=True)]
+            )
             save_report(arguments.report, outcome, setting)
     if arguments.save is not None:
-        from rewindmq.race.explore.schedule_file import NO_FAULT, Schedule, code_fingerprint
+        from rewindmq.race.explore.schedule_file import NO_FAULT, SavedSchedule, code_fingerprint
 
-        schedule = Schedule(
+        schedule = SavedSchedule(
             setting.model.name,
             setting.mode,
             setting.profile,
@@ -197,7 +199,7 @@ def _shorten(arguments: argparse.Namespace, setting: Setting, findings: Findings
     return shortest
 
 
-def _sentence(outcome: Outcome) -> str:
+def _sentence(outcome: ScheduleOutcome) -> str:
     broken = outcome.broken[0]
     return f"{broken.law}: {broken.text}"
 
@@ -227,7 +229,7 @@ def _print(
     arguments: argparse.Namespace,
     setting: Setting,
     findings: Findings,
-    shortest: Outcome | None,
+    shortest: ScheduleOutcome | None,
     *,
     is_expected: bool,
 ) -> None:

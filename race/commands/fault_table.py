@@ -23,7 +23,7 @@ _HEAD: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FaultRow:
     """What the random searches of one fault found.
 
     Attributes:
@@ -82,14 +82,14 @@ def print_fault_table(schedules: int, seed: int, *, is_json: bool) -> int:
     return 0 if is_complete else 1
 
 
-def search_fault(fault: str, setting: Setting, schedules: int, seed: int) -> Row:
+def search_fault(fault: str, setting: Setting, schedules: int, seed: int) -> FaultRow:
     """Run the same number of schedules with each strategy.
 
     One worker process runs them, so they end in the order of their numbers, and the row depends only on
     the code and the seed.
     """
     found = {strategy: Search(setting, 1).run_some(schedules, seed, strategy) for strategy in Strategy}
-    return Row(fault, setting, found)
+    return FaultRow(fault, setting, found)
 
 
 def _settings() -> Iterator[tuple[str, Setting]]:

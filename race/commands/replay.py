@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rewindmq.protocol.text import escape_lines
 
 if TYPE_CHECKING:
-    from rewindmq.race.explore.schedule_file import Schedule
+    from rewindmq.race.explore.schedule_file import SavedSchedule
     from rewindmq.race.explore.search.job import Setting
 
 EPILOG: Final = """\
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from rewindmq.race.errors import RaceError
     from rewindmq.race.explore.schedule_file import code_fingerprint, read_schedule
-    from rewindmq.race.explore.search.job import Job
+    from rewindmq.race.explore.search.job import ScheduleJob
     from rewindmq.race.explore.search.pool import Pool
     from rewindmq.race.explore.transcript import describe, save_report
     from rewindmq.race.report.output import require_writable
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     is_same_code = schedule.code == code_fingerprint()
     setting = _setting(schedule)
     with Pool(setting, 1) as pool:
-        (outcome,) = pool.run([Job(names=schedule.steps, is_strict=True, with_account=True)])
+        (outcome,) = pool.run([ScheduleJob(names=schedule.steps, is_strict=True, with_account=True)])
     if outcome.error:
         hint = "" if is_same_code else " (the code has changed since the schedule was saved)"
         raise RaceError(f"{arguments.file}: {outcome.error}{hint}")
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if is_again else 1
 
 
-def _setting(schedule: Schedule) -> Setting:
+def _setting(schedule: SavedSchedule) -> Setting:
     from contextlib import nullcontext
 
     from rewindmq.race.explore.model.faults import find_fault

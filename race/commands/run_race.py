@@ -19,7 +19,7 @@ from rewindmq.protocol.text import escape_lines
 from rewindmq.race.commands.list_races import outcome_text
 
 if TYPE_CHECKING:
-    from rewindmq.race.play.run import Outcome, Plan
+    from rewindmq.race.play.run import Plan, PlayOutcome
     from rewindmq.race.report.meta import ReportMeta
 
 EPILOG: Final = """\
@@ -152,7 +152,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
 
 
 @contextmanager
-def _progress(plan: Plan, count: int, *, is_silent: bool) -> Iterator[Callable[[Outcome], None]]:
+def _progress(plan: Plan, count: int, *, is_silent: bool) -> Iterator[Callable[[PlayOutcome], None]]:
     """Show a progress bar on the terminal if there is more than one run."""
     if is_silent or count == 1 or not sys.stdout.isatty():
         yield lambda outcome: None
@@ -162,7 +162,7 @@ def _progress(plan: Plan, count: int, *, is_silent: bool) -> Iterator[Callable[[
     done = 0
     with Display().step(f"{plan.scenario_id} {plan.profile} {plan.mode} {plan.staging}", count) as advance:
 
-        def note(outcome: Outcome) -> None:
+        def note(outcome: PlayOutcome) -> None:
             nonlocal done
             done += 1
             advance(done)
@@ -170,7 +170,7 @@ def _progress(plan: Plan, count: int, *, is_silent: bool) -> Iterator[Callable[[
         yield note
 
 
-def _meta(outcome: Outcome) -> ReportMeta:
+def _meta(outcome: PlayOutcome) -> ReportMeta:
     from rewindmq.race.report.meta import ReportMeta
 
     plan, scenario = outcome.plan, outcome.plan.scenario
@@ -187,14 +187,14 @@ def _meta(outcome: Outcome) -> ReportMeta:
     return ReportMeta(f"{scenario.id}: {scenario.title}", facts, text)
 
 
-def _write_report(path: Path, outcome: Outcome) -> None:
+def _write_report(path: Path, outcome: PlayOutcome) -> None:
     from rewindmq.race.report import render_html, render_svg, write_report
 
     render = render_svg if path.suffix == ".svg" else render_html
     write_report(path, render(outcome.history, outcome.verdict, _meta(outcome)))
 
 
-def _lines(plan: Plan, outcomes: Sequence[Outcome], shown: Outcome) -> list[str]:
+def _lines(plan: Plan, outcomes: Sequence[PlayOutcome], shown: PlayOutcome) -> list[str]:
     import shutil
 
     from rewindmq.race.report.text import render_text
@@ -220,7 +220,7 @@ def _client(plan: Plan) -> str:
     return str(plan.profile) if plan.remedy is None else f"{plan.profile} with {plan.remedy}"
 
 
-def _result(outcome: Outcome) -> str:
+def _result(outcome: PlayOutcome) -> str:
     if outcome.error is not None:
         return f"could not be played: {outcome.error}"
     text = outcome_text(outcome.verdict.losses)
@@ -229,7 +229,7 @@ def _result(outcome: Outcome) -> str:
     return f"{text}, but {outcome_text(outcome.plan.documented)} is documented"
 
 
-def _summary(plan: Plan, outcomes: Sequence[Outcome]) -> list[str]:
+def _summary(plan: Plan, outcomes: Sequence[PlayOutcome]) -> list[str]:
     good = sum(outcome.is_documented for outcome in outcomes)
     seconds = sum(outcome.seconds for outcome in outcomes) / len(outcomes)
     slowest = max(outcome.seconds for outcome in outcomes)
@@ -245,7 +245,7 @@ def _summary(plan: Plan, outcomes: Sequence[Outcome]) -> list[str]:
     return lines
 
 
-def _to_json(plan: Plan, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _to_json(plan: Plan, outcomes: Sequence[PlayOutcome]) -> dict[str, Any]:
     return {
         "id": plan.scenario_id,
         "profile": plan.profile,

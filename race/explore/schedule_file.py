@@ -41,7 +41,7 @@ _PACKAGES: Final = ("protocol", "namesrv", "broker", "client", "race/sim", "race
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class SavedSchedule:
     """Content of a schedule file.
 
     Attributes:
@@ -67,7 +67,7 @@ class Schedule:
         return "\n".join([_TITLE, *head, _STEPS, *self.steps]) + "\n"
 
 
-def read_schedule(path: Path) -> Schedule:
+def read_schedule(path: Path) -> SavedSchedule:
     """Read a schedule file.
 
     Raises:
@@ -89,7 +89,7 @@ def read_schedule(path: Path) -> Schedule:
     if not fields["late"].isdecimal():
         raise RaceError(f"{path}: late {fields['late']!r} is not a number")
     try:
-        return Schedule(
+        return SavedSchedule(
             find_model(fields["model"]).name,
             ResetMode(_known(fields, "mode", ResetMode)),
             Profile(_known(fields, "profile", Profile)),

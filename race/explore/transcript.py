@@ -9,7 +9,7 @@ from typing import Final
 from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE
 from rewindmq.race.explore.search.job import Setting
 from rewindmq.race.explore.search.laws import judge_resets
-from rewindmq.race.explore.search.run import Account, Outcome
+from rewindmq.race.explore.search.run import Account, ScheduleOutcome
 from rewindmq.race.history import Event, History
 from rewindmq.race.report import ReportMeta, render_html, write_report
 
@@ -32,7 +32,7 @@ def describe(account: Account) -> Iterator[str]:
             position += 1
 
 
-def save_report(path: Path, outcome: Outcome, setting: Setting) -> None:
+def save_report(path: Path, outcome: ScheduleOutcome, setting: Setting) -> None:
     """Write the run of a schedule as HTML.
 
     Of several resets, it shows the first that broke a law, up to the start of the next one. If none broke a

@@ -68,7 +68,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PlayOutcome:
     """The result of one run.
 
     Attributes:
@@ -89,7 +89,7 @@ class Outcome:
         return self.error is None and self.verdict.losses == self.plan.documented
 
 
-def play_simulated(plan: Plan, seed: int) -> Outcome:
+def play_simulated(plan: Plan, seed: int) -> PlayOutcome:
     """Play one run under virtual time in this thread, in which no event loop may run."""
     clock, world = SystemClock(), World(seed)
     stage = SimulatedStage(world, plan.profile, plan.mode, plan.remedy)
@@ -109,7 +109,7 @@ def play_simulated(plan: Plan, seed: int) -> Outcome:
     return _judged(plan, seed, stage.history, clock.monotonic() - began, error)
 
 
-async def play_for_real(plan: Plan, number: int) -> Outcome:
+async def play_for_real(plan: Plan, number: int) -> PlayOutcome:
     """Play one run with real processes; end all of them, also when cancelled."""
     clock = SystemClock()
     began = clock.monotonic()
@@ -139,6 +139,6 @@ async def _play(scenario: Scenario, stage: Stage) -> str | None:
     return None
 
 
-def _judged(plan: Plan, number: int, history: History, seconds: float, error: str | None) -> Outcome:
+def _judged(plan: Plan, number: int, history: History, seconds: float, error: str | None) -> PlayOutcome:
     verdict = NOTHING_TO_JUDGE if error is not None else judge(history)
-    return Outcome(plan, number, verdict, history, seconds, error)
+    return PlayOutcome(plan, number, verdict, history, seconds, error)

@@ -20,14 +20,14 @@ from typing import Any, Final, TypeVar
 from rewindmq.cluster.signals import stop_signals
 from rewindmq.protocol.remoting.process.runner import loop_factory
 from rewindmq.race.history import History
-from rewindmq.race.play.run import Outcome, Plan, Staging, play_for_real, play_simulated
+from rewindmq.race.play.run import Plan, PlayOutcome, Staging, play_for_real, play_simulated
 
 # Seeds in a batch for another process.
 _CHUNK: Final = 10
 _LOOK_SECONDS: Final = 0.1
 
 T = TypeVar("T")
-OnDone = Callable[[Outcome], None]
+OnDone = Callable[[PlayOutcome], None]
 
 
 class StoppedError(KeyboardInterrupt):
@@ -46,7 +46,7 @@ def default_jobs(plan: Plan, count: int) -> int:
     return 1 if plan.staging is Staging.HELD else min(count, 2 * cores)
 
 
-def play_many(plan: Plan, numbers: range, jobs: int, on_done: OnDone) -> list[Outcome]:
+def play_many(plan: Plan, numbers: range, jobs: int, on_done: OnDone) -> list[PlayOutcome]:
     """Play each seed (or number); return the outcomes in this order.
 
     The outcome of a simulated run in another process has no history; to get it, play the seed again.
@@ -69,18 +69,18 @@ def play_many(plan: Plan, numbers: range, jobs: int, on_done: OnDone) -> list[Ou
         return _play_in_pool(plan, numbers, jobs, on_done, stopping)
 
 
-def _note(outcome: Outcome, on_done: OnDone) -> Outcome:
+def _note(outcome: PlayOutcome, on_done: OnDone) -> PlayOutcome:
     on_done(outcome)
     return outcome
 
 
 def _play_in_pool(
     plan: Plan, numbers: range, jobs: int, on_done: OnDone, stopping: _StopFlag
-) -> list[Outcome]:
+) -> list[PlayOutcome]:
     # Not forked: this process may have threads.
     context = multiprocessing.get_context("spawn")
     chunks = iter([numbers[start : start + _CHUNK] for start in range(0, len(numbers), _CHUNK)])
-    outcomes: list[Outcome] = []
+    outcomes: list[PlayOutcome] = []
     with ProcessPoolExecutor(jobs, context, initializer=_depend_on_parent) as pool:
         # Only as many batches as keep the processes busy: a stop waits for every submitted batch.
         waiting = deque(pool.submit(_play_chunk, plan, chunk) for chunk in islice(chunks, 2 * jobs))
@@ -93,7 +93,7 @@ def _play_in_pool(
     return outcomes
 
 
-def _play_chunk(plan: Plan, numbers: range) -> list[Outcome]:
+def _play_chunk(plan: Plan, numbers: range) -> list[PlayOutcome]:
     """Play seeds in a process of the pool; drop the histories, which are costly to send."""
     return [replace(play_simulated(plan, seed), history=History()) for seed in numbers]
 
@@ -138,11 +138,11 @@ def _stop_flag() -> Iterator[_StopFlag]:
             signal.signal(number, handler)
 
 
-def _play_for_real(plan: Plan, numbers: range, jobs: int, on_done: OnDone) -> list[Outcome]:
-    async def main() -> list[Outcome]:
+def _play_for_real(plan: Plan, numbers: range, jobs: int, on_done: OnDone) -> list[PlayOutcome]:
+    async def main() -> list[PlayOutcome]:
         permits = asyncio.Semaphore(jobs)
 
-        async def play(number: int) -> Outcome:
+        async def play(number: int) -> PlayOutcome:
             async with permits:
                 return _note(await play_for_real(plan, number), on_done)
 

@@ -16,7 +16,7 @@ _MIN_WIDTH: Final = 1_150.0
 _MAX_WIDTH: Final = 4_000.0
 
 
-class Gap(NamedTuple):
+class QuietStretch(NamedTuple):
     """A stretch without events: its ends in pixels from the left, and its duration."""
 
     first: float
@@ -52,11 +52,11 @@ class TimeAxis:
         share = (at - before) / (after - before)
         return places[position - 1] + share * (places[position] - places[position - 1])
 
-    def gaps(self) -> list[Gap]:
+    def gaps(self) -> list[QuietStretch]:
         """Return the stretches of at least ``QUIET_SECONDS`` without events."""
         pairs = zip(self._times, self._times[1:], strict=False)
         return [
-            Gap(self.place(before), self.place(after), after - before)
+            QuietStretch(self.place(before), self.place(after), after - before)
             for before, after in pairs
             if after - before >= QUIET_SECONDS
         ]

@@ -8,7 +8,7 @@ from typing import Final
 from rewindmq.protocol.text import escape_html as escape
 from rewindmq.race.report.axis import TimeAxis
 from rewindmq.race.report.labels import CHARACTER_PIXELS, Box, Labels
-from rewindmq.race.report.scene import Arrow, Delivery, Mark, Scene, Tone
+from rewindmq.race.report.scene import Arrow, DrawnDelivery, DrawnStep, Scene, Tone
 from rewindmq.race.report.style import PALETTE, PICTURE
 
 _TOP: Final = 46.0
@@ -95,13 +95,13 @@ class Drawing:
             yield self._draw_arrow(arrow)
         for mark in scene.marks:
             yield self._draw_mark(mark)
-        items: list[Arrow | Mark] = [*scene.arrows, *scene.marks]
+        items: list[Arrow | DrawnStep] = [*scene.arrows, *scene.marks]
         for item in sorted(items, key=self._importance):
             yield self._label_arrow(item) if isinstance(item, Arrow) else self._label_mark(item)
         yield from self._label_deliveries()
         yield from self._draw_chart()
 
-    def _importance(self, item: Arrow | Mark) -> tuple[bool, int, int]:
+    def _importance(self, item: Arrow | DrawnStep) -> tuple[bool, int, int]:
         return (not self._scene.is_offending(item.index), _IMPORTANT[item.tone], item.index)
 
     # Time and lanes.
@@ -183,7 +183,7 @@ class Drawing:
         tone = "bad" if self._scene.is_offending(arrow.index) else str(arrow.tone)
         return self._label(arrow.label, places, tone, must=self._scene.is_offending(arrow.index))
 
-    def _draw_mark(self, mark: Mark) -> str:
+    def _draw_mark(self, mark: DrawnStep) -> str:
         x, y = self._x(mark.at), self._lane_y[mark.process]
         tone = "bad" if self._scene.is_offending(mark.index) else str(mark.tone)
         title = f"<title>{escape(mark.label)}: {mark.at:.3f} s</title>"
@@ -193,7 +193,7 @@ class Drawing:
             )
         return f'<circle class="mark {tone}" cx="{x:.1f}" cy="{y:.1f}" r="4">{title}</circle>'
 
-    def _label_mark(self, mark: Mark) -> str:
+    def _label_mark(self, mark: DrawnStep) -> str:
         x, y = self._x(mark.at), self._lane_y[mark.process]
         size = len(mark.label) * CHARACTER_PIXELS
         lefts = (x - size / 2, x - size / 4, x - size * 3 / 4, x + _BESIDE, x - size - _BESIDE)
@@ -201,7 +201,7 @@ class Drawing:
         tone = "bad" if self._scene.is_offending(mark.index) else str(mark.tone)
         return self._label(mark.label, places, tone, must=self._scene.is_offending(mark.index))
 
-    def _draw_delivery(self, delivery: Delivery) -> str:
+    def _draw_delivery(self, delivery: DrawnDelivery) -> str:
         y = self._lane_y[delivery.process] + 5
         until = delivery.until if delivery.until is not None else self._scene.end
         x1, x2 = self._x(delivery.at), self._x(until)

@@ -17,7 +17,7 @@ _MAX_LISTED: Final = 1_000
 _FRAMES: Final = frozenset((Lab.FRAME_SENT, Lab.FRAME_ARRIVED))
 
 
-class Run(NamedTuple):
+class ReportedRun(NamedTuple):
     """A run to report: its history, its verdict and its description."""
 
     history: History
@@ -27,10 +27,10 @@ class Run(NamedTuple):
 
 def render_html(history: History, verdict: Verdict, meta: ReportMeta) -> str:
     """Return the page of one run."""
-    return _page(meta.title, _section(Run(history, verdict, meta), 1))
+    return _page(meta.title, _section(ReportedRun(history, verdict, meta), 1))
 
 
-def render_comparison(title: str, runs: Sequence[Run], text: str = "") -> str:
+def render_comparison(title: str, runs: Sequence[ReportedRun], text: str = "") -> str:
     """Return the page of several runs: their charts side by side, then each run's full section."""
     cards = "".join(_card(number, run) for number, run in enumerate(runs, 1))
     sections = "".join(
@@ -40,7 +40,7 @@ def render_comparison(title: str, runs: Sequence[Run], text: str = "") -> str:
     return _page(title, f'<h1>{escape(title)}</h1>{paragraph}<div class="cards">{cards}</div>{sections}')
 
 
-def _card(number: int, run: Run) -> str:
+def _card(number: int, run: ReportedRun) -> str:
     chart = small_chart(make_scene(run.history, run.verdict))
     return (
         f'<div class="card"><a href="#run-{number}">{escape(run.meta.title)}</a>{_badge(run.verdict)}'
@@ -57,7 +57,7 @@ def _page(title: str, body: str) -> str:
     )
 
 
-def _section(run: Run, level: int) -> str:
+def _section(run: ReportedRun, level: int) -> str:
     scene = make_scene(run.history, run.verdict)
     facts = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"

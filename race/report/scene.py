@@ -10,7 +10,7 @@ from typing import Any, Final
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.points import Point
-from rewindmq.race.checker import Law, Moment, Verdict, progress
+from rewindmq.race.checker import Law, ProgressChange, Verdict, progress
 from rewindmq.race.history import Event, History, Kind, Lab
 
 # How many items from before the reset are shown.
@@ -43,7 +43,7 @@ class Arrow:
 
 
 @dataclass(slots=True)
-class Mark:
+class DrawnStep:
     """A step of one process."""
 
     index: int
@@ -54,7 +54,7 @@ class Mark:
 
 
 @dataclass(slots=True)
-class Delivery:
+class DrawnDelivery:
     """Messages in a listener; ``until`` is None if the listener never returned."""
 
     index: int
@@ -86,9 +86,9 @@ class Scene:
 
     lanes: list[str] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
-    deliveries: list[Delivery] = field(default_factory=list)
-    moments: Sequence[Moment] = ()
+    marks: list[DrawnStep] = field(default_factory=list)
+    deliveries: list[DrawnDelivery] = field(default_factory=list)
+    moments: Sequence[ProgressChange] = ()
     broker_name: str = ""
     queue_id: int = 0
     target: int | None = None
@@ -168,7 +168,7 @@ class _SceneBuilder:
         self._last_committed: dict[str, int] = {}
         self._pulls: dict[tuple[str, Any], tuple[float, bool]] = {}
         self._seen_chains: set[tuple[str, Any]] = set()
-        self._open_calls: dict[tuple[str, Any, tuple[int, ...]], Delivery] = {}
+        self._open_calls: dict[tuple[str, Any, tuple[int, ...]], DrawnDelivery] = {}
         self._handlers = {
             Lab.RESET_STARTED: self._reset_started,
             Lab.RESET_ACKNOWLEDGED: self._reset_acknowledged,
@@ -226,7 +226,7 @@ class _SceneBuilder:
     # The reset.
 
     def _mark(self, index: int, event: Event, tone: Tone, label: str) -> None:
-        self._scene.marks.append(Mark(index, event.process, event.at, tone, label))
+        self._scene.marks.append(DrawnStep(index, event.process, event.at, tone, label))
 
     def _arrow(self, index: int, event: Event, source: str, sent_at: float, tone: Tone, label: str) -> None:
         self._scene.arrows.append(Arrow(index, source, event.process, sent_at, event.at, tone, label))
@@ -330,7 +330,7 @@ class _SceneBuilder:
 
     def _listener_called(self, index: int, event: Event) -> None:
         offsets = event.details["offsets"]
-        delivery = Delivery(index, event.process, event.at, offsets)
+        delivery = DrawnDelivery(index, event.process, event.at, offsets)
         self._scene.deliveries.append(delivery)
         self._open_calls[event.process, event.details["chain"], tuple(offsets)] = delivery
 
@@ -408,7 +408,7 @@ class _SceneBuilder:
             label = "pulls again" if event.kind is Point.PULL_SENT else event.kind.value.rpartition(".")[2]
             self._mark(index, event, Tone.STEP, label.replace("_", " "))
 
-    def _items(self) -> list[Arrow | Mark]:
+    def _items(self) -> list[Arrow | DrawnStep]:
         return [*self._scene.arrows, *self._scene.marks]
 
     # The shown time span and lanes.

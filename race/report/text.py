@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from rewindmq.protocol.text import escape_lines
-from rewindmq.race.checker import Moment, Verdict
+from rewindmq.race.checker import ProgressChange, Verdict
 from rewindmq.race.history import History
 from rewindmq.race.report.axis import QUIET_SECONDS
 from rewindmq.race.report.meta import LOSS_TEXTS, ReportMeta, headline
-from rewindmq.race.report.scene import Arrow, Delivery, Scene, make_scene
+from rewindmq.race.report.scene import Arrow, DrawnDelivery, Scene, make_scene
 
 _TIME_COLUMNS: Final = 12
 _STORED_COLUMNS: Final = 17
@@ -83,10 +83,10 @@ class _Table:
                 lines.append(_Line(offence.at, offence.index, self._empty()))
         return sorted(lines, key=lambda line: (line.at, line.index))
 
-    def _deliveries(self, deliveries: Sequence[Delivery], others: Sequence[int]) -> list[_Line]:
+    def _deliveries(self, deliveries: Sequence[DrawnDelivery], others: Sequence[int]) -> list[_Line]:
         """Join consecutive deliveries of one process into one line."""
         lines: list[_Line] = []
-        run: list[Delivery] = []
+        run: list[DrawnDelivery] = []
         for delivery in sorted(deliveries, key=lambda delivery: delivery.index):
             if run and (
                 delivery.process != run[0].process
@@ -100,12 +100,12 @@ class _Table:
             lines.append(self._delivered(run))
         return lines
 
-    def _delivered(self, run: Sequence[Delivery]) -> _Line:
+    def _delivered(self, run: Sequence[DrawnDelivery]) -> _Line:
         first, last = run[0].offsets[0], run[-1].offsets[-1]
         text = f"gets {first}" if first == last else f"gets {first} to {last}"
         return _Line(run[0].at, run[0].index, self._cell(run[0].process, text))
 
-    def _moment(self, line: _Line) -> Moment | None:
+    def _moment(self, line: _Line) -> ProgressChange | None:
         """Return the stored offset and the redelivery after this step."""
         latest = None
         for moment in self._scene.moments:

@@ -11,7 +11,7 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.history import Event, Kind, Lab
 from rewindmq.race.proxy.pattern import Form, FramePattern
-from rewindmq.race.stage.stage import AT_ONCE, TOPIC, Consumer, ListenerPlan, Stage, consumer_process
+from rewindmq.race.stage.stage import AT_ONCE, TOPIC, ListenerPlan, Stage, StageConsumer, consumer_process
 
 # Protocol seconds: the wait of a classic reset (docs/spec/reset.md D.5, step 4), the period of commits.
 RESET_WAIT: Final = 10.0
@@ -32,7 +32,7 @@ async def caught_up(
     tags: str = "*",
     tag: str = "",
     options: Mapping[str, Any] = NO_OPTIONS,
-) -> Consumer:
+) -> StageConsumer:
     """Start a consumer and wait until it has consumed ``count`` messages of each queue and committed.
 
     It sends the last message after the others are consumed. So the pull after that message carries a commit
@@ -102,7 +102,7 @@ async def replay_begun(stage: Stage, *, name: str = "A") -> None:
         await stage.sleep(RESET_WAIT)
 
 
-async def begun_again(stage: Stage, consumer: Consumer, *, queue: int = 0) -> None:
+async def begun_again(stage: Stage, consumer: StageConsumer, *, queue: int = 0) -> None:
     """Wait until a consumer has dropped the queue it was consuming and started it again.
 
     Outside classic mode, the consumer would start it again only at its next rebalance, up to 20 s later. So

@@ -14,7 +14,7 @@ from rewindmq.broker.store.config import StoreConfig
 from rewindmq.cluster.names import broker_names
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
-from rewindmq.protocol.config.property_file import Property, convert_properties
+from rewindmq.protocol.config.property_file import PropertyEntry, convert_properties
 from rewindmq.protocol.points import Probe
 from rewindmq.race.errors import RaceError
 from rewindmq.race.sim.world import World
@@ -102,7 +102,7 @@ def sim_broker_config(
         RaceError: brokers do not know a key.
         ConfigError: a value is invalid.
     """
-    entries = [Property(key, str(value), 0) for key, value in keys.items()]
+    entries = [PropertyEntry(key, str(value), 0) for key, value in keys.items()]
     fields, unknown = convert_properties(BrokerConfig, entries, "broker_config")
     if unknown:
         raise RaceError(f"broker_config: brokers know no {', '.join(unknown)}")

@@ -19,7 +19,7 @@ from rewindmq.race.stage.application import PollingApplication
 from rewindmq.race.stage.journal import Journal
 from rewindmq.race.stage.operator import Operator
 from rewindmq.race.stage.reader import PullingReader
-from rewindmq.race.stage.stage import BROKER, Consumer, consumer_process
+from rewindmq.race.stage.stage import BROKER, StageConsumer, consumer_process
 
 
 class BaseStage:
@@ -53,7 +53,7 @@ class BaseStage:
         self._patience = patience
         self._journal = Journal(lab, patience)
         self.history = self._journal.history
-        self.consumers: dict[str, Consumer] = {}
+        self.consumers: dict[str, StageConsumer] = {}
         self._operator: Operator
         self._namesrv = ""
         self._proxies: dict[str, FrameProxy] = {}

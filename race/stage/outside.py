@@ -21,7 +21,7 @@ from rewindmq.race.proxy.pattern import HoldHandle
 from rewindmq.race.stage.foreign import ForeignConsumer, Outside, check_command
 from rewindmq.race.stage.frame_points import FramePoints
 from rewindmq.race.stage.processes import ProcessStage
-from rewindmq.race.stage.stage import AT_ONCE, BROKER, GROUP, TOPIC, Consumer, ListenerPlan
+from rewindmq.race.stage.stage import AT_ONCE, BROKER, GROUP, TOPIC, ListenerPlan, StageConsumer
 
 _MASTER: Final = 0
 
@@ -101,7 +101,7 @@ class OutsideStage(ProcessStage):
         listener: ListenerPlan = AT_ONCE,
         tags: str = "*",
         options: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Consumer:
+    ) -> StageConsumer:
         """See ``Stage``; a foreign client starts at its own speed."""
         if self._words is None:
             return await super().consumer(name, listener=listener, tags=tags, options=options)

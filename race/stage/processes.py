@@ -25,7 +25,7 @@ from rewindmq.race.stage.base import BaseStage
 from rewindmq.race.stage.journal import Journal
 from rewindmq.race.stage.operator import ADMIN, PRODUCER, Operator
 from rewindmq.race.stage.point_pipe import PointPipe
-from rewindmq.race.stage.stage import AT_ONCE, BROKER, Consumer, ListenerPlan, consumer_process
+from rewindmq.race.stage.stage import AT_ONCE, BROKER, ListenerPlan, StageConsumer, consumer_process
 from rewindmq.race.stage.stall import StallHold
 from rewindmq.race.stage.worker_process import WorkerProcess
 
@@ -163,7 +163,7 @@ class ProcessStage(BaseStage):
         listener: ListenerPlan = AT_ONCE,
         tags: str = "*",
         options: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Consumer:
+    ) -> StageConsumer:
         """See ``Stage``."""
         worker = self._spares.pop() if self._spares else await self._launch()
         consumer = _ProcessConsumer(name, worker, self._journal, self._stall_holds)

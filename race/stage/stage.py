@@ -34,7 +34,7 @@ class ListenerPlan:
     Attributes:
         seconds: protocol seconds each message takes.
         slow: queue offset to seconds, for the first delivery of that message to this consumer.
-        blocked: queue offsets whose first delivery blocks the listener until ``Consumer.release``.
+        blocked: queue offsets whose first delivery blocks the listener until ``StageConsumer.release``.
         again: protocol seconds for each message that this consumer got before; None uses ``seconds``.
     """
 
@@ -47,7 +47,7 @@ class ListenerPlan:
 AT_ONCE: Final = ListenerPlan()
 
 
-class Consumer(Protocol):
+class StageConsumer(Protocol):
     """A push consumer of the group, in a process of its own (in the simulation, on a host of its own)."""
 
     name: str
@@ -66,7 +66,7 @@ class Consumer(Protocol):
         """Let the listener that blocks on this queue offset return."""
 
 
-class Reader(Protocol):
+class StageReader(Protocol):
     """A pull consumer of the group: its application pulls messages and keeps the offsets."""
 
     name: str
@@ -148,7 +148,7 @@ class Stage(Protocol):
         listener: ListenerPlan = AT_ONCE,
         tags: str = "*",
         options: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Consumer:
+    ) -> StageConsumer:
         """Start a push consumer of the group and wait until the brokers know it.
 
         Args:
@@ -156,7 +156,7 @@ class Stage(Protocol):
             options: keyword arguments of ``PushConsumer``, plain values or strings; also ``orderly``.
         """
 
-    async def reader(self, name: str) -> Reader:
+    async def reader(self, name: str) -> StageReader:
         """Start a pull consumer of the group and wait until the brokers know it.
 
         The allocation of queues counts it like any consumer, in the order of names.

@@ -7,7 +7,7 @@ from typing import Any
 
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.up.members import Members
-from rewindmq.cluster.up.messages import Action, Member, State
+from rewindmq.cluster.up.messages import Member, MemberAction, MemberState
 from rewindmq.testing.clusters.servers import Servers
 from rewindmq.testing.control.bodies import DiskBody
 from rewindmq.testing.handles.server_control import refuse_wrong_travel
@@ -44,10 +44,10 @@ class MemberControl:
         """Return all members."""
         return self._members.list()
 
-    async def do(self, action: Action, name: str) -> Member:
+    async def do(self, action: MemberAction, name: str) -> Member:
         """Change one member; errors as in ``Members.do``. A restart ends when all brokers are registered."""
         member = await self._members.do(action, name)
-        if action is Action.RESTART:
+        if action is MemberAction.RESTART:
             await self._registered()
         return member
 
@@ -85,7 +85,7 @@ class MemberControl:
 
     async def settle(self) -> dict[str, Any]:
         """Undo what a test did to the servers, as the kit does at a test's end; return what was undone."""
-        undone = {"restored": [each.name for each in self.list() if each.state is not State.RUNNING]}
+        undone = {"restored": [each.name for each in self.list() if each.state is not MemberState.RUNNING]}
         undone |= self.simulated_faults
         async with self._members.replacing():
             was_started = await self._servers.restore()

@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 import rewindmq
 from rewindmq.cluster.local_cluster import LocalCluster
-from rewindmq.cluster.up.messages import Action, State
+from rewindmq.cluster.up.messages import MemberAction, MemberState
 from rewindmq.cluster.up.topics import create_topics
 from rewindmq.protocol.names import is_system_topic, topic_fault
 from rewindmq.testing.control.bodies import DiskBody, NoBody, TopicBody, TravelBody, decode
@@ -54,7 +54,7 @@ class ServerPaths:
 
     async def _health(self, values: tuple[str, ...], body: bytes) -> object:
         states = {member.name: member.state for member in self._control.list()}
-        return {"healthy": set(states.values()) == {State.RUNNING}, "members": states}
+        return {"healthy": set(states.values()) == {MemberState.RUNNING}, "members": states}
 
     async def _show_cluster(self, values: tuple[str, ...], body: bytes) -> object:
         options = self._cluster.client_options
@@ -78,7 +78,7 @@ class ServerPaths:
         known = [member.name for member in self._control.list()]
         if name not in known:
             raise HttpError(HTTPStatus.NOT_FOUND, f"there is no member {name!r}; members: {', '.join(known)}")
-        actions = {action.value: action for action in Action if action is not Action.LIST}
+        actions = {action.value: action for action in MemberAction if action is not MemberAction.LIST}
         return await self._control.do(action_of(actions, word, "a member"), name)
 
     async def _fill_disk(self, values: tuple[str, ...], body: bytes) -> object:

@@ -17,7 +17,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.testing.errors import KitError, NotSeenError
 from rewindmq.testing.handles.context import Context
 from rewindmq.testing.handles.group_reset import GroupReset
-from rewindmq.testing.handles.progress import Progress
+from rewindmq.testing.handles.progress import GroupProgress
 from rewindmq.testing.handles.reset_target import ResetTarget
 from rewindmq.testing.handles.resetting import Resetter
 from rewindmq.testing.handles.watched_group import WatchedGroup
@@ -74,7 +74,7 @@ class Group(WatchedGroup):
         # Returns the address that the next consumer uses as the name server's.
         self._entrance = entrance
         self._must_exist = must_exist
-        self._progress = Progress(name, topic, self._recorded)
+        self._progress = GroupProgress(name, topic, self._recorded)
         self.consumers: list[PushConsumer] = []
 
     @property

@@ -10,7 +10,7 @@ from rewindmq.protocol.names import retry_topic
 from rewindmq.testing.messages.deliveries import Deliveries
 
 
-class Progress:
+class GroupProgress:
     """The progress of one group in one topic, as its consumers in this process know it.
 
     A consumer stores its offsets 10 s after its start and then every 5 s, and looks for new topics every

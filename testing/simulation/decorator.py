@@ -13,7 +13,7 @@ from rewindmq.testing.clusters.options import ClusterOptions
 from rewindmq.testing.errors import KitError
 from rewindmq.testing.handles.rmq import Rmq
 from rewindmq.testing.plugin import cluster_options, wanted_seeds, wants_wire
-from rewindmq.testing.simulation.run import Settings, Simulation
+from rewindmq.testing.simulation.run import Simulation, SimulationSettings
 
 TestFunction = Callable[..., Coroutine[Any, Any, object]]
 
@@ -44,7 +44,7 @@ def simulated(
     """
     if seeds < 1:
         raise KitError(f"seeds must be 1 or greater, not {seeds}")
-    settings = Settings(latency, kills, power_failures, limit)
+    settings = SimulationSettings(latency, kills, power_failures, limit)
 
     def decorate(function: TestFunction) -> Callable[..., None]:
         parameters = _parameters(function)

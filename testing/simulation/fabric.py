@@ -8,7 +8,7 @@ from typing import Final
 
 from rewindmq.race.sim.network import Fabric, SimTransport
 from rewindmq.testing.simulation.frame_names import FrameNames
-from rewindmq.testing.simulation.schedule import Schedule
+from rewindmq.testing.simulation.schedule import SimulatedSchedule
 
 # Virtual seconds that a message takes by default.
 LATENCY: Final = 0.0002
@@ -28,7 +28,9 @@ class ChosenFabric(Fabric):
         now: returns virtual seconds.
     """
 
-    def __init__(self, schedule: Schedule, name_of: Callable[[str], str], now: Callable[[], float]) -> None:
+    def __init__(
+        self, schedule: SimulatedSchedule, name_of: Callable[[str], str], now: Callable[[], float]
+    ) -> None:
         super().__init__(random.Random(0), (LATENCY, LATENCY))
         self._schedule = schedule
         self._name_of = name_of

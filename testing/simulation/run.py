@@ -19,7 +19,7 @@ from rewindmq.testing.clusters.options import ClusterOptions
 from rewindmq.testing.errors import KitError
 from rewindmq.testing.handles.rmq import Rmq
 from rewindmq.testing.simulation.garbage import collected_rarely
-from rewindmq.testing.simulation.schedule import Choice, Key, Schedule
+from rewindmq.testing.simulation.schedule import Choice, Key, SimulatedSchedule
 from rewindmq.testing.simulation.servers import SimulatedServers
 from rewindmq.testing.simulation.shrink import shrink
 from rewindmq.testing.simulation.world import SimulatedWorld
@@ -32,7 +32,7 @@ _MAX_MESSAGE: Final = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SimulationSettings:
     """The settings of a simulated test; see ``simulated``."""
 
     latency: float
@@ -48,7 +48,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SimulatedRun:
     """One finished run.
 
     Attributes:
@@ -70,7 +70,7 @@ class Simulation:
         KitError: an option cannot be simulated.
     """
 
-    def __init__(self, body: Body, settings: Settings, options: ClusterOptions) -> None:
+    def __init__(self, body: Body, settings: SimulationSettings, options: ClusterOptions) -> None:
         if options.slaves:
             raise KitError("slaves cannot be simulated: omit the option, or use the fixture rmq")
         self._body = body
@@ -98,7 +98,7 @@ class Simulation:
         if failed is not None:
             raise self._failure(*failed)
 
-    def _first_failure(self, seeds: Iterable[int]) -> tuple[int, int, Run] | None:
+    def _first_failure(self, seeds: Iterable[int]) -> tuple[int, int, SimulatedRun] | None:
         """Return the first seed that fails, the number of seeds that passed, and the failed run."""
         for passed, seed in enumerate(seeds):
             run = self.run(seed)
@@ -106,7 +106,9 @@ class Simulation:
                 return seed, passed, run
         return None
 
-    def run(self, seed: int, kept: Mapping[Key, float] | None = None, *, describes: bool = False) -> Run:
+    def run(
+        self, seed: int, kept: Mapping[Key, float] | None = None, *, describes: bool = False
+    ) -> SimulatedRun:
         """Run the test once, in a cluster of its own.
 
         Args:
@@ -114,7 +116,7 @@ class Simulation:
         """
         __tracebackhide__ = True
         settings = self._settings
-        schedule = Schedule(seed, settings.latency, kept, describes=describes)
+        schedule = SimulatedSchedule(seed, settings.latency, kept, describes=describes)
         world = SimulatedWorld(seed, schedule, limit=settings.limit, power_failures=settings.power_failures)
         # The application may use the module ``random``.
         state = random.getstate()
@@ -122,12 +124,12 @@ class Simulation:
         try:
             world.run(self._main(world, schedule))
         except (Exception, pytest.fail.Exception) as error:
-            return Run(error, schedule.taken)
+            return SimulatedRun(error, schedule.taken)
         finally:
             random.setstate(state)
-        return Run(None, schedule.taken)
+        return SimulatedRun(None, schedule.taken)
 
-    async def _main(self, world: SimulatedWorld, schedule: Schedule) -> None:
+    async def _main(self, world: SimulatedWorld, schedule: SimulatedSchedule) -> None:
         task = asyncio.current_task()
         assert task is not None
         task.set_name("test")
@@ -147,7 +149,7 @@ class Simulation:
         finally:
             sim.kill_all()
 
-    def _failure(self, seed: int, passed: int, run: Run) -> BaseException:
+    def _failure(self, seed: int, passed: int, run: SimulatedRun) -> BaseException:
         """Shrink the schedule of a failed run; return the error of the shortened schedule."""
         assert run.error is not None
         kind = type(run.error)

@@ -59,7 +59,7 @@ class Kill:
     victim: float
 
 
-class Schedule:
+class SimulatedSchedule:
     """The choices of one run. The default of each choice is: no delay, no kill.
 
     Args:

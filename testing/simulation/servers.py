@@ -15,7 +15,7 @@ from rewindmq.race.sim.servers import NAMESRV_HOST, SimServers
 from rewindmq.testing.clusters.servers import Servers
 from rewindmq.testing.errors import KitError
 from rewindmq.testing.simulation.fabric import KIT_HOST
-from rewindmq.testing.simulation.schedule import Kill, Schedule
+from rewindmq.testing.simulation.schedule import Kill, SimulatedSchedule
 from rewindmq.testing.simulation.world import SimulatedWorld
 
 # Virtual seconds between two requests of a wait. Consumers store offsets every 5 s, and a request takes more
@@ -28,7 +28,7 @@ class SimulatedServers(Servers):
     """The name server and the brokers of one simulated test."""
 
     world: SimulatedWorld = field(kw_only=True)
-    schedule: Schedule = field(kw_only=True)
+    schedule: SimulatedSchedule = field(kw_only=True)
     kills: int = field(kw_only=True)
     sim: SimServers = field(kw_only=True)
     # Names of paused servers.

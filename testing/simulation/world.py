@@ -12,7 +12,7 @@ from rewindmq.race.sim.network import Fabric
 from rewindmq.race.sim.world import InlineWorkers, World
 from rewindmq.testing.simulation.fabric import ChosenFabric
 from rewindmq.testing.simulation.loop import GuardedLoop
-from rewindmq.testing.simulation.schedule import Schedule
+from rewindmq.testing.simulation.schedule import SimulatedSchedule
 
 
 class SimulatedWorld(World):
@@ -26,7 +26,7 @@ class SimulatedWorld(World):
         names: the name of each host in descriptions of the schedule.
     """
 
-    def __init__(self, seed: int, schedule: Schedule, *, limit: float, power_failures: bool) -> None:
+    def __init__(self, seed: int, schedule: SimulatedSchedule, *, limit: float, power_failures: bool) -> None:
         self._schedule = schedule
         self._limit = limit
         self.power_failures = power_failures
@@ -62,7 +62,7 @@ class SimulatedWorld(World):
 class _ChosenWorkers(InlineWorkers):
     """Workers of one host: the schedule chooses how late a function begins, as if all threads were busy."""
 
-    def __init__(self, world: SimulatedWorld, schedule: Schedule, host: str) -> None:
+    def __init__(self, world: SimulatedWorld, schedule: SimulatedSchedule, host: str) -> None:
         self._world = world
         self._schedule = schedule
         self._host = host

@@ -13,7 +13,7 @@ _SHOWN: Final = 12
 _MAX_KINDS: Final = 10_000
 
 
-class Kind(NamedTuple):
+class FrameKind(NamedTuple):
     """What a failure shows of a frame; empty texts are unknown."""
 
     name: str
@@ -35,7 +35,7 @@ class Passed:
     """Counts of all frames of a test, by kind."""
 
     def __init__(self) -> None:
-        self._counts: Counter[Kind] = Counter()
+        self._counts: Counter[FrameKind] = Counter()
 
     def add(self, client: str, details: Mapping[str, Any]) -> None:
         """Count a frame from its event's details (docs/race/proxy.md)."""
@@ -44,15 +44,15 @@ class Passed:
         group = next((str(fields[name]) for name in GROUP_FIELDS if name in fields), "")
         topic, queue = str(fields.get("topic", "")), str(fields.get("queueId", ""))
         server = target if source == client else source
-        kind = Kind(details["name"], details["form"], client, server, group, topic, queue)
+        kind = FrameKind(details["name"], details["form"], client, server, group, topic, queue)
         if kind in self._counts or len(self._counts) < _MAX_KINDS:
             self._counts[kind] += 1
 
-    def counts(self) -> Counter[Kind]:
+    def counts(self) -> Counter[FrameKind]:
         """Return the counts of now, for ``text_since``."""
         return self._counts.copy()
 
-    def text_since(self, before: Counter[Kind], name: str) -> str:
+    def text_since(self, before: Counter[FrameKind], name: str) -> str:
         """Return what has passed since then: first the frames of request ``name``, then the most frequent."""
         since = self._counts - before
         if not since:

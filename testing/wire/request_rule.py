@@ -12,7 +12,7 @@ from rewindmq.race.proxy.frame_rule import FrameRule
 from rewindmq.race.proxy.pattern import FramePattern
 from rewindmq.testing.errors import KitError, NotSeenError
 from rewindmq.testing.wire.fault import WireFault
-from rewindmq.testing.wire.passed import Kind
+from rewindmq.testing.wire.passed import FrameKind
 from rewindmq.testing.wire.wire import Wire
 
 
@@ -31,7 +31,7 @@ class RequestRule(WireFault):
         self._default_timeout = default_timeout
         self._is_optional = False
         self._was_released = False
-        self._before: Counter[Kind] = Counter()
+        self._before: Counter[FrameKind] = Counter()
         self._rule: FrameRule
 
     def optional(self) -> Self:

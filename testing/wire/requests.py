@@ -72,7 +72,7 @@ class Requests:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class RequestSelection:
     """Which requests or responses ``rmq.on`` selects; None selects any.
 
     Raises:
@@ -126,7 +126,9 @@ class Selection:
         return f"rmq.on({', '.join(words)})"
 
 
-def select_requests(wire: Wire, name: str | int, selection: Selection, default_timeout: float) -> Requests:
+def select_requests(
+    wire: Wire, name: str | int, selection: RequestSelection, default_timeout: float
+) -> Requests:
     """Return the selected requests of a name.
 
     Args:

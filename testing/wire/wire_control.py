@@ -7,7 +7,7 @@ from rewindmq.testing.clusters.servers import Servers
 from rewindmq.testing.errors import KitError, NotSeenError
 from rewindmq.testing.waiting.waiter import Waiter
 from rewindmq.testing.wire.link_fault import LinkFault
-from rewindmq.testing.wire.requests import Direction, Requests, Selection, select_requests
+from rewindmq.testing.wire.requests import Direction, Requests, RequestSelection, select_requests
 from rewindmq.testing.wire.wire import APPLICATION, Wire
 
 _REMEDY = "mark the test with @pytest.mark.rewindmq(wire=True), or pass wire=True to rewindmq.testing.rmq"
@@ -56,7 +56,7 @@ class WireControl:
         wire = self._require_wire("rmq.on")
         if server is not None:
             self._require_server(server)
-        selection = Selection(
+        selection = RequestSelection(
             group=None if group is None else str(group),
             topic=None if topic is None else str(topic),
             queue=queue,

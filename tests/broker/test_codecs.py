@@ -12,11 +12,11 @@ from rewindmq.protocol.header.pull import PullMessageResponseHeader
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.message.record import decode_records
 from tests.support.answers import body_of
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 
 
 @pytest.mark.parametrize("serialize_type", list(SerializeType))
-async def test_send_pull_commit_and_query(stage: Stage, serialize_type: SerializeType) -> None:
+async def test_send_pull_commit_and_query(stage: ServerStage, serialize_type: SerializeType) -> None:
     await stage.start_broker()
     peer = stage.peer(serialize_type=serialize_type)
     sent = (await peer.send(properties={"TAGS": "TagA", "KEYS": "k"})).require_success()
@@ -34,7 +34,7 @@ async def test_send_pull_commit_and_query(stage: Stage, serialize_type: Serializ
 
 
 @pytest.mark.parametrize("serialize_type", list(SerializeType))
-async def test_refusals(stage: Stage, serialize_type: SerializeType) -> None:
+async def test_refusals(stage: ServerStage, serialize_type: SerializeType) -> None:
     await stage.start_broker()
     peer = stage.peer(serialize_type=serialize_type)
     refused = await peer.send("../../x")
@@ -48,7 +48,7 @@ async def test_refusals(stage: Stage, serialize_type: SerializeType) -> None:
 
 
 @pytest.mark.parametrize("serialize_type", list(SerializeType))
-async def test_runtime_info_counts_what_happened(stage: Stage, serialize_type: SerializeType) -> None:
+async def test_runtime_info_counts_what_happened(stage: ServerStage, serialize_type: SerializeType) -> None:
     broker = await stage.start_broker()
     peer = stage.peer(serialize_type=serialize_type)
     await peer.fill(3)

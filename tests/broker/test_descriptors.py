@@ -11,7 +11,7 @@ import pytest
 
 from rewindmq.protocol.code import ResponseCode
 from tests.support.process import TIMEOUT, serving
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 
 # Of 256 descriptors the store may use 64, 128 are the reserve; 64 are for connections, 32 for one address.
 FEW = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh"]
@@ -32,7 +32,7 @@ async def is_closed(reader: asyncio.StreamReader) -> None:
         assert await reader.read(1) == b""
 
 
-async def test_idle_connections_leave_the_store_its_descriptors(conf: Path, stage: Stage) -> None:
+async def test_idle_connections_leave_the_store_its_descriptors(conf: Path, stage: ServerStage) -> None:
     """The store had no descriptor left for a flush, and refused every message until a restart."""
     async with asyncio.timeout(TIMEOUT), contextlib.AsyncExitStack() as exits:
         process = exits.enter_context(serving("broker", "-c", conf, "-p", 0, before=FEW))
@@ -60,7 +60,7 @@ async def test_idle_connections_leave_the_store_its_descriptors(conf: Path, stag
     assert all("serverMaxConnections" in line for line in lines)
 
 
-async def test_one_address_cannot_take_all_connections(conf: Path, stage: Stage) -> None:
+async def test_one_address_cannot_take_all_connections(conf: Path, stage: ServerStage) -> None:
     async with asyncio.timeout(TIMEOUT), contextlib.AsyncExitStack() as exits:
         process = exits.enter_context(serving("broker", "-c", conf, "-p", 0, before=FEW))
         waits = []
@@ -79,7 +79,7 @@ async def test_one_address_cannot_take_all_connections(conf: Path, stage: Stage)
     assert "serverMaxConnectionsPerAddress" in lines[0]
 
 
-async def test_a_broker_refuses_while_it_may_not_write_and_recovers(conf: Path, stage: Stage) -> None:
+async def test_a_broker_refuses_while_it_may_not_write_and_recovers(conf: Path, stage: ServerStage) -> None:
     """The system's limit of a file's size stands for a full disk."""
     with serving("broker", "-c", conf, "-p", 0) as process:
         peer = stage.peer(address=process.address)
@@ -107,7 +107,7 @@ def sync_conf(conf: Path) -> Path:
 
 
 async def test_a_broker_without_descriptors_serves_again_as_soon_as_there_are_some(
-    sync_conf: Path, stage: Stage
+    sync_conf: Path, stage: ServerStage
 ) -> None:
     """The flush cannot open its file, and a connection cannot be accepted; a clean stop is clean."""
     root = sync_conf.parent / "store"

@@ -18,7 +18,7 @@ from rewindmq.protocol.message.record import decode_records
 from tests.support.answers import body_of
 from tests.support.peer import Peer
 from tests.support.process import serving
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 
 QUEUES: Final = 3
 CI_ROUNDS: Final = 10
@@ -84,7 +84,7 @@ async def read_all(peer: Peer) -> Acknowledged:
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
 async def test_a_broker_killed_at_any_moment_keeps_what_it_acknowledged(
-    tmp_path: Path, stage: Stage, flush: str, full: bool
+    tmp_path: Path, stage: ServerStage, flush: str, full: bool
 ) -> None:
     chance = Random(flush)
     store, conf = tmp_path / "store", tmp_path / "broker.conf"

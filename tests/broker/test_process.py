@@ -19,7 +19,7 @@ from rewindmq.protocol.message.record import decode_records
 from tests.support.answers import body_of
 from tests.support.peer import Peer
 from tests.support.process import TIMEOUT, command, failing, serving
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 
 SMALL = "mappedFileSizeCommitLog=1048576\nmappedFileSizeConsumeQueue=60000\nbrokerName=broker-a\n"
 
@@ -72,7 +72,7 @@ def test_name_servers_can_come_as_the_first_line_of_standard_input(conf: Path) -
     )
 
 
-async def test_a_kill_keeps_every_message_and_a_restart_serves_them(conf: Path, stage: Stage) -> None:
+async def test_a_kill_keeps_every_message_and_a_restart_serves_them(conf: Path, stage: ServerStage) -> None:
     with serving("broker", "-c", conf, "-p", 0) as process:
         peer = stage.peer(address=process.address)
         await peer.create_topic("Kept", write=2, read=2)
@@ -89,7 +89,9 @@ async def test_a_kill_keeps_every_message_and_a_restart_serves_them(conf: Path, 
         process.stop(signal.SIGINT)
 
 
-async def test_a_kill_keeps_a_topic_that_was_deleted_and_created_again(conf: Path, stage: Stage) -> None:
+async def test_a_kill_keeps_a_topic_that_was_deleted_and_created_again(
+    conf: Path, stage: ServerStage
+) -> None:
     """What was acknowledged is at its offset, and no message of a deleted topic comes back."""
 
     async def send(peer: Peer, topic: str, body: bytes) -> int:
@@ -124,7 +126,7 @@ async def test_a_kill_keeps_a_topic_that_was_deleted_and_created_again(conf: Pat
         process.stop()
 
 
-async def test_a_broker_reports_what_held_its_event_loop(conf: Path, stage: Stage) -> None:
+async def test_a_broker_reports_what_held_its_event_loop(conf: Path, stage: ServerStage) -> None:
     """The largest message takes long enough to be noted."""
     with serving("broker", "-c", conf, "-p", 0) as process:
         peer = stage.peer(address=process.address)

@@ -12,7 +12,7 @@ from rewindmq.protocol.message.record import decode_records
 from tests.support.answers import body_of
 from tests.support.peer import Peer
 from tests.support.process import TIMEOUT, serving
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 from tests.support.unwritable import immutable, loop_mount
 
 KEYS = ("mappedFileSizeCommitLog=1048576", "mappedFileSizeConsumeQueue=60000", "brokerName=broker-a")
@@ -39,7 +39,7 @@ async def bodies(peer: Peer) -> list[bytes]:
 
 @pytest.mark.parametrize("folder", ["commitlog", "consumequeue/T/0"])
 async def test_an_immutable_file_is_refused_and_writable_again(
-    tmp_path: Path, stage: Stage, folder: str
+    tmp_path: Path, stage: ServerStage, folder: str
 ) -> None:
     """SIGBUS killed the broker."""
     conf = write_conf(tmp_path, f"storePathRootDir={tmp_path / 'store'}")
@@ -59,7 +59,7 @@ async def test_an_immutable_file_is_refused_and_writable_again(
 
 
 async def test_a_file_system_that_remounts_itself_read_only_loses_nothing_acknowledged(
-    tmp_path: Path, stage: Stage
+    tmp_path: Path, stage: ServerStage
 ) -> None:
     """As ext4 does with errors=remount-ro; some kernels still let mapped pages change, and a flush fails."""
     with loop_mount(tmp_path) as mounted:

@@ -15,7 +15,7 @@ from rewindmq.dashboard.app import make_app
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.resets.history import open_folder
 from rewindmq.dashboard.serving import serving
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from rewindmq.protocol.remoting.runtime import Runtime
 
 HOSTS = frozenset({"127.0.0.1", "localhost"})
@@ -30,7 +30,7 @@ class Answered(NamedTuple):
 class Site:
     """A served dashboard."""
 
-    def __init__(self, url: str, settings: Settings) -> None:
+    def __init__(self, url: str, settings: DashboardSettings) -> None:
         self.url = url
         self.settings = settings
 
@@ -55,7 +55,7 @@ class Site:
 @asynccontextmanager
 async def dashboard(
     namesrv: str,
-    settings: Settings | None = None,
+    settings: DashboardSettings | None = None,
     *,
     history: Path | None = None,
     time_scale: float | None = None,
@@ -68,7 +68,7 @@ async def dashboard(
         time_scale: that of the cluster.
         runtime: clock, timers and threads of the test's choice, instead of ``time_scale``.
     """
-    settings = settings or Settings("form-token", hosts=HOSTS)
+    settings = settings or DashboardSettings("form-token", hosts=HOSTS)
     async with AsyncExitStack() as stack:
         admin = await stack.enter_async_context(AdminClient(namesrv, time_scale=time_scale, runtime=runtime))
         kept = None

@@ -11,7 +11,7 @@ import pytest
 
 from rewindmq import ConsumeConcurrentlyStatus, LocalCluster, Message, MessageExt, TopicConfig
 from rewindmq.dashboard.data.dead_letters import MAX_RESENT, copy_of
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.names import dlq_topic, retry_topic
 from tests.dashboard.site import HOSTS, Site, dashboard
@@ -145,7 +145,7 @@ async def test_a_form_that_chooses_none_too_many_or_nonsense_sends_nothing(clust
 async def test_a_read_only_dashboard_sends_no_dead_letter_again(cluster: LocalCluster) -> None:
     async with cluster.producer("p") as producer:
         await producer.send(Message(dlq_topic("looked-at"), b"one"))
-    settings = Settings("form-token", read_only=True, hosts=HOSTS)
+    settings = DashboardSettings("form-token", read_only=True, hosts=HOSTS)
     async with dashboard(cluster.namesrv_address, settings) as site:
         page = await site.get("/groups/looked-at/dead-letters")
         assert "read-only, so it sends nothing again" in page.text

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from rewindmq.dashboard import connections
 from rewindmq.dashboard.web import forms
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from rewindmq.dashboard.web.safety import parse_form
 from tests.dashboard.site import Site, dashboard
 
 MIB = 1 << 20
-SETTINGS = Settings("x", token="top-secret")
+SETTINGS = DashboardSettings("x", token="top-secret")
 
 
 class Visitor:

@@ -11,7 +11,7 @@ from rewindmq.dashboard.app import make_app
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.data.lag_history import MAX_GROUPS, MAX_SAMPLES, LagHistory, LagSamples
 from rewindmq.dashboard.serving import serving
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from rewindmq.dashboard.web.plot import line_plot, spark_line
 from rewindmq.protocol.body.stats import ConsumeStats, OffsetWrapper
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -126,7 +126,7 @@ async def test_the_plot_stays_while_a_broker_has_no_answer() -> None:
         ),
     }
     clock = HandClock()
-    settings = Settings("form-token", hosts=HOSTS)
+    settings = DashboardSettings("form-token", hosts=HOSTS)
     async with (
         scripted(system_runtime(), "127.0.0.1", answers) as broker,
         scripted(system_runtime(), "127.0.0.1", name_server({"b": broker.address})) as namesrv,

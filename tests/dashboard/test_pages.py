@@ -12,7 +12,7 @@ import pytest
 
 from rewindmq import ConsumeConcurrentlyStatus, LocalCluster, Message
 from rewindmq.dashboard import app
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from rewindmq.dashboard.web.paging import paging
 from rewindmq.dashboard.web.safety import parse_form
 from tests.dashboard.limits import limited_dashboard
@@ -214,12 +214,12 @@ async def test_a_change_from_another_site_or_in_read_only_mode_is_refused() -> N
     async with dashboard("127.0.0.1:1") as site:
         assert (await site.post("/topics", {}, Origin="http://evil.example")).status == 403
         assert (await site.post("/topics", {}, Sec_Fetch_Site="cross-site")).status == 403
-    async with dashboard("127.0.0.1:1", Settings("x", read_only=True, hosts=HOSTS)) as site:
+    async with dashboard("127.0.0.1:1", DashboardSettings("x", read_only=True, hosts=HOSTS)) as site:
         assert "read-only" in (await site.post("/topics", {})).text
 
 
 async def test_with_a_token_only_who_knows_it_sees_a_page_and_no_page_contains_it() -> None:
-    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+    async with dashboard("127.0.0.1:1", DashboardSettings("x", token="top-secret")) as site:
         assert (await site.get("/")).status == 401
         assert (await site.get("/", Accept="text/html")).headers["location"] == "/login?next=%2F"
         assert (await site.post("/login", {"token": "wrong"})).status == 403
@@ -234,7 +234,7 @@ async def test_with_a_token_only_who_knows_it_sees_a_page_and_no_page_contains_i
 
 async def test_after_the_login_a_visitor_comes_to_the_page_that_was_asked_for() -> None:
     asked = "/topics/a%2Fb/messages?by=key&q=x%20y"
-    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+    async with dashboard("127.0.0.1:1", DashboardSettings("x", token="top-secret")) as site:
         login = (await site.get(asked, Accept="text/html")).headers["location"]
         form = await site.get(login)
         (path,) = re.findall(r'name="next" value="([^"]*)"', form.text)
@@ -264,7 +264,7 @@ async def test_after_the_login_a_visitor_comes_to_the_page_that_was_asked_for() 
     ],
 )
 async def test_the_login_leads_to_own_pages_only(path: str) -> None:
-    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+    async with dashboard("127.0.0.1:1", DashboardSettings("x", token="top-secret")) as site:
         form = await site.get(f"/login?{urlencode({'next': path})}")
         assert 'name="next" value="/"' in form.text
         sent = await site.post("/login", {"token": "top-secret", "next": path})
@@ -272,7 +272,7 @@ async def test_the_login_leads_to_own_pages_only(path: str) -> None:
 
 
 async def test_two_dashboards_of_one_host_do_not_log_each_other_out() -> None:
-    settings = Settings("x", token="top-secret")
+    settings = DashboardSettings("x", token="top-secret")
     async with dashboard("127.0.0.1:1", settings) as one, dashboard("127.0.0.1:1", settings) as other:
         # As a browser keeps them: one value for each name, sent to every port of the host.
         kept = {}
@@ -300,13 +300,13 @@ def test_a_page_number_that_does_not_exist_is_the_nearest() -> None:
 
 async def test_a_form_with_too_many_fields_and_an_origin_that_is_none_are_refused() -> None:
     fields = {f"f{number}": "" for number in range(1001)}
-    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+    async with dashboard("127.0.0.1:1", DashboardSettings("x", token="top-secret")) as site:
         assert (await site.post("/login", fields)).status == 400
         assert (await site.post("/login", {}, Origin="http://[")).status == 403
 
 
 async def test_no_page_leads_to_another_host() -> None:
-    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+    async with dashboard("127.0.0.1:1", DashboardSettings("x", token="top-secret")) as site:
         asked = {"Host": "evil.example", "Authorization": "Bearer top-secret"}
         assert "location" not in (await site.get("/topics/", **asked)).headers
 
@@ -314,7 +314,7 @@ async def test_no_page_leads_to_another_host() -> None:
 async def test_a_visitor_who_leaves_in_the_middle_of_a_form_leaves_no_traceback(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+    async with dashboard("127.0.0.1:1", DashboardSettings("x", token="top-secret")) as site:
         reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(site.url).port)
         writer.write(b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nabc")
         await writer.drain()
@@ -352,7 +352,7 @@ async def test_a_form_of_100_mb_is_refused_without_being_kept(path: str, status:
         connection.close()
         return answer.status, text
 
-    async with dashboard("127.0.0.1:1", Settings("x", token="t")) as site:
+    async with dashboard("127.0.0.1:1", DashboardSettings("x", token="t")) as site:
         port = urlsplit(site.url).port
         assert port is not None
         assert await asyncio.to_thread(send, port) == (status, said + ("" if status == 405 else "\n"))

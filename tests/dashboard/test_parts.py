@@ -7,7 +7,7 @@ import pytest
 
 from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.cluster_source import BrokerState
-from rewindmq.dashboard.data.consumers import Consumer, Consumers
+from rewindmq.dashboard.data.consumers import ConnectedConsumer, GroupConsumers
 from rewindmq.dashboard.pages.clusters import broker_row, without_secrets
 from rewindmq.dashboard.web.plot import line_plot, spark_line
 from rewindmq.protocol.body.connection import Connection
@@ -33,19 +33,19 @@ def test_a_plot_needs_two_samples_and_a_small_one_has_few_points() -> None:
     assert len(plot.points.split()) <= 33
 
 
-def _consumer(client: str, expression: str) -> Consumer:
+def _consumer(client: str, expression: str) -> ConnectedConsumer:
     subscribed = [build_subscription_data("t", expression), build_subscription_data("%RETRY%g", "*")]
     info = ConsumerRunningInfo(subscription_set=subscribed)
-    return Consumer(Connection(client, "127.0.0.1:1"), info=Answer(info))
+    return ConnectedConsumer(Connection(client, "127.0.0.1:1"), info=Answer(info))
 
 
 def test_subscriptions_differ_if_their_tags_do_not_if_only_their_order_does() -> None:
-    same = Consumers({"a": _consumer("a", "x || y"), "b": _consumer("b", "y||x")})
+    same = GroupConsumers({"a": _consumer("a", "x || y"), "b": _consumer("b", "y||x")})
     assert same.differing() == []
-    differing = Consumers({"a": _consumer("a", "x"), "b": _consumer("b", "x || y")})
+    differing = GroupConsumers({"a": _consumer("a", "x"), "b": _consumer("b", "x || y")})
     assert differing.differing() == ["t"]
-    silent = Consumer(Connection("c", "127.0.0.1:1"), info=Answer(None, "no answer within 2 s"))
-    assert Consumers({"a": _consumer("a", "x"), "c": silent}).differing() == []
+    silent = ConnectedConsumer(Connection("c", "127.0.0.1:1"), info=Answer(None, "no answer within 2 s"))
+    assert GroupConsumers({"a": _consumer("a", "x"), "c": silent}).differing() == []
 
 
 def test_no_secret_of_a_configuration_is_shown() -> None:

@@ -20,7 +20,7 @@ from rewindmq.dashboard.races import race_runs
 from rewindmq.dashboard.races.race_run import RaceCase
 from rewindmq.dashboard.races.race_runs import BusyError, NotPlayedError, RaceRuns
 from rewindmq.dashboard.serving import serving
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.protocol.reset_mode import ResetMode
@@ -56,7 +56,7 @@ class Stuck:
 @asynccontextmanager
 async def stuck_site(stuck: Stuck) -> AsyncIterator[Site]:
     """Serve a dashboard whose races never end."""
-    settings = Settings("form-token", hosts=HOSTS)
+    settings = DashboardSettings("form-token", hosts=HOSTS)
     async with AdminClient("127.0.0.1:1") as admin:
         races = RaceRuns(admin.runtime.timers, stuck.worker)
         app = make_app(ClusterSource(admin), settings, races=races)
@@ -169,6 +169,6 @@ async def test_races_of_every_kind_have_their_documented_outcome_on_their_page()
             assert "could not be played" not in page.text, race
         first = await site.get(R1)
     # The address leads to the same run at another dashboard, also at one that is read-only.
-    async with dashboard("127.0.0.1:1", Settings("form-token", read_only=True, hosts=HOSTS)) as site:
+    async with dashboard("127.0.0.1:1", DashboardSettings("form-token", read_only=True, hosts=HOSTS)) as site:
         again = await site.get(R1)
     assert again.text.partition("<main")[2] == first.text.partition("<main")[2]

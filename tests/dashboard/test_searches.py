@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rewindmq import AdminClient, MessageQueue
 from rewindmq.dashboard.data.answer import LIMIT_SECONDS, Answer
 from rewindmq.dashboard.data.cluster_source import ClusterSource
-from rewindmq.dashboard.data.messages import MAX_QUESTIONS, PAGE_MESSAGES, Found, since
+from rewindmq.dashboard.data.messages import MAX_QUESTIONS, PAGE_MESSAGES, FoundMessages, since
 from rewindmq.protocol.body.stats import TopicOffset, TopicStatsTable
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -27,12 +27,12 @@ MANY = 2000
 class Searched(NamedTuple):
     """What a search found, how many seconds it took, and what each broker was asked for."""
 
-    answer: Answer[Found]
+    answer: Answer[FoundMessages]
     seconds: float
     seen: dict[str, list[int]]
 
     @property
-    def found(self) -> Found:
+    def found(self) -> FoundMessages:
         assert self.answer.value is not None
         return self.answer.value
 

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from rewindmq import LocalCluster, Message, TopicConfig
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
@@ -131,7 +131,7 @@ async def test_a_message_that_left_and_was_not_acknowledged_may_have_been_stored
 
 
 async def test_a_read_only_dashboard_sends_nothing(cluster: LocalCluster) -> None:
-    settings = Settings("form-token", read_only=True, hosts=HOSTS)
+    settings = DashboardSettings("form-token", read_only=True, hosts=HOSTS)
     async with dashboard(cluster.namesrv_address, settings) as site:
         page = await site.get("/topics/Sent/send")
         assert "<textarea" not in page.text

@@ -10,7 +10,7 @@ from typing import Final
 
 from rewindmq import ConsumeConcurrentlyStatus, LocalCluster, Message, MessageExt
 from rewindmq.dashboard.data.answer import Answer
-from rewindmq.dashboard.data.consumers import Consumer, Consumers
+from rewindmq.dashboard.data.consumers import ConnectedConsumer, GroupConsumers
 from rewindmq.protocol.body.connection import Connection
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo, ConsumeStatus, ProcessQueueInfo
 from rewindmq.protocol.message_queue import MessageQueue
@@ -65,10 +65,10 @@ def test_failures_of_all_topics_are_added_and_a_queue_without_progress_is_named(
             "u": ConsumeStatus(consume_failed_tps=1.0, consume_failed_msgs=1),
         },
     )
-    consumer = Consumer(Connection(client_id="c", client_addr="a"), info=Answer(info))
+    consumer = ConnectedConsumer(Connection(client_id="c", client_addr="a"), info=Answer(info))
     assert (consumer.failed_per_second, consumer.failed_in_hour) == (1.5, 8)
-    (line,) = Consumers(
-        {"c": consumer, "silent": Consumer(Connection(client_id="d", client_addr="a"))}
+    (line,) = GroupConsumers(
+        {"c": consumer, "silent": ConnectedConsumer(Connection(client_id="d", client_addr="a"))}
     ).without_progress(now_ms)
     assert "queueId=0" in line
     assert "maybe blocked" in line

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import interop_results as hooks
 from tools.interop import results
-from tools.interop.results import Recorder
+from tools.interop.results import ResultRecorder
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT_TESTS = "tests/interop/test_clients.py::test_scenario"
@@ -50,8 +50,8 @@ def report(
     )
 
 
-def recorded(*reports: pytest.TestReport) -> Recorder:
-    recorder = Recorder()
+def recorded(*reports: pytest.TestReport) -> ResultRecorder:
+    recorder = ResultRecorder()
     for each in reports:
         recorder.add(each)
     return recorder
@@ -217,7 +217,7 @@ def test_a_passed_run_fails_if_the_page_shows_something_else(
 def test_a_run_that_ignores_a_folder_need_not_show_everything(
     ignored: list[str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hooks, "_recorder", Recorder())
+    monkeypatch.setattr(hooks, "_recorder", ResultRecorder())
     monkeypatch.setattr(hooks, "_contradictions", [])
     monkeypatch.setattr(hooks, "read", lambda: {"test_one": {"test_it": {"": "works"}}})
     config = SimpleNamespace(option=SimpleNamespace(interop_results=None, ignore=ignored), args=ALL)

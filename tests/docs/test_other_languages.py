@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from rewindmq.cluster.up.messages import Action
+from rewindmq.cluster.up.messages import MemberAction
 from tools.interop.kit.helpers import HERE
 
 PAGE: Final = (Path(__file__).resolve().parents[2] / "docs" / "testkit" / "other-languages.md").read_text()
@@ -21,6 +21,6 @@ def test_the_page_shows_the_code_that_is_tested(path: Path) -> None:
 
 
 def test_the_page_names_every_action_on_a_member() -> None:
-    assert [action for action in Action if f"`{action}" not in PAGE and f"/{action}`" not in PAGE] == [
-        Action.LIST
+    assert [action for action in MemberAction if f"`{action}" not in PAGE and f"/{action}`" not in PAGE] == [
+        MemberAction.LIST
     ]

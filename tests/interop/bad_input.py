@@ -52,7 +52,7 @@ Reaction = list[Any]
 
 
 @dataclass(frozen=True)
-class Case:
+class BadInput:
     """Bytes for one connection.
 
     Attributes:
@@ -88,15 +88,15 @@ def request(
     return frame(header, body if isinstance(body, bytes) else body.encode())
 
 
-async def play_all(cases: Iterable[Case], server: Server) -> dict[str, Reaction]:
+async def play_all(cases: Iterable[BadInput], server: Server) -> dict[str, Reaction]:
     """Send all cases to one server and return its reactions, by case."""
-    lanes: dict[str, list[Case]] = defaultdict(list)
+    lanes: dict[str, list[BadInput]] = defaultdict(list)
     for case in cases:
         lanes[case.group or case.name].append(case)
     reactions: dict[str, Reaction] = {}
     few = asyncio.Semaphore(_AT_A_TIME)
 
-    async def play_lane(lane: list[Case]) -> None:
+    async def play_lane(lane: list[BadInput]) -> None:
         for case in lane:
             async with few if not case.is_quiet else nullcontext():
                 reactions[case.name] = await _play(case, server)
@@ -105,7 +105,7 @@ async def play_all(cases: Iterable[Case], server: Server) -> dict[str, Reaction]
     return reactions
 
 
-async def _play(case: Case, server: Server) -> Reaction:
+async def _play(case: BadInput, server: Server) -> Reaction:
     address = server.namesrv_address if case.role == "namesrv" else server.broker_address
     reaction: Reaction = []
     seconds = QUIET_SECONDS if case.is_quiet or case.ends else ANSWER_SECONDS
@@ -140,7 +140,7 @@ async def _afterwards(connection: RawConnection) -> str:
     return "serves" if answer.opaque == _PROBE_OPAQUE else "answers twice"
 
 
-def _told(answer: RemotingCommand, case: Case, server: Server) -> dict[str, Any]:
+def _told(answer: RemotingCommand, case: BadInput, server: Server) -> dict[str, Any]:
     told: dict[str, Any] = {
         "code": answer.code,
         "opaque": answer.opaque,

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from tests.interop.bad_input import TOPIC, Case, request
+from tests.interop.bad_input import TOPIC, BadInput, request
 from tests.interop.bad_input_versions import heartbeat
 
 Change = Callable[[str], str]
@@ -153,7 +153,7 @@ _REGISTRATION_CHANGES: Final[dict[str, Change]] = {
 }
 
 
-def _heartbeats() -> Iterator[Case]:
+def _heartbeats() -> Iterator[BadInput]:
     # A new group creates a topic and writes a file, so a few groups are shared.
     for number, (name, change) in enumerate((_ANY | _HEARTBEAT).items()):
         group = f"heartbeat{number % _GROUPS}"
@@ -163,19 +163,19 @@ def _heartbeats() -> Iterator[Case]:
             request(203, {"consumerGroup": group}),
             request(35, leave),
         )
-        yield Case(f"HEART_BEAT (34): {name}", "broker", steps, shows_body=True, group=group)
+        yield BadInput(f"HEART_BEAT (34): {name}", "broker", steps, shows_body=True, group=group)
 
 
-def _locks() -> Iterator[Case]:
+def _locks() -> Iterator[BadInput]:
     for number, (name, change) in enumerate((_ANY | _LOCK_CHANGES).items()):
         body = change(_LOCK.replace("GROUP", f"lock{number}"))
-        yield Case(f"LOCK_BATCH_MQ (41): {name}", "broker", (request(41, body=body),), shows_body=True)
+        yield BadInput(f"LOCK_BATCH_MQ (41): {name}", "broker", (request(41, body=body),), shows_body=True)
     for name in ("as written", "single quotes", "empty", "null", "no JSON"):
         body = _ANY[name](_LOCK.replace("GROUP", "lock"))
-        yield Case(f"UNLOCK_BATCH_MQ (42): {name}", "broker", (request(42, body=body),), shows_body=True)
+        yield BadInput(f"UNLOCK_BATCH_MQ (42): {name}", "broker", (request(42, body=body),), shows_body=True)
 
 
-def _registration(name: str, number: int, body: bytes, **fields: object) -> Case:
+def _registration(name: str, number: int, body: bytes, **fields: object) -> BadInput:
     """Return a case that registers a broker and then asks for the route of the broker's topic."""
     broker = f"stranger-{number}"
     header = {
@@ -187,10 +187,10 @@ def _registration(name: str, number: int, body: bytes, **fields: object) -> Case
     } | {key: value for key, value in fields.items() if key != "version"}
     version = {"version": fields["version"]} if "version" in fields else {}
     steps = (request(103, header, body, **version), request(105, {"topic": f"Strange{number}"}))
-    return Case(f"REGISTER_BROKER (103): {name}", "namesrv", steps, shows_body=True)
+    return BadInput(f"REGISTER_BROKER (103): {name}", "namesrv", steps, shows_body=True)
 
 
-def _registrations() -> Iterator[Case]:
+def _registrations() -> Iterator[BadInput]:
     changes = _ANY | _REGISTRATION_CHANGES
     for number, (name, change) in enumerate(changes.items()):
         body = change(_REGISTRATION.replace("NAME", f"Strange{number}")).encode()
@@ -212,10 +212,10 @@ def _registrations() -> Iterator[Case]:
     yield _registration("compressed emptiness", number + 3, zlib.compress(b""), compressed="true")
 
 
-def _others() -> Iterator[Case]:
+def _others() -> Iterator[BadInput]:
     settings = '{"groupName":"settings","retryMaxTimes":3,"consumeEnable":true,"retryQueueNums":1}'
     for name in _ANY:
-        yield Case(
+        yield BadInput(
             f"UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200): {name}",
             "broker",
             (request(200, body=_ANY[name](settings)),),
@@ -223,7 +223,7 @@ def _others() -> Iterator[Case]:
     version = '{"counter":1,"timestamp":1700000000000}'
     fields = {"brokerName": "x", "brokerAddr": "127.0.0.1:1", "clusterName": "x", "brokerId": "0"}
     for name in ("as written", "single quotes", "empty", "null", "no JSON", "an empty object"):
-        yield Case(
+        yield BadInput(
             f"QUERY_DATA_VERSION (322): {name}", "namesrv", (request(322, fields, _ANY[name](version)),)
         )
     check = (
@@ -232,7 +232,7 @@ def _others() -> Iterator[Case]:
         + '","subString":"a = 1","expressionType":"SQL92","subVersion":1}}'
     )
     for name in ("as written", "single quotes", "empty", "null", "no JSON", "an empty object"):
-        yield Case(f"CHECK_CLIENT_CONFIG (46): {name}", "broker", (request(46, body=_ANY[name](check)),))
+        yield BadInput(f"CHECK_CLIENT_CONFIG (46): {name}", "broker", (request(46, body=_ANY[name](check)),))
     for name, text in {
         "not a line of a property file": "\\",
         "no key": "=5",
@@ -241,7 +241,7 @@ def _others() -> Iterator[Case]:
         "empty": "",
         "an unknown key": "nobodyKnows=this",
     }.items():
-        yield Case(f"UPDATE_BROKER_CONFIG (25): {name}", "broker", (request(25, body=text),))
+        yield BadInput(f"UPDATE_BROKER_CONFIG (25): {name}", "broker", (request(25, body=text),))
 
 
 BODIES: Final = [*_heartbeats(), *_locks(), *_registrations(), *_others()]

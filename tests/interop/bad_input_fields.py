@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tests.interop.bad_input import TOPIC, Case, named, request
+from tests.interop.bad_input import TOPIC, BadInput, named, request
 from tests.interop.bad_input_versions import pull
 
 # A topic of its own, so that no other case sees the stored messages.
@@ -87,19 +87,19 @@ def _values(code: int, value: str) -> dict[str, str]:
     return {"no boolean": "maybe", "empty": ""} if value in ("true", "false") else _TEXTS
 
 
-def _cases() -> Iterator[Case]:
+def _cases() -> Iterator[BadInput]:
     for code, fields in _REQUESTS.items():
         body = _BODIES.get(code, b"")
-        yield Case(f"{named(code)}: as it should be", "broker", (request(code, fields, body),))
-        yield Case(f"{named(code)}: no fields", "broker", (request(code, None, body),))
+        yield BadInput(f"{named(code)}: as it should be", "broker", (request(code, fields, body),))
+        yield BadInput(f"{named(code)}: no fields", "broker", (request(code, None, body),))
         for name, value in fields.items():
             missing = {other: fields[other] for other in fields if other != name}
-            yield Case(f"{named(code)}: {name} missing", "broker", (request(code, missing, body),))
+            yield BadInput(f"{named(code)}: {name} missing", "broker", (request(code, missing, body),))
             for how, wrong in _values(code, value).items():
                 changed = fields | {name: wrong}
-                yield Case(f"{named(code)}: {name} {how}", "broker", (request(code, changed, body),))
+                yield BadInput(f"{named(code)}: {name} {how}", "broker", (request(code, changed, body),))
     for code in (10, 310, 320):
-        yield Case(f"{named(code)}: no body", "broker", (request(code, _REQUESTS[code]),))
+        yield BadInput(f"{named(code)}: no body", "broker", (request(code, _REQUESTS[code]),))
     batch = _BODIES[320]
     for how, body in {
         "cut off": batch[:-3],
@@ -108,7 +108,7 @@ def _cases() -> Iterator[Case]:
         "of a negative length": b"\xff" * 4 + batch[4:],
         "no batch": b"hello, world",
     }.items():
-        yield Case(f"{named(320)}: a batch {how}", "broker", (request(320, _REQUESTS[320], body),))
+        yield BadInput(f"{named(320)}: a batch {how}", "broker", (request(320, _REQUESTS[320], body),))
 
 
 FIELDS: Final = list(_cases())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from tests.interop.bad_input import Case, request
+from tests.interop.bad_input import BadInput, request
 from tools.interop.raw import frame
 
 # 5.x needs 12 bytes to detect a connection's protocol, so only cases that test this are shorter.
@@ -131,26 +131,26 @@ _EXT_FIELDS: Final = {
 }
 
 
-def _cases() -> list[Case]:
-    cases = [Case(f"frame: {name}", "broker", (data,), is_quiet=True) for name, data in _BYTES.items()]
+def _cases() -> list[BadInput]:
+    cases = [BadInput(f"frame: {name}", "broker", (data,), is_quiet=True) for name, data in _BYTES.items()]
     cases += [
-        Case(f"header: {name}", "broker", (frame(text),), is_quiet=name in _UNANSWERED)
+        BadInput(f"header: {name}", "broker", (frame(text),), is_quiet=name in _UNANSWERED)
         for name, text in _HEADERS.items()
     ]
     for name, text in _EXT_FIELDS.items():
         header = f'{{"code":30,"opaque":7,"version":401,"extFields":{text}}}'
-        cases.append(Case(f"ext fields: {name}", "broker", (frame(header),)))
+        cases.append(BadInput(f"ext fields: {name}", "broker", (frame(header),)))
     for name in ("a TLS hello", "length -1", "no header", "a header that is no JSON"):
-        cases.append(Case(f"frame to the name server: {name}", "namesrv", (_BYTES[name],), is_quiet=True))
+        cases.append(BadInput(f"frame to the name server: {name}", "namesrv", (_BYTES[name],), is_quiet=True))
     route = request(105, {"topic": "TBW102"})
     cases += [
-        Case("frame: half, then the end", "broker", (route[: len(route) // 2],), ends=True),
-        Case("frame: four bytes, then the end", "broker", (route[:4],), ends=True),
-        Case("frame: nothing, then the end", "broker", (b"",), ends=True),
-        Case("frame: a good one, half of another, the end", "namesrv", (route, route[:9]), ends=True),
-        Case("frame: four zero bytes and no more", "broker", (b"\0\0\0\0",), is_quiet=True),
-        Case("frame: in two pieces", "namesrv", (route[:15], route[15:]), is_quiet=True),
-        Case("frame: a good one, a bad one", "namesrv", (route, _BYTES["type 255"])),
+        BadInput("frame: half, then the end", "broker", (route[: len(route) // 2],), ends=True),
+        BadInput("frame: four bytes, then the end", "broker", (route[:4],), ends=True),
+        BadInput("frame: nothing, then the end", "broker", (b"",), ends=True),
+        BadInput("frame: a good one, half of another, the end", "namesrv", (route, route[:9]), ends=True),
+        BadInput("frame: four zero bytes and no more", "broker", (b"\0\0\0\0",), is_quiet=True),
+        BadInput("frame: in two pieces", "namesrv", (route[:15], route[15:]), is_quiet=True),
+        BadInput("frame: a good one, a bad one", "namesrv", (route, _BYTES["type 255"])),
     ]
     return cases
 

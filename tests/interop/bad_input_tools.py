@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tests.interop.bad_input import TOPIC, Case, request
+from tests.interop.bad_input import TOPIC, BadInput, request
 from tests.interop.bad_input_fields import SEND
 
 _CREATE, _STATISTICS = 17, 315
@@ -67,24 +67,24 @@ def _create(topic: str, attributes: str) -> bytes:
     return request(_CREATE, fields)
 
 
-def _cases() -> Iterator[Case]:
+def _cases() -> Iterator[BadInput]:
     for number, (what, each) in enumerate(_ATTRIBUTES.items()):
         topic = f"BadInputAttributes{number}"
         steps = [_create(topic, attributes) for attributes in each]
-        yield Case(f"attributes {what}", "broker", tuple(steps))
+        yield BadInput(f"attributes {what}", "broker", tuple(steps))
     for kind, properties in _WRONG_TYPES.items():
         topic = f"BadInput{kind.title()}"
         send = request(10, SEND | {"topic": topic, "properties": properties}, b"of another type")
         name = f"a message of another type in a topic of type {kind}"
-        yield Case(name, "broker", (_create(topic, f"+message.type={kind}"), send))
+        yield BadInput(name, "broker", (_create(topic, f"+message.type={kind}"), send))
     for what, fields in _STATISTIC_FIELDS.items():
-        yield Case(f"a statistic {what}", "broker", (request(_STATISTICS, fields),))
+        yield BadInput(f"a statistic {what}", "broker", (request(_STATISTICS, fields),))
     for what, properties in _REPLIES.items():
         reply = SEND | {"topic": "DefaultCluster_REPLY_TOPIC", "properties": properties}
         letters = {_LETTERS[name]: value for name, value in reply.items()}
         # One after the other, because the first reply creates its topic.
-        yield Case(f"a reply {what}", "broker", (request(324, reply, b"reply"),), group="replies")
-        yield Case(f"a short reply {what}", "broker", (request(325, letters, b"reply"),), group="replies")
+        yield BadInput(f"a reply {what}", "broker", (request(324, reply, b"reply"),), group="replies")
+        yield BadInput(f"a short reply {what}", "broker", (request(325, letters, b"reply"),), group="replies")
 
 
 TOOLS: Final = list(_cases())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from tests.interop.bad_input import TOPIC, Case, named, request
+from tests.interop.bad_input import TOPIC, BadInput, named, request
 
 # MQVersion: unset, up to and from 3.0.7, 4.2.0, up to and from 4.9.4, beyond all.
 _VERSIONS: Final = (-1, 0, 27, 28, 252, 400, 401, 100_000)
@@ -75,20 +75,20 @@ def pull(group: str, **fields: object) -> dict[str, object]:
     } | fields
 
 
-def _of_version(version: int) -> list[Case]:
+def _of_version(version: int) -> list[BadInput]:
     group = f"version{version}"
     reset_group = f"{group}r"
     commit = {"consumerGroup": reset_group, "topic": TOPIC, "queueId": "0", "commitOffset": "1"}
     reset = {"topic": TOPIC, "group": reset_group, "timestamp": "0", "isForce": "true"}
     return [
-        Case(
+        BadInput(
             f"version {version}: {named(105)}",
             "namesrv",
             (request(105, {"topic": "TBW102"}, version=version),),
             shows_body=True,
         ),
-        Case(f"version {version}: {named(11)}", "broker", (request(11, pull("old"), version=version),)),
-        Case(
+        BadInput(f"version {version}: {named(11)}", "broker", (request(11, pull("old"), version=version),)),
+        BadInput(
             f"version {version}: {named(34)}, {named(203)}",
             "broker",
             (
@@ -97,7 +97,7 @@ def _of_version(version: int) -> list[Case]:
             ),
             shows_body=True,
         ),
-        Case(
+        BadInput(
             f"version {version}: {named(34)}, {named(15)}, {named(222)}",
             "broker",
             (
@@ -110,7 +110,7 @@ def _of_version(version: int) -> list[Case]:
     ]
 
 
-def _with_credentials(name: str, fields: dict[str, str]) -> list[Case]:
+def _with_credentials(name: str, fields: dict[str, str]) -> list[BadInput]:
     group = "credentials"
     offset = {"consumerGroup": group, "topic": TOPIC, "queueId": "0"}
     requests = {
@@ -122,18 +122,20 @@ def _with_credentials(name: str, fields: dict[str, str]) -> list[Case]:
     }
     # One after another, because 5.x commits only for groups that it knows.
     return [
-        Case(f"{name}: {named(code)}", "namesrv" if code == 105 else "broker", (data,), group=group)
+        BadInput(f"{name}: {named(code)}", "namesrv" if code == 105 else "broker", (data,), group=group)
         for code, data in requests.items()
     ]
 
 
-def _cases() -> list[Case]:
+def _cases() -> list[BadInput]:
     cases = [case for version in _VERSIONS for case in _of_version(version)]
-    cases += [Case(f"code of 5.x: {code}", "broker", (request(code, {}),)) for code in _CODES_OF_5]
-    cases += [Case(f"unassigned code: {code}", "broker", (request(code, {}),)) for code in _UNASSIGNED_CODES]
+    cases += [BadInput(f"code of 5.x: {code}", "broker", (request(code, {}),)) for code in _CODES_OF_5]
+    cases += [
+        BadInput(f"unassigned code: {code}", "broker", (request(code, {}),)) for code in _UNASSIGNED_CODES
+    ]
     for code in (0, 10, 12_345):
         name = f"unassigned code to the name server: {code}"
-        cases.append(Case(name, "namesrv", (request(code, {}),), is_quiet=True))
+        cases.append(BadInput(name, "namesrv", (request(code, {}),), is_quiet=True))
     for name, fields in _CREDENTIALS.items():
         cases += _with_credentials(name, fields)
     return cases

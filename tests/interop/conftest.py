@@ -13,7 +13,7 @@ from tools.interop.results import GROUP
 from tools.interop.toolchains import ToolMissing, missing_tools
 
 if TYPE_CHECKING:
-    from tools.interop.store_chain import Chain, Link
+    from tools.interop.store_chain import ChainPlan, ChainResults
     from tools.interop.store_mixed import MixedClusters
 
 
@@ -52,12 +52,12 @@ def pytest_runtest_call() -> Generator[None]:
 @pytest.fixture(scope="session")
 def store_chains(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> dict[Link, Chain | BaseException]:
+) -> dict[ChainPlan, ChainResults | BaseException]:
     """The chains of brokers on one store that the session's tests ask for."""
     from tests.interop.asked import asked_for
-    from tools.interop.store_chain import Link, play_chains
+    from tools.interop.store_chain import ChainPlan, play_chains
 
-    return play_chains(asked_for(request, Link), tmp_path_factory.mktemp("stores"))
+    return play_chains(asked_for(request, ChainPlan), tmp_path_factory.mktemp("stores"))
 
 
 # Per module, because idle RocketMQ brokers take a third of a core from the races that come later.

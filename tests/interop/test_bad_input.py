@@ -15,7 +15,16 @@ import pytest
 
 from rewindmq import AdminClient
 from rewindmq.protocol.profile import Profile
-from tests.interop.bad_input import ANSWER_SECONDS, TOPIC, Case, Reaction, in_short, play_all, request, same
+from tests.interop.bad_input import (
+    ANSWER_SECONDS,
+    TOPIC,
+    BadInput,
+    Reaction,
+    in_short,
+    play_all,
+    request,
+    same,
+)
 from tests.interop.bad_input_bodies import BODIES
 from tests.interop.bad_input_differences import EXPLAINED
 from tests.interop.bad_input_fields import FIELDS, SEND
@@ -23,16 +32,16 @@ from tests.interop.bad_input_frames import FRAMES
 from tests.interop.bad_input_tools import TOOLS
 from tests.interop.bad_input_versions import VERSIONS
 from tools.interop.clients import java_command
-from tools.interop.driver import Driver
+from tools.interop.driver import DriverProgram
 from tools.interop.raw import RawConnection
-from tools.interop.scenarios import SCENARIOS, Stage
+from tools.interop.scenarios import SCENARIOS, InteropStage
 from tools.interop.servers import RewindMQServer, RocketMQServer, Server
 from tools.interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
 
 pytestmark = pytest.mark.chosen
 
 _ALL: Final = (*FRAMES, *VERSIONS, *BODIES, *FIELDS, *TOOLS)
-CASES: Final[dict[str, Case]] = {case.name: case for case in _ALL}
+CASES: Final[dict[str, BadInput]] = {case.name: case for case in _ALL}
 Reactions = dict[str, dict[str, Reaction]]
 
 # RewindMQ and the RocketMQ server it is compared with.
@@ -191,10 +200,10 @@ def test_a_java_client_sends_by_the_vip_channel(servers: dict[str, Server], tmp_
     vip_port = int(server.broker_address.split(":")[1]) - 2
 
     async def play() -> bool:
-        driver = await Driver.start(command, tmp_path / "driver.log")
+        driver = await DriverProgram.start(command, tmp_path / "driver.log")
         async with AdminClient(server.namesrv_address) as admin:
             try:
-                await SCENARIOS["send-sync"].play(Stage(driver, server, admin, "vip"))
+                await SCENARIOS["send-sync"].play(InteropStage(driver, server, admin, "vip"))
                 return _is_connected_to(vip_port)
             finally:
                 await driver.stop()

@@ -12,7 +12,7 @@ import pytest
 
 from bench.java_load import JavaLoad
 from bench.vs_rocketmq_watched import JavaGroups
-from bench.watched import Load, measure
+from bench.watched import WatchedLoad, measure
 from rewindmq import LocalCluster
 from tools.interop.toolchains import ROOT, tool
 
@@ -63,7 +63,7 @@ def test_a_reset_is_measured_with_the_official_client() -> None:
         address = cluster.brokers["broker-a"].address
         join = JavaGroups(java).join
         measured = asyncio.run(
-            measure(cluster.namesrv_address, address, Load(10, 1), None, "Watched", join=join)
+            measure(cluster.namesrv_address, address, WatchedLoad(10, 1), None, "Watched", join=join)
         )
     assert (measured.proven, measured.is_kept, measured.reasons.total()) == (1.0, True, 0)
     assert 0 < measured.seconds < 60

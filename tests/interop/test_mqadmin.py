@@ -21,14 +21,21 @@ from tools.interop.mqadmin_cases import (
     V4,
     V5,
     V5_CONSUMERS,
-    Case,
+    MqadminCase,
     chosen_at,
 )
 from tools.interop.mqadmin_commands import COMMANDS
-from tools.interop.mqadmin_match import KINDS, Match, Side
+from tools.interop.mqadmin_match import KINDS, Match, MatchedCluster
 from tools.interop.mqadmin_refusals import REFUSALS, REFUSED, Refusal
 from tools.interop.mqadmin_state import IDLE, LOOK, RESET, RESET_ONCE
-from tools.interop.mqadmin_tool import ACCESS_KEY, OWN_TIMEOUT, MqadminTool, Printed, first_lines, run_process
+from tools.interop.mqadmin_tool import (
+    ACCESS_KEY,
+    OWN_TIMEOUT,
+    MqadminTool,
+    ToolOutput,
+    first_lines,
+    run_process,
+)
 from tools.interop.results import EXPLAINED
 from tools.interop.store_command import CommandLine
 
@@ -87,7 +94,7 @@ class Settings(NamedTuple):
     column: int
 
 
-def _settings(side: Side, printed: Printed) -> Settings:
+def _settings(side: MatchedCluster, printed: ToolOutput) -> Settings:
     text = printed.output
     for name in ("broker", "namesrv"):
         text = text.replace(side.state.names()[name], name)
@@ -116,7 +123,7 @@ class Prints:
     kind: str
 
     def test_prints_the_same(
-        self, match: Match, case: Case, record_property: Callable[[str, object], None]
+        self, match: Match, case: MqadminCase, record_property: Callable[[str, object], None]
     ) -> None:
         rewindmq, rocketmq = match.wait(match.compare(case))
         assert rocketmq, "mqadmin printed nothing for RocketMQ"
@@ -127,7 +134,7 @@ class Prints:
     def test_a_reset_group_consumes_again(self, match: Match) -> None:
         """Other tests compare what mqadmin prints of a reset; this one shows its effect."""
 
-        async def rewind(side: Side) -> None:
+        async def rewind(side: MatchedCluster) -> None:
             side.state.delivered[RESET_ONCE].clear()
             printed = await side.ask(f"resetOffsetByTime -g {RESET_ONCE} -t {RESET} -s 0")
             try:
@@ -158,7 +165,7 @@ class Serves(Prints):
             ("addWritePerm -b broker-a", f"topicRoute -t {LOOK}"),
         )
         for line, then in lines:
-            rewindmq, rocketmq = match.wait(match.compare(Case(line, then=then, only_shape=True)))
+            rewindmq, rocketmq = match.wait(match.compare(MqadminCase(line, then=then, only_shape=True)))
             assert rewindmq == rocketmq
             perm = 4 if line.startswith("wipe") else 6
             printed = match.wait(match.rewindmq.ask(then))

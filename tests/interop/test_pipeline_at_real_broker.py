@@ -23,7 +23,7 @@ from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.record import decode_records
 from tools.interop.rewindmq_servers import RewindMQNamesrv
 from tools.interop.servers import RocketMQBroker
-from tools.interop.store_chain import PROFILES, Chain, Link
+from tools.interop.store_chain import PROFILES, ChainPlan, ChainResults
 from tools.interop.store_fill import CONFIG, HASH_SLOTS, INDEX_ENTRIES, QUEUES
 from tools.interop.store_view import StoreView, view_store, wait_dispatched
 from tools.interop.versions import SERVER_4
@@ -54,10 +54,12 @@ def spark() -> Iterator[SparkSession]:
     scope="module",
     params=[
         pytest.param(link, id=str(link), marks=[pytest.mark.chosen] if link.is_chosen else [])
-        for link in map(Link, PROFILES)
+        for link in map(ChainPlan, PROFILES)
     ],
 )
-def chain(request: pytest.FixtureRequest, store_chains: dict[Link, Chain | BaseException]) -> Chain:
+def chain(
+    request: pytest.FixtureRequest, store_chains: dict[ChainPlan, ChainResults | BaseException]
+) -> ChainResults:
     played = store_chains[request.param]
     if isinstance(played, BaseException):
         raise played
@@ -75,7 +77,7 @@ class Outputs:
 
 
 @pytest.fixture(scope="module")
-def outputs(chain: Chain, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outputs:
+def outputs(chain: ChainResults, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outputs:
     directory = tmp_path_factory.mktemp(f"pipeline-{chain.release}")
     indexed = shutil.copytree(chain.real_store, directory / "indexed")
     options = IndexOptions(
@@ -108,7 +110,7 @@ def outputs(chain: Chain, spark: SparkSession, tmp_path_factory: pytest.TempPath
         namesrv.stop()
 
 
-def _laid(chain: Chain, spark: SparkSession, directory: Path) -> Path:
+def _laid(chain: ChainResults, spark: SparkSession, directory: Path) -> Path:
     options = CompactOptions(topics=(COMPACTED,), log_file_bytes=LOG_BYTES, cq_file_bytes=CQ_BYTES)
     compact(spark, chain.real_store, directory / "layout", options)
     laid = shutil.copytree(chain.real_store, directory / "laid")
@@ -135,12 +137,12 @@ def _served_by_rocketmq(release: str, namesrv: str, store: Path) -> StoreView:
         broker.stop()
 
 
-def test_verify_finds_nothing_in_a_rocketmq_store(chain: Chain, spark: SparkSession) -> None:
+def test_verify_finds_nothing_in_a_rocketmq_store(chain: ChainResults, spark: SparkSession) -> None:
     report = verify(spark, chain.real_store)
     assert report.findings() == []
 
 
-def test_the_rows_equal_what_a_rocketmq_broker_serves(chain: Chain, spark: SparkSession) -> None:
+def test_the_rows_equal_what_a_rocketmq_broker_serves(chain: ChainResults, spark: SparkSession) -> None:
     read = spark.read.format("rocketmq").option("decompress", "true").load(str(chain.real_store))
     rows = read.select("topic", "queueId", "queueOffset", "physicalOffset", "body", "properties").collect()
     served = [
@@ -156,7 +158,7 @@ def test_the_rows_equal_what_a_rocketmq_broker_serves(chain: Chain, spark: Spark
     assert {queue: sum((row[0], row[1]) == queue for row in rows) for queue in counts} == counts
 
 
-def test_the_offsets_equal_those_of_a_rocketmq_broker(chain: Chain, spark: SparkSession) -> None:
+def test_the_offsets_equal_those_of_a_rocketmq_broker(chain: ChainResults, spark: SparkSession) -> None:
     rows = spark.read.format("rocketmq").option("view", "offsets").load(str(chain.real_store)).collect()
     mine: dict[str, dict[int, int]] = {}
     for row in rows:
@@ -164,14 +166,14 @@ def test_the_offsets_equal_those_of_a_rocketmq_broker(chain: Chain, spark: Spark
     assert mine == chain.real_view.offsets
 
 
-def test_a_rocketmq_broker_serves_index_and_queues_of_the_job(chain: Chain, outputs: Outputs) -> None:
+def test_a_rocketmq_broker_serves_index_and_queues_of_the_job(chain: ChainResults, outputs: Outputs) -> None:
     view, before = outputs.indexed, chain.real_view
     assert view.bounds == before.bounds
     assert view.records == before.records
     assert view.keys == before.keys
 
 
-def test_a_rocketmq_broker_serves_a_compacted_store(chain: Chain, outputs: Outputs) -> None:
+def test_a_rocketmq_broker_serves_a_compacted_store(chain: ChainResults, outputs: Outputs) -> None:
     before = chain.real_view.messages(COMPACTED)
     assert _bodies(outputs.compacted.messages(COMPACTED)) == _bodies(_newest(before))
     assert len(_newest(before)) < len(before)
@@ -183,7 +185,7 @@ def test_a_rocketmq_broker_serves_a_compacted_store(chain: Chain, outputs: Outpu
         assert _bodies(decode_records(served)) == _bodies(decode_records(records))
 
 
-def test_a_rocketmq_broker_serves_a_compaction_store(chain: Chain, outputs: Outputs) -> None:
+def test_a_rocketmq_broker_serves_a_compaction_store(chain: ChainResults, outputs: Outputs) -> None:
     """4.x does not know compaction stores, and serves the log alone."""
     before = chain.real_view.messages(COMPACTED)
     kept = before if chain.release == SERVER_4 else _newest(before)

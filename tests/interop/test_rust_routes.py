@@ -16,7 +16,7 @@ from rewindmq import AdminClient
 from tools.interop.clients import CLIENTS
 from tools.interop.plan import REFERENCE, V49, V53
 from tools.interop.runs import SERVERS
-from tools.interop.scenarios.scenario import Stage, to_send
+from tools.interop.scenarios.scenario import InteropStage, to_send
 from tools.interop.servers import Server
 
 (_RUST,) = (client for client in CLIENTS if client.name == "rust")
@@ -40,7 +40,7 @@ async def _sent(server: Server, log: Path) -> str:
     driver = await _RUST.start(log)
     try:
         async with AdminClient(server.namesrv_address) as admin:
-            stage = Stage(driver, server, admin, "routes")
+            stage = InteropStage(driver, server, admin, "routes")
             topic = await stage.topic()
             producer = await stage.producer()
             messages = to_send(topic, ["body"])

@@ -10,9 +10,9 @@ import pytest
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.message.record import decode_records
-from tools.interop.store_chain import PROFILES, Chain, Creator, Link, lost_members
+from tools.interop.store_chain import PROFILES, ChainPlan, ChainResults, Creator, lost_members
 from tools.interop.store_fill import BATCH, ENDED_PER_FILL, LARGE_BYTES, RETRIES, TOPICS
-from tools.interop.store_view import ENDED, Difference, ended_count
+from tools.interop.store_view import ENDED, ViewDifference, ended_count
 from tools.interop.versions import SERVER_4, SERVER_5
 
 HAND_OVERS: Final[dict[str, Creator]] = {
@@ -25,7 +25,7 @@ HAND_OVERS: Final[dict[str, Creator]] = {
 }
 
 
-def _marks(link: Link) -> list[pytest.MarkDecorator]:
+def _marks(link: ChainPlan) -> list[pytest.MarkDecorator]:
     return [pytest.mark.chosen] if link.is_chosen else []
 
 
@@ -33,7 +33,7 @@ of_each_hand_over = pytest.mark.parametrize(
     ("chain", "title"),
     [
         pytest.param(link, title, id=f"{link}-{title}", marks=_marks(link))
-        for link, title in ((Link(r, by), title) for r in PROFILES for title, by in HAND_OVERS.items())
+        for link, title in ((ChainPlan(r, by), title) for r in PROFILES for title, by in HAND_OVERS.items())
     ],
     indirect=["chain"],
 )
@@ -42,7 +42,9 @@ LONG_QUEUE = ("batch", 0)
 
 
 @pytest.fixture
-def chain(request: pytest.FixtureRequest, store_chains: dict[Link, Chain | BaseException]) -> Chain:
+def chain(
+    request: pytest.FixtureRequest, store_chains: dict[ChainPlan, ChainResults | BaseException]
+) -> ChainResults:
     played = store_chains[request.param]
     if isinstance(played, BaseException):
         raise played
@@ -50,14 +52,14 @@ def chain(request: pytest.FixtureRequest, store_chains: dict[Link, Chain | BaseE
 
 
 @of_each_hand_over
-def test_the_next_broker_serves_the_same_content(chain: Chain, title: str) -> None:
+def test_the_next_broker_serves_the_same_content(chain: ChainResults, title: str) -> None:
     step = chain.hand_overs[title]
     explained = EXPLAINED.get((chain.release, title), ())
     found = [d for d in step.after - step.before if not any(explains(d) for explains in explained)]
     assert "\n".join(map(str, found)) == ""
 
 
-def _is_built_in(difference: Difference) -> bool:
+def _is_built_in(difference: ViewDifference) -> bool:
     """5.5.0 has more system topics and groups, and 0 for a delay level that delivered nothing.
 
     One of the topics is that of ended transactions, which can then be pulled from.
@@ -71,7 +73,7 @@ def _is_built_in(difference: Difference) -> bool:
     return difference.part in ("searches", "keys") and bool(difference.key[0] == ENDED[0])
 
 
-def _goes_by_modification_time(difference: Difference) -> bool:
+def _goes_by_modification_time(difference: ViewDifference) -> bool:
     """4.9.7 searches a timestamp in the first queue file that was modified then or later.
 
     After a kill the modification time of a file may be wrong (docs/spec/store.md 12.1).
@@ -79,7 +81,7 @@ def _goes_by_modification_time(difference: Difference) -> bool:
     return difference.part == "searches" and difference.key == LONG_QUEUE
 
 
-def _is_no_longer_indexed(difference: Difference) -> bool:
+def _is_no_longer_indexed(difference: ViewDifference) -> bool:
     """After a crash, RocketMQ drops the newest index file and indexes only the segments that it recovers.
 
     See docs/spec/store.md 5.6. With 5.5.0 it depends on where that file begins: 5.5.0 has more entries for a
@@ -92,7 +94,7 @@ def _is_no_longer_indexed(difference: Difference) -> bool:
     return min(lacking.values(), default=0) >= 0
 
 
-EXPLAINED: Final[dict[tuple[str, str], tuple[Callable[[Difference], bool], ...]]] = {
+EXPLAINED: Final[dict[tuple[str, str], tuple[Callable[[ViewDifference], bool], ...]]] = {
     (SERVER_4, "RewindMQ killed, opened by RocketMQ"): (_goes_by_modification_time, _is_no_longer_indexed),
     (SERVER_4, "created by RewindMQ, killed, opened by RocketMQ"): (
         _goes_by_modification_time,
@@ -104,12 +106,14 @@ EXPLAINED: Final[dict[tuple[str, str], tuple[Callable[[Difference], bool], ...]]
 
 
 @of_each_hand_over
-def test_opening_a_store_changes_no_byte_of_its_messages(chain: Chain, title: str) -> None:
+def test_opening_a_store_changes_no_byte_of_its_messages(chain: ChainResults, title: str) -> None:
     assert chain.hand_overs[title].files_changed == []
 
 
 @of_each_hand_over
-def test_fields_of_config_files_stay_when_the_next_broker_writes_them(chain: Chain, title: str) -> None:
+def test_fields_of_config_files_stay_when_the_next_broker_writes_them(
+    chain: ChainResults, title: str
+) -> None:
     step = chain.hand_overs[title]
     lost = lost_members(step.config_before, step.config_after)
     # 5.x derives these from the offsets whenever it writes the file.
@@ -119,10 +123,10 @@ def test_fields_of_config_files_stay_when_the_next_broker_writes_them(chain: Cha
 
 @pytest.mark.parametrize(
     "chain",
-    [pytest.param(link, id=str(link), marks=_marks(link)) for link in map(Link, PROFILES)],
+    [pytest.param(link, id=str(link), marks=_marks(link)) for link in map(ChainPlan, PROFILES)],
     indirect=True,
 )
-def test_every_kind_of_message_exists_in_the_end(chain: Chain) -> None:
+def test_every_kind_of_message_exists_in_the_end(chain: ChainResults) -> None:
     """Messages that both kinds of broker stored, after every change of brokers."""
     bodies = {topic: [bytes(m.body) for m in chain.last.messages(topic)] for topic in TOPICS}
     labels = ("one", "two", "three", "four")

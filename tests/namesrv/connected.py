@@ -6,10 +6,10 @@ from typing import Any
 
 from rewindmq.namesrv.server import NameServer
 from tests.support.peer import Peer
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 
 
-async def connected(stage: Stage, **switches: Any) -> tuple[NameServer, Peer, Peer]:
+async def connected(stage: ServerStage, **switches: Any) -> tuple[NameServer, Peer, Peer]:
     """Start a name server with these keys; returns it, a broker's peer and a client's."""
     namesrv = await stage.start_namesrv(**switches)
     return namesrv, stage.peer(), stage.peer()

@@ -26,7 +26,7 @@ from rewindmq.protocol.header.namesrv import (
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.protocol.remoting.workers import ThreadWorkers
 from tests.support.hand_workers import HandWorkers
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ async def test_a_change_takes_effect_although_its_caller_stops_waiting(tmp_path:
     assert manager.get("ns", "k") == "v"
 
 
-async def test_others_are_served_while_a_worker_writes_the_file(stage: Stage, tmp_path: Path) -> None:
+async def test_others_are_served_while_a_worker_writes_the_file(stage: ServerStage, tmp_path: Path) -> None:
     workers = HandWorkers()
     config = NamesrvConfig(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json"))
     namesrv = NameServer(replace(system_runtime(), workers=workers), config)
@@ -210,7 +210,9 @@ async def test_others_are_served_while_a_worker_writes_the_file(stage: Stage, tm
 
 
 @pytest.mark.parametrize("pairs", [3, 2_000])
-async def test_a_registration_returns_all_pairs_however_many_there_are(stage: Stage, pairs: int) -> None:
+async def test_a_registration_returns_all_pairs_however_many_there_are(
+    stage: ServerStage, pairs: int
+) -> None:
     namesrv = await stage.start_namesrv()
     order = {f"T{number}": "broker-a:4" for number in range(pairs)}
     await asyncio.gather(

@@ -13,12 +13,12 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.support.hand_workers import HandWorkers
 from tests.support.peer import Peer
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 
 MANY = tuple(f"topic-{number}" for number in range(2_000))
 
 
-async def started(stage: Stage) -> tuple[HandWorkers, Peer, Peer]:
+async def started(stage: ServerStage) -> tuple[HandWorkers, Peer, Peer]:
     """A name server whose workers wait for the test, with two connections."""
     workers = HandWorkers()
     namesrv = NameServer(replace(system_runtime(), workers=workers), NamesrvConfig(listen_port=0))
@@ -27,7 +27,7 @@ async def started(stage: Stage) -> tuple[HandWorkers, Peer, Peer]:
     return workers, stage.peer(address=namesrv.address), stage.peer("c2", address=namesrv.address)
 
 
-async def test_others_are_served_while_a_worker_decodes(stage: Stage) -> None:
+async def test_others_are_served_while_a_worker_decodes(stage: ServerStage) -> None:
     workers, broker, client = await started(stage)
     registering = asyncio.ensure_future(broker.register(topics=MANY))
     assert (await client.find_route("T")).code == ResponseCode.TOPIC_NOT_EXIST
@@ -39,7 +39,7 @@ async def test_others_are_served_while_a_worker_decodes(stage: Stage) -> None:
     assert (await client.route("topic-1999")).queue_datas[0].read_queue_nums == 4
 
 
-async def test_a_small_registration_waits_for_a_large_one_of_before(stage: Stage) -> None:
+async def test_a_small_registration_waits_for_a_large_one_of_before(stage: ServerStage) -> None:
     workers, broker, client = await started(stage)
     first = asyncio.ensure_future(broker.register(topics=MANY, version=(1, 1)))
     await broker.cluster_info()
@@ -55,7 +55,7 @@ async def test_a_small_registration_waits_for_a_large_one_of_before(stage: Stage
     assert (await client.route("T")).queue_datas[0].read_queue_nums == 8
 
 
-async def test_a_broker_that_hangs_up_meanwhile_is_not_registered(stage: Stage) -> None:
+async def test_a_broker_that_hangs_up_meanwhile_is_not_registered(stage: ServerStage) -> None:
     workers, broker, client = await started(stage)
     registering = asyncio.ensure_future(broker.register(topics=MANY))
     await broker.cluster_info()
@@ -66,7 +66,7 @@ async def test_a_broker_that_hangs_up_meanwhile_is_not_registered(stage: Stage) 
     assert list((await client.cluster_info()).broker_addr_table) == ["broker-b"]
 
 
-async def test_brokers_that_hang_up_meanwhile_occupy_one_thread(stage: Stage) -> None:
+async def test_brokers_that_hang_up_meanwhile_occupy_one_thread(stage: ServerStage) -> None:
     workers, broker, client = await started(stage)
     registering = asyncio.ensure_future(broker.register(topics=MANY))
     await broker.cluster_info()
@@ -85,7 +85,7 @@ async def test_brokers_that_hang_up_meanwhile_occupy_one_thread(stage: Stage) ->
 
 
 @pytest.mark.parametrize("crc", [1, 2])
-async def test_a_refusal_on_the_worker_reaches_the_broker(stage: Stage, crc: int) -> None:
+async def test_a_refusal_on_the_worker_reaches_the_broker(stage: ServerStage, crc: int) -> None:
     workers, broker, _ = await started(stage)
     registering = asyncio.ensure_future(broker.register(topics=MANY, crc=crc))
     await broker.cluster_info()

@@ -13,7 +13,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.profile import Profile
 from tests.namesrv.connected import connected
 from tests.namesrv.test_route_info import registration
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 from tests.support.work import lines_run
 
 
@@ -86,7 +86,7 @@ def test_the_limit_of_topics_by_brokers_counts_masters_only(monkeypatch: pytest.
 
 
 async def test_the_server_frees_the_queues_of_a_broker_that_has_gone(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: ServerStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(route_info, "SWEEP_SLICE", 10)
     namesrv, broker, client = await connected(stage)
@@ -103,7 +103,7 @@ async def test_the_server_frees_the_queues_of_a_broker_that_has_gone(
 
 
 async def test_one_connection_of_many_brokers_writes_few_log_lines(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    stage: ServerStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     namesrv, broker, client = await connected(stage)
     for number in range(30):

@@ -40,7 +40,7 @@ from rewindmq.protocol.header.namesrv import (
 from rewindmq.protocol.remoting.client import RemotingClient
 from tests.namesrv.connected import connected
 from tests.support.answers import body_of, remark_of
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 
 
 def identity(**changes: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def identity(**changes: Any) -> dict[str, Any]:
     }
 
 
-async def test_104_forgets_the_broker_and_twice_is_fine(stage: Stage) -> None:
+async def test_104_forgets_the_broker_and_twice_is_fine(stage: ServerStage) -> None:
     _, broker, client = await connected(stage)
     await broker.register()
     for _ in range(2):
@@ -64,7 +64,7 @@ async def test_104_forgets_the_broker_and_twice_is_fine(stage: Stage) -> None:
     assert (await client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
 
 
-async def test_104_of_the_master_leaves_the_slave_and_its_queues(stage: Stage) -> None:
+async def test_104_of_the_master_leaves_the_slave_and_its_queues(stage: ServerStage) -> None:
     _, broker, client = await connected(stage)
     await broker.register()
     await broker.register("10.0.0.3:10911", broker_id=1)
@@ -75,7 +75,7 @@ async def test_104_of_the_master_leaves_the_slave_and_its_queues(stage: Stage) -
     assert [(queues.read_queue_nums, queues.perm) for queues in route.queue_datas] == [(4, 6)]
 
 
-async def test_103_returns_the_masters_address_to_a_slave(stage: Stage) -> None:
+async def test_103_returns_the_masters_address_to_a_slave(stage: ServerStage) -> None:
     _, broker, _ = await connected(stage)
     await broker.register(ha_address="10.0.0.2:10912")
     answer = await broker.register("10.0.0.3:10911", broker_id=1)
@@ -83,7 +83,7 @@ async def test_103_returns_the_masters_address_to_a_slave(stage: Stage) -> None:
     assert (header.master_addr, header.ha_server_addr) == ("10.0.0.2:10911", "10.0.0.2:10912")
 
 
-async def test_103_carries_the_order_topics(stage: Stage) -> None:
+async def test_103_carries_the_order_topics(stage: ServerStage) -> None:
     _, broker, client = await connected(stage)
     assert (await broker.register()).body is None
     put = PutKVConfigRequestHeader(namespace="ORDER_TOPIC_CONFIG", key="T", value="broker-a:4")
@@ -91,7 +91,7 @@ async def test_103_carries_the_order_topics(stage: Stage) -> None:
     assert decode_body(await broker.register(), KVTable).table == {"T": "broker-a:4"}
 
 
-async def test_206_224_304_list_topics(stage: Stage) -> None:
+async def test_206_224_304_list_topics(stage: ServerStage) -> None:
     _, broker, client = await connected(stage)
     await broker.register()
     await broker.register("10.0.0.3:10911", name="broker-b", cluster="Other", topics=("U",))
@@ -113,7 +113,7 @@ async def test_206_224_304_list_topics(stage: Stage) -> None:
     assert system.broker_addr == "10.0.0.2:10911"
 
 
-async def test_205_and_327_flip_the_write_bit_until_the_next_new_version(stage: Stage) -> None:
+async def test_205_and_327_flip_the_write_bit_until_the_next_new_version(stage: ServerStage) -> None:
     _, broker, client = await connected(stage)
     await broker.register()
 
@@ -134,7 +134,7 @@ async def test_205_and_327_flip_the_write_bit_until_the_next_new_version(stage: 
     assert await perm() == 6
 
 
-async def test_216_deletes_in_one_cluster_or_everywhere(stage: Stage) -> None:
+async def test_216_deletes_in_one_cluster_or_everywhere(stage: ServerStage) -> None:
     _, broker, client = await connected(stage)
     await broker.register()
     await broker.register("10.0.0.3:10911", name="broker-b", cluster="Other")
@@ -146,7 +146,7 @@ async def test_216_deletes_in_one_cluster_or_everywhere(stage: Stage) -> None:
     assert (await client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
 
 
-async def test_322_says_whether_the_version_differs(stage: Stage) -> None:
+async def test_322_says_whether_the_version_differs(stage: ServerStage) -> None:
     _, broker, _ = await connected(stage)
     await broker.register(version=(7, 3))
     header = QueryDataVersionRequestHeader(**identity())
@@ -162,7 +162,7 @@ async def test_322_says_whether_the_version_differs(stage: Stage) -> None:
     assert await query((7, 4)) == (True, held)
 
 
-async def test_kv_put_get_list_delete(stage: Stage) -> None:
+async def test_kv_put_get_list_delete(stage: ServerStage) -> None:
     _, _, client = await connected(stage)
     ask = client.ask
     get = GetKVConfigRequestHeader(namespace="ns", key="k")
@@ -182,7 +182,7 @@ async def test_kv_put_get_list_delete(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("code", [9, 11, 211, 212, 222, 999_999])
-async def test_unknown_codes_return_3(stage: Stage, code: int) -> None:
+async def test_unknown_codes_return_3(stage: ServerStage, code: int) -> None:
     _, _, client = await connected(stage)
     assert (await client.ask(code)).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
@@ -200,7 +200,7 @@ async def test_unknown_codes_return_3(stage: Stage, code: int) -> None:
         RequestCode.QUERY_DATA_VERSION,
     ],
 )
-async def test_missing_fields_return_1_and_the_server_continues(stage: Stage, code: int) -> None:
+async def test_missing_fields_return_1_and_the_server_continues(stage: ServerStage, code: int) -> None:
     _, _, client = await connected(stage)
     answer = await client.ask(code)
     assert answer.code == ResponseCode.SYSTEM_ERROR
@@ -209,7 +209,7 @@ async def test_missing_fields_return_1_and_the_server_continues(stage: Stage, co
 
 
 @pytest.mark.parametrize("topic", ["../../x", "a b", "", "T\n", "ü", "x" * 128])
-async def test_105_names_no_topic_can_have(stage: Stage, topic: str) -> None:
+async def test_105_names_no_topic_can_have(stage: ServerStage, topic: str) -> None:
     _, _, client = await connected(stage)
     answer = await client.find_route(topic)
     assert answer.code == ResponseCode.SYSTEM_ERROR
@@ -233,7 +233,7 @@ async def test_105_names_no_topic_can_have(stage: Stage, topic: str) -> None:
         {"topics": ("../x", "T")},
     ],
 )
-async def test_103_bad_names_and_addresses_change_nothing(stage: Stage, bad: dict[str, Any]) -> None:
+async def test_103_bad_names_and_addresses_change_nothing(stage: ServerStage, bad: dict[str, Any]) -> None:
     namesrv, broker, client = await connected(stage)
     answer = await broker.register(**bad)
     assert answer.code == ResponseCode.SYSTEM_ERROR
@@ -261,7 +261,7 @@ def registration_header(**changes: Any) -> RegisterBrokerRequestHeader:
         (zlib.compress(struct.pack(">i", 200_006) + b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"), True),
     ],
 )
-async def test_103_hostile_bodies_change_nothing(stage: Stage, body: bytes, compressed: bool) -> None:
+async def test_103_hostile_bodies_change_nothing(stage: ServerStage, body: bytes, compressed: bool) -> None:
     _, broker, client = await connected(stage)
     answer = await broker.ask(RequestCode.REGISTER_BROKER, registration_header(compressed=compressed), body)
     assert answer.code == ResponseCode.SYSTEM_ERROR
@@ -269,7 +269,7 @@ async def test_103_hostile_bodies_change_nothing(stage: Stage, body: bytes, comp
     assert (await client.cluster_info()).cluster_addr_table == {}
 
 
-async def test_103_queue_numbers_have_a_bound(stage: Stage) -> None:
+async def test_103_queue_numbers_have_a_bound(stage: ServerStage) -> None:
     _, broker, client = await connected(stage)
     topic = {"topicName": "T", "readQueueNums": 2**31 - 1, "writeQueueNums": 4}
     body = msgspec.msgpack.encode(
@@ -281,7 +281,7 @@ async def test_103_queue_numbers_have_a_bound(stage: Stage) -> None:
     assert (await client.cluster_info()).cluster_addr_table == {}
 
 
-async def test_103_without_body_registers_the_broker_alone(stage: Stage) -> None:
+async def test_103_without_body_registers_the_broker_alone(stage: ServerStage) -> None:
     namesrv, broker, client = await connected(stage)
     answer = await broker.ask(RequestCode.REGISTER_BROKER, registration_header())
     answer.require_success()
@@ -297,7 +297,7 @@ def compressed_body(topics: list[str], version: bytes = b'{"counter":3,"timestam
     return zlib.compress(b"".join(blocks))
 
 
-async def test_103_compressed_body(stage: Stage) -> None:
+async def test_103_compressed_body(stage: ServerStage) -> None:
     _, broker, client = await connected(stage)
     body = compressed_body(["T 8 4 6 SINGLE_TAG", "U 1 1 7 MULTI_TAG {}"])
     header = registration_header(compressed=True, body_crc32=zlib.crc32(body) & 0x7FFFFFFF)
@@ -324,7 +324,7 @@ def test_any_body_decodes_or_is_refused(data: bytes, packed: bool, serialize_typ
         assert isinstance(decoded, RegisterBrokerBody)
 
 
-async def test_json_clients_get_json(stage: Stage) -> None:
+async def test_json_clients_get_json(stage: ServerStage) -> None:
     """A RocketMQ client sends JSON; the name server responds in JSON from the same tables."""
     namesrv, broker, _ = await connected(stage)
     await broker.register()
@@ -341,14 +341,14 @@ async def test_json_clients_get_json(stage: Stage) -> None:
         await client.close()
 
 
-async def test_319_lists_the_configuration_as_it_counts(stage: Stage) -> None:
+async def test_319_lists_the_configuration_as_it_counts(stage: ServerStage) -> None:
     _, _, client = await connected(stage)
     answer = await client.ask(RequestCode.GET_NAMESRV_CONFIG)
     lines = body_of(answer.require_success()).decode().splitlines()
     assert {"orderMessageEnable=false", "profile=v49"} <= set(lines)
 
 
-async def test_318_counts_at_once(stage: Stage) -> None:
+async def test_318_counts_at_once(stage: ServerStage) -> None:
     _, broker, client = await connected(stage)
     await broker.register()
     put = PutKVConfigRequestHeader(namespace="ORDER_TOPIC_CONFIG", key="T", value="broker-a:4")
@@ -359,7 +359,7 @@ async def test_318_counts_at_once(stage: Stage) -> None:
         assert (await client.route("T")).order_topic_conf == told
 
 
-async def test_318_changes_only_keys_that_can_change_at_run_time(stage: Stage) -> None:
+async def test_318_changes_only_keys_that_can_change_at_run_time(stage: ServerStage) -> None:
     _, _, client = await connected(stage)
 
     async def shown() -> list[str]:

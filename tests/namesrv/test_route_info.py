@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rewindmq.namesrv import route_info, topic_queue_table
 from rewindmq.namesrv.profile import PROFILES
 from rewindmq.namesrv.route_info import Registration, RouteInfoManager, copied
-from rewindmq.namesrv.topic_queue_table import Part
+from rewindmq.namesrv.topic_queue_table import TopicPart
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.errors import RequestError
@@ -96,7 +96,7 @@ class Staging:
     def __init__(self, routes: RouteInfoManager) -> None:
         self._routes = routes
         self._registration: Registration | None = None
-        self._slices: Generator[None, None, Part | None] | None = None
+        self._slices: Generator[None, None, TopicPart | None] | None = None
 
     def begin(self, registration: Registration) -> None:
         self._registration, self._slices = registration, self._routes.stage(registration)
@@ -112,7 +112,7 @@ class Staging:
         if self._slices is not None:
             self._register(now, run_at_once(self._slices))
 
-    def _register(self, now: float, staged: Part | None) -> None:
+    def _register(self, now: float, staged: TopicPart | None) -> None:
         assert self._registration is not None
         self._slices = None
         self._routes.register(self._registration, now, staged)

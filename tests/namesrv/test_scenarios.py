@@ -14,7 +14,7 @@ from rewindmq.protocol.profile import RELEASES, Profile
 from tests.namesrv.connected import connected
 from tests.support.fixtures import simulated
 from tests.support.peer import Peer
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 every_profile = pytest.mark.parametrize("profile", RELEASES)
 with_4_scan = pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
@@ -71,7 +71,7 @@ async def test_A02_broker_that_announced_10s_goes_after_10s_v53(stage: SimStage)
     assert (await client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
 
 
-async def test_A03_closed_connection_takes_topic_broker_and_cluster_along(stage: Stage) -> None:
+async def test_A03_closed_connection_takes_topic_broker_and_cluster_along(stage: ServerStage) -> None:
     _, broker, client = await connected(stage)
     await broker.register()
     await client.route()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindmq.namesrv.topic_queue_table import Part, TopicQueueTable
+from rewindmq.namesrv.topic_queue_table import TopicPart, TopicQueueTable
 from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.remoting.slices.run import run_at_once
 
@@ -25,7 +25,7 @@ class _CountingName(str):
         return super().__hash__()
 
 
-def add_part(table: TopicQueueTable, topics: list[str]) -> Part:
+def add_part(table: TopicQueueTable, topics: list[str]) -> TopicPart:
     queues = dict.fromkeys(topics, QUEUE)
     part = run_at_once(table.add_part(queues, table.additions("broker-a", queues).unknown))
     table.show("broker-a", part)

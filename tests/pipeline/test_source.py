@@ -18,7 +18,7 @@ from rewindmq.pipeline.reading import read_store
 from rewindmq.pipeline.schema import MESSAGES, VIEWS
 from rewindmq.pipeline.spark.errors import described, in_one_line
 from rewindmq.pipeline.spark.session import register
-from rewindmq.pipeline.views.messages import MessageReader
+from rewindmq.pipeline.views.messages import LogRowReader
 from tests.pipeline.direct import rows as direct_rows
 from tests.pipeline.logs import GROUP, LogWriter, random_store
 from tests.pipeline.records import plain, write_log
@@ -250,7 +250,7 @@ def test_errors_that_spark_wraps_end_with_one_clear_line(
 def test_a_segment_that_is_removed_while_it_is_read_is_one_clear_line(tmp_path: Path) -> None:
     write_log(tmp_path / "store", [plain(bytes(500)) for _ in range(9)], 2_048)
     options = parse_options({"path": str(tmp_path / "store")})
-    reader = MessageReader(options, ["topic"])
+    reader = LogRowReader(options, ["topic"])
     first = tmp_path / "store" / "commitlog" / f"{0:020d}"
     (part,) = reader.partitions()
     first.unlink()

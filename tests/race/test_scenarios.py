@@ -15,7 +15,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Lab
-from rewindmq.race.play.run import HELD_TIME_SCALE, Outcome, Plan, Staging, play_for_real, play_simulated
+from rewindmq.race.play.run import HELD_TIME_SCALE, Plan, PlayOutcome, Staging, play_for_real, play_simulated
 from rewindmq.race.play.run_many import default_jobs, play_many, run_until_stopped
 from rewindmq.race.scenario.catalogue import SCENARIOS, find_scenario
 from rewindmq.race.scenario.choose import choose_case, remedy_cases
@@ -65,13 +65,13 @@ TIME_SCALE = 0.1
 AT_A_TIME = 6
 
 
-def _say(outcome: Outcome) -> str:
+def _say(outcome: PlayOutcome) -> str:
     losses = ", ".join(sorted(outcome.verdict.losses)) or "kept"
     reasons = "; ".join(violation.text for violation in outcome.verdict.violations)
     return f"{outcome.number}: {outcome.error or losses} ({reasons})"
 
 
-def _undocumented(outcomes: list[Outcome]) -> list[str]:
+def _undocumented(outcomes: list[PlayOutcome]) -> list[str]:
     return [_say(outcome) for outcome in outcomes if not outcome.is_documented]
 
 
@@ -117,13 +117,13 @@ def _held_plan(scenario_id: str) -> Plan:
     return Plan(scenario_id, profile, mode, Staging.HELD, TIME_SCALE)
 
 
-def _play_held(plans: Sequence[Plan]) -> list[Outcome]:
+def _play_held(plans: Sequence[Plan]) -> list[PlayOutcome]:
     """Play several at a time, as they mostly wait."""
 
-    async def main() -> list[Outcome]:
+    async def main() -> list[PlayOutcome]:
         permits = asyncio.Semaphore(AT_A_TIME)
 
-        async def play(plan: Plan, number: int) -> Outcome:
+        async def play(plan: Plan, number: int) -> PlayOutcome:
             async with permits:
                 return await play_for_real(plan, number)
 
@@ -133,7 +133,7 @@ def _play_held(plans: Sequence[Plan]) -> list[Outcome]:
 
 
 @pytest.fixture(scope="module")
-def held_once(full: bool) -> dict[str, Outcome]:
+def held_once(full: bool) -> dict[str, PlayOutcome]:
     """Each race, played held once; empty with ``--full``, where each test plays its own."""
     plans = [] if full else [_held_plan(scenario_id) for scenario_id in SCENARIOS]
     return {outcome.plan.scenario_id: outcome for outcome in _play_held(plans)}
@@ -143,7 +143,7 @@ def held_once(full: bool) -> dict[str, Outcome]:
 @pytest.mark.long
 @pytest.mark.chosen
 def test_20_of_20_held_runs_come_out_as_documented(
-    scenario_id: str, full: bool, held_once: dict[str, Outcome]
+    scenario_id: str, full: bool, held_once: dict[str, PlayOutcome]
 ) -> None:
     """Play twenty runs; without ``--full``, one."""
     outcomes = _play_held([_held_plan(scenario_id)] * 20) if full else [held_once[scenario_id]]

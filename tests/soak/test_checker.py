@@ -18,7 +18,7 @@ from tools.soak.journal import (
     TRIED,
     Ack,
     DeadLetter,
-    Delivery,
+    Delivered,
     Header,
     Intent,
     JournalWriter,
@@ -30,7 +30,7 @@ from tools.soak.journal import (
 from tools.soak.memory import Life, MemoryWatch, judge_memory, rss_anon_kib
 from tools.soak.message import MessageId, is_committed, is_doomed, make_body, read_body
 from tools.soak.rules import GroupRules
-from tools.soak.verdict import Verdict, ViolationKind
+from tools.soak.verdict import SoakVerdict, ViolationKind
 
 SECOND = 1_000_000
 WAITS = Waits(commit=5 * SECOND, register=5 * SECOND, reset=5 * SECOND)
@@ -58,14 +58,14 @@ def sent(at: int, number: int, topic: str = "c", offset: int | None = None, dela
 
 def came(
     at: int, number: int, topic: str = "c", offset: int | None = None, verdict: str = ACCEPTED, **rest: int
-) -> Delivery:
+) -> Delivered:
     place = number if offset is None else offset
-    return Delivery(
+    return Delivered(
         at * SECOND, f"{topic}a0", place, 0, number, rest.get("times", 0), verdict, rest.get("chain", 1)
     )
 
 
-def judge(rules: GroupRules, records: Iterable[Record | list[Record]]) -> Verdict:
+def judge(rules: GroupRules, records: Iterable[Record | list[Record]]) -> SoakVerdict:
     """Return the verdict on a history of one producer and one consumer."""
     checker = Checker([rules], WAITS)
     consumer = Header("consumer", rules.name)
@@ -115,7 +115,7 @@ def test_a_damaged_body_is_found() -> None:
     assert read_body(body[:-1] + bytes([body[-1] ^ 1])) is None
     assert read_body(body[:-1]) is None
     assert read_body(b"") is None
-    damaged = Delivery(2 * SECOND, "ca0", 0, -1, -1, 0, ACCEPTED, 1)
+    damaged = Delivered(2 * SECOND, "ca0", 0, -1, -1, 0, ACCEPTED, 1)
     assert violations(CLASSIC, sent(1, 0), came(2, 0), damaged) == {ViolationKind.INVENTED}
 
 
@@ -199,7 +199,7 @@ def test_a_queue_stored_in_another_order_than_it_was_sent_is_found() -> None:
 # Rewinds.
 
 
-def rewound(mode: str, *numbers: int) -> Verdict:
+def rewound(mode: str, *numbers: int) -> SoakVerdict:
     rules = FENCED if mode == "fenced" else CLASSIC
     sends = [sent(1, number) for number in range(4)]
     first = [came(2, number) for number in range(4)]
@@ -269,7 +269,7 @@ def test_a_journal_is_read_as_it_was_written_and_without_the_line_that_a_kill_ha
     producer.note("two\nlines")
     producer.close()
     consumer = JournalWriter(tmp_path / "c.journal", Header("consumer", "F"))
-    delivery = Delivery(3, "ca0", 17, 0, 0, 0, ACCEPTED, 4)
+    delivery = Delivered(3, "ca0", 17, 0, 0, 0, ACCEPTED, 4)
     consumer.deliveries([delivery, delivery._replace(at=4, offset=18)])
     consumer.reset(Reset(5, "F", "fenced", {"ca0": 1, "cb3": 22}))
     consumer.reset(Reset(6, "F", TRIED, {}))
@@ -297,10 +297,10 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
 # Memory and logs.
 
 
-def memory(*kib: int) -> Verdict:
+def memory(*kib: int) -> SoakVerdict:
     watch = MemoryWatch()
     watch.lives[1] = Life("broker-b", [(float(at), size) for at, size in enumerate(kib)])
-    verdict = Verdict()
+    verdict = SoakVerdict()
     judge_memory(watch, settled=60, end=len(kib), needed=frozenset({"broker-b"}), verdict=verdict)
     return verdict
 
@@ -320,7 +320,7 @@ def test_a_short_run_may_grow_more_while_its_tables_fill() -> None:
 
 
 def test_a_process_that_did_not_live_long_enough_was_not_judged() -> None:
-    watch, verdict = MemoryWatch(), Verdict()
+    watch, verdict = MemoryWatch(), SoakVerdict()
     watch.lives[1] = Life("broker-b", [(float(at), 16_000) for at in range(100)])
     judge_memory(watch, settled=60, end=300, needed=frozenset({"broker-b"}), verdict=verdict)
     assert set(verdict.totals) == {ViolationKind.EMPTY}
@@ -340,7 +340,7 @@ def test_only_memory_that_the_process_allocated_is_measured() -> None:
 def test_a_traceback_in_a_log_is_found(tmp_path: Path) -> None:
     log = tmp_path / "broker-a.log"
     log.write_text("2026 INFO rewindmq.broker fine\n")
-    verdict = Verdict()
+    verdict = SoakVerdict()
     judge_log(log, verdict)
     assert verdict.is_ok
     log.write_text("2026 ERROR asyncio task failed | Traceback (most recent call last): | ValueError\n")

@@ -10,29 +10,29 @@ from rewindmq.protocol.frame import FrameDecoder
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.speedups import SpeedupsModule
 from tests.speedups.requests import create_topic, frames, heartbeat, send
-from tests.speedups.twins import Encoded, Outcome, Step, play_twice
+from tests.speedups.twins import Encoded, TwinState, TwinStep, play_twice
 
 PROFILES: Final = (Profile.V42, Profile.V49, Profile.V53)
 # A topic's first send makes it, and the response waits for the disk.
 BEGIN: Final = (
-    Step(create_topic("T") + create_topic("U") + heartbeat(), seconds=1.0),
-    *(Step(b"".join(send(topic, queue) for topic in "TU"), seconds=1.0) for queue in range(4)),
+    TwinStep(create_topic("T") + create_topic("U") + heartbeat(), seconds=1.0),
+    *(TwinStep(b"".join(send(topic, queue) for topic in "TU"), seconds=1.0) for queue in range(4)),
 )
 
 
-def play(speedups: SpeedupsModule, *steps: Step, **more: Any) -> tuple[Outcome, Encoded]:
+def play(speedups: SpeedupsModule, *steps: TwinStep, **more: Any) -> tuple[TwinState, Encoded]:
     """Play the steps after ``BEGIN``; return what came of them, and what the kernels encoded."""
     pure, native, encoded = play_twice(speedups, (*BEGIN, *steps), **more)
     assert native == pure
     return native, encoded
 
 
-def answers(outcome: Outcome, connection: int = 0) -> list[Any]:
+def answers(outcome: TwinState, connection: int = 0) -> list[Any]:
     return FrameDecoder().feed(outcome.sent[connection])
 
 
 @st.composite
-def reads(draw: st.DrawFn) -> tuple[Step, ...]:
+def reads(draw: st.DrawFn) -> tuple[TwinStep, ...]:
     """Reads of two connections: their frames, cut anywhere, in turns."""
     steps = []
     left = [b"".join(draw(st.lists(frames, max_size=14))) for _ in range(2)]
@@ -41,7 +41,7 @@ def reads(draw: st.DrawFn) -> tuple[Step, ...]:
         size = draw(st.one_of(st.just(1 << 20), st.integers(1, 600)))
         data, left[connection] = left[connection][:size], left[connection][size:]
         steps.append(
-            Step(
+            TwinStep(
                 data,
                 connection,
                 draw(st.sampled_from((0, 0, 1, 1_000, -10))),

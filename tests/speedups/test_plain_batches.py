@@ -14,13 +14,13 @@ from rewindmq.protocol.remoting.speedups import SpeedupsModule
 from tests.protocol.golden.frames import golden
 from tests.speedups.requests import KINDS, OWN, PLAIN, batch, create_topic, inner, pull, send
 from tests.speedups.stage import PROFILES, answers, play
-from tests.speedups.twins import ENTRIES_PER_FILE, SEGMENT_BYTES, Outcome, Step
+from tests.speedups.twins import ENTRIES_PER_FILE, SEGMENT_BYTES, TwinState, TwinStep
 
 # A batch's own properties, as the clients of 4.x and 5.x write them.
 SHARED = ("WAIT\x01true", PLAIN)
 
 
-def played(speedups: SpeedupsModule, *steps: Step, **more: Any) -> tuple[Outcome, int]:
+def played(speedups: SpeedupsModule, *steps: TwinStep, **more: Any) -> tuple[TwinState, int]:
     """Play the steps after ``BEGIN``; return what came of them, and how many sends the kernel encoded."""
     outcome, encoded = play(speedups, *steps, **more)
     return outcome, encoded.sends
@@ -42,7 +42,7 @@ def test_the_kernel_encodes_every_plain_batch_of_a_read(
         )
         for n in range(6)
     )
-    steps = Step(read), Step(read, connection=1)
+    steps = TwinStep(read), TwinStep(read, connection=1)
     outcome, encoded = played(speedups, *steps, profile=profile, segment_bytes=1 << 17)
     assert encoded == 12
     found = answers(outcome, 1)
@@ -52,7 +52,7 @@ def test_the_kernel_encodes_every_plain_batch_of_a_read(
 
 def test_sends_and_batches_of_a_read_keep_their_order(speedups: SpeedupsModule) -> None:
     read = b"".join(batch(opaque=n) if n % 3 else send(opaque=n) for n in range(6))
-    outcome, encoded = played(speedups, Step(read), segment_bytes=1 << 17)
+    outcome, encoded = played(speedups, TwinStep(read), segment_bytes=1 << 17)
     assert encoded == 6
     assert [answer.opaque for answer in answers(outcome)[-6:]] == list(range(6))
     assert outcome.queues["T/0"] == (1 + 2 + 4 * 3, 0)
@@ -83,7 +83,7 @@ def test_every_properties_text_of_a_message_is_stored_as_python_does(
         for n, text in enumerate(TEXTS)
         for properties in SHARED
     ]
-    _, encoded = played(speedups, Step(b"".join(reads)), profile=profile, segment_bytes=1 << 19)
+    _, encoded = played(speedups, TwinStep(b"".join(reads)), profile=profile, segment_bytes=1 << 19)
     # Under v53, a batch without its own UNIQ_KEY is Python's.
     assert encoded >= (12 if profile is Profile.V53 else 24)
 
@@ -106,7 +106,7 @@ def test_every_properties_text_of_a_batch_is_stored_as_python_does(
         for n, text in enumerate(texts)
         for own in ([OWN, "A\x01x\x02"], ["", "\x02", "TAGS\x01A"])
     ]
-    _, encoded = played(speedups, Step(b"".join(reads)), profile=profile, segment_bytes=1 << 19)
+    _, encoded = played(speedups, TwinStep(b"".join(reads)), profile=profile, segment_bytes=1 << 19)
     assert encoded >= 2
 
 
@@ -125,7 +125,7 @@ def test_every_properties_text_of_a_batch_is_stored_as_python_does(
     ],
 )
 def test_a_body_whose_lengths_do_not_add_up_stores_nothing(speedups: SpeedupsModule, body: bytes) -> None:
-    outcome, encoded = played(speedups, Step(batch(body=body) + send(opaque=9)))
+    outcome, encoded = played(speedups, TwinStep(batch(body=body) + send(opaque=9)))
     assert encoded == 1
     assert [answer.code for answer in answers(outcome)[-2:]] == [13, 0]
     assert outcome.queues["T/0"] == (2, 0)
@@ -134,7 +134,7 @@ def test_a_body_whose_lengths_do_not_add_up_stores_nothing(speedups: SpeedupsMod
 def test_a_message_has_its_own_flag_and_the_batch_s_other_fields(speedups: SpeedupsModule) -> None:
     body = inner(b"a", OWN, flag=5) + inner(b"", "", flag=-(2**31))
     read = batch(body=body, flag=0, reconsume_times=3, sys_flag=16, born_timestamp=-1)
-    outcome, encoded = played(speedups, Step(read + pull(0, 1, sys_flag=4, subscription="*")))
+    outcome, encoded = played(speedups, TwinStep(read + pull(0, 1, sys_flag=4, subscription="*")))
     assert encoded == 1
     found = decode_records(answers(outcome)[-1].body)
     assert [(message.flag, message.reconsume_times) for message in found] == [(5, 3), (-(2**31), 3)]
@@ -143,7 +143,7 @@ def test_a_message_has_its_own_flag_and_the_batch_s_other_fields(speedups: Speed
 def test_the_ends_of_segments_and_queue_files_are_python_s(speedups: SpeedupsModule) -> None:
     """A batch that does not fit there is stored as a whole behind them."""
     reads = [batch(texts=[OWN] * (n % 7 + 1), queue_id=n % 2, opaque=n) for n in range(120)]
-    outcome, encoded = played(speedups, *map(Step, reads))
+    outcome, encoded = played(speedups, *map(TwinStep, reads))
     assert 60 < encoded < 120
     messages = sum(n % 7 + 1 for n in range(120))
     assert outcome.queues["T/0"][0] + outcome.queues["T/1"][0] == 2 + messages
@@ -158,16 +158,18 @@ def test_large_batches_are_python_s(speedups: SpeedupsModule) -> None:
     large = [batch(body=inner(bytes(count), OWN) * 10) for count in (25_000, 26_500, 110_000)]
     limits = {"max_message_size": 266_000, "mapped_file_size_consume_queue": 1 << 16}
     _, encoded = played(
-        speedups, Step(b"".join([many[0], *large, many[1]])), segment_bytes=1 << 22, store_limits=limits
+        speedups, TwinStep(b"".join([many[0], *large, many[1]])), segment_bytes=1 << 22, store_limits=limits
     )
     assert encoded == 2
-    _, encoded = played(speedups, Step(batch(body=inner(bytes(SEGMENT_BYTES), OWN))))
+    _, encoded = played(speedups, TwinStep(batch(body=inner(bytes(SEGMENT_BYTES), OWN))))
     assert encoded == 0
 
 
 def test_a_waiting_pull_is_woken_by_a_batch(speedups: SpeedupsModule) -> None:
     read = b"".join(batch(opaque=n) for n in range(3))
-    outcome, encoded = played(speedups, Step(pull(0, 1), connection=1, seconds=1.0), Step(read, seconds=1.0))
+    outcome, encoded = played(
+        speedups, TwinStep(pull(0, 1), connection=1, seconds=1.0), TwinStep(read, seconds=1.0)
+    )
     assert encoded == 2
     assert len(decode_records(answers(outcome, 1)[-1].body)) == 9
 
@@ -175,12 +177,14 @@ def test_a_waiting_pull_is_woken_by_a_batch(speedups: SpeedupsModule) -> None:
 def test_reads_that_end_within_batches_give_the_same(speedups: SpeedupsModule) -> None:
     stream = b"".join(batch(texts=[OWN] * (n % 4 + 1), opaque=n) for n in range(8))
     for size in (1, 60, 1_000):
-        played(speedups, *(Step(stream[at : at + size]) for at in range(0, len(stream), size)))
+        played(speedups, *(TwinStep(stream[at : at + size]) for at in range(0, len(stream), size)))
 
 
 def test_a_full_disk_refuses_every_batch(speedups: SpeedupsModule) -> None:
     read = batch() + batch()
-    outcome, encoded = played(speedups, Step(disk_full=True), Step(read), Step(disk_full=False), Step(read))
+    outcome, encoded = played(
+        speedups, TwinStep(disk_full=True), TwinStep(read), TwinStep(disk_full=False), TwinStep(read)
+    )
     assert encoded == 2
     assert [answer.code for answer in answers(outcome)[-4:]] == [14, 14, 0, 0]
 
@@ -192,9 +196,9 @@ def test_the_batches_that_java_clients_sent_are_plain(speedups: SpeedupsModule, 
         for each in golden()[0]
         if each.code == RequestCode.SEND_BATCH_MESSAGE and each.form == "request"
     ]
-    begin = [Step(create_topic("GoldenTopic"), seconds=1.0)]
-    begin += [Step(send("GoldenTopic", queue), seconds=1.0) for queue in range(4)]
-    _, encoded = played(speedups, *begin, Step(b"".join(recorded)), profile=profile)
+    begin = [TwinStep(create_topic("GoldenTopic"), seconds=1.0)]
+    begin += [TwinStep(send("GoldenTopic", queue), seconds=1.0) for queue in range(4)]
+    _, encoded = played(speedups, *begin, TwinStep(b"".join(recorded)), profile=profile)
     # From 5.0 on, the response names the batch's own UNIQ_KEY.
     named = [data for data in recorded if b"UNIQ_KEY" in data[: 8 + int.from_bytes(data[5:8], "big")]]
     assert encoded == len(named if profile is Profile.V53 else recorded)

@@ -28,21 +28,21 @@ from tests.speedups.requests import (
     send,
 )
 from tests.speedups.stage import PROFILES, answers, play
-from tests.speedups.twins import ENTRIES_PER_FILE, Outcome, Step
+from tests.speedups.twins import ENTRIES_PER_FILE, TwinState, TwinStep
 
 COMMITS = PullSysFlag.COMMIT_OFFSET | PullSysFlag.SUSPEND
 SUBSCRIBES = PullSysFlag.SUBSCRIPTION | PullSysFlag.SUSPEND
 
 
-def played(speedups: SpeedupsModule, *steps: Step, **more: Any) -> tuple[Outcome, int]:
+def played(speedups: SpeedupsModule, *steps: TwinStep, **more: Any) -> tuple[TwinState, int]:
     """Play the steps after ``BEGIN``; return what came of them, and how many pulls the kernel answered."""
     outcome, encoded = play(speedups, *steps, **more)
     return outcome, encoded.pulls
 
 
-def filled(count: int = 40, tags: str = "TagA", queue_id: int = 0) -> Step:
+def filled(count: int = 40, tags: str = "TagA", queue_id: int = 0) -> TwinStep:
     """Sends to a queue of T, behind its first message."""
-    return Step(
+    return TwinStep(
         b"".join(
             send(queue_id=queue_id, body=bytes(n), properties=f"UNIQ_KEY\x01{n}\x02TAGS\x01{tags}", opaque=n)
             for n in range(count)
@@ -56,7 +56,7 @@ def test_the_kernel_answers_every_plain_pull_of_a_read(
     speedups: SpeedupsModule, profile: Profile, kind: SerializeType
 ) -> None:
     read = b"".join(pull(n % 2, n // 2 * 5, opaque=n, kind=kind) for n in range(16))
-    steps = filled(), filled(queue_id=1), Step(read)
+    steps = filled(), filled(queue_id=1), TwinStep(read)
     outcome, answered = played(speedups, *steps, profile=profile, segment_bytes=1 << 17)
     assert answered == 16
     found = answers(outcome)[-16:]
@@ -70,7 +70,7 @@ def test_the_kernel_answers_every_plain_pull_of_a_read(
 def test_messages_of_several_queues_are_in_pieces_of_the_log(speedups: SpeedupsModule) -> None:
     sends = b"".join(send(queue_id=n % 3, body=bytes(n), opaque=n) for n in range(60))
     outcome, answered = played(
-        speedups, Step(sends), Step(b"".join(map(pull, range(4)))), segment_bytes=1 << 17
+        speedups, TwinStep(sends), TwinStep(b"".join(map(pull, range(4)))), segment_bytes=1 << 17
     )
     assert answered == 4
     assert [len(decode_records(answer.body)) for answer in answers(outcome)[-4:]] == [
@@ -84,7 +84,7 @@ def test_messages_of_several_queues_are_in_pieces_of_the_log(speedups: SpeedupsM
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pull_commits_and_a_first_commit_is_python_s(speedups: SpeedupsModule, kind: SerializeType) -> None:
     pulls = [pull(0, 0, sys_flag=COMMITS, commit_offset=offset, kind=kind) for offset in (3, 7, 2, -1)]
-    outcome, answered = played(speedups, filled(), Step(b"".join(pulls)))
+    outcome, answered = played(speedups, filled(), TwinStep(b"".join(pulls)))
     # The last one is of a queue that was set back.
     assert answered == 2
     assert '"T@G":{0:2\n' in outcome.offsets.replace("\t", "")
@@ -92,10 +92,10 @@ def test_a_pull_commits_and_a_first_commit_is_python_s(speedups: SpeedupsModule,
 
 def test_a_pull_that_finds_nothing_commits_once_and_waits(speedups: SpeedupsModule) -> None:
     read = commit(1) + pull(0, 1, sys_flag=COMMITS, commit_offset=5)
-    outcome, answered = played(speedups, Step(read), filled(1), Step(seconds=1.0))
+    outcome, answered = played(speedups, TwinStep(read), filled(1), TwinStep(seconds=1.0))
     assert answered == 0
     assert [answer.opaque for answer in answers(outcome)[-3:]] == [50, 0, 101]
-    outcome, _ = played(speedups, Step(read))
+    outcome, _ = played(speedups, TwinStep(read))
     assert outcome.waiting == 1
 
 
@@ -108,7 +108,7 @@ def test_the_tags_of_a_pull_and_of_its_group_choose_the_messages(
     sends = (filled(5), filled(5, "TagB"), filled(5))
     of_group = pull(opaque=1, kind=kind)
     own = pull(opaque=2, kind=kind, sys_flag=SUBSCRIBES, subscription=expression)
-    outcome, answered = played(speedups, *sends, Step(of_group + own))
+    outcome, answered = played(speedups, *sends, TwinStep(of_group + own))
     is_plain = expression != "TagC" and not (expression == "" and kind is SerializeType.ROCKETMQ)
     assert answered == 1 + is_plain
     assert len(decode_records(answers(outcome)[-2].body)) == 11
@@ -117,17 +117,18 @@ def test_the_tags_of_a_pull_and_of_its_group_choose_the_messages(
 def test_more_tags_than_the_kernel_takes_are_python_s(speedups: SpeedupsModule) -> None:
     tags = [" || ".join(f"Tag{n}" for n in (*range(count - 1), "A")) for count in (64, 65)]
     pulls = [pull(sys_flag=SUBSCRIBES, subscription=each) for each in tags]
-    _, answered = played(speedups, filled(), Step(b"".join(pulls)))
+    _, answered = played(speedups, filled(), TwinStep(b"".join(pulls)))
     assert answered == 1
 
 
 def test_the_ends_of_segments_and_queue_files_give_the_same(speedups: SpeedupsModule) -> None:
     """A pull that crosses segments is Python's; at the end of a queue's file it is shorter."""
     sends = [
-        Step(b"".join(send(queue_id=n % 2, body=bytes(n), opaque=n) for n in range(120))) for _ in range(2)
+        TwinStep(b"".join(send(queue_id=n % 2, body=bytes(n), opaque=n) for n in range(120)))
+        for _ in range(2)
     ]
     pulls = b"".join(pull(queue, offset) for queue in range(2) for offset in range(121))
-    outcome, answered = played(speedups, *sends, Step(pulls))
+    outcome, answered = played(speedups, *sends, TwinStep(pulls))
     assert 100 < answered < 242
     found = answers(outcome)[-242:]
     last = ENTRIES_PER_FILE - 1
@@ -145,7 +146,9 @@ def test_the_ends_of_segments_and_queue_files_give_the_same(speedups: SpeedupsMo
 )
 def test_the_limits_of_a_transfer_hold(speedups: SpeedupsModule, limits: dict[str, int]) -> None:
     pulls = b"".join(pull(0, offset, max_msg_nums=20) for offset in range(41))
-    outcome, answered = played(speedups, filled(), Step(pulls), store_limits=limits, segment_bytes=1 << 17)
+    outcome, answered = played(
+        speedups, filled(), TwinStep(pulls), store_limits=limits, segment_bytes=1 << 17
+    )
     assert answered == 41
     assert len(decode_records(answers(outcome)[-41].body)) < 20
 
@@ -166,7 +169,7 @@ def test_pulls_that_are_not_plain_are_python_s(speedups: SpeedupsModule) -> None
         "response": pull(flag=1),
     }
     for name, data in others.items():
-        _, answered = played(speedups, filled(), Step(data + pull(), seconds=1.0))
+        _, answered = played(speedups, filled(), TwinStep(data + pull(), seconds=1.0))
         assert answered == 1, name
 
 
@@ -174,7 +177,7 @@ def test_a_queue_that_was_reset_is_python_s(speedups: SpeedupsModule) -> None:
     """In fenced mode its epoch is above 0; in server mode the next pull gets the mark, and more are noted."""
     for mode, plain in ((ResetMode.FENCED, 0), (ResetMode.SERVER, 0)):
         commits = b"".join(commit(3, queue) for queue in range(4))
-        steps = Step(commits), Step(reset(mode), seconds=1.0), Step(pull() + pull(), seconds=1.0)
+        steps = TwinStep(commits), TwinStep(reset(mode), seconds=1.0), TwinStep(pull() + pull(), seconds=1.0)
         outcome, answered = played(speedups, filled(), *steps, profile=Profile.V53)
         codes = [answer.code for answer in answers(outcome) if answer.opaque == 100]
         assert (mode, codes[0], answered) == (mode, 21, plain)
@@ -184,7 +187,12 @@ def test_a_queue_that_was_set_back_is_python_s_until_it_is_redelivered(speedups:
     rewound = commit(9) + commit(0) + pull(0, 0)
     redelivered = pull(0, 9) + commit(9)
     outcome, answered = played(
-        speedups, filled(8), Step(rewound), Step(redelivered, seconds=1.0), filled(1), Step(pull(0, 0))
+        speedups,
+        filled(8),
+        TwinStep(rewound),
+        TwinStep(redelivered, seconds=1.0),
+        filled(1),
+        TwinStep(pull(0, 0)),
     )
     assert answered == 1
     assert [answer.code for answer in answers(outcome)][-1] == 0
@@ -192,9 +200,9 @@ def test_a_queue_that_was_set_back_is_python_s_until_it_is_redelivered(speedups:
 
 def test_a_topic_that_changes_or_goes_is_looked_at_again(speedups: SpeedupsModule) -> None:
     steps = (
-        *(Step(pull()), Step(create_topic("T", perm=2), seconds=1.0), Step(pull())),
-        *(Step(create_topic("T"), seconds=1.0), Step(pull())),
-        *(Step(delete_topic("T"), seconds=1.0), Step(pull(), seconds=1.0)),
+        *(TwinStep(pull()), TwinStep(create_topic("T", perm=2), seconds=1.0), TwinStep(pull())),
+        *(TwinStep(create_topic("T"), seconds=1.0), TwinStep(pull())),
+        *(TwinStep(delete_topic("T"), seconds=1.0), TwinStep(pull(), seconds=1.0)),
     )
     outcome, answered = played(speedups, filled(), *steps)
     assert answered == 2
@@ -205,7 +213,7 @@ def test_a_topic_that_changes_or_goes_is_looked_at_again(speedups: SpeedupsModul
 def test_a_broker_that_flushes_before_it_answers_sends_has_the_kernel_of_pulls(
     speedups: SpeedupsModule,
 ) -> None:
-    _, encoded = play(speedups, Step(pull() + pull()), flush=FlushDiskType.SYNC_FLUSH)
+    _, encoded = play(speedups, TwinStep(pull() + pull()), flush=FlushDiskType.SYNC_FLUSH)
     assert encoded == (0, 2)
 
 
@@ -215,12 +223,12 @@ def test_a_broker_that_suggests_another_or_has_a_master_has_no_kernel(
 ) -> None:
     if "broker_role" in switches:
         switches = {**switches, "broker_id": 1}
-    _, answered = played(speedups, Step(pull() + pull()), **switches)
+    _, answered = played(speedups, TwinStep(pull() + pull()), **switches)
     assert answered == 0
 
 
 def test_a_broker_that_is_watched_has_no_kernel(speedups: SpeedupsModule) -> None:
-    _, answered = played(speedups, Step(pull()), probe=lambda point, details: None)
+    _, answered = played(speedups, TwinStep(pull()), probe=lambda point, details: None)
     assert answered == 0
 
 
@@ -228,19 +236,21 @@ def test_a_response_of_more_than_a_mebibyte_is_python_s(speedups: SpeedupsModule
     sends = b"".join(send(body=bytes(120_000), opaque=n) for n in range(10))
     limits = {"max_transfer_bytes_on_message_in_memory": 1 << 22}
     pulls = pull(0, 1) + pull(0, 5)
-    _, answered = played(speedups, Step(sends), Step(pulls), store_limits=limits, segment_bytes=1 << 22)
+    _, answered = played(
+        speedups, TwinStep(sends), TwinStep(pulls), store_limits=limits, segment_bytes=1 << 22
+    )
     assert answered == 1
 
 
 def test_reads_that_end_within_frames_give_the_same(speedups: SpeedupsModule) -> None:
     stream = b"".join(pull(n % 2, n, opaque=n) for n in range(12))
     for size in (1, 40, 400, 1_000):
-        steps = [Step(stream[at : at + size]) for at in range(0, len(stream), size)]
+        steps = [TwinStep(stream[at : at + size]) for at in range(0, len(stream), size)]
         played(speedups, filled(), filled(queue_id=1), *steps)
 
 
 def test_a_batch_is_pulled_in_one_piece(speedups: SpeedupsModule) -> None:
-    outcome, answered = played(speedups, Step(batch() + heartbeat() + pull(0, 1)))
+    outcome, answered = played(speedups, TwinStep(batch() + heartbeat() + pull(0, 1)))
     assert answered == 1
     assert len(decode_records(answers(outcome)[-1].body)) == 3
 
@@ -253,11 +263,11 @@ def test_the_pulls_that_java_clients_sent_are_plain(speedups: SpeedupsModule, pr
     ]
     plain = [data for data in recorded if b"TOOLS" not in data]
     begin = (
-        Step(create_topic("GoldenTopic") + send("GoldenTopic"), seconds=1.0),
+        TwinStep(create_topic("GoldenTopic") + send("GoldenTopic"), seconds=1.0),
         *(
-            Step(heartbeat(group, ("GoldenTopic",), 2**62))
+            TwinStep(heartbeat(group, ("GoldenTopic",), 2**62))
             for group in ("golden-consumers", "golden-pullers")
         ),
     )
-    _, answered = played(speedups, *begin, Step(b"".join(plain)), profile=profile)
+    _, answered = played(speedups, *begin, TwinStep(b"".join(plain)), profile=profile)
     assert answered == len(plain) >= 4

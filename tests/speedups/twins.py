@@ -31,7 +31,7 @@ _SETTLED_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True)
-class Step:
+class TwinStep:
     """A read, or what happens between two reads.
 
     Attributes:
@@ -50,7 +50,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TwinState:
     """What a broker has written and counted.
 
     Attributes:
@@ -185,7 +185,7 @@ class _CountingSpeedups:
 
 def play_twice(
     speedups: SpeedupsModule,
-    steps: Sequence[Step],
+    steps: Sequence[TwinStep],
     profile: Profile = Profile.V49,
     hosts: tuple[str, ...] = ("10.0.0.8", "10.0.0.9"),
     flush: FlushDiskType = FlushDiskType.ASYNC_FLUSH,
@@ -193,7 +193,7 @@ def play_twice(
     segment_bytes: int = SEGMENT_BYTES,
     store_limits: Mapping[str, int] = MappingProxyType({}),
     **switches: Any,
-) -> tuple[Outcome, Outcome, Encoded]:
+) -> tuple[TwinState, TwinState, Encoded]:
     """Play the steps in pure Python and with the kernel.
 
     Args:
@@ -221,7 +221,7 @@ def play_twice(
 
 def _play(
     speedups: SpeedupsModule | None,
-    steps: Sequence[Step],
+    steps: Sequence[TwinStep],
     profile: Profile,
     hosts: tuple[str, ...],
     flush: FlushDiskType,
@@ -229,7 +229,7 @@ def _play(
     segment_bytes: int,
     store_limits: Mapping[str, int],
     switches: dict[str, Any],
-) -> Outcome:
+) -> TwinState:
     with tempfile.TemporaryDirectory(prefix="rewindmq-twin-") as directory:
         files: dict[str, Any] = {
             "mapped_file_size_commit_log": segment_bytes,
@@ -258,9 +258,9 @@ async def _played(
     clock: _MovedClock,
     network: _RecordingNetwork,
     config: BrokerConfig,
-    steps: Sequence[Step],
+    steps: Sequence[TwinStep],
     hosts: tuple[str, ...],
-) -> Outcome:
+) -> TwinState:
     broker = Broker(runtime, config)
     await broker.start()
     sinks = [_Sink(host) for host in hosts]
@@ -284,7 +284,7 @@ async def _played(
         await broker.close()
 
 
-def _outcome(broker: Broker, root: Path, sinks: Sequence[_Sink], waiting: int) -> Outcome:
+def _outcome(broker: Broker, root: Path, sinks: Sequence[_Sink], waiting: int) -> TwinState:
     context = broker.context
     stats = context.stats
     files = {
@@ -309,7 +309,7 @@ def _outcome(broker: Broker, root: Path, sinks: Sequence[_Sink], waiting: int) -
         )
         for path in sorted((root / "consumequeue").glob("*/*"))
     }
-    return Outcome(
+    return TwinState(
         tuple(bytes(sink.written) for sink in sinks),
         files,
         (totals, items),

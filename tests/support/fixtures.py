@@ -18,7 +18,7 @@ from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.protocol.version import CURRENT_VERSION
 from rewindmq.race.sim import World
 from tests.support.servers import NO_KEYS
-from tests.support.stage import Scenario, SimStage, Stage
+from tests.support.stage import Scenario, ServerStage, SimStage
 
 
 class RunScenario(Protocol):
@@ -101,7 +101,7 @@ def _in_virtual_time(fixture: str, options: Mapping[str, Any], test: _Test) -> C
 
 
 @asynccontextmanager
-async def real_stage(root: Path, *, time_scale: float = 1.0) -> AsyncIterator[Stage]:
+async def real_stage(root: Path, *, time_scale: float = 1.0) -> AsyncIterator[ServerStage]:
     """A stage on real sockets, which starts nothing by itself.
 
     Args:
@@ -109,12 +109,12 @@ async def real_stage(root: Path, *, time_scale: float = 1.0) -> AsyncIterator[St
     """
     runtime = system_runtime(time_scale=time_scale)
     async with AsyncExitStack() as exits:
-        yield Stage(lambda _: runtime, root, exits)
+        yield ServerStage(lambda _: runtime, root, exits)
     runtime.workers.close()
 
 
 @pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+async def stage(tmp_path: Path) -> AsyncIterator[ServerStage]:
     """Real sockets; starts nothing by itself."""
     async with real_stage(tmp_path) as made:
         yield made

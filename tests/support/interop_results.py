@@ -12,11 +12,11 @@ from typing import Final
 
 import pytest
 
-from tools.interop.results import COMMITTED, GROUP, OF_GROUP, UNLISTED, Recorder, read, written
+from tools.interop.results import COMMITTED, GROUP, OF_GROUP, UNLISTED, ResultRecorder, read, written
 
 _IS_PART: Final = "interop_is_part"
 
-_recorder = Recorder()
+_recorder = ResultRecorder()
 _contradictions: list[str] = []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.suite.outcome import Outcome, Verdict
+from tools.suite.outcome import CaseVerdict, SuiteOutcome
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,27 +29,29 @@ class _Recorder:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seconds: dict[str, float] = {}
-        self._verdicts: dict[str, Verdict] = {}
+        self._verdicts: dict[str, CaseVerdict] = {}
         self._reasons: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         test = report.nodeid
         self._seconds[test] = self._seconds.get(test, 0.0) + report.duration
         if report.failed:
-            self._verdicts[test] = Verdict.FAILED
+            self._verdicts[test] = CaseVerdict.FAILED
         elif report.skipped:
-            self._verdicts.setdefault(test, Verdict.SKIPPED)
+            self._verdicts.setdefault(test, CaseVerdict.SKIPPED)
             if isinstance(report.longrepr, tuple):
                 self._reasons[test] = report.longrepr[2].removeprefix("Skipped: ")
         elif report.when == "call":
-            self._verdicts.setdefault(test, Verdict.PASSED)
+            self._verdicts.setdefault(test, CaseVerdict.PASSED)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self._verdicts[report.nodeid] = Verdict.FAILED
+            self._verdicts[report.nodeid] = CaseVerdict.FAILED
 
     def pytest_sessionfinish(self) -> None:
         with self._path.open("a") as file:
             for test, verdict in self._verdicts.items():
-                outcome = Outcome(test, verdict, self._seconds.get(test, 0.0), self._reasons.get(test, ""))
+                outcome = SuiteOutcome(
+                    test, verdict, self._seconds.get(test, 0.0), self._reasons.get(test, "")
+                )
                 file.write(json.dumps(outcome.as_fields()) + "\n")

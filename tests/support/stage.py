@@ -20,7 +20,7 @@ from tests.support.peer import Peer
 from tests.support.virtual import until
 
 
-class Stage(Mqadmin):
+class ServerStage(Mqadmin):
     """Starts servers, clients and peers, and closes them when the scenario is over.
 
     Args:
@@ -69,7 +69,7 @@ class Stage(Mqadmin):
         return peer
 
 
-class SimStage(Stage):
+class SimStage(ServerStage):
     """A stage in a ``World``: time is virtual, and each process has a host of its own.
 
     Attributes:

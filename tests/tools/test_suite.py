@@ -19,9 +19,9 @@ from _pytest.mark.expression import Expression
 from tests.support.repository import ROOT, importing_environment
 from tools.suite import __main__ as suite_command
 from tools.suite import pytest_run
-from tools.suite.groups import CHOSEN, DEFAULT, FULL, Group
+from tools.suite.groups import CHOSEN, DEFAULT, FULL, SuiteGroup
 from tools.suite.machine import JDK, Tool
-from tools.suite.outcome import Outcome, Verdict
+from tools.suite.outcome import CaseVerdict, SuiteOutcome
 from tools.suite.pytest_run import (
     INTERRUPTED,
     NO_TESTS,
@@ -70,22 +70,24 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def result(code: int, *verdicts: Verdict) -> GroupResult:
-    outcomes = tuple(Outcome(f"test_{number}", verdict, 1.0) for number, verdict in enumerate(verdicts))
-    return GroupResult(Group("a group", "x"), code, outcomes, 61.0)
+def result(code: int, *verdicts: CaseVerdict) -> GroupResult:
+    outcomes = tuple(SuiteOutcome(f"test_{number}", verdict, 1.0) for number, verdict in enumerate(verdicts))
+    return GroupResult(SuiteGroup("a group", "x"), code, outcomes, 61.0)
 
 
 def test_a_group_that_needs_a_missing_tool_is_not_run_and_is_named() -> None:
-    able, unable = split([Group("weaving", "w", (PRESENT, ABSENT)), Group("walking", "v", (PRESENT,))])
+    able, unable = split(
+        [SuiteGroup("weaving", "w", (PRESENT, ABSENT)), SuiteGroup("walking", "v", (PRESENT,))]
+    )
     assert [group.name for group in able] == ["walking"]
     assert unable[0].line() == "not run: weaving, which needs a loom (buy one)"
-    lines = list(summary([result(PASSED, Verdict.PASSED)], unable))
+    lines = list(summary([result(PASSED, CaseVerdict.PASSED)], unable))
     assert lines[-2:] == [unable[0].line(), "1 passed, 0 failed, 0 skipped"]
 
 
 def test_every_test_of_every_group_is_counted(suite: Path) -> None:
     output = suite / "output"
-    results = run_groups([Group("good", "good"), Group("bad", "bad")], PLUGIN, output)
+    results = run_groups([SuiteGroup("good", "good"), SuiteGroup("bad", "bad")], PLUGIN, output)
     assert [found.code for found in results] == [0, 1]
     lines = list(summary(results, []))
     assert "skipped 1: no reason" in lines
@@ -95,7 +97,7 @@ def test_every_test_of_every_group_is_counted(suite: Path) -> None:
 
 
 def test_a_group_beside_the_others_has_its_own_priority(suite: Path) -> None:
-    groups = [Group("nice", "nice", is_beside=True, niceness=NICENESS), Group("good", "good")]
+    groups = [SuiteGroup("nice", "nice", is_beside=True, niceness=NICENESS), SuiteGroup("good", "good")]
     results = run_groups(groups, PLUGIN, suite / "output")
     assert [(found.group.name, found.code) for found in results] == [("good", 0), ("nice", 0)]
 
@@ -107,7 +109,7 @@ def test_the_time_of_a_group_beside_the_others_ends_with_the_group(
     now = [0.0]
     monkeypatch.setattr(pytest_run, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with (suite / "output").open("w+b") as output:
-        run = PytestRun(Group("good", "good", is_beside=True), PLUGIN, suite, output)
+        run = PytestRun(SuiteGroup("good", "good", is_beside=True), PLUGIN, suite, output)
         run.stop()
     now[0] = 100.0
     assert run.result().seconds == 0.0
@@ -118,7 +120,10 @@ def test_the_processes_of_a_spread_group_share_one_turn(suite: Path, monkeypatch
     taken: list[str] = []
     monkeypatch.setattr(pytest_run, "take_turn", lambda: taken.append("turn"))
     with (suite / "output").open("w+b") as output:
-        for group in (Group("real", "good", (JDK,), is_spread=True), Group("plain", "good", is_spread=True)):
+        for group in (
+            SuiteGroup("real", "good", (JDK,), is_spread=True),
+            SuiteGroup("plain", "good", is_spread=True),
+        ):
             PytestRun(group, PLUGIN, suite, output).stop()
     assert taken == ["turn"]
 
@@ -151,7 +156,7 @@ def test_no_compilation_where_python_keeps_no_bytecode(
     assert is_compiled(tmp_path)
 
 
-def matched(groups: Iterable[Group], markers: frozenset[str]) -> list[str]:
+def matched(groups: Iterable[SuiteGroup], markers: frozenset[str]) -> list[str]:
     """Return the groups that run a test with these markers."""
 
     def has(name: str, /, **_: object) -> bool:
@@ -241,8 +246,8 @@ def test_an_interrupt_ends_the_groups_beside(suite: Path) -> None:
         """)
     )
     program = (
-        "from tools.suite import running; from tools.suite.groups import Group;"
-        "running.run_groups([Group('nice', 'nice', is_beside=True), Group('good', 'good')],"
+        "from tools.suite import running; from tools.suite.groups import SuiteGroup;"
+        "running.run_groups([SuiteGroup('nice', 'nice', is_beside=True), SuiteGroup('good', 'good')],"
         f" {PLUGIN!r})"
     )
     done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True, check=False)
@@ -263,7 +268,7 @@ def test_a_wrong_type_fails_the_run_and_is_printed_after_the_tests(
 ) -> None:
     checker = (sys.executable, "-c", f"print('types: {errors} errors'); raise SystemExit({errors})")
     monkeypatch.setattr(suite_command, "checking_types", lambda: checking_types(checker))
-    monkeypatch.setattr(suite_command, "_OPTIONS", {"--chosen": ((Group("good", "good"),), PLUGIN)})
+    monkeypatch.setattr(suite_command, "_OPTIONS", {"--chosen": ((SuiteGroup("good", "good"),), PLUGIN)})
     assert suite_command.main(words) == code
     printed = capfd.readouterr().out
     assert "1 passed" in printed.partition(f"types: {errors} errors")[0]

@@ -14,7 +14,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.server import RemotingServer
-from tools.worst_frames.measuring import KINDS, Hold, Kind, measure
+from tools.worst_frames.measuring import KINDS, FrameHold, ServerKind, measure
 from tools.worst_frames.meter import MeteredWorld
 from tools.worst_frames.page import BUDGET_MS, PAGE, replaced, table
 from tools.worst_frames.sizes import FULL, reduced
@@ -26,12 +26,12 @@ _MOST_MS = 2 * BUDGET_MS
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.title)
-def test_every_served_request_has_a_worst_frame(kind: Kind) -> None:
+def test_every_served_request_has_a_worst_frame(kind: ServerKind) -> None:
     assert {frame.code for frame in kind.frames} == set(kind.hall.codes)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.title)
-def test_the_page_has_a_row_for_every_worst_frame(kind: Kind) -> None:
+def test_the_page_has_a_row_for_every_worst_frame(kind: ServerKind) -> None:
     part = PAGE.read_text().partition(f"<!-- {kind.title} -->")[2].partition("<!-- end of")[0]
     rows = set(re.findall(r"^\| ([A-Z0-9_]+) \((\d+)\) \| ([^|]*) \|", part, re.MULTILINE))
     expected = {(frame.code.name, str(frame.code.value), frame.text or "one entry") for frame in kind.frames}
@@ -39,7 +39,7 @@ def test_the_page_has_a_row_for_every_worst_frame(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.title)
-def test_at_small_tables_every_worst_frame_is_within_the_budget(kind: Kind) -> None:
+def test_at_small_tables_every_worst_frame_is_within_the_budget(kind: ServerKind) -> None:
     assert too_long(measure(kind, reduced(_DIVISOR))) == []
 
 
@@ -47,11 +47,11 @@ def test_at_small_tables_every_worst_frame_is_within_the_budget(kind: Kind) -> N
 @pytest.mark.computing
 @pytest.mark.chosen
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.title)
-def test_at_full_tables_every_worst_frame_is_within_the_budget(kind: Kind) -> None:
+def test_at_full_tables_every_worst_frame_is_within_the_budget(kind: ServerKind) -> None:
     assert too_long(measure(kind, FULL)) == []
 
 
-def too_long(holds: Sequence[Hold]) -> list[Hold]:
+def too_long(holds: Sequence[FrameHold]) -> list[FrameHold]:
     """The holds that exceed the budget by more than a busy machine explains."""
     return [hold for hold in holds if hold.hold_ms > _MOST_MS]
 
@@ -97,8 +97,8 @@ def test_the_meter_sees_how_long_one_step_of_the_server_takes(
 
 def test_a_table_replaces_the_one_in_the_page_and_marks_what_exceeds_the_budget() -> None:
     holds = [
-        Hold(RequestCode.PULL_MESSAGE, "", 0, 1.25, 2.0, 0.0, 3),
-        Hold(None, "two minutes of timers", None, 60.0, 0.0, 12.0, 0),
+        FrameHold(RequestCode.PULL_MESSAGE, "", 0, 1.25, 2.0, 0.0, 3),
+        FrameHold(None, "two minutes of timers", None, 60.0, 0.0, 12.0, 0),
     ]
     page = "before\n<!-- broker -->\nold\n<!-- end of broker -->\nafter\n"
     assert replaced(page, {"broker": table(holds)}).splitlines()[3:] == [

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rewindmq.protocol.body.rewind import Rewind, Run
+from rewindmq.protocol.body.rewind import PullRun, Rewind
 from rewindmq.watch.evidence.position import Position
 from rewindmq.watch.evidence.sample import QueueSample, Sample
 from rewindmq.watch.finding import Finding
@@ -14,14 +14,14 @@ from rewindmq.watch.verdict.states import State
 from tests.watch.one_queue import QUEUE, OneQueue
 
 OLD, END = 10, 12
-ALL = Run("A", 0, END, END, True)
+ALL = PullRun("A", 0, END, END, True)
 
 
 def position(low: int, *, first: int | None = None, client: str = "A", last_consume: int = 9_000) -> Position:
     return Position(client, low, first, False, last_consume)
 
 
-def rewind(*runs: Run, number: int = 2, handed_out: int = END, passed: int | None = None) -> Rewind:
+def rewind(*runs: PullRun, number: int = 2, handed_out: int = END, passed: int | None = None) -> Rewind:
     return Rewind(number, 1_000, OLD, 0, 0, END, handed_out, handed_out, passed, list(runs))
 
 
@@ -51,9 +51,9 @@ def test_new_messages_need_not_be_consumed() -> None:
     assert [watch.add(11.0, busy), watch.add(11.5, busy)][-1] is State.PROVEN
 
 
-def replace_run(**changes: object) -> Run:
+def replace_run(**changes: object) -> PullRun:
     fields = {"client_id": "A", "first": 0, "next": END, "asked": END, "is_current": True, **changes}
-    return Run(**fields)  # type: ignore[arg-type]
+    return PullRun(**fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ _MAX_FAILURES: Final = 10
 _BAR: Final = 30
 
 
-class Progress:
+class ProgressBar:
     """A bar on standard error; failures on standard output, at most 10."""
 
     def __init__(self, total: int) -> None:
@@ -82,7 +82,7 @@ def main(words: Sequence[str] | None = None) -> int:
     recordings = record_all(workloads, options.seed)
     for recording in recordings:
         print(f"{recording.workload.name}: {len(recording.journal):,} writes")
-    progress = Progress(options.points)
+    progress = ProgressBar(options.points)
     run(recordings, options.seed, options.points, progress)
     return progress.finish()
 

@@ -20,7 +20,7 @@ from tools.crash_points.law import (
     check_versions,
 )
 from tools.crash_points.ledger import Known
-from tools.crash_points.recording import HOST, Recording, slave_config
+from tools.crash_points.recording import HOST, WorkloadRecording, slave_config
 from tools.crash_points.versions import TableVersions
 
 # One in this many restarts loses power, too.
@@ -31,7 +31,7 @@ _AGAIN = 6
 class CrashPoint:
     """The state of a recording's run after some of its operations."""
 
-    recording: Recording
+    recording: WorkloadRecording
     state: DiskState
     known: Known
     versions: TableVersions
@@ -39,7 +39,7 @@ class CrashPoint:
     facts: int = 0
 
     @classmethod
-    def begin(cls, recording: Recording) -> CrashPoint:
+    def begin(cls, recording: WorkloadRecording) -> CrashPoint:
         """Return the state before the first operation."""
         return cls(recording, DiskState(recording.image), Known(), TableVersions())
 

@@ -24,15 +24,15 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.subscription import build_subscription_data
 from rewindmq.race.sim import World
 from tools.crash_points.ledger import (
+    AcknowledgedSend,
     Attempted,
+    CrashLedger,
     Delayed,
     Ending,
     Expiring,
     GroupSaved,
     HalfStored,
-    Ledger,
     ResetDone,
-    Stored,
     TopicDropped,
     TopicDropping,
     TopicSaved,
@@ -44,7 +44,7 @@ _BODY_BYTES: Final = (0, 40, 300, 700, 1_500, 4_000)
 COMMIT, ROLLBACK = 8, 12
 
 
-class Driver:
+class BrokerDriver:
     """Requests to one broker.
 
     Attributes:
@@ -52,7 +52,7 @@ class Driver:
         chance: for every choice of the workload.
     """
 
-    def __init__(self, world: World, address: str, ledger: Ledger, chance: Random) -> None:
+    def __init__(self, world: World, address: str, ledger: CrashLedger, chance: Random) -> None:
         self.world = world
         self.chance = chance
         self._address = address
@@ -93,7 +93,7 @@ class Driver:
         if delay:
             self._ledger.add(Delayed(delay, stored.queue_offset, body))
         else:
-            self._ledger.add(Stored(topic, queue_id, stored.queue_offset, body, key))
+            self._ledger.add(AcknowledgedSend(topic, queue_id, stored.queue_offset, body, key))
         return stored
 
     async def _send(
@@ -128,7 +128,7 @@ class Driver:
         data = encode_batch([Message(topic, body, properties={"KEYS": key}) for body, key in bodies])
         stored = await self._send(RequestCode.SEND_BATCH_MESSAGE, topic, queue_id, data, {})
         for number, (body, key) in enumerate(bodies):
-            self._ledger.add(Stored(topic, queue_id, stored.queue_offset + number, body, key))
+            self._ledger.add(AcknowledgedSend(topic, queue_id, stored.queue_offset + number, body, key))
 
     async def send_half(self, topic: str = "T") -> tuple[bytes, SendMessageResponseHeader]:
         """Send a half message; return its body and where it was stored."""

@@ -25,7 +25,7 @@ from rewindmq.protocol.names import (
     TRANS_OP_HALF_TOPIC,
 )
 from rewindmq.protocol.remoting.slices.run import run_at_once
-from tools.crash_points.ledger import Known, Stored
+from tools.crash_points.ledger import AcknowledgedSend, Known
 
 _HALF = (int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK))
 _MAX_RECORDS = 100_000
@@ -172,7 +172,11 @@ def _check_queue(
 
 
 def _check_promises(
-    store: MessageStore, promised: dict[int, Stored], messages: dict[int, MessageExt], *, may_expire: bool
+    store: MessageStore,
+    promised: dict[int, AcknowledgedSend],
+    messages: dict[int, MessageExt],
+    *,
+    may_expire: bool,
 ) -> None:
     first, promised_first = messages.get(0), promised.get(0)
     if may_expire and first and promised_first and first.stored_body != promised_first.body:

@@ -17,7 +17,7 @@ class Attempted:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class AcknowledgedSend:
     """A send was acknowledged."""
 
     topic: str
@@ -98,7 +98,7 @@ class Expiring:
 
 Fact = (
     Attempted
-    | Stored
+    | AcknowledgedSend
     | Delayed
     | HalfStored
     | Ending
@@ -111,7 +111,7 @@ Fact = (
 )
 
 
-class Ledger:
+class CrashLedger:
     """Facts, each with the number of operations in the journal when it became true."""
 
     def __init__(self, disk: JournalDisk) -> None:
@@ -138,7 +138,7 @@ class Known:
     """
 
     attempts: dict[bytes, Attempted] = field(default_factory=dict)
-    stored: dict[tuple[str, int], dict[int, Stored]] = field(default_factory=dict)
+    stored: dict[tuple[str, int], dict[int, AcknowledgedSend]] = field(default_factory=dict)
     delayed: list[Delayed] = field(default_factory=list)
     halves: list[bytes] = field(default_factory=list)
     endings: dict[bytes, bool] = field(default_factory=dict)
@@ -155,7 +155,7 @@ class Known:
         match fact:
             case Attempted():
                 self.attempts[fact.body] = fact
-            case Stored():
+            case AcknowledgedSend():
                 if self.may_expire and fact.offset == 0:
                     # The queue has started over.
                     self.stored[fact.topic, fact.queue_id] = {}

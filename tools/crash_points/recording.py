@@ -14,10 +14,10 @@ from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig, BrokerRole
 from rewindmq.broker.store.config import FlushDiskType, StoreConfig
 from rewindmq.race.sim import World
-from tools.crash_points.driver import Driver
+from tools.crash_points.driver import BrokerDriver
 from tools.crash_points.image import Image
 from tools.crash_points.journal import JournalDisk
-from tools.crash_points.ledger import Fact, Ledger
+from tools.crash_points.ledger import CrashLedger, Fact
 from tools.crash_points.operations import Operation
 from tools.crash_points.workloads import Workload
 
@@ -40,7 +40,7 @@ _STORE: Final = StoreConfig(
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class WorkloadRecording:
     """A workload's run.
 
     Attributes:
@@ -77,7 +77,7 @@ def record(
     workload: Workload,
     seed: int,
     is_dropped: Callable[[Operation], bool] = lambda operation: False,
-) -> Recording:
+) -> WorkloadRecording:
     """Run a workload to its end.
 
     Args:
@@ -88,13 +88,13 @@ def record(
     image = Image({}, {Path("/"), ROOT})
     disk = JournalDisk(world.runtime(HOST).clock.now_ms, image, is_dropped=is_dropped)
     config = broker_config(workload)
-    ledger = Ledger(disk)
+    ledger = CrashLedger(disk)
     log = world.run(_play(world, workload, config, disk, ledger))
-    return Recording(workload, config, image, disk.journal, ledger.facts, log)
+    return WorkloadRecording(workload, config, image, disk.journal, ledger.facts, log)
 
 
 async def _play(
-    world: World, workload: Workload, config: BrokerConfig, disk: JournalDisk, ledger: Ledger
+    world: World, workload: Workload, config: BrokerConfig, disk: JournalDisk, ledger: CrashLedger
 ) -> bytes:
     master: Broker | None = None
     target = HOST
@@ -106,7 +106,7 @@ async def _play(
         config = slave_config(config)
     broker = Broker(world.runtime(HOST), config, disk)
     await world.spawn(HOST, broker.start())
-    driver = Driver(world, f"{target}:{_PORT}", ledger, Random(f"{world.seed} {workload.name}"))
+    driver = BrokerDriver(world, f"{target}:{_PORT}", ledger, Random(f"{world.seed} {workload.name}"))
     await workload.play(driver)
     await world.sleep(2.0)
     await driver.close()

@@ -12,7 +12,7 @@ from random import Random
 from tools.crash_points.crash import CrashPoint, crash
 from tools.crash_points.law import LawError
 from tools.crash_points.operations import Operation
-from tools.crash_points.recording import Recording, record
+from tools.crash_points.recording import WorkloadRecording, record
 from tools.crash_points.workloads import Workload
 
 
@@ -54,13 +54,15 @@ def _never(operation: Operation) -> bool:
 
 def record_all(
     workloads: Sequence[Workload], seed: int, is_dropped: Callable[[Operation], bool] = _never
-) -> list[Recording]:
+) -> list[WorkloadRecording]:
     """Run every workload once."""
     with quiet_logs():
         return [record(workload, seed, is_dropped) for workload in workloads]
 
 
-def cuts(recordings: Sequence[Recording], seed: int, count: int) -> Iterator[tuple[Recording, Cut]]:
+def cuts(
+    recordings: Sequence[WorkloadRecording], seed: int, count: int
+) -> Iterator[tuple[WorkloadRecording, Cut]]:
     """Yield ``count`` power failures: as many at each point of each workload, as far as that is possible."""
     ends = list(accumulate(len(recording.journal) for recording in recordings))
     start = 0
@@ -78,7 +80,7 @@ def cuts(recordings: Sequence[Recording], seed: int, count: int) -> Iterator[tup
 
 
 def run(
-    recordings: Sequence[Recording], seed: int, count: int, on_cut: Callable[[Failure | None], bool]
+    recordings: Sequence[WorkloadRecording], seed: int, count: int, on_cut: Callable[[Failure | None], bool]
 ) -> None:
     """Cut the power ``count`` times.
 
@@ -95,7 +97,7 @@ def run(
                 return
 
 
-def replay(recording: Recording, seed: int, point: int, choice: int) -> Failure | None:
+def replay(recording: WorkloadRecording, seed: int, point: int, choice: int) -> Failure | None:
     """Repeat one power failure."""
     current = CrashPoint.begin(recording)
     current.go_to(point)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from tools.crash_points.driver import COMMIT, ROLLBACK, Driver
+from tools.crash_points.driver import COMMIT, ROLLBACK, BrokerDriver
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Workload:
     """
 
     name: str
-    play: Callable[[Driver], Awaitable[None]]
+    play: Callable[[BrokerDriver], Awaitable[None]]
     keys: Mapping[str, Any] = field(default_factory=dict)
     store: Mapping[str, Any] = field(default_factory=dict)
     is_replicated: bool = False
@@ -37,7 +37,7 @@ class Workload:
         return self.store.get("flush_disk_type", FlushDiskType.SYNC_FLUSH) is FlushDiskType.SYNC_FLUSH
 
 
-async def _messages(driver: Driver) -> None:
+async def _messages(driver: BrokerDriver) -> None:
     await driver.save_topic()
     for step in range(4):
         await driver.send(queue_id=step % 2)
@@ -47,7 +47,7 @@ async def _messages(driver: Driver) -> None:
         await driver.send_many(3, f"Auto{step % 2}")
 
 
-async def _retention(driver: Driver) -> None:
+async def _retention(driver: BrokerDriver) -> None:
     await driver.save_topic()
     await driver.send_batch(40)
     await driver.send_many(12)
@@ -61,7 +61,7 @@ async def _retention(driver: Driver) -> None:
     await driver.send_many(2)
 
 
-async def _offsets(driver: Driver) -> None:
+async def _offsets(driver: BrokerDriver) -> None:
     await driver.save_topic()
     await driver.send_batch(30)
     for step in range(5):
@@ -78,7 +78,7 @@ async def _offsets(driver: Driver) -> None:
         await driver.send()
 
 
-async def _tables(driver: Driver) -> None:
+async def _tables(driver: BrokerDriver) -> None:
     for step in range(4):
         await driver.save_topic("T", 2 + step)
         await driver.save_topic(f"Other{step}", 1)
@@ -91,7 +91,7 @@ async def _tables(driver: Driver) -> None:
         await driver.world.sleep(3.0)
 
 
-async def _lives(driver: Driver) -> None:
+async def _lives(driver: BrokerDriver) -> None:
     """Topics are deleted and created again, by request or by a send, with as many queues or fewer."""
     await driver.save_topic("Kept")
     for step in range(4):
@@ -114,7 +114,7 @@ async def _lives(driver: Driver) -> None:
     await driver.send_many(3)
 
 
-async def _delays(driver: Driver) -> None:
+async def _delays(driver: BrokerDriver) -> None:
     await driver.save_topic()
     for step in range(8):
         await driver.send(delay=1 + step % 3)
@@ -123,7 +123,7 @@ async def _delays(driver: Driver) -> None:
     await driver.world.sleep(15.0)
 
 
-async def _transactions(driver: Driver) -> None:
+async def _transactions(driver: BrokerDriver) -> None:
     await driver.save_topic()
     for step in range(5):
         first, at = await driver.send_half()
@@ -134,7 +134,7 @@ async def _transactions(driver: Driver) -> None:
         await driver.end(second, other, ROLLBACK if step % 2 else COMMIT)
 
 
-async def _compaction(driver: Driver) -> None:
+async def _compaction(driver: BrokerDriver) -> None:
     await driver.save_topic("Prices", 1, is_compacted=True)
     for step in range(6):
         for number in range(5):
@@ -142,7 +142,7 @@ async def _compaction(driver: Driver) -> None:
         await driver.world.sleep(3.0)
 
 
-async def _index(driver: Driver) -> None:
+async def _index(driver: BrokerDriver) -> None:
     await driver.save_topic()
     for step in range(8):
         await driver.send_many(3)

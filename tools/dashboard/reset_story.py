@@ -16,7 +16,7 @@ from rewindmq.dashboard.app import make_app
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.resets.history import open_folder
 from rewindmq.dashboard.serving import serving
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from rewindmq.testing import Group, Rmq
 from rewindmq.testing.clusters.cluster_pool import ClusterPool
 from rewindmq.testing.clusters.options import ClusterOptions
@@ -49,7 +49,7 @@ class Story:
 @asynccontextmanager
 async def served_story(history: Path) -> AsyncIterator[Story]:
     """Run the cluster, the group and the dashboard; its history is in the folder."""
-    settings = Settings("form-token", hosts=frozenset({"127.0.0.1"}))
+    settings = DashboardSettings("form-token", hosts=frozenset({"127.0.0.1"}))
     with ClusterPool() as pool:
         servers = pool.get(ClusterOptions(brokers=1, time_scale=TIME_SCALE))
         async with (

@@ -20,7 +20,7 @@ from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.dashboard.app import make_app
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.serving import serving
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 
 TOPICS: Final = ("invoices", "orders", "payments", "shipments")
 # Waits are a tenth of RocketMQ's, such as the 20 s between two rebalances.
@@ -70,9 +70,11 @@ async def shop() -> AsyncIterator[AsyncLocalCluster]:
 
 
 @asynccontextmanager
-async def served_shop(settings: Settings | None = None) -> AsyncIterator[tuple[AsyncLocalCluster, str]]:
+async def served_shop(
+    settings: DashboardSettings | None = None,
+) -> AsyncIterator[tuple[AsyncLocalCluster, str]]:
     """Run the cluster with a dashboard beside it; yield both, the dashboard as its address."""
-    settings = settings or Settings("form-token", hosts=frozenset({"127.0.0.1"}))
+    settings = settings or DashboardSettings("form-token", hosts=frozenset({"127.0.0.1"}))
     async with (
         shop() as cluster,
         AdminClient(cluster.namesrv_address) as admin,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tools.interop.driver import Driver
+from tools.interop.driver import DriverProgram
 from tools.interop.toolchains import (
     ROOT,
     go_driver,
@@ -24,7 +24,7 @@ from tools.interop.versions import JAVA_CLIENTS, SPRING, SPRING_STREAM
 
 
 @dataclass(frozen=True)
-class Client:
+class ClientProgram:
     """A client, and how the suite starts it.
 
     Attributes:
@@ -46,14 +46,14 @@ class Client:
     is_alone: bool = False
     is_slow_to_build: bool = False
 
-    async def start(self, log: Path) -> Driver:
+    async def start(self, log: Path) -> DriverProgram:
         """Start a driver of this client; its files are beside ``log``."""
         environment = dict(self.environment)
         if self.scratch is not None:
             directory = log.with_suffix(".files")
             directory.mkdir(parents=True, exist_ok=True)
             environment[self.scratch] = str(directory)
-        return await Driver.start(self.command(), log, environment)
+        return await DriverProgram.start(self.command(), log, environment)
 
 
 def java_command(version: str, *options: str) -> list[str]:
@@ -70,8 +70,8 @@ def _java_command(jars: Path, program: str, options: Sequence[str] = ()) -> list
     return [tool("java"), *memory, quick, patient, *options, "-cp", f"{jars}/*", program]
 
 
-def _java(version: str, codec: str) -> Client:
-    return Client(
+def _java(version: str, codec: str) -> ClientProgram:
+    return ClientProgram(
         f"java-{version.replace('.', '')}-{codec.lower()}",
         "rocketmq-client (Java)",
         version,
@@ -80,11 +80,11 @@ def _java(version: str, codec: str) -> Client:
     )
 
 
-def _rewindmq(serialize_type: str) -> Client:
+def _rewindmq(serialize_type: str) -> ClientProgram:
     command = [sys.executable, "-m", "tools.interop.drivers.rewindmq", "--serialize-type", serialize_type]
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environment = {"PYTHONPATH": paths}
-    return Client(
+    return ClientProgram(
         f"rewindmq-{serialize_type.lower()}",
         "RewindMQ",
         "",
@@ -94,7 +94,7 @@ def _rewindmq(serialize_type: str) -> Client:
     )
 
 
-_GO: Final = Client(
+_GO: Final = ClientProgram(
     "go",
     "rocketmq-client-go",
     "2.1.2",
@@ -104,7 +104,7 @@ _GO: Final = Client(
     scratch="rocketmq.client.localOffsetStoreDir",
     is_alone=True,
 )
-_NODE: Final = Client(
+_NODE: Final = ClientProgram(
     "node",
     "ali-ons (Node)",
     "3.12.0",
@@ -112,21 +112,21 @@ _NODE: Final = Client(
     lambda: [tool("node"), str(node_driver())],
     scratch="HOME",
 )
-_SPRING: Final = Client(
+_SPRING: Final = ClientProgram(
     "spring",
     "rocketmq-spring-boot-starter",
     SPRING,
     "JSON",
     lambda: _java_command(spring_driver(), "rewindmq.interop.SpringMain"),
 )
-_SPRING_STREAM: Final = Client(
+_SPRING_STREAM: Final = ClientProgram(
     "spring-stream",
     "spring-cloud-starter-stream-rocketmq",
     SPRING_STREAM,
     "JSON",
     lambda: _java_command(spring_stream_driver(), "rewindmq.interop.StreamMain"),
 )
-_RUST: Final = Client(
+_RUST: Final = ClientProgram(
     "rust",
     "rocketmq-client-rust",
     "1.0.0",
@@ -136,7 +136,7 @@ _RUST: Final = Client(
     is_slow_to_build=True,
 )
 
-CLIENTS: Final[tuple[Client, ...]] = (
+CLIENTS: Final[tuple[ClientProgram, ...]] = (
     *(_java(version, codec) for version in JAVA_CLIENTS for codec in ("JSON", "ROCKETMQ")),
     _rewindmq("JSON"),
     _rewindmq("ROCKETMQ"),

@@ -41,7 +41,7 @@ class DriverError(Exception):
         self.text = text
 
 
-class Driver:
+class DriverProgram:
     """One running driver program.
 
     Attributes:
@@ -72,7 +72,7 @@ class Driver:
         environment: Mapping[str, str] | None = None,
         *,
         niceness: int = _NICENESS,
-    ) -> Driver:
+    ) -> DriverProgram:
         """Start a driver and wait until it is ready; its standard error goes to ``log``.
 
         Args:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from rewindmq.protocol.profile import Profile
-from tools.interop.mqadmin_cases import LOOKING, V4, V5, V5_CONSUMERS, Case
-from tools.interop.mqadmin_state import FILES, State
+from tools.interop.mqadmin_cases import LOOKING, V4, V5, V5_CONSUMERS, MqadminCase
+from tools.interop.mqadmin_state import FILES, ClusterState
 from tools.interop.mqadmin_text import comparable
-from tools.interop.mqadmin_tool import OWN_TIMEOUT, MqadminTool, Printed
+from tools.interop.mqadmin_tool import OWN_TIMEOUT, MqadminTool, ToolOutput
 from tools.interop.servers import RewindMQServer, RocketMQServer, Server
 from tools.interop.toolchains import java_driver
 from tools.interop.versions import SERVER_4, SERVER_5
@@ -29,7 +29,7 @@ _ASK_TIMES: Final = 4
 
 
 @dataclass(frozen=True)
-class Kind:
+class MatchKind:
     """A release of the tool, and the two clusters it is run against."""
 
     tool: str
@@ -44,9 +44,9 @@ _TIMERS: Final[dict[str, object]] = {"timerWheelEnable": "true"}
 _AT_CONSUMERS: Final[dict[str, object]] = {"useServerSideResetOffset": "false"}
 
 KINDS: Final = {
-    V4: Kind(V4, Profile.V49, {}, SERVER_4, {}),
-    V5: Kind(V5, Profile.V53, {}, SERVER_5, _TIMERS),
-    V5_CONSUMERS: Kind(V5, Profile.V53, _AT_CONSUMERS, SERVER_5, _TIMERS | _AT_CONSUMERS),
+    V4: MatchKind(V4, Profile.V49, {}, SERVER_4, {}),
+    V5: MatchKind(V5, Profile.V53, {}, SERVER_5, _TIMERS),
+    V5_CONSUMERS: MatchKind(V5, Profile.V53, _AT_CONSUMERS, SERVER_5, _TIMERS | _AT_CONSUMERS),
 }
 
 
@@ -54,7 +54,7 @@ def _lacks_route(lines: list[str]) -> bool:
     return any("CODE: 17" in line for line in lines)
 
 
-def _start(kind: Kind) -> list[Server]:
+def _start(kind: MatchKind) -> list[Server]:
     """Start RewindMQ and RocketMQ; stop both if one does not start."""
     with ThreadPoolExecutor(2) as starters:
         starting: list[Future[Server]] = [
@@ -76,17 +76,17 @@ def _close(servers: list[Server]) -> None:
 
 
 @dataclass
-class Side:
+class MatchedCluster:
     """One of the two clusters, with its content and its tool."""
 
     server: Server
-    state: State
+    state: ClusterState
     tool: MqadminTool
 
-    async def run(self, line: str) -> Printed:
+    async def run(self, line: str) -> ToolOutput:
         return await self.tool.run(*shlex.split(line.format(**self.state.names())))
 
-    async def ask(self, line: str) -> Printed:
+    async def ask(self, line: str) -> ToolOutput:
         """Run a command that changes nothing, or nothing more when it is run again.
 
         The tool gives up after 3 s of its own, on a busy machine before a server has had its turn; no option
@@ -106,7 +106,7 @@ class Side:
         finally:
             await self.state.close()
 
-    def comparable(self, printed: Printed, case: Case) -> list[str]:
+    def comparable(self, printed: ToolOutput, case: MqadminCase) -> list[str]:
         names = {text: f"<{name}>" for name, text in self.state.names().items() if text}
         return comparable(
             printed,
@@ -120,14 +120,14 @@ class Side:
 class Match:
     """Both clusters; their clients live in the event loop of a thread, so that consumers keep running."""
 
-    def __init__(self, kind: Kind, directory: Path) -> None:
+    def __init__(self, kind: MatchKind, directory: Path) -> None:
         self.kind = kind
         java_driver(kind.tool)
         self._servers = _start(kind)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
-        self._sides: list[Side] = []
+        self._sides: list[MatchedCluster] = []
         try:
             self.wait(self._prepare(directory))
         except BaseException:
@@ -138,13 +138,13 @@ class Match:
     async def _prepare(self, directory: Path) -> None:
         sides = (self._side(server, directory) for server in self._servers)
         made = await asyncio.gather(*sides, return_exceptions=True)
-        self._sides += [side for side in made if isinstance(side, Side)]
+        self._sides += [side for side in made if isinstance(side, MatchedCluster)]
         for side in made:
             if isinstance(side, BaseException):
                 raise side
 
-    async def _side(self, server: Server, directory: Path) -> Side:
-        state = await State.prepare(server)
+    async def _side(self, server: Server, directory: Path) -> MatchedCluster:
+        state = await ClusterState.prepare(server)
         address = server.namesrv_address
         try:
             tool = await MqadminTool.start(self.kind.tool, address, directory / server.name, signs=True)
@@ -153,18 +153,18 @@ class Match:
             raise
         for name, text in FILES.items():
             (directory / server.name / name).write_text(text)
-        return Side(server, state, tool)
+        return MatchedCluster(server, state, tool)
 
     def wait(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
         """Run a coroutine in the clients' loop and return its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_SECONDS)
 
-    async def ask_both(self, line: str) -> tuple[Printed, Printed]:
-        """Return what a command prints on RewindMQ and on RocketMQ; see ``Side.ask``."""
+    async def ask_both(self, line: str) -> tuple[ToolOutput, ToolOutput]:
+        """Return what a command prints on RewindMQ and on RocketMQ; see ``MatchedCluster.ask``."""
         rewindmq, rocketmq = await asyncio.gather(self.rewindmq.ask(line), self.rocketmq.ask(line))
         return rewindmq, rocketmq
 
-    async def compare(self, case: Case) -> tuple[list[str], list[str]]:
+    async def compare(self, case: MqadminCase) -> tuple[list[str], list[str]]:
         """Return the lines of a command, or of the one that shows its effect, on RewindMQ and RocketMQ."""
         rewindmq, rocketmq = await self._lines(case.line, case)
         if case.then and rewindmq == rocketmq:
@@ -177,7 +177,7 @@ class Match:
                 rewindmq, rocketmq = await self._lines(case.then, case)
         return rewindmq, rocketmq
 
-    async def _lines(self, line: str, case: Case) -> tuple[list[str], list[str]]:
+    async def _lines(self, line: str, case: MqadminCase) -> tuple[list[str], list[str]]:
         if case in LOOKING or line == case.then:
             rewindmq, rocketmq = await self.ask_both(line)
         else:

@@ -79,7 +79,7 @@ _ASK_SECONDS: Final = 0.1
 
 
 @dataclass
-class State:
+class ClusterState:
     """One cluster with its content.
 
     Attributes:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tools.interop.mqadmin_tool import Printed
+from tools.interop.mqadmin_tool import ToolOutput
 
 _TYPES: Final = (
     (re.compile(r"\d{4}-\d\d-\d\d[ #]\d\d:\d\d:\d\d([,:]\d{3})?"), "<time>"),
@@ -43,7 +43,7 @@ _BLANKS: Final = re.compile(r"\s+")
 
 
 def comparable(
-    printed: Printed,
+    printed: ToolOutput,
     names: Mapping[str, str],
     *,
     only_shape: bool = False,

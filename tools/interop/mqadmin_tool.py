@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from tools.interop.driver import Driver
+from tools.interop.driver import DriverProgram
 from tools.interop.servers import rocketmq_home
 from tools.interop.toolchains import java_driver, tool
 
@@ -30,7 +30,7 @@ _JAVA_OPTIONS: Final = (_PATIENT, "-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-X
 
 
 @dataclass(frozen=True)
-class Printed:
+class ToolOutput:
     """The output of a command.
 
     Attributes:
@@ -51,7 +51,7 @@ class Printed:
 class MqadminTool:
     """Runs commands of one release against one name server, one at a time."""
 
-    def __init__(self, driver: Driver, namesrv: str) -> None:
+    def __init__(self, driver: DriverProgram, namesrv: str) -> None:
         self._driver = driver
         self._namesrv = namesrv
         self._alone = asyncio.Lock()
@@ -69,21 +69,21 @@ class MqadminTool:
         # consumerStatus writes files to its working directory.
         command = ["env", "-C", str(directory), *command]
         # With the priority of the servers, because it gives up after 3 s.
-        driver = await Driver.start(command, directory / "log", environment, niceness=0)
+        driver = await DriverProgram.start(command, directory / "log", environment, niceness=0)
         return cls(driver, namesrv)
 
-    async def run(self, *arguments: str) -> Printed:
+    async def run(self, *arguments: str) -> ToolOutput:
         """Run one command, given as typed after ``mqadmin``; adds the name server."""
         async with self._alone:
             args = [*arguments, "-n", self._namesrv]
             answer = await self._driver.do("mqadmin", args=args, seconds=_COMMAND_SECONDS)
-        return Printed.of(answer["output"], answer["errors"])
+        return ToolOutput.of(answer["output"], answer["errors"])
 
     async def stop(self) -> None:
         await self._driver.stop()
 
 
-def run_process(version: str, directory: Path, arguments: Sequence[str]) -> Printed:
+def run_process(version: str, directory: Path, arguments: Sequence[str]) -> ToolOutput:
     """Run one command as a process of its own, and wait until it ends."""
     home = make_home(directory, signs=False)
     done = subprocess.run(
@@ -94,10 +94,10 @@ def run_process(version: str, directory: Path, arguments: Sequence[str]) -> Prin
         cwd=directory,
         env=os.environ | {"ROCKETMQ_HOME": str(home), "JAVA_TOOL_OPTIONS": ""},
     )
-    return Printed.of(done.stdout, done.stderr, done.returncode)
+    return ToolOutput.of(done.stdout, done.stderr, done.returncode)
 
 
-def first_lines(version: str, directory: Path, arguments: Sequence[str], count: int) -> Printed:
+def first_lines(version: str, directory: Path, arguments: Sequence[str], count: int) -> ToolOutput:
     """Run a command that never ends, and kill it after its first lines; fewer if it ends before.
 
     Args:
@@ -123,7 +123,7 @@ def first_lines(version: str, directory: Path, arguments: Sequence[str], count: 
                 late.cancel()
                 process.kill()
         errors.seek(0)
-        return Printed.of(output, errors.read())
+        return ToolOutput.of(output, errors.read())
 
 
 def make_home(directory: Path, *, signs: bool) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from tools.interop.clients import CLIENTS, Client
+from tools.interop.clients import CLIENTS, ClientProgram
 from tools.interop.differences import UNPLAYED
 from tools.interop.scenarios import SCENARIOS
 from tools.interop.versions import SERVER_4, SERVER_5
@@ -39,7 +39,7 @@ _MEET_BOTH: Final = [name for name, servers in MEETS.items() if len(servers) > 1
 class Play:
     """One scenario, run with one client at one cluster."""
 
-    client: Client
+    client: ClientProgram
     server: str
     feature: str
 
@@ -69,7 +69,7 @@ class Play:
         return not self.client.is_slow_to_build and self.server in _chosen_servers(self.client, self.feature)
 
 
-def _chosen_servers(client: Client, feature: str) -> tuple[str, str]:
+def _chosen_servers(client: ClientProgram, feature: str) -> tuple[str, str]:
     able = [
         rewindmq
         for rewindmq in MEETS[client.name]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.interop.record_golden_choice import chosen, chosen_replication, write
-from tools.interop.record_golden_relay import BROKER, NAMESRV, SLAVE, Recording, Relays
+from tools.interop.record_golden_relay import BROKER, NAMESRV, SLAVE, GoldenRecording, Relays
 from tools.interop.servers import RocketMQBroker, RocketMQNamesrv, rocketmq_home
 from tools.interop.toolchains import ROOT, BuildFailed, ToolMissing, java_driver, tool
 from tools.interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
@@ -97,9 +97,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def record(session: Session) -> Recording:
+def record(session: Session) -> GoldenRecording:
     """Record all frames of one session."""
-    recording = Recording()
+    recording = GoldenRecording()
     with ExitStack() as stack:
         stack.enter_context(_codec(session.codec))
         directory = Path(stack.enter_context(_directory()))

@@ -56,7 +56,7 @@ class Captured:
 
 
 @dataclass
-class Recording:
+class GoldenRecording:
     """Everything that went through the relays.
 
     Attributes:
@@ -80,7 +80,7 @@ class Recording:
 class Relays:
     """The relays of a recording; closing them ends their connections."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: GoldenRecording) -> None:
         self.recording = recording
         self._relays: dict[tuple[str, str], _Relay] = {}
         self._lock = threading.Lock()

@@ -36,7 +36,7 @@ EXPLAINED: Final = "explained"
 Results = dict[str, dict[str, dict[str, str]]]
 
 
-class Recorder:
+class ResultRecorder:
     """Collects the results of the group's tests.
 
     Attributes:

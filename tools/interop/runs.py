@@ -19,10 +19,10 @@ from typing import Final
 
 from rewindmq import AdminClient
 from rewindmq.protocol.profile import Profile
-from tools.interop.clients import Client
-from tools.interop.driver import Driver
+from tools.interop.clients import ClientProgram
+from tools.interop.driver import DriverProgram
 from tools.interop.plan import V49, V53, Play, with_references
-from tools.interop.scenarios import SCENARIOS, Stage
+from tools.interop.scenarios import SCENARIOS, InteropStage
 from tools.interop.scenarios.scenario import Outcome, within
 from tools.interop.servers import ORDERED_COMMITS, RewindMQServer, RocketMQServer, Server
 from tools.interop.versions import SERVER_4, SERVER_5
@@ -109,7 +109,7 @@ class Runs:
 
     def _play(self) -> dict[Play, Result]:
         # Builds and server starts block, so they come before the event loop.
-        failures: dict[Client | str, Exception] = {}
+        failures: dict[ClientProgram | str, Exception] = {}
         for client in dict.fromkeys(play.client for play in self._plays):
             try:
                 client.command()
@@ -151,7 +151,7 @@ class _Playing:
         self._only_last: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
     async def all(self, plays: Sequence[Play]) -> dict[Play, Result]:
-        clusters: dict[str, dict[Client, list[Play]]] = defaultdict(lambda: defaultdict(list))
+        clusters: dict[str, dict[ClientProgram, list[Play]]] = defaultdict(lambda: defaultdict(list))
         for play in plays:
             clusters[play.server][play.client].append(play)
             self._left[play.server] += not _is_last(play)
@@ -161,12 +161,12 @@ class _Playing:
         await asyncio.gather(*(self._at(server, drivers) for server, drivers in clusters.items()))
         return self._results
 
-    async def _at(self, server: str, clients: Mapping[Client, Sequence[Play]]) -> None:
+    async def _at(self, server: str, clients: Mapping[ClientProgram, Sequence[Play]]) -> None:
         """Run all plays at one cluster, then close it."""
         await asyncio.gather(*(self._of(client, server, plays) for client, plays in clients.items()))
         await asyncio.to_thread(self._servers.pop(server).close)
 
-    async def _of(self, client: Client, server: str, plays: Sequence[Play]) -> None:
+    async def _of(self, client: ClientProgram, server: str, plays: Sequence[Play]) -> None:
         """Run all plays of one client at one cluster, in one process or in a process for each play."""
         shares = (
             {str(play): [play] for play in plays} if client.is_alone else {f"{client.name}-{server}": plays}
@@ -177,7 +177,7 @@ class _Playing:
             )
 
     async def _with_driver(
-        self, client: Client, name: str, plays: Sequence[Play], admin: AdminClient
+        self, client: ClientProgram, name: str, plays: Sequence[Play], admin: AdminClient
     ) -> None:
         """Run some plays in one process."""
         try:
@@ -192,7 +192,7 @@ class _Playing:
         finally:
             await driver.stop()
 
-    async def _one(self, play: Play, driver: Driver, admin: AdminClient) -> None:
+    async def _one(self, play: Play, driver: DriverProgram, admin: AdminClient) -> None:
         lacking = SCENARIOS[play.feature].needs - driver.ops
         if play.unplayed is not None:
             lacking |= {play.unplayed}
@@ -206,7 +206,7 @@ class _Playing:
             self._over(play, await self._played(play, driver, admin, _Once(self._beginning.release)))
 
     async def _played(
-        self, play: Play, driver: Driver, admin: AdminClient, begun: Callable[[], None]
+        self, play: Play, driver: DriverProgram, admin: AdminClient, begun: Callable[[], None]
     ) -> Result:
         """Run one scenario and return its result; call ``begun`` when it first waits, or at its end."""
         result = Result()
@@ -218,7 +218,7 @@ class _Playing:
         try:
             assert is_right, f"{play.client.name} is {driver.version}"
             async with within(_SCENARIO_SECONDS, lambda: "the scenario has not ended"):
-                stage = Stage(driver, server, admin, prefix, begun)
+                stage = InteropStage(driver, server, admin, prefix, begun)
                 outcome = await SCENARIOS[play.feature].play(stage)
                 await stage.close()
             result.outcome = outcome

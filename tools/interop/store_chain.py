@@ -49,7 +49,7 @@ Creator = Literal["RocketMQ", "RewindMQ"]
 
 
 @dataclass(frozen=True)
-class Link:
+class ChainPlan:
     """One chain: its release, and whose broker creates the store."""
 
     release: str
@@ -65,7 +65,7 @@ class Link:
         The chain that RocketMQ creates also feeds the pipeline's tests. It runs with 5.x, because only 5.x
         reads all that the pipeline adds to the store.
         """
-        return self in (Link(SERVER_5, "RocketMQ"), Link(SERVER_4, "RewindMQ"))
+        return self in (ChainPlan(SERVER_5, "RocketMQ"), ChainPlan(SERVER_4, "RewindMQ"))
 
 
 @dataclass
@@ -88,7 +88,7 @@ class HandOver:
 
 
 @dataclass
-class Chain:
+class ChainResults:
     """The results of one chain.
 
     Attributes:
@@ -115,7 +115,7 @@ class Chain:
         return self.directory / "real-stopped"
 
 
-def play_chains(links: Iterable[Link], directory: Path) -> dict[Link, Chain | BaseException]:
+def play_chains(links: Iterable[ChainPlan], directory: Path) -> dict[ChainPlan, ChainResults | BaseException]:
     """Return the result of each chain, or its error."""
     with ThreadPoolExecutor() as threads:
         played = {
@@ -125,8 +125,8 @@ def play_chains(links: Iterable[Link], directory: Path) -> dict[Link, Chain | Ba
     return {link: future.exception() or future.result() for link, future in played.items()}
 
 
-def _play(link: Link, directory: Path) -> Chain:
-    chain = Chain(link.release, directory)
+def _play(link: ChainPlan, directory: Path) -> ChainResults:
+    chain = ChainResults(link.release, directory)
     namesrv = RewindMQNamesrv(chain.profile, directory / "namesrv")
     try:
         player = _Player(chain, namesrv.address, link.created_by)
@@ -142,7 +142,7 @@ def _play(link: Link, directory: Path) -> Chain:
 class _Player:
     """Opens one store with one broker after another."""
 
-    def __init__(self, chain: Chain, namesrv: str, name: str) -> None:
+    def __init__(self, chain: ChainResults, namesrv: str, name: str) -> None:
         self._chain = chain
         self._namesrv = namesrv
         self._directory = chain.directory / name

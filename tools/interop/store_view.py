@@ -153,13 +153,13 @@ class StoreView:
                 found += decode_records(records)
         return found
 
-    def __sub__(self, other: StoreView) -> list[Difference]:
+    def __sub__(self, other: StoreView) -> list[ViewDifference]:
         """Return the differences from another view."""
         found = []
         for part in fields(self):
             values, others = getattr(self, part.name), getattr(other, part.name)
             found += [
-                Difference(part.name, key, values.get(key), others.get(key))
+                ViewDifference(part.name, key, values.get(key), others.get(key))
                 for key in sorted({*values, *others}, key=str)
                 if values.get(key) != others.get(key)
             ]
@@ -167,7 +167,7 @@ class StoreView:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ViewDifference:
     """A value that differs between two views; None where a view has none."""
 
     part: str

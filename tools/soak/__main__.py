@@ -17,7 +17,7 @@ from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.process.options import positive_factor
 from tools.soak.driver import Soak
 from tools.soak.options import FEATURES, SoakOptions
-from tools.soak.report import Report
+from tools.soak.report import SoakReport
 
 _EXIT_INTERRUPTED: Final = 130
 _EPILOG: Final = """\
@@ -61,7 +61,7 @@ def main() -> int:
     return 0 if report.verdict.is_ok else 1
 
 
-async def _run_until_stopped(options: SoakOptions) -> Report | None:
+async def _run_until_stopped(options: SoakOptions) -> SoakReport | None:
     def progress(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 

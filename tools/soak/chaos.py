@@ -17,7 +17,7 @@ from typing import Final
 from rewindmq import AsyncLocalCluster
 from rewindmq.protocol.errors import RewindMQError
 from tools.soak.journal import ALL, JournalWriter, now_us
-from tools.soak.options import Group, SoakOptions
+from tools.soak.options import SoakGroup, SoakOptions
 from tools.soak.pauses import pause
 from tools.soak.processes import WorkerPool
 from tools.soak.resets import Rewinder
@@ -51,7 +51,7 @@ class Chaos:
     def __init__(
         self,
         options: SoakOptions,
-        groups: tuple[Group, ...],
+        groups: tuple[SoakGroup, ...],
         cluster: AsyncLocalCluster,
         pool: WorkerPool,
         rewinder: Rewinder,
@@ -69,7 +69,7 @@ class Chaos:
         self._progress = progress
         self._chance = random.Random(options.seed)
         self._deck: list[str] = []
-        self._rewinds: list[Group] = []
+        self._rewinds: list[SoakGroup] = []
         self._outage: asyncio.Task[None] | None = None
 
     def protect_servers(self) -> None:
@@ -163,7 +163,7 @@ class Chaos:
             await self._pool.start_consumer(group, place)
         return place
 
-    def _places(self, group: Group) -> list[str]:
+    def _places(self, group: SoakGroup) -> list[str]:
         """Return the consumers that may be ended: all but the first, or the only one of a group."""
         first = 0 if group.consumers == 1 else 1
         return [

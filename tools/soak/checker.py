@@ -10,14 +10,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tools.soak.journal import ALL, TRIED, Ack, DeadLetter, Delivery, Header, Intent, Outage, Record, Reset
-from tools.soak.ledger import Ledger, Receipts
+from tools.soak.journal import ALL, TRIED, Ack, DeadLetter, Delivered, Header, Intent, Outage, Record, Reset
+from tools.soak.ledger import Receipts, SendLedger
 from tools.soak.message import RETRY, TRANSACTION, MessageId
 from tools.soak.order import QueueOrder
 from tools.soak.replay import Replay
 from tools.soak.retries import Retries
 from tools.soak.rules import GroupRules, kind_of
-from tools.soak.verdict import Verdict, ViolationKind
+from tools.soak.verdict import SoakVerdict, ViolationKind
 
 # Tolerance for the rounding of the two clock readings between which a delay is measured.
 _DELAY_SLACK_US: Final = 5_000
@@ -40,14 +40,14 @@ class Waits(NamedTuple):
 class _Group:
     """The accounts of one group."""
 
-    def __init__(self, rules: GroupRules, verdict: Verdict) -> None:
+    def __init__(self, rules: GroupRules, verdict: SoakVerdict) -> None:
         self.rules = rules
         self.receipts = Receipts()
         self.repeated = 0
         self.resets: list[int] = []
         self.replays: defaultdict[str, list[Replay]] = defaultdict(list)
         self.queues: dict[str, QueueOrder] = {}
-        self.retry_places = Ledger()
+        self.retry_places = SendLedger()
         limit = rules.max_reconsume_times
         self.retries = None if limit is None else Retries(rules.name, limit, verdict)
 
@@ -56,9 +56,9 @@ class Checker:
     """Checks a history: ``feed`` takes every record, then ``finish`` returns the verdict."""
 
     def __init__(self, groups: Sequence[GroupRules], waits: Waits) -> None:
-        self.verdict = Verdict()
+        self.verdict = SoakVerdict()
         self._waits = waits
-        self._ledger = Ledger()
+        self._ledger = SendLedger()
         self._groups = {rules.name: _Group(rules, self.verdict) for rules in groups}
         # Undelivered delayed messages, and their delivery times.
         self._due: dict[MessageId, int] = {}
@@ -68,7 +68,7 @@ class Checker:
     def feed(self, header: Header, record: Record) -> None:
         """Take the next record in order of time."""
         match record:
-            case Delivery():
+            case Delivered():
                 self._delivery(header, record)
             case Intent():
                 self._intent(MessageId(header.producer, record.number), record)
@@ -100,7 +100,7 @@ class Checker:
 
     # Consumers.
 
-    def _delivery(self, header: Header, record: Delivery) -> None:
+    def _delivery(self, header: Header, record: Delivered) -> None:
         group = self._groups[header.group]
         self.verdict.counts["deliveries"] += 1
         message = MessageId(record.producer, record.number)
@@ -133,7 +133,7 @@ class Checker:
         if group.rules.is_orderly:
             self._check_order(group, header, record)
 
-    def _topic_of(self, message: MessageId, record: Delivery) -> str | None:
+    def _topic_of(self, message: MessageId, record: Delivered) -> str | None:
         """Return the topic that the message was sent to, None if it was not sent."""
         candidates = self._all_topics if record.queue[0] == RETRY else record.queue[0]
         for topic in candidates:
@@ -145,7 +145,7 @@ class Checker:
     def _all_topics(self) -> str:
         return "".join(sorted({topic for group in self._groups.values() for topic in group.rules.topics}))
 
-    def _check_due(self, where: str, message: MessageId, record: Delivery) -> None:
+    def _check_due(self, where: str, message: MessageId, record: Delivered) -> None:
         due = self._due.get(message)
         if due is not None and record.at < due - _DELAY_SLACK_US:
             self.verdict.add(
@@ -159,7 +159,7 @@ class Checker:
             )
             del self._due[message]
 
-    def _check_replays(self, group: _Group, record: Delivery) -> None:
+    def _check_replays(self, group: _Group, record: Delivered) -> None:
         open_replays = group.replays.get(record.queue)
         if not open_replays:
             return
@@ -174,7 +174,7 @@ class Checker:
         how = "whole" if replay.is_whole else "lost"
         self.verdict.counts[f"{group.rules.name}: {replay.mode} rewinds of a queue, {how}"] += 1
 
-    def _check_order(self, group: _Group, header: Header, record: Delivery) -> None:
+    def _check_order(self, group: _Group, header: Header, record: Delivered) -> None:
         order = group.queues.get(record.queue)
         if order is None:
             name = f"{header.group} {record.queue}"
@@ -223,7 +223,7 @@ class Checker:
 
     # The end.
 
-    def finish(self) -> Verdict:
+    def finish(self) -> SoakVerdict:
         """Count every message that is still missing as lost, and return the verdict."""
         verdict = self.verdict
         verdict.counts["sent"] = self._ledger.count_sent()

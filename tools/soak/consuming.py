@@ -23,9 +23,9 @@ from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.properties import RETRY_TOPIC
 from rewindmq.protocol.message_queue import MessageQueue
 from tools.soak.context import WorkerContext
-from tools.soak.journal import ACCEPTED, REFUSED, SUSPENDED, Delivery, now_us, queue_token
+from tools.soak.journal import ACCEPTED, REFUSED, SUSPENDED, Delivered, now_us, queue_token
 from tools.soak.message import RETRY, TOPICS, MessageId, failures_of, read_body
-from tools.soak.options import Group
+from tools.soak.options import SoakGroup
 from tools.soak.pauses import pause
 
 _LETTERS: Final = {name: letter for letter, name in TOPICS.items()}
@@ -46,7 +46,7 @@ class _Listener:
 
     def __init__(self, context: WorkerContext) -> None:
         assert context.group is not None
-        self.group: Group = context.group
+        self.group: SoakGroup = context.group
         self._context = context
         self.random = random.Random()
         self._limit = None if "retries" in context.without else context.group.rules.max_reconsume_times
@@ -72,11 +72,11 @@ class _Listener:
             await pause(self.random.random() * _SLOW_SECONDS)
 
 
-def _delivery(message: MessageExt, verdict: str, chain: int) -> Delivery:
+def _delivery(message: MessageExt, verdict: str, chain: int) -> Delivered:
     topic = RETRY if RETRY_TOPIC in message.properties else _LETTERS[message.topic]
     queue = queue_token(topic, message.broker_name, message.queue_id)
     message_id = read_body(message.body) or _UNKNOWN
-    return Delivery(
+    return Delivered(
         now_us(), queue, message.queue_offset, *message_id, message.reconsume_times, verdict, chain
     )
 

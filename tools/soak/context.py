@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from tools.soak.journal import JournalWriter
-from tools.soak.options import Group
+from tools.soak.options import SoakGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class WorkerContext:
     namesrv: str
     runtime: Runtime
     profile: Profile
-    group: Group | None
+    group: SoakGroup | None
     producer: int
     rate: float
     time_scale: float

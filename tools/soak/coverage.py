@@ -7,7 +7,7 @@ from typing import Final
 
 from tools.soak.hostile import ATTACKS
 from tools.soak.options import SoakOptions
-from tools.soak.verdict import Verdict, ViolationKind
+from tools.soak.verdict import SoakVerdict, ViolationKind
 
 # A shorter soak may miss some kinds of action.
 MIN_MINUTES: Final = 1.5
@@ -24,7 +24,7 @@ _KILLS: Final = (
 _RESETS: Final = ("classic reset", "server reset", "fenced reset")
 
 
-def judge_coverage(options: SoakOptions, actions: Counter[str], verdict: Verdict) -> None:
+def judge_coverage(options: SoakOptions, actions: Counter[str], verdict: SoakVerdict) -> None:
     """Add a violation for every kind of action, and every included feature, that the soak did not show."""
     if options.minutes < MIN_MINUTES:
         return

@@ -16,7 +16,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import dlq_topic
 from tools.soak.journal import DeadLetter, JournalWriter, now_us
 from tools.soak.message import TOPICS, MessageId, read_body
-from tools.soak.options import Group
+from tools.soak.options import SoakGroup
 from tools.soak.pauses import pause
 
 _LOOK_SECONDS: Final = 1.0
@@ -24,7 +24,7 @@ _PATIENCE: Final = 90.0
 
 
 async def drain(
-    admin: AdminClient, groups: Sequence[Group], delivered: Callable[[], int], quiet_seconds: float
+    admin: AdminClient, groups: Sequence[SoakGroup], delivered: Callable[[], int], quiet_seconds: float
 ) -> list[str]:
     """Wait until every group has committed every message, and no message has been delivered for a while.
 
@@ -46,7 +46,7 @@ async def drain(
             return behind or ["deliveries do not end"]
 
 
-async def _behind(admin: AdminClient, groups: Sequence[Group]) -> list[str]:
+async def _behind(admin: AdminClient, groups: Sequence[SoakGroup]) -> list[str]:
     behind = []
     for group in groups:
         try:
@@ -68,7 +68,7 @@ async def _behind(admin: AdminClient, groups: Sequence[Group]) -> list[str]:
     return behind
 
 
-async def make_readable(admin: AdminClient, group: Group, addresses: Sequence[str]) -> None:
+async def make_readable(admin: AdminClient, group: SoakGroup, addresses: Sequence[str]) -> None:
     """Make a group's dead letter queue readable, which a 4.2.0 broker does not do by itself.
 
     Raises:
@@ -82,7 +82,7 @@ async def make_readable(admin: AdminClient, group: Group, addresses: Sequence[st
             await admin.create_and_update_topic_config(address, config)
 
 
-async def journal_dead_letters(group: Group, consumer: PullConsumer, journal: JournalWriter) -> None:
+async def journal_dead_letters(group: SoakGroup, consumer: PullConsumer, journal: JournalWriter) -> None:
     """Write a group's dead letters, if any, to the journal.
 
     Raises:
@@ -98,7 +98,7 @@ async def journal_dead_letters(group: Group, consumer: PullConsumer, journal: Jo
 
 
 async def _journal_queue(
-    group: Group, consumer: PullConsumer, journal: JournalWriter, queue: MessageQueue
+    group: SoakGroup, consumer: PullConsumer, journal: JournalWriter, queue: MessageQueue
 ) -> None:
     offset = 0
     while True:

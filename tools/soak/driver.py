@@ -34,9 +34,9 @@ from tools.soak.options import (
 )
 from tools.soak.pauses import pause
 from tools.soak.processes import HOSTILE, WorkerPool
-from tools.soak.report import Report
+from tools.soak.report import SoakReport
 from tools.soak.resets import Rewinder
-from tools.soak.verdict import Verdict, ViolationKind
+from tools.soak.verdict import SoakVerdict, ViolationKind
 
 _PRODUCERS: Final = ("producer-0", KILLABLE_PRODUCER)
 _BROKERS: Final = 2
@@ -67,7 +67,7 @@ class Soak:
         self._watch = MemoryWatch()
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
-        self._extra = Verdict()
+        self._extra = SoakVerdict()
         self._cluster: AsyncLocalCluster
         self._pool: WorkerPool
         self._chaos: Chaos
@@ -75,7 +75,7 @@ class Soak:
         self._peak_disk = 0
         self._attacks: Counter[str] = Counter()
 
-    async def run(self) -> Report:
+    async def run(self) -> SoakReport:
         """Run the soak, drain the queues and return the report.
 
         Raises:
@@ -236,7 +236,7 @@ class Soak:
             journal.close()
             runtime.workers.close()
 
-    def _judge(self, ended: float) -> Report:
+    def _judge(self, ended: float) -> SoakReport:
         """Check the journals, the memory samples and the logs."""
         options = self._options
         checker = Checker([group.rules for group in options.groups], options.waits)
@@ -256,10 +256,12 @@ class Soak:
             judge_log(path, verdict)
         for violation in self._extra.violations:
             verdict.add(*violation)
-        return Report(options, verdict, self._chaos.counts, grown, self._watch.peak_kib(), self._peak_disk)
+        return SoakReport(
+            options, verdict, self._chaos.counts, grown, self._watch.peak_kib(), self._peak_disk
+        )
 
 
-def judge_log(path: Path, verdict: Verdict) -> None:
+def judge_log(path: Path, verdict: SoakVerdict) -> None:
     """Add a violation for every unexpected error in a process's log."""
     with path.open(errors="replace") as lines:
         for line in lines:

@@ -52,7 +52,7 @@ class Ack(NamedTuple):
     offset: int
 
 
-class Delivery(NamedTuple):
+class Delivered(NamedTuple):
     """A listener was called with a message.
 
     Attributes:
@@ -111,7 +111,7 @@ class Note(NamedTuple):
     what: str
 
 
-Record = Intent | Ack | Delivery | Reset | DeadLetter | Outage | Note
+Record = Intent | Ack | Delivered | Reset | DeadLetter | Outage | Note
 
 ACCEPTED: Final = "s"
 REFUSED: Final = "l"
@@ -122,7 +122,7 @@ ALL: Final = "*"
 _FORMS: Final[dict[str, Callable[[list[str]], Record]]] = {
     "I": lambda f: Intent(int(f[0]), int(f[1]), f[2], int(f[3])),
     "A": lambda f: Ack(int(f[0]), int(f[1]), "" if f[2] == "-" else f[2], int(f[3])),
-    "D": lambda f: Delivery(int(f[0]), f[1], int(f[2]), int(f[3]), int(f[4]), int(f[5]), f[6], int(f[7])),
+    "D": lambda f: Delivered(int(f[0]), f[1], int(f[2]), int(f[3]), int(f[4]), int(f[5]), f[6], int(f[7])),
     "R": lambda f: Reset(int(f[0]), f[1], f[2], {key: int(value) for key, value in _pairs(f[3])}),
     "X": lambda f: DeadLetter(int(f[0]), f[1], int(f[2]), int(f[3])),
     "O": lambda f: Outage(int(f[0]), f[1], int(f[2])),
@@ -159,7 +159,7 @@ class JournalWriter:
     def ack(self, number: int, queue: str, offset: int) -> None:
         os.write(self._file, b"A %d %d %b %d\n" % (now_us(), number, queue.encode() or b"-", offset))
 
-    def deliveries(self, deliveries: list[Delivery]) -> None:
+    def deliveries(self, deliveries: list[Delivered]) -> None:
         """Write the deliveries of one listener call at once."""
         lines = ["D " + " ".join(map(str, delivery)) + "\n" for delivery in deliveries]
         os.write(self._file, "".join(lines).encode())

@@ -17,7 +17,7 @@ from tools.soak.rules import GroupRules
 _NUMBER_BITS = 40
 
 
-class Place(NamedTuple):
+class StoredPlace(NamedTuple):
     """Where and when a message was stored."""
 
     queue: str
@@ -25,7 +25,7 @@ class Place(NamedTuple):
     at_s: int
 
 
-class Ledger:
+class SendLedger:
     """The accounts of what producers sent."""
 
     def __init__(self) -> None:
@@ -84,11 +84,11 @@ class Ledger:
     def count_acked(self) -> int:
         return sum(acked.count for acked in self._acked.values())
 
-    def places_of(self, messages: frozenset[MessageId]) -> dict[MessageId, Place]:
+    def places_of(self, messages: frozenset[MessageId]) -> dict[MessageId, StoredPlace]:
         """Return where these messages are stored, as far as known; searches all queues."""
         wanted = {(m.producer << _NUMBER_BITS | m.number) + 1: m for m in messages}
         return {
-            wanted[packed]: Place(queue, offset, self._since[queue][offset])
+            wanted[packed]: StoredPlace(queue, offset, self._since[queue][offset])
             for queue, stored in self._stored.items()
             for offset, packed in enumerate(stored)
             if packed in wanted

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from tools.soak.verdict import Verdict, ViolationKind
+from tools.soak.verdict import SoakVerdict, ViolationKind
 
 GROWTH: Final = 0.10
 # In a run of minutes, the tables that the hostile peer fills still grow: the broker's memory by up to 11 %.
@@ -78,7 +78,7 @@ def growth(life: Life, settled: float, end: float) -> float | None:
 
 
 def judge_memory(
-    watch: MemoryWatch, settled: float, end: float, needed: frozenset[str], verdict: Verdict
+    watch: MemoryWatch, settled: float, end: float, needed: frozenset[str], verdict: SoakVerdict
 ) -> dict[str, float]:
     """Add a violation for every process whose memory grew by more than ``GROWTH``.
 

@@ -25,7 +25,7 @@ MAX_RECONSUME: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SoakGroup:
     """A consumer group and its consumers.
 
     Attributes:
@@ -52,27 +52,27 @@ class Group:
 
 
 GROUPS: Final = (
-    Group(
+    SoakGroup(
         GroupRules("SoakFenced", "cdt", max_reconsume_times=MAX_RECONSUME),
         profile=Profile.EPOCH,
         reset_mode="fenced",
     ),
-    Group(GroupRules("SoakClassic", "c", is_lossy=True), reset_mode="classic"),
-    Group(GroupRules("SoakServer", "cd", is_lossy=True), reset_mode="server"),
-    Group(
+    SoakGroup(GroupRules("SoakClassic", "c", is_lossy=True), reset_mode="classic"),
+    SoakGroup(GroupRules("SoakServer", "cd", is_lossy=True), reset_mode="server"),
+    SoakGroup(
         GroupRules("SoakTagged", "ct", tags=frozenset("AB"), max_reconsume_times=MAX_RECONSUME),
         threads=2,
         slow=0.1,
     ),
-    Group(
+    SoakGroup(
         GroupRules("SoakOrderly", "o", is_orderly=True),
         role="orderly",
         slow=0.05,
         profile=Profile.EPOCH,
         reset_mode="fenced",
     ),
-    Group(GroupRules("SoakPull", "c"), role="pull", consumers=1),
-    Group(GroupRules("SoakLite", "c"), role="lite", profile=Profile.EPOCH, reset_mode="fenced"),
+    SoakGroup(GroupRules("SoakPull", "c"), role="pull", consumers=1),
+    SoakGroup(GroupRules("SoakLite", "c"), role="lite", profile=Profile.EPOCH, reset_mode="fenced"),
 )
 
 
@@ -106,7 +106,7 @@ class SoakOptions:
         return min(6.0, self.seconds / 60)
 
     @property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[SoakGroup, ...]:
         return tuple(group for group in GROUPS if group.role not in self.without)
 
     @property

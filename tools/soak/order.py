@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from tools.soak.journal import SUSPENDED, Delivery
-from tools.soak.verdict import Verdict, ViolationKind
+from tools.soak.journal import SUSPENDED, Delivered
+from tools.soak.verdict import SoakVerdict, ViolationKind
 
 
 class _Chain(NamedTuple):
@@ -36,7 +36,7 @@ class QueueOrder:
         commit_us: within which time a delivered message is committed and on the broker's disk.
     """
 
-    def __init__(self, name: str, commit_us: int, verdict: Verdict) -> None:
+    def __init__(self, name: str, commit_us: int, verdict: SoakVerdict) -> None:
         self._name = name
         self._commit_us = commit_us
         self._verdict = verdict
@@ -58,7 +58,7 @@ class QueueOrder:
         """Record an outage, during which no owner could commit."""
         self._outages.append((since, until))
 
-    def delivered(self, owner: str, delivery: Delivery) -> None:
+    def delivered(self, owner: str, delivery: Delivered) -> None:
         key = owner, delivery.chain
         offset = delivery.offset
         chain = self._chains.get(key)
@@ -74,7 +74,7 @@ class QueueOrder:
         if is_done:
             self._accepted(offset + 1, delivery.at)
 
-    def _begins(self, owner: str, delivery: Delivery) -> None:
+    def _begins(self, owner: str, delivery: Delivered) -> None:
         """Check the first message of a chain."""
         if delivery.offset > self._furthest:
             self._verdict.add(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.soak.hostile import ATTACKS
-from tools.soak.options import Group, SoakOptions
+from tools.soak.options import SoakGroup, SoakOptions
 
 # The place of the hostile peer.
 HOSTILE: Final = "hostile"
@@ -32,7 +32,7 @@ class WorkerPool:
     """
 
     def __init__(self, options: SoakOptions, namesrv: str) -> None:
-        self.workers: dict[str, Worker] = {}
+        self.workers: dict[str, SoakWorker] = {}
         self.ended_by_themselves: list[str] = []
         self._options = options
         self._namesrv = namesrv
@@ -40,7 +40,7 @@ class WorkerPool:
         self._producers = 0
         self._past: dict[str, int] = {}
 
-    async def start_consumer(self, group: Group, place: str) -> None:
+    async def start_consumer(self, group: SoakGroup, place: str) -> None:
         """Start a consumer of a group."""
         profile = group.profile or self._options.profile
         await self._start(place, group.role, ["--group", group.name, "--profile", profile])
@@ -56,7 +56,7 @@ class WorkerPool:
 
     async def _start(self, place: str, role: str, arguments: list[str]) -> None:
         incarnation = self._incarnations[place] = self._incarnations.get(place, -1) + 1
-        worker = Worker(f"{place}.{incarnation}", self._options, self._namesrv)
+        worker = SoakWorker(f"{place}.{incarnation}", self._options, self._namesrv)
         await worker.start(role, arguments)
         self.workers[place] = worker
 
@@ -101,12 +101,12 @@ class WorkerPool:
         for worker in self.workers.values():
             worker.abort()
 
-    def _remember(self, worker: Worker) -> None:
+    def _remember(self, worker: SoakWorker) -> None:
         for what, count in worker.counts.items():
             self._past[what] = self._past.get(what, 0) + count
 
 
-class Worker:
+class SoakWorker:
     """One worker process; its journal and log are named after its owner, ``place.incarnation``."""
 
     def __init__(self, owner: str, options: SoakOptions, namesrv: str) -> None:

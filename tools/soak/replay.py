@@ -7,7 +7,7 @@ only counts those.
 from __future__ import annotations
 
 from tools.soak.bitmap import Bitmap
-from tools.soak.journal import Delivery
+from tools.soak.journal import Delivered
 
 
 class Replay:
@@ -29,7 +29,7 @@ class Replay:
         """Number of messages that were not delivered again."""
         return self.end - self.begin - self._came.count
 
-    def delivered(self, delivery: Delivery) -> None:
+    def delivered(self, delivery: Delivered) -> None:
         """Record a delivery of the queue after the reset."""
         if self.begin <= delivery.offset < self.end:
             self._came.add(delivery.offset - self.begin)

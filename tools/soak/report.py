@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tools.soak.options import SoakOptions
-from tools.soak.verdict import Verdict
+from tools.soak.verdict import SoakVerdict
 
 
 @dataclass(frozen=True)
-class Report:
+class SoakReport:
     """The results of a soak.
 
     Attributes:
@@ -22,7 +22,7 @@ class Report:
     """
 
     options: SoakOptions
-    verdict: Verdict
+    verdict: SoakVerdict
     actions: Counter[str]
     grown: Mapping[str, float]
     peak_kib: Mapping[str, int]

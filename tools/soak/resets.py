@@ -15,7 +15,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
 from tools.soak.journal import TRIED, JournalWriter, Reset, now_us, queue_token
 from tools.soak.message import TOPICS
-from tools.soak.options import Group
+from tools.soak.options import SoakGroup
 from tools.soak.pauses import wall_clock_ms
 
 _LETTERS: Final = {name: letter for letter, name in TOPICS.items()}
@@ -31,7 +31,7 @@ class Rewinder:
         self._journal = journal
         self._chance = chance
 
-    async def rewind(self, group: Group, addresses: dict[str, str]) -> str:
+    async def rewind(self, group: SoakGroup, addresses: dict[str, str]) -> str:
         """Carry out one reset in one of the group's topics; return what was done.
 
         Args:
@@ -65,7 +65,7 @@ class Rewinder:
 
     async def _one_queue(
         self,
-        group: Group,
+        group: SoakGroup,
         letter: str,
         mode: ResetMode,
         stored: dict[MessageQueue, int],
@@ -90,7 +90,7 @@ class Rewinder:
         where = f"{TOPICS[letter]} {queue.broker_name} {queue.queue_id}"
         return f"{group.name} was rewound by {count} messages in {where}"
 
-    def _note(self, asked: int, group: Group, mode: str, targets: Mapping[MessageQueue, int]) -> int:
+    def _note(self, asked: int, group: SoakGroup, mode: str, targets: Mapping[MessageQueue, int]) -> int:
         tokens = {
             queue_token(_LETTERS[queue.topic], queue.broker_name, queue.queue_id): offset
             for queue, offset in targets.items()

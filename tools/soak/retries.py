@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tools.soak.journal import REFUSED, Delivery
+from tools.soak.journal import REFUSED, Delivered
 from tools.soak.message import MessageId, is_doomed
-from tools.soak.verdict import Verdict, ViolationKind
+from tools.soak.verdict import SoakVerdict, ViolationKind
 
 
 class Retries:
@@ -14,7 +14,7 @@ class Retries:
         limit: after so many redeliveries a refused message is a dead letter.
     """
 
-    def __init__(self, group: str, limit: int, verdict: Verdict) -> None:
+    def __init__(self, group: str, limit: int, verdict: SoakVerdict) -> None:
         self._group = group
         self._limit = limit
         self._verdict = verdict
@@ -22,7 +22,7 @@ class Retries:
         self._open: dict[MessageId, int] = {}
         self._dead: set[MessageId] = set()
 
-    def delivered(self, message: MessageId, delivery: Delivery) -> None:
+    def delivered(self, message: MessageId, delivery: Delivered) -> None:
         if delivery.verdict == REFUSED:
             self._open[message] = delivery.reconsume_times
         else:

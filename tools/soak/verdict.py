@@ -33,7 +33,7 @@ class ViolationKind(StrEnum):
     EMPTY = "the soak did not test a promise"
 
 
-class Violation(NamedTuple):
+class SoakViolation(NamedTuple):
     """One broken promise."""
 
     kind: ViolationKind
@@ -41,10 +41,10 @@ class Violation(NamedTuple):
 
 
 @dataclass
-class Verdict:
+class SoakVerdict:
     """All counts, and the first violations of each kind in full."""
 
-    violations: list[Violation] = field(default_factory=list)
+    violations: list[SoakViolation] = field(default_factory=list)
     totals: Counter[ViolationKind] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -55,5 +55,5 @@ class Verdict:
     def add(self, kind: ViolationKind, text: str, times: int = 1) -> None:
         """Add one violation, or ``times`` violations that share a text."""
         if self.totals[kind] < _MAX_REPORTED:
-            self.violations.append(Violation(kind, text))
+            self.violations.append(SoakViolation(kind, text))
         self.totals[kind] += times

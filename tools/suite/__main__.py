@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from tools.suite.groups import CHOSEN, DEFAULT, FULL, INTEROP, LONG, Group
+from tools.suite.groups import CHOSEN, DEFAULT, FULL, INTEROP, LONG, SuiteGroup
 from tools.suite.pytest_run import INTERRUPTED
 from tools.suite.running import SuiteInterruptedError, run_groups, split
 from tools.suite.summary import NotRun, exit_code, summary
@@ -27,7 +27,7 @@ from tools.suite.type_check import TypeCheck, checking_types
 
 _EVERY_CASE: Final = ("--full",)
 # The groups that each option runs, and the options that it adds for pytest.
-_OPTIONS: Final[dict[str, tuple[tuple[Group, ...], tuple[str, ...]]]] = {
+_OPTIONS: Final[dict[str, tuple[tuple[SuiteGroup, ...], tuple[str, ...]]]] = {
     "--chosen": (CHOSEN, ()),
     "--full": (FULL, _EVERY_CASE),
     "--long": (LONG, _EVERY_CASE),
@@ -55,7 +55,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _run(
-    groups: Sequence[Group], not_run: Sequence[NotRun], arguments: Sequence[str], types: TypeCheck
+    groups: Sequence[SuiteGroup], not_run: Sequence[NotRun], arguments: Sequence[str], types: TypeCheck
 ) -> int:
     """Run the groups, print the errors of the type check and the summary, return the exit code."""
     try:
@@ -67,11 +67,11 @@ def _run(
     return exit_code(results) or type_code
 
 
-def _choose(words: Sequence[str]) -> tuple[list[Group], list[str], list[str]]:
+def _choose(words: Sequence[str]) -> tuple[list[SuiteGroup], list[str], list[str]]:
     """Return the groups, the options to add for pytest, and the other words."""
     if not words:
         return list(DEFAULT), [], []
-    groups: list[Group] = []
+    groups: list[SuiteGroup] = []
     more: list[str] = []
     rest = list(words)
     while rest and rest[0] in _OPTIONS:

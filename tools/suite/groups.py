@@ -9,7 +9,7 @@ from tools.suite.machine import GO, JAVA, JDK, MAVEN, NODE, Tool
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SuiteGroup:
     """Tests that one pytest process runs.
 
     Attributes:
@@ -35,7 +35,7 @@ class Group:
 
 # ``tests/interop/conftest.py`` makes every test there one of the interop group.
 DEFAULT: Final = (
-    Group(
+    SuiteGroup(
         "default",
         "not long and not interop",
         is_spread=True,
@@ -49,23 +49,25 @@ _SPARK: Final = 10
 _WAITING: Final = 5
 _INTEROP_NEEDS: Final = (JDK, MAVEN, GO, NODE)
 LONG: Final = (
-    Group("long, computing", "long and computing", is_beside=True, niceness=_COMPUTING),
-    Group("long, waiting", "long and not computing and not spark"),
-    Group("long, Spark", "long and spark", (JAVA,)),
+    SuiteGroup("long, computing", "long and computing", is_beside=True, niceness=_COMPUTING),
+    SuiteGroup("long, waiting", "long and not computing and not spark"),
+    SuiteGroup("long, Spark", "long and spark", (JAVA,)),
 )
-INTEROP: Final = (Group("interop", "interop", _INTEROP_NEEDS),)
+INTEROP: Final = (SuiteGroup("interop", "interop", _INTEROP_NEEDS),)
 # Wall-clock time counts here, and these tests mostly wait. So two files of the interop group and one of each
 # other group run at the same time. The servers of the interop group have the highest priority: the clients
 # wait only 3 s for them.
 CHOSEN: Final = (
-    Group("long, computing (chosen)", "long and computing and chosen", is_beside=True, niceness=_COMPUTING),
-    Group(
+    SuiteGroup(
+        "long, computing (chosen)", "long and computing and chosen", is_beside=True, niceness=_COMPUTING
+    ),
+    SuiteGroup(
         "long, waiting (chosen)",
         "long and chosen and not computing and not spark",
         is_beside=True,
         niceness=_WAITING,
     ),
-    Group("long, Spark (chosen)", "long and chosen and spark", (JAVA,), is_beside=True, niceness=_SPARK),
-    Group("interop (chosen)", "interop and chosen", _INTEROP_NEEDS, is_spread=True),
+    SuiteGroup("long, Spark (chosen)", "long and chosen and spark", (JAVA,), is_beside=True, niceness=_SPARK),
+    SuiteGroup("interop (chosen)", "interop and chosen", _INTEROP_NEEDS, is_spread=True),
 )
 FULL: Final = (*DEFAULT, *LONG[:1], *INTEROP, *LONG[1:])

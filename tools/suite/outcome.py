@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 
-class Verdict(StrEnum):
+class CaseVerdict(StrEnum):
     """How a test ended."""
 
     PASSED = "passed"
@@ -18,7 +18,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SuiteOutcome:
     """The outcome of one test.
 
     Attributes:
@@ -28,7 +28,7 @@ class Outcome:
     """
 
     test: str
-    verdict: Verdict
+    verdict: CaseVerdict
     seconds: float
     reason: str = ""
 
@@ -42,10 +42,12 @@ class Outcome:
         }
 
 
-def read_outcomes(path: Path) -> Iterator[Outcome]:
+def read_outcomes(path: Path) -> Iterator[SuiteOutcome]:
     """Yield the outcomes that a run has written; none if pytest ended before it wrote."""
     if not path.exists():
         return
     for line in path.read_text().splitlines():
         fields = json.loads(line)
-        yield Outcome(fields["test"], Verdict(fields["verdict"]), fields["seconds"], fields["reason"])
+        yield SuiteOutcome(
+            fields["test"], CaseVerdict(fields["verdict"]), fields["seconds"], fields["reason"]
+        )

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, Final
 
 from tools.interop.turns import take_turn
-from tools.suite.groups import Group
+from tools.suite.groups import SuiteGroup
 from tools.suite.machine import JDK
-from tools.suite.outcome import Outcome, read_outcomes
+from tools.suite.outcome import SuiteOutcome, read_outcomes
 
 # pytest's exit codes: the user interrupted it; no test was selected.
 PASSED: Final = 0
@@ -36,9 +36,9 @@ class GroupResult:
         seconds: wall-clock time from pytest's start to its end.
     """
 
-    group: Group
+    group: SuiteGroup
     code: int
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SuiteOutcome, ...]
     seconds: float
 
 
@@ -53,7 +53,7 @@ class PytestRun:
     """
 
     def __init__(
-        self, group: Group, arguments: Sequence[str], directory: Path, output: IO[bytes] | None = None
+        self, group: SuiteGroup, arguments: Sequence[str], directory: Path, output: IO[bytes] | None = None
     ) -> None:
         self._group = group
         self._outcomes = directory / f"{group.name}.jsonl"
@@ -102,7 +102,7 @@ class PytestRun:
         self._ended = time.monotonic()
 
 
-def processes(group: Group, cores: int) -> int:
+def processes(group: SuiteGroup, cores: int) -> int:
     """Return how many processes share the tests of a spread group on a machine with ``cores`` cores."""
     return min(cores + group.more_processes, _MOST_PROCESSES)
 
@@ -114,7 +114,7 @@ def is_compiled(root: Path) -> bool:
     return any((root / "tests" / "__pycache__").glob("conftest.*-pytest-*.pyc"))
 
 
-def _compile(group: Group) -> None:
+def _compile(group: SuiteGroup) -> None:
     """Collect the tests once, in a new clone: else each process compiles all modules at the same time."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", group.marker]
     # The run itself reports what cannot be collected.

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tools.suite.groups import CHOSEN, DEFAULT, Group
-from tools.suite.outcome import Verdict
+from tools.suite.groups import CHOSEN, DEFAULT, SuiteGroup
+from tools.suite.outcome import CaseVerdict
 from tools.suite.pytest_run import INTERRUPTED
 from tools.suite.running import SuiteInterruptedError, run_groups, split
 
@@ -34,8 +34,8 @@ parent = int(sys.argv[1])
 while os.getppid() == parent:
     sum(range(1_000_000))
 """
-_ANY: Final = Group("arguments", "", is_spread=False)
-_GROUPS: Final[dict[str, tuple[Group, ...]]] = {
+_ANY: Final = SuiteGroup("arguments", "", is_spread=False)
+_GROUPS: Final[dict[str, tuple[SuiteGroup, ...]]] = {
     "default": DEFAULT,
     "chosen": CHOSEN,
     "interop": tuple(group for group in CHOSEN if group.marker.startswith("interop")),
@@ -43,7 +43,7 @@ _GROUPS: Final[dict[str, tuple[Group, ...]]] = {
 
 
 @dataclass(slots=True)
-class Tally:
+class RunTally:
     """The results of the runs so far.
 
     Attributes:
@@ -91,7 +91,7 @@ def main(words: Sequence[str]) -> int:
     able, unable = split(groups)
     for gap in unable:
         print(gap.line(), file=sys.stderr)
-    tally = Tally()
+    tally = RunTally()
     try:
         with busy_processes(options.busy):
             for number in range(1, options.times + 1):
@@ -104,7 +104,7 @@ def main(words: Sequence[str]) -> int:
     return 0 if tally.green == options.times else 1
 
 
-def run_once(groups: Sequence[Group], arguments: Sequence[str], tally: Tally) -> None:
+def run_once(groups: Sequence[SuiteGroup], arguments: Sequence[str], tally: RunTally) -> None:
     """Run the groups once and add the results; keep and print the output only if a run fails."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rewindmq-repeat-") as directory:
@@ -115,7 +115,7 @@ def run_once(groups: Sequence[Group], arguments: Sequence[str], tally: Tally) ->
             outcome.test
             for result in results
             for outcome in result.outcomes
-            if outcome.verdict is Verdict.FAILED
+            if outcome.verdict is CaseVerdict.FAILED
         ]
         codes = {result.group.name: result.code for result in results if result.code}
         if codes:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-from tools.suite.groups import Group
+from tools.suite.groups import SuiteGroup
 from tools.suite.pytest_run import INTERRUPTED, GroupResult, PytestRun
 from tools.suite.summary import NotRun
 
@@ -18,9 +18,9 @@ class SuiteInterruptedError(Exception):
     """The user interrupted a group; the groups after it were not run."""
 
 
-def split(groups: Iterable[Group]) -> tuple[list[Group], list[NotRun]]:
+def split(groups: Iterable[SuiteGroup]) -> tuple[list[SuiteGroup], list[NotRun]]:
     """Return the groups that this machine can run, and the groups that it cannot."""
-    able: list[Group] = []
+    able: list[SuiteGroup] = []
     unable: list[NotRun] = []
     for group in groups:
         missing = tuple(tool for tool in group.needs if not tool.is_there())
@@ -32,7 +32,7 @@ def split(groups: Iterable[Group]) -> tuple[list[Group], list[NotRun]]:
 
 
 def run_groups(
-    groups: Sequence[Group], arguments: Sequence[str], output: Path | None = None
+    groups: Sequence[SuiteGroup], arguments: Sequence[str], output: Path | None = None
 ) -> list[GroupResult]:
     """Run the groups; a group that runs beside the others prints its output after theirs.
 
@@ -61,7 +61,7 @@ def run_groups(
 
 
 def _start_beside(
-    group: Group, arguments: Sequence[str], directory: Path, exits: ExitStack
+    group: SuiteGroup, arguments: Sequence[str], directory: Path, exits: ExitStack
 ) -> tuple[PytestRun, IO[bytes]]:
     print(f"test: '{group.name}' runs beside the other groups; its output comes at the end", flush=True)
     log = exits.enter_context((directory / f"{group.name}.log").open("w+b"))

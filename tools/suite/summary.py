@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tools.suite.machine import Tool
-from tools.suite.outcome import Verdict
+from tools.suite.outcome import CaseVerdict
 from tools.suite.pytest_run import NO_TESTS, PASSED, GroupResult
 
 
@@ -36,34 +36,35 @@ def exit_code(results: Iterable[GroupResult]) -> int:
 def summary(results: Sequence[GroupResult], not_run: Sequence[NotRun]) -> Iterator[str]:
     """Yield the lines of the summary; the last line counts all tests."""
     width = max((len(result.group.name) for result in results), default=0)
-    total: Counter[Verdict] = Counter()
+    total: Counter[CaseVerdict] = Counter()
     yield f"{'group':{width}}  passed  failed  skipped     time"
     for result in results:
         counts = Counter(outcome.verdict for outcome in result.outcomes)
         total += counts
         minutes, seconds = divmod(round(result.seconds), 60)
         yield (
-            f"{result.group.name:{width}}  {counts[Verdict.PASSED]:6}  {counts[Verdict.FAILED]:6}"
-            f"  {counts[Verdict.SKIPPED]:7}  {minutes:4}:{seconds:02}"
+            f"{result.group.name:{width}}  {counts[CaseVerdict.PASSED]:6}  {counts[CaseVerdict.FAILED]:6}"
+            f"  {counts[CaseVerdict.SKIPPED]:7}  {minutes:4}:{seconds:02}"
         )
     reasons = Counter(
         outcome.reason
         for result in results
         for outcome in result.outcomes
-        if outcome.verdict is Verdict.SKIPPED
+        if outcome.verdict is CaseVerdict.SKIPPED
     )
     for reason, count in reasons.most_common():
         yield f"skipped {count}: {reason}"
     for result in results:
         for outcome in result.outcomes:
-            if outcome.verdict is Verdict.FAILED:
+            if outcome.verdict is CaseVerdict.FAILED:
                 yield f"failed: {outcome.test}"
         if result.code not in (PASSED, NO_TESTS) and not any(
-            outcome.verdict is Verdict.FAILED for outcome in result.outcomes
+            outcome.verdict is CaseVerdict.FAILED for outcome in result.outcomes
         ):
             yield f"{result.group.name}: pytest ended with exit code {result.code}"
     for gap in not_run:
         yield gap.line()
     yield (
-        f"{total[Verdict.PASSED]} passed, {total[Verdict.FAILED]} failed, {total[Verdict.SKIPPED]} skipped"
+        f"{total[CaseVerdict.PASSED]} passed, {total[CaseVerdict.FAILED]} failed,"
+        f" {total[CaseVerdict.SKIPPED]} skipped"
     )

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 
-from tools.worst_frames.measuring import KINDS, Hold, measure
+from tools.worst_frames.measuring import KINDS, FrameHold, measure
 from tools.worst_frames.page import PAGE, replaced, table
 from tools.worst_frames.sizes import FULL, reduced
 
@@ -60,7 +60,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(hold: Hold) -> None:
+def _show(hold: FrameHold) -> None:
     print(f"{hold.hold_ms:10.1f} ms  {hold.name}  {hold.text}", file=sys.stderr, flush=True)
 
 

@@ -92,7 +92,7 @@ from tools.worst_frames.broker_hall import (
     heartbeat,
     send_request,
 )
-from tools.worst_frames.frames import Frame, plain, request
+from tools.worst_frames.frames import WorstFrame, plain, request
 
 _TERM: Final = "a<1 OR "
 _EXPRESSION: Final = _TERM * ((MAX_EXPRESSION_LENGTH - 4) // len(_TERM)) + "a<2"
@@ -142,14 +142,14 @@ async def _send_large(hall: BrokerHall) -> RemotingCommand:
     return request(RequestCode.SEND_MESSAGE, header, bytes(hall.sizes.message_bytes))
 
 
-def _reply(code: RequestCode, header_type: type[SendMessageRequestHeader]) -> Frame:
+def _reply(code: RequestCode, header_type: type[SendMessageRequestHeader]) -> WorstFrame:
     async def make(hall: BrokerHall) -> RemotingCommand:
         properties = format_properties({"REPLY_TO_CLIENT": "first", "a": "1" * 16_000, "b": "1" * 16_000})
         topic = reply_topic(hall.context.config.broker_cluster_name)
         header = header_type("Producers", topic, "TBW102", 4, 0, 0, 1, 0, properties)
         return request(code, header, bytes(hall.sizes.message_bytes))
 
-    return Frame(code, "4 MiB with 32,000 bytes of properties, pushed and stored", make)
+    return WorstFrame(code, "4 MiB with 32,000 bytes of properties, pushed and stored", make)
 
 
 async def _send_to_suspended(hall: BrokerHall) -> RemotingCommand:
@@ -323,12 +323,14 @@ async def _topic_of_groups(hall: BrokerHall) -> RemotingCommand:
     )
 
 
-def _reset(mode: ResetMode) -> Frame:
+def _reset(mode: ResetMode) -> WorstFrame:
     async def make(hall: BrokerHall) -> RemotingCommand:
         header = ResetOffsetRequestHeader(WIDE, GROUP, hall.noted["stored_ms"], True, reset_mode=mode)
         return request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
 
-    return Frame(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, f"all queues of the widest topic, {mode}", make)
+    return WorstFrame(
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, f"all queues of the widest topic, {mode}", make
+    )
 
 
 async def _reset_suspended(hall: BrokerHall) -> RemotingCommand:
@@ -346,17 +348,19 @@ async def _reset_crowd(hall: BrokerHall) -> RemotingCommand:
 
 
 _WIDE_QUEUE: Final = (WIDE, 0)
-FRAMES: Final[Sequence[Frame]] = (
-    Frame(RequestCode.SEND_MESSAGE, "4 MiB with 32,000 bytes of properties", _send_large),
-    Frame(
+FRAMES: Final[Sequence[WorstFrame]] = (
+    WorstFrame(RequestCode.SEND_MESSAGE, "4 MiB with 32,000 bytes of properties", _send_large),
+    WorstFrame(
         RequestCode.SEND_MESSAGE_V2, "wakes the 10,000 suspended pulls of a connection", _send_to_suspended
     ),
     _reply(RequestCode.SEND_REPLY_MESSAGE, SendMessageRequestHeader),
     _reply(RequestCode.SEND_REPLY_MESSAGE_V2, SendMessageRequestHeaderV2),
-    Frame(RequestCode.PULL_MESSAGE, "8,192 characters of SQL92 over 16,000 digits", _pull_sql, _FILTERED),
-    Frame(RequestCode.PULL_MESSAGE, "a tag that no message has", _pull_other_tag, _FILTERED),
-    Frame(RequestCode.LITE_PULL_MESSAGE, "1,024 messages", _lite_pull),
-    Frame(RequestCode.QUERY_MESSAGE, "50,000 messages with the key, all but one too new", _query_key),
+    WorstFrame(
+        RequestCode.PULL_MESSAGE, "8,192 characters of SQL92 over 16,000 digits", _pull_sql, _FILTERED
+    ),
+    WorstFrame(RequestCode.PULL_MESSAGE, "a tag that no message has", _pull_other_tag, _FILTERED),
+    WorstFrame(RequestCode.LITE_PULL_MESSAGE, "1,024 messages", _lite_pull),
+    WorstFrame(RequestCode.QUERY_MESSAGE, "50,000 messages with the key, all but one too new", _query_key),
     plain(RequestCode.QUERY_CONSUMER_OFFSET, "", lambda _: QueryConsumerOffsetRequestHeader(GROUP, WIDE, 0)),
     plain(
         RequestCode.UPDATE_CONSUMER_OFFSET, "", lambda _: UpdateConsumerOffsetRequestHeader(GROUP, WIDE, 0, 1)
@@ -376,7 +380,9 @@ FRAMES: Final[Sequence[Frame]] = (
     ),
     plain(RequestCode.GET_BROKER_CONFIG, ""),
     plain(RequestCode.GET_BROKER_RUNTIME_INFO, ""),
-    Frame(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, "50,000 messages of one millisecond", _search_same_time),
+    WorstFrame(
+        RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, "50,000 messages of one millisecond", _search_same_time
+    ),
     plain(RequestCode.GET_MAX_OFFSET, "", lambda _: GetMaxOffsetRequestHeader(*_WIDE_QUEUE)),
     plain(RequestCode.GET_MIN_OFFSET, "", lambda _: GetMinOffsetRequestHeader(*_WIDE_QUEUE)),
     plain(
@@ -384,19 +390,19 @@ FRAMES: Final[Sequence[Frame]] = (
         "",
         lambda _: GetEarliestMsgStoretimeRequestHeader(*_WIDE_QUEUE),
     ),
-    Frame(RequestCode.VIEW_MESSAGE_BY_ID, "4 MiB", _view_large),
-    Frame(RequestCode.CONSUMER_SEND_MSG_BACK, "4 MiB", _send_back),
-    Frame(RequestCode.END_TRANSACTION, "commits 4 MiB", _end_transaction),
+    WorstFrame(RequestCode.VIEW_MESSAGE_BY_ID, "4 MiB", _view_large),
+    WorstFrame(RequestCode.CONSUMER_SEND_MSG_BACK, "4 MiB", _send_back),
+    WorstFrame(RequestCode.END_TRANSACTION, "commits 4 MiB", _end_transaction),
     plain(
         RequestCode.GET_CONSUMER_LIST_BY_GROUP,
         "1,000 consumers",
         lambda _: GetConsumerListByGroupRequestHeader(CROWD),
     ),
-    Frame(RequestCode.LOCK_BATCH_MQ, "4,000 queues", _lock),
-    Frame(RequestCode.UNLOCK_BATCH_MQ, "4,000 queues", _unlock),
+    WorstFrame(RequestCode.LOCK_BATCH_MQ, "4,000 queues", _lock),
+    WorstFrame(RequestCode.UNLOCK_BATCH_MQ, "4,000 queues", _unlock),
     plain(RequestCode.GET_ALL_CONSUMER_OFFSET, "370,000 offsets"),
     plain(RequestCode.GET_ALL_DELAY_OFFSET, "18 levels"),
-    Frame(RequestCode.CHECK_CLIENT_CONFIG, "8,192 characters of SQL92", _check_expression),
+    WorstFrame(RequestCode.CHECK_CLIENT_CONFIG, "8,192 characters of SQL92", _check_expression),
     plain(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, "7,800 groups"),
     plain(RequestCode.GET_TOPIC_STATS_INFO, "65,535 queues", lambda _: GetTopicStatsInfoRequestHeader(WIDE)),
     plain(
@@ -418,7 +424,7 @@ FRAMES: Final[Sequence[Frame]] = (
         lambda _: GetConsumeStatsInBrokerHeader(False),
         codes=_DONE_OR_REFUSED,
     ),
-    Frame(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, "7,800 groups", _topic_of_groups),
+    WorstFrame(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, "7,800 groups", _topic_of_groups),
     plain(
         RequestCode.QUERY_CONSUME_TIME_SPAN,
         "65,535 queues; the response is too large",
@@ -442,21 +448,21 @@ FRAMES: Final[Sequence[Frame]] = (
         lambda _: CreateTopicRequestHeader("StaticTopic", "TBW102", 16, 16, 6, "SINGLE_TAG"),
         codes=frozenset({ResponseCode.REQUEST_CODE_NOT_SUPPORTED}),
     ),
-    Frame(RequestCode.LIST_FENCED_COMMITS, "1,000 commits", _list_fenced),
-    Frame(RequestCode.LIST_REWINDS, "65,535 queues, 1,000 of them rewound", _list_rewinds),
-    Frame(RequestCode.GET_CONSUMER_RUNNING_INFO, "the client answers with 16 MiB", _running_info),
-    Frame(RequestCode.CONSUME_MESSAGE_DIRECTLY, "4 MiB", _consume_directly),
+    WorstFrame(RequestCode.LIST_FENCED_COMMITS, "1,000 commits", _list_fenced),
+    WorstFrame(RequestCode.LIST_REWINDS, "65,535 queues, 1,000 of them rewound", _list_rewinds),
+    WorstFrame(RequestCode.GET_CONSUMER_RUNNING_INFO, "the client answers with 16 MiB", _running_info),
+    WorstFrame(RequestCode.CONSUME_MESSAGE_DIRECTLY, "4 MiB", _consume_directly),
     plain(
         RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
         "a client with 65,535 queues",
         lambda _: GetConsumerStatusRequestHeader(WIDE, GROUP),
     ),
-    Frame(RequestCode.SEND_BATCH_MESSAGE, "10,000 messages of one byte", _send_batch),
-    Frame(RequestCode.SEND_BATCH_MESSAGE, "56,679 messages with ids, 4 MiB", _send_batch_of_ids),
-    Frame(RequestCode.SEND_BATCH_MESSAGE, "182,361 messages, 4 MiB", _send_most_messages),
-    Frame(RequestCode.UPDATE_AND_CREATE_TOPIC, "22,500 topics", _new_topic),
-    Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, "7,800 groups", _new_group),
-    Frame(RequestCode.HEART_BEAT, "490 new groups", _heartbeat_new_groups),
+    WorstFrame(RequestCode.SEND_BATCH_MESSAGE, "10,000 messages of one byte", _send_batch),
+    WorstFrame(RequestCode.SEND_BATCH_MESSAGE, "56,679 messages with ids, 4 MiB", _send_batch_of_ids),
+    WorstFrame(RequestCode.SEND_BATCH_MESSAGE, "182,361 messages, 4 MiB", _send_most_messages),
+    WorstFrame(RequestCode.UPDATE_AND_CREATE_TOPIC, "22,500 topics", _new_topic),
+    WorstFrame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, "7,800 groups", _new_group),
+    WorstFrame(RequestCode.HEART_BEAT, "490 new groups", _heartbeat_new_groups),
     plain(
         RequestCode.CLONE_GROUP_OFFSET,
         "65,535 queues",
@@ -465,24 +471,24 @@ FRAMES: Final[Sequence[Frame]] = (
     _reset(ResetMode.CLASSIC),
     _reset(ResetMode.SERVER),
     _reset(ResetMode.FENCED),
-    Frame(
+    WorstFrame(
         RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
         "1,000 consumers to notify, classic",
         _reset_crowd,
     ),
-    Frame(
+    WorstFrame(
         RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
         "answers the 10,000 suspended pulls of a connection, fenced",
         _reset_suspended,
     ),
-    Frame(RequestCode.HEART_BEAT, "2,500 subscriptions", _heartbeat_large, _DONE_OR_REFUSED),
-    Frame(
+    WorstFrame(RequestCode.HEART_BEAT, "2,500 subscriptions", _heartbeat_large, _DONE_OR_REFUSED),
+    WorstFrame(
         RequestCode.HEART_BEAT,
         "29,000 arrays that only the tolerant JSON scanner reads",
         _heartbeat_tolerant,
         _DONE_OR_REFUSED,
     ),
-    Frame(RequestCode.UNREGISTER_CLIENT, "of a group of 1,000", _unregister),
+    WorstFrame(RequestCode.UNREGISTER_CLIENT, "of a group of 1,000", _unregister),
     plain(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, "1,000 queues"),
     plain(RequestCode.CLEAN_UNUSED_TOPIC, "22,500 topics"),
     plain(RequestCode.DELETE_EXPIRED_COMMITLOG, ""),
@@ -496,11 +502,11 @@ FRAMES: Final[Sequence[Frame]] = (
         "1,000 queues with messages",
         lambda _: DeleteTopicRequestHeader(WIDE),
     ),
-    Frame(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, "2,000 topics", _changed_topics),
-    Frame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, "2,000 groups", _changed_groups),
-    Frame(RequestCode.GET_BROKER_HA_STATUS, "", _ha_status),
-    Frame(RequestCode.RESET_MASTER_FLUSH_OFFSET, "", _reset_flush_offset),
-    Frame(RequestCode.SET_MESSAGE_REQUEST_MODE, "10,000 modes", _request_mode),
+    WorstFrame(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, "2,000 topics", _changed_topics),
+    WorstFrame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, "2,000 groups", _changed_groups),
+    WorstFrame(RequestCode.GET_BROKER_HA_STATUS, "", _ha_status),
+    WorstFrame(RequestCode.RESET_MASTER_FLUSH_OFFSET, "", _reset_flush_offset),
+    WorstFrame(RequestCode.SET_MESSAGE_REQUEST_MODE, "10,000 modes", _request_mode),
 )
 
 

@@ -68,7 +68,7 @@ class Hall:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class WorstFrame:
     """One request of the table.
 
     Attributes:
@@ -95,14 +95,14 @@ def plain(
     header: Callable[[Sizes], CommandHeader] | None = None,
     body: Callable[[Sizes], Body] | None = None,
     codes: Collection[int] = SUCCESS,
-) -> Frame:
+) -> WorstFrame:
     """Return a frame whose header and body depend only on the sizes."""
 
     async def make(hall: Hall) -> RemotingCommand:
         sizes = hall.sizes
         return request(code, header(sizes) if header else None, body(sizes) if body else None)
 
-    return Frame(code, text, make, codes)
+    return WorstFrame(code, text, make, codes)
 
 
 def names(prefix: str, count: int, length: int) -> list[str]:

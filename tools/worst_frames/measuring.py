@@ -14,7 +14,7 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from tools.worst_frames import broker_frames, namesrv_hall
 from tools.worst_frames.broker_hall import BrokerHall
-from tools.worst_frames.frames import Frame, Hall
+from tools.worst_frames.frames import Hall, WorstFrame
 from tools.worst_frames.meter import MeteredWorld
 from tools.worst_frames.namesrv_hall import NamesrvHall
 from tools.worst_frames.sizes import Sizes
@@ -23,7 +23,7 @@ _NS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class FrameHold:
     """What one frame, timer or close did to the server.
 
     Attributes:
@@ -50,7 +50,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ServerKind:
     """A kind of server to measure.
 
     Attributes:
@@ -59,18 +59,18 @@ class Kind:
 
     title: str
     hall: type[BrokerHall | NamesrvHall]
-    frames: Sequence[Frame]
+    frames: Sequence[WorstFrame]
     others: Sequence[tuple[str, Callable[[Any], Awaitable[None]]]]
 
 
 KINDS: Final = (
-    Kind(
+    ServerKind(
         "name server",
         NamesrvHall,
         namesrv_hall.FRAMES,
         (("the end of a connection with 500 brokers", namesrv_hall.closed_connection),),
     ),
-    Kind(
+    ServerKind(
         "broker",
         BrokerHall,
         broker_frames.FRAMES,
@@ -83,11 +83,11 @@ KINDS: Final = (
 
 
 def measure(
-    kind: Kind,
+    kind: ServerKind,
     sizes: Sizes,
     codes: Collection[int] = (),
-    report: Callable[[Hold], None] = lambda hold: None,
-) -> list[Hold]:
+    report: Callable[[FrameHold], None] = lambda hold: None,
+) -> list[FrameHold]:
     """Measure the frames of one kind of server.
 
     Args:
@@ -103,8 +103,8 @@ def measure(
 
 
 async def _measure(
-    kind: Kind, hall: Any, codes: Collection[int], report: Callable[[Hold], None]
-) -> list[Hold]:
+    kind: ServerKind, hall: Any, codes: Collection[int], report: Callable[[FrameHold], None]
+) -> list[FrameHold]:
     holds = []
     await hall.open()
     gc.disable()
@@ -117,7 +117,7 @@ async def _measure(
         for text, act in () if codes else kind.others:
             await act(hall)
             meter = hall.world.meter
-            holds.append(Hold(None, text, None, meter.longest_ns / _NS, 0.0, meter.worker_ns / _NS, 0))
+            holds.append(FrameHold(None, text, None, meter.longest_ns / _NS, 0.0, meter.worker_ns / _NS, 0))
             report(holds[-1])
     finally:
         gc.enable()
@@ -125,7 +125,7 @@ async def _measure(
     return holds
 
 
-async def _send(hall: Hall, frame: Frame) -> Hold:
+async def _send(hall: Hall, frame: WorstFrame) -> FrameHold:
     meter, sender, bystander = hall.world.meter, hall.client(), hall.client()
     command = await frame.make(hall)
     for client in (sender, bystander):
@@ -135,7 +135,7 @@ async def _send(hall: Hall, frame: Frame) -> Hold:
     waits = await _bystand(hall, bystander, asked)
     answer: RemotingCommand = await asked
     assert answer.code in frame.codes, f"{frame.code.name} ({frame.text}): {answer.code} {answer.remark}"
-    return Hold(
+    return FrameHold(
         frame.code,
         frame.text,
         answer.code,

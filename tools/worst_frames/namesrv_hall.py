@@ -36,7 +36,7 @@ from rewindmq.protocol.header.namesrv import (
 )
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.process.collector import tune_collector
-from tools.worst_frames.frames import Frame, Hall, names, plain, request
+from tools.worst_frames.frames import Hall, WorstFrame, names, plain, request
 from tools.worst_frames.meter import MeteredWorld
 from tools.worst_frames.sizes import Sizes
 
@@ -136,7 +136,7 @@ async def _query_version(hall: NamesrvHall) -> RemotingCommand:
     return request(RequestCode.QUERY_DATA_VERSION, header, DataVersion(1, 2))
 
 
-FRAMES: Final[Sequence[Frame]] = (
+FRAMES: Final[Sequence[WorstFrame]] = (
     plain(RequestCode.GET_KV_CONFIG, "", lambda _: GetKVConfigRequestHeader(ORDER_TOPIC_CONFIG, "key000001")),
     plain(
         RequestCode.GET_KVLIST_BY_NAMESPACE,
@@ -153,9 +153,9 @@ FRAMES: Final[Sequence[Frame]] = (
         "10,000 pairs, 4 MiB",
         lambda _: DeleteKVConfigRequestHeader(ORDER_TOPIC_CONFIG, "key000002"),
     ),
-    Frame(RequestCode.REGISTER_BROKER, "16 MiB of topics", _register),
-    Frame(RequestCode.REGISTER_BROKER, "16 MiB of changed topics", _register_again),
-    Frame(RequestCode.QUERY_DATA_VERSION, "", _query_version),
+    WorstFrame(RequestCode.REGISTER_BROKER, "16 MiB of topics", _register),
+    WorstFrame(RequestCode.REGISTER_BROKER, "16 MiB of changed topics", _register_again),
+    WorstFrame(RequestCode.QUERY_DATA_VERSION, "", _query_version),
     plain(
         RequestCode.GET_ROUTEINFO_BY_TOPIC, "10,000 brokers", lambda _: GetRouteInfoRequestHeader(EVERYWHERE)
     ),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tools.worst_frames.measuring import Hold
+from tools.worst_frames.measuring import FrameHold
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "event_loop.md"
 BUDGET_MS: Final = 50.0
@@ -17,7 +17,7 @@ _HEADING: Final = (
 )
 
 
-def table(holds: Sequence[Hold]) -> str:
+def table(holds: Sequence[FrameHold]) -> str:
     """Return a table, the longest hold first."""
     rows = sorted(holds, key=lambda hold: -hold.hold_ms)
     return "\n".join([_HEADING, *map(_row, rows)])
@@ -34,7 +34,7 @@ def replaced(page: str, tables: Mapping[str, str]) -> str:
     return page
 
 
-def _row(hold: Hold) -> str:
+def _row(hold: FrameHold) -> str:
     name = hold.name if hold.code is not None else "–"
     wait = "–" if hold.code is None else _ms(hold.wait_ms)
     mark = "**" if hold.hold_ms > BUDGET_MS else ""

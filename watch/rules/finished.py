@@ -8,7 +8,7 @@ Cannot see: anything at RocketMQ's brokers, which do not serve LIST_REWINDS (190
 
 from __future__ import annotations
 
-from rewindmq.protocol.body.rewind import Rewind, Run
+from rewindmq.protocol.body.rewind import PullRun, Rewind
 from rewindmq.watch.evidence.moment import Case, Moment
 from rewindmq.watch.evidence.position import low_of
 from rewindmq.watch.evidence.sample import QueueSample
@@ -75,7 +75,7 @@ class Finished:
         )
 
 
-def _only_run(rewind: Rewind) -> Run | None:
+def _only_run(rewind: Rewind) -> PullRun | None:
     """Return the only run that goes on; None if there is none, or several consumers pull the queue."""
     current = [run for run in rewind.runs if run.is_current]
     return current[0] if len(current) == 1 else None

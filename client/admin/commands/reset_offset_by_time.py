@@ -11,7 +11,7 @@ from rewindmq.client.admin.commands.command import Command, Printed, java_bool, 
 from rewindmq.client.admin.commands.reset_expected import check_expected
 from rewindmq.client.admin.commands.reset_preview import print_preview
 from rewindmq.client.admin.commands.reset_tables import (
-    Outcome,
+    ResetOutcome,
     describe_modes,
     online_table,
     reset_or_write,
@@ -250,7 +250,7 @@ async def _reset(
 def _printed(
     admin: AdminClient,
     arguments: argparse.Namespace,
-    outcome: Outcome,
+    outcome: ResetOutcome,
     topic: str,
     group: str,
     timestamp: int | None,
@@ -290,7 +290,7 @@ async def _reset_queue(
         force=arguments.force,
         mode=arguments.mode,
     )
-    outcome = Outcome(True, describe_modes(result), online_table(result))
+    outcome = ResetOutcome(True, describe_modes(result), online_table(result))
     return _printed(admin, arguments, outcome, topic, group, timestamp)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ResetOutcome:
     """The outcome of a reset.
 
     Attributes:
@@ -46,12 +46,12 @@ async def reset_or_write(
     *,
     is_cpp: bool = False,
     mode: ResetMode | None = None,
-) -> Outcome:
+) -> ResetOutcome:
     """Reset the group, or write its offsets, see ``carry_out``."""
     outcome = await carry_out(admin, topic, group, target, force=force, is_cpp=is_cpp, mode=mode)
     if outcome.result is None:
-        return Outcome(False, None, _written_table(outcome.written))
-    return Outcome(True, describe_modes(outcome.result), online_table(outcome.result))
+        return ResetOutcome(False, None, _written_table(outcome.written))
+    return ResetOutcome(True, describe_modes(outcome.result), online_table(outcome.result))
 
 
 def describe_modes(result: ResetResult) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.commands.reset_preview import aim_text
-from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict, run_watched
+from rewindmq.client.admin.watched_reset.run import Began, Repair, ResetVerdict, run_watched
 from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.watch.evidence.sample import name_of
@@ -110,7 +110,7 @@ def change_text(change: Change) -> str:
     return text
 
 
-def _summary(topic: str, group: str, timestamp: int | None, verdict: Verdict) -> Printed:
+def _summary(topic: str, group: str, timestamp: int | None, verdict: ResetVerdict) -> Printed:
     code = {State.PROVEN: 0, State.LOST: LOST}.get(verdict.state, UNKNOWN)
     counts = Counter(str(queue.state) for queue in verdict.queues)
     parts = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))

@@ -53,7 +53,7 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class QueueOffsets:
+class ToldOffsets:
     """What a broker told of a group in a queue.
 
     Attributes:
@@ -148,7 +148,7 @@ class Brokers:
     def _now(self) -> float:
         return self._admin.runtime.clock.monotonic()
 
-    async def offsets_of(self, group: str, topic: str) -> dict[MessageQueue, QueueOffsets]:
+    async def offsets_of(self, group: str, topic: str) -> dict[MessageQueue, ToldOffsets]:
         """Return the group's offsets in the topic, without queues of brokers that do not tell them.
 
         RewindMQ's brokers are asked for its rewinds, too.
@@ -157,7 +157,7 @@ class Brokers:
             ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route.
             RemotingError: no name server answered.
         """
-        told: dict[MessageQueue, QueueOffsets] = {}
+        told: dict[MessageQueue, ToldOffsets] = {}
 
         async def ask(broker: tuple[str, str]) -> None:
             name, address = broker
@@ -173,7 +173,7 @@ class Brokers:
 
     async def _offsets_at(
         self, name: str, address: str, group: str, topic: str
-    ) -> dict[MessageQueue, QueueOffsets]:
+    ) -> dict[MessageQueue, ToldOffsets]:
         if self._asks_rewinds and name not in self._without_rewinds:
             try:
                 rewinds = await self._admin.broker_rewinds(address, group, topic)
@@ -184,14 +184,14 @@ class Brokers:
             else:
                 self._rewinders.add(name)
                 return {
-                    MessageQueue(topic, name, row.queue_id): QueueOffsets(
+                    MessageQueue(topic, name, row.queue_id): ToldOffsets(
                         max(0, row.stored), row.max_offset, row.rewind, row.awaited
                     )
                     for row in rewinds.queues
                 }
         stats = await self._admin.broker_group_stats(address, group, topic)
         return {
-            queue: QueueOffsets(entry.consumer_offset, entry.broker_offset)
+            queue: ToldOffsets(entry.consumer_offset, entry.broker_offset)
             for queue, entry in stats.offset_table.items()
         }
 

@@ -69,7 +69,7 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ResetVerdict:
     """The last states, after all repairs.
 
     Attributes:
@@ -94,7 +94,7 @@ async def run_watched(
     times: int = 0,
     observe: Observer = ignore_sample,
     remind_after: float = math.inf,
-) -> AsyncGenerator[Began | Change | Waiting | Repair | Verdict]:
+) -> AsyncGenerator[Began | Change | Waiting | Repair | ResetVerdict]:
     """Carry a reset out, watch it, and reset lost queues again; the last item is the verdict.
 
     Args:
@@ -149,7 +149,7 @@ async def run_watched(
         olds = {queue: lost[queue].old for queue in targets if lost[queue].is_rewind}
         watch = ResetWatch(before, targets, began, olds)
         queues.update({item.queue: item for item in watch.queues})
-    yield Verdict(common_state(item.state for item in queues.values()), tuple(queues.values()), repairs)
+    yield ResetVerdict(common_state(item.state for item in queues.values()), tuple(queues.values()), repairs)
 
 
 def common_state(states: Iterable[State]) -> State:

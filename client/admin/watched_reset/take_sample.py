@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rewindmq.client.admin.groups import shared_client_ids
-from rewindmq.client.admin.watched_reset.brokers import Brokers, QueueOffsets, Told
+from rewindmq.client.admin.watched_reset.brokers import Brokers, Told, ToldOffsets
 from rewindmq.client.admin.watched_reset.positions import ClientReport, consumer_positions, positions_of
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
@@ -48,7 +48,7 @@ async def take_sample(
         brokers: of a watch, which takes many samples.
     """
     brokers = Brokers(admin) if brokers is None else brokers
-    told: Mapping[MessageQueue, QueueOffsets] = {}
+    told: Mapping[MessageQueue, ToldOffsets] = {}
     with contextlib.suppress(RewindMQError):
         told = await brokers.offsets_of(group, topic)
     fetched: Mapping[str, Told] = {}
@@ -96,7 +96,7 @@ async def take_sample(
 
 def _queue_samples(
     queues: Iterable[MessageQueue],
-    told: Mapping[MessageQueue, QueueOffsets],
+    told: Mapping[MessageQueue, ToldOffsets],
     reports: Iterable[ClientReport],
 ) -> Generator[None, None, dict[MessageQueue, QueueSample]]:
     positions = yield from positions_of(reports)

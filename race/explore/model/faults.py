@@ -28,7 +28,7 @@ from rewindmq.race.errors import RaceError
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class PlantedFault:
     """One way to break the fencing.
 
     Attributes:
@@ -183,64 +183,68 @@ def _epoch_raised_without_offset() -> AbstractContextManager[None]:
 
 
 _FAULTS: Final = (
-    Fault(
+    PlantedFault(
         "flush",
         "INVOKE_BROKER_TO_RESET_OFFSET (222) returns before the epoch is on disk",
         "crash-broker",
         _epoch_not_flushed,
     ),
-    Fault(
+    PlantedFault(
         "commit",
         "the broker does not check the epoch of UPDATE_CONSUMER_OFFSET (15)",
         "one-reset",
         lambda: _commits_unchecked(RequestCode.UPDATE_CONSUMER_OFFSET),
     ),
-    Fault(
+    PlantedFault(
         "pull-commit",
         "the broker does not check the epoch of an offset that a pull commits",
         "one-reset",
         lambda: _commits_unchecked(RequestCode.PULL_MESSAGE),
     ),
-    Fault("restart", "a broker forgets the epochs when it restarts", "crash-broker", _epochs_lost_at_restart),
-    Fault("second", "a second reset does not raise the epoch", "two-resets", _second_reset_keeps_epoch),
-    Fault(
+    PlantedFault(
+        "restart", "a broker forgets the epochs when it restarts", "crash-broker", _epochs_lost_at_restart
+    ),
+    PlantedFault(
+        "second", "a second reset does not raise the epoch", "two-resets", _second_reset_keeps_epoch
+    ),
+    PlantedFault(
         "file",
         "the broker saves the new epoch with the old offset",
         "crash-broker",
         _offset_not_saved_with_epoch,
     ),
-    Fault(
+    PlantedFault(
         "offset",
         "a reset raises the epoch but does not move the offset",
         "one-reset",
         _epoch_raised_without_offset,
     ),
-    Fault(
+    PlantedFault(
         "redirect",
         "the broker redirects a pull of an old epoch to the offset that it asked for",
         "one-reset",
         _redirected_to_old_offset,
     ),
-    Fault(
+    PlantedFault(
         "memory",
         "a consumer that learns of a new epoch keeps its old offset",
         "one-reset",
         _client_keeps_offset,
     ),
-    Fault(
+    PlantedFault(
         "results",
         "a consumer counts results from before the reset under the new epoch",
         "one-reset",
         _client_counts_old_results,
     ),
-    Fault(
+    PlantedFault(
         "missing",
         "the broker accepts a commit without an epoch",
         "one-reset",
         _missing_epoch_accepted,
         profile=Profile.V49,
     ),
-    Fault(
+    PlantedFault(
         "joined",
         "the broker treats every pull without an epoch as sent after the reset",
         "one-reset",
@@ -248,10 +252,10 @@ _FAULTS: Final = (
         profile=Profile.V49,
     ),
 )
-FAULTS: Final[Mapping[str, Fault]] = MappingProxyType({fault.name: fault for fault in _FAULTS})
+FAULTS: Final[Mapping[str, PlantedFault]] = MappingProxyType({fault.name: fault for fault in _FAULTS})
 
 
-def find_fault(name: str) -> Fault:
+def find_fault(name: str) -> PlantedFault:
     """Return the fault with this name.
 
     Raises:

@@ -12,7 +12,7 @@ from rewindmq.protocol.message import Message
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.explore.model.recorder import Recorder
+from rewindmq.race.explore.model.recorder import ModelJournal
 from rewindmq.race.history import Lab
 from rewindmq.race.sim.world import World
 from rewindmq.race.stage.stage import GROUP, TOPIC
@@ -28,7 +28,7 @@ _END: Final = -1
 class ExploredOperator:
     """The administrator and the producer, each on a host of its own."""
 
-    def __init__(self, world: World, recorder: Recorder, mode: ResetMode) -> None:
+    def __init__(self, world: World, recorder: ModelJournal, mode: ResetMode) -> None:
         self._world = world
         self._recorder = recorder
         self._mode = mode

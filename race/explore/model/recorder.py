@@ -14,7 +14,7 @@ from rewindmq.race.stage.journal import Journal
 _IDLE: Final = frozenset({Point.PERSIST_TICK, Point.REBALANCED})
 
 
-class Recorder(Journal):
+class ModelJournal(Journal):
     """Journal that stores events in the order in which they come.
 
     Args:

@@ -24,7 +24,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.listener import ExploredListener, Place
 from rewindmq.race.explore.model.model import Model, PlannedReset
 from rewindmq.race.explore.model.operator import ADMIN, ADMIN_HOST, PRODUCER, PRODUCER_HOST, ExploredOperator
-from rewindmq.race.explore.model.recorder import Recorder
+from rewindmq.race.explore.model.recorder import ModelJournal
 from rewindmq.race.explore.schedule.flight import ExploredFabric
 from rewindmq.race.explore.schedule.loop import ExploredLoop
 from rewindmq.race.explore.schedule.scheduler import Scheduler
@@ -131,7 +131,7 @@ class SimulatedCluster:
         self.world = ExploredWorld(names, [_BROKER_HOST, *(node.host for node in self.consumer_hosts)])
         self.broker: Broker | None = None
         self._lab = self.world.runtime(_LAB_HOST)
-        self.recorder = Recorder(self._lab, self._note)
+        self.recorder = ModelJournal(self._lab, self._note)
         self._seen: set[Place] = set()
         self._operator = ExploredOperator(self.world, self.recorder, mode)
 

@@ -41,7 +41,7 @@ _SHOWN: Final = MappingProxyType(
 
 
 @dataclass(slots=True)
-class Message:
+class FlyingWrite:
     """The frames of one write, in flight.
 
     Attributes:
@@ -56,7 +56,7 @@ class Message:
     born: int = 0
 
 
-class Lane:
+class FlightLane:
     """One direction of a connection; its messages arrive in the order they were written.
 
     Attributes:
@@ -70,7 +70,7 @@ class Lane:
         self.name = name
         self.sender = end.owner.host
         self.receiver = end.remote[0]
-        self.messages: deque[Message] = deque()
+        self.messages: deque[FlyingWrite] = deque()
         self.late = False
 
     @property
@@ -97,10 +97,10 @@ class ExploredFabric(Fabric):
         super().__init__(random.Random(0), (0.0, 0.0))
         self._name_of = name_of
         self._topic = topic
-        self._lanes: dict[SimTransport, Lane] = {}
+        self._lanes: dict[SimTransport, FlightLane] = {}
         # Requests without a response so far, by sending end and opaque.
-        self._asked: dict[tuple[SimTransport, int], Message] = {}
-        self.in_flight: dict[Lane, None] = {}
+        self._asked: dict[tuple[SimTransport, int], FlyingWrite] = {}
+        self.in_flight: dict[FlightLane, None] = {}
         # Number of the step being taken.
         self.step_number = 0
 
@@ -112,16 +112,16 @@ class ExploredFabric(Fabric):
         """Append the message that ``end`` wrote last to its lane."""
         lane = self._lanes.get(end)
         if lane is None:
-            lane = self._lanes[end] = Lane(
+            lane = self._lanes[end] = FlightLane(
                 end, f"{self._name_of(end.owner.host)}->{self._name_of(end.remote[0])}"
             )
         data = end.travelling[-1]
-        message = Message("end", False) if data is None else self._describe(end, data)
+        message = FlyingWrite("end", False) if data is None else self._describe(end, data)
         message.born = self.step_number
         lane.messages.append(message)
         self.in_flight[lane] = None
 
-    def lanes(self) -> list[Lane]:
+    def lanes(self) -> list[FlightLane]:
         """Return the lanes with a message in flight, in the order of their first messages."""
         if not self.in_flight:
             return []
@@ -131,7 +131,7 @@ class ExploredFabric(Fabric):
             del self.in_flight[lane]
         return list(self.in_flight)
 
-    def deliver(self, lane: Lane) -> None:
+    def deliver(self, lane: FlightLane) -> None:
         """Deliver the first message of a lane, and move the lane behind the others."""
         del self.in_flight[lane]
         if len(lane.messages) > 1:
@@ -142,24 +142,26 @@ class ExploredFabric(Fabric):
         super().remove(end)
         self._lanes.pop(end, None)
 
-    def _describe(self, end: SimTransport, data: bytes) -> Message:
+    def _describe(self, end: SimTransport, data: bytes) -> FlyingWrite:
         frames = [self._frame(end, command) for command in FrameDecoder().feed(data)]
         if len(frames) == 1:
             return frames[0]
-        return Message(" + ".join(frame.name for frame in frames), any(frame.is_chosen for frame in frames))
+        return FlyingWrite(
+            " + ".join(frame.name for frame in frames), any(frame.is_chosen for frame in frames)
+        )
 
-    def _frame(self, end: SimTransport, command: RemotingCommand) -> Message:
+    def _frame(self, end: SimTransport, command: RemotingCommand) -> FlyingWrite:
         if command.is_response:
             asked = self._asked.pop((end.peer, command.opaque), _UNKNOWN)
             # The response to a reset arrives at once, so that its promise is judged from the earliest moment.
             if not asked.is_chosen or asked.name.startswith(_RESET):
-                return Message("response", False)
-            return Message(f"response {asked.name.split()[1]}{_code(command)}{_fields(command)}", True)
+                return FlyingWrite("response", False)
+            return FlyingWrite(f"response {asked.name.split()[1]}{_code(command)}{_fields(command)}", True)
         if command.code not in _CHOSEN or command.ext.get("topic") != self._topic:
-            message = Message(f"request {command.code}", False)
+            message = FlyingWrite(f"request {command.code}", False)
         else:
             form = "oneway" if command.flag & FLAG_ONEWAY else "request"
-            message = Message(f"{form} {RequestCode(command.code).name}{_fields(command)}", True)
+            message = FlyingWrite(f"{form} {RequestCode(command.code).name}{_fields(command)}", True)
         if not command.flag & FLAG_ONEWAY:
             self._asked[end, command.opaque] = message
         return message
@@ -175,4 +177,4 @@ def _code(command: RemotingCommand) -> str:
 
 
 _RESET: Final = f"request {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET.name}"
-_UNKNOWN: Final = Message("response", False)
+_UNKNOWN: Final = FlyingWrite("response", False)

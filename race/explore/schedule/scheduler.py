@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Protocol
 
-from rewindmq.race.explore.schedule.flight import ExploredFabric, Lane
+from rewindmq.race.explore.schedule.flight import ExploredFabric, FlightLane
 from rewindmq.race.explore.schedule.loop import ExploredLoop
 from rewindmq.race.explore.schedule.step import EVERYWHERE, Action, Step, StepKind
 
@@ -119,7 +119,7 @@ class Scheduler:
             elif not self._do_automatic(lanes, due):
                 self._choose(self._chooser, lanes, due)
 
-    def _make_ready_calmly(self, lanes: list[Lane], due: list[str]) -> None:
+    def _make_ready_calmly(self, lanes: list[FlightLane], due: list[str]) -> None:
         if lanes:
             self._fabric.deliver(lanes[0])
         elif due:
@@ -129,7 +129,7 @@ class Scheduler:
             if not self._loop.is_busy:
                 self._loop.pass_time()
 
-    def _do_automatic(self, lanes: list[Lane], due: list[str]) -> bool:
+    def _do_automatic(self, lanes: list[FlightLane], due: list[str]) -> bool:
         for lane in lanes:
             if not lane.messages[0].is_chosen:
                 self._touched.add(lane.receiver)
@@ -142,7 +142,7 @@ class Scheduler:
                 return True
         return self._pass_idle_time(lanes, due)
 
-    def _pass_idle_time(self, lanes: list[Lane], due: list[str]) -> bool:
+    def _pass_idle_time(self, lanes: list[FlightLane], due: list[str]) -> bool:
         """Let more time pass without a choice, as part of the same step, while there is nothing to choose."""
         if self._is_noted or self._fresh or (lanes and any(not lane.late for lane in lanes)):
             return False
@@ -159,7 +159,7 @@ class Scheduler:
         self._loop.pass_time()
         return True
 
-    def _choose(self, chooser: Chooser, lanes: list[Lane], due: list[str]) -> None:
+    def _choose(self, chooser: Chooser, lanes: list[FlightLane], due: list[str]) -> None:
         if self._is_noted:
             self._is_noted = False
             self._fresh.update(self._touched, (EVERYWHERE,))
@@ -180,7 +180,7 @@ class Scheduler:
         self._fabric.step_number += 1
         step.run()
 
-    def _may_end(self, lanes: list[Lane]) -> bool:
+    def _may_end(self, lanes: list[FlightLane]) -> bool:
         return not lanes and all(action.may_be_last for action, _ in self._actions.values())
 
     def _close(self, chooser: Chooser) -> None:
@@ -191,7 +191,7 @@ class Scheduler:
             if action.is_forced:
                 self._do(action)
 
-    def _possible(self, lanes: list[Lane], due: list[str]) -> list[Step]:
+    def _possible(self, lanes: list[FlightLane], due: list[str]) -> list[Step]:
         """Return the possible steps: first what a fast network and prompt hosts do, last the free steps."""
         timely = [lane for lane in lanes if not lane.late]
         steps = [self._delivery(lane) for lane in timely]
@@ -208,7 +208,7 @@ class Scheduler:
             ]
         return steps
 
-    def _delivery(self, lane: Lane) -> Step:
+    def _delivery(self, lane: FlightLane) -> Step:
         def deliver() -> None:
             self._is_noted = True
             self._fabric.deliver(lane)
@@ -232,7 +232,7 @@ class Scheduler:
         run = partial(self._do, action)
         return Step(StepKind.ACT, action.name, action.host, run, born=born, is_free=True)
 
-    def _tick(self, newly_late: list[Lane]) -> Step:
+    def _tick(self, newly_late: list[FlightLane]) -> Step:
         def tick() -> None:
             for lane in newly_late:
                 lane.late = True

@@ -9,7 +9,7 @@ from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.schedule.step import Step, StepKind
 
 
-class Chooser:
+class RecordingChooser:
     """Base class: takes the first step, and records the step taken at each state with a choice.
 
     Attributes:
@@ -48,7 +48,7 @@ class Chooser:
         """Note the end of the window."""
 
 
-class Follower(Chooser):
+class StepFollower(RecordingChooser):
     """Takes the steps of a schedule by name; after its last step, always the first possible step.
 
     Args:
@@ -79,7 +79,7 @@ class Follower(Chooser):
         return 0
 
 
-class UniformChooser(Chooser):
+class UniformChooser(RecordingChooser):
     """Takes each possible step with the same probability.
 
     Args:
@@ -94,7 +94,7 @@ class UniformChooser(Chooser):
         return self._random.randrange(len(steps))
 
 
-class PctChooser(Chooser):
+class PctChooser(RecordingChooser):
     """Probabilistic concurrency testing (Burckhardt et al. 2010), extended by late messages.
 
     Each source of steps (a lane, the timers of a host) has a random priority; the highest one takes the next

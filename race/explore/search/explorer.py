@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.schedule.step import EVERYWHERE, Step
-from rewindmq.race.explore.search.choosers import Chooser
-from rewindmq.race.explore.search.races import Event, Hosts, depend, find_races
+from rewindmq.race.explore.search.choosers import RecordingChooser
+from rewindmq.race.explore.search.races import Hosts, RunStep, depend, find_races
 
 
 class EquivalentError(RaceError):
@@ -38,7 +38,7 @@ class Branch:
     asleep: Mapping[str, Hosts] = field(default_factory=dict)
 
 
-class State(NamedTuple):
+class ChoiceState(NamedTuple):
     """A state with a choice in a run.
 
     Attributes:
@@ -56,7 +56,7 @@ class State(NamedTuple):
     wanted: tuple[tuple[int, ...], ...]
 
 
-class Explorer(Chooser):
+class Explorer(RecordingChooser):
     """Chooser that follows a branch, and then takes the first step that is not in the sleep set."""
 
     def __init__(self, branch: Branch, budget: int) -> None:
@@ -64,7 +64,7 @@ class Explorer(Chooser):
         self._branch = branch
         self._budget = budget
         self._asleep: dict[str, Hosts] = {}
-        self._events: list[Event] = []
+        self._events: list[RunStep] = []
 
     def choose(self, steps: list[Step], touched: set[str]) -> Step:
         self._finish_last(touched)
@@ -81,13 +81,13 @@ class Explorer(Chooser):
             if not awake:
                 raise EquivalentError("equivalent to a schedule already explored")
             taken = awake[0]
-        self._events.append(Event(steps[taken], steps, self._asleep))
+        self._events.append(RunStep(steps[taken], steps, self._asleep))
         return taken
 
     def take_only(self, step: Step) -> None:
         if len(self.taken) >= len(self._branch.path) and step.name in self._asleep:
             raise EquivalentError("equivalent to a schedule already explored")
-        self._events.append(Event(step, [step], self._asleep))
+        self._events.append(RunStep(step, [step], self._asleep))
 
     def end(self, touched: set[str]) -> None:
         self._finish_last(touched)
@@ -100,17 +100,17 @@ class Explorer(Chooser):
         self._events[-1].touched = hosts
         self._asleep = {name: known for name, known in self._asleep.items() if not depend(known, hosts)}
 
-    def states(self) -> tuple[State, ...]:
+    def states(self) -> tuple[ChoiceState, ...]:
         """Return the states with a choice, in order, with the steps that must be tried at each."""
         wanted = find_races(self._events, self._budget)
         known = len(self._branch.path)
-        states: list[State] = []
+        states: list[ChoiceState] = []
         for number, event in enumerate(self._events):
             if len(event.options) == 1:
                 continue
             free = [(index,) for index, step in enumerate(event.options) if step.is_free]
             states.append(
-                State(
+                ChoiceState(
                     tuple(step.name for step in event.options) if len(states) >= known else (),
                     event.options.index(event.step),
                     event.touched or frozenset({EVERYWHERE}),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.model import Model
-from rewindmq.race.explore.search.choosers import Chooser, Follower, PctChooser, UniformChooser
+from rewindmq.race.explore.search.choosers import PctChooser, RecordingChooser, StepFollower, UniformChooser
 from rewindmq.race.explore.search.explorer import Branch, Explorer
 from rewindmq.race.explore.search.strategy import Strategy
 
@@ -35,13 +35,13 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ScheduleJob:
     """One schedule to run, given by exactly one of ``branch``, ``names`` and ``seed``.
 
     Attributes:
         branch: a path of an exhaustive search.
-        names: the names of the steps to take, see ``Follower``.
-        is_strict: see ``Follower``.
+        names: the names of the steps to take, see ``StepFollower``.
+        is_strict: see ``StepFollower``.
         seed, strategy: a random schedule.
         changes, length: only for ``Strategy.PCT``, see ``PctChooser``.
         begins: indexes of the steps with which a random schedule begins, as far as the search knows them.
@@ -65,12 +65,12 @@ class Job:
         """Indexes of the steps with which the schedule begins, as far as the search knows them."""
         return self.begins if self.branch is None else self.branch.path
 
-    def chooser(self, budget: int) -> Chooser:
+    def chooser(self, budget: int) -> RecordingChooser:
         """Return the chooser that runs this schedule."""
         if self.branch is not None:
             return Explorer(self.branch, budget)
         if self.names is not None:
-            return Follower(self.names, is_strict=self.is_strict)
+            return StepFollower(self.names, is_strict=self.is_strict)
         if self.strategy is Strategy.UNIFORM:
             return UniformChooser(self.seed)
         return PctChooser(self.seed, changes=self.changes, length=self.length)

@@ -8,8 +8,8 @@ from typing import Final
 
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.schedule.step import Step
-from rewindmq.race.explore.search.choosers import Chooser
-from rewindmq.race.explore.search.run import Options, Outcome
+from rewindmq.race.explore.search.choosers import RecordingChooser
+from rewindmq.race.explore.search.run import Options, ScheduleOutcome
 
 # A state takes about 1 KiB.
 _MAX_STATES: Final = 200_000
@@ -40,7 +40,7 @@ class Draw:
     """
 
     number: int
-    chooser: Chooser
+    chooser: RecordingChooser
     children: _Children
     index: int = _FIRST
 
@@ -54,7 +54,7 @@ class _Running(list[Draw]):
     """A path that is being run, with the schedules that begin with it and wait for the result."""
 
 
-_Children = dict[int, _State | Outcome | _Running]
+_Children = dict[int, _State | ScheduleOutcome | _Running]
 
 
 class KnownSchedules:
@@ -68,11 +68,11 @@ class KnownSchedules:
         self._first: _Children = {}
         self._states = 0
 
-    def draw(self, number: int, chooser: Chooser) -> Draw:
+    def draw(self, number: int, chooser: RecordingChooser) -> Draw:
         """Begin a schedule."""
         return Draw(number, chooser, self._first)
 
-    def advance(self, draw: Draw) -> Outcome | None:
+    def advance(self, draw: Draw) -> ScheduleOutcome | None:
         """Draw steps as far as the states are known; return the outcome of a known schedule.
 
         If the result is None, ``is_waiting`` tells whether another schedule runs the same path now.
@@ -80,7 +80,7 @@ class KnownSchedules:
         while isinstance(known := draw.children.get(draw.index), _State):
             step = draw.chooser.choose(known.steps, set())
             draw.children, draw.index = known.children, known.steps.index(step)
-        return known if isinstance(known, Outcome) else None
+        return known if isinstance(known, ScheduleOutcome) else None
 
     def begin(self, draw: Draw) -> bool:
         """Return True if the schedule must be run; False if it waits for one that runs the same path."""
@@ -92,7 +92,7 @@ class KnownSchedules:
             draw.children[draw.index] = _Running()
         return True
 
-    def end(self, draw: Draw, outcome: Outcome) -> Sequence[Draw]:
+    def end(self, draw: Draw, outcome: ScheduleOutcome) -> Sequence[Draw]:
         """Add the outcome of a schedule that was run; return the schedules that waited for it.
 
         Raises:
@@ -108,7 +108,7 @@ class KnownSchedules:
         self.add(outcome, len(draw.chooser.taken))
         return waiting if isinstance(waiting, _Running) else ()
 
-    def add(self, outcome: Outcome, known: int = 0) -> None:
+    def add(self, outcome: ScheduleOutcome, known: int = 0) -> None:
         """Add the outcome of a schedule whose first ``known`` states are in the tree.
 
         Raises:
@@ -120,7 +120,7 @@ class KnownSchedules:
             if state is None and depth >= known and self._states < _MAX_STATES:
                 self._states += 1
                 state = children[index] = _State(_steps(outcome.options[depth - known]))
-            if isinstance(state, Outcome):
+            if isinstance(state, ScheduleOutcome):
                 raise RaceError("a schedule went on after its last choice when run twice")
             if not isinstance(state, _State):
                 return
@@ -130,7 +130,10 @@ class KnownSchedules:
         if isinstance(children.get(index), _State):
             raise RaceError("a schedule ended before its last choice when run twice")
         again = children.setdefault(index, outcome._replace(options=(), account=None))
-        if isinstance(again, Outcome) and (again.taken, again.broken) != (outcome.taken, outcome.broken):
+        if isinstance(again, ScheduleOutcome) and (again.taken, again.broken) != (
+            outcome.taken,
+            outcome.broken,
+        ):
             raise RaceError("a schedule gave two different outcomes when run twice")
 
 

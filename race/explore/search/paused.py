@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from rewindmq.race.explore.model.simulated_cluster import SimulatedCluster
 from rewindmq.race.explore.schedule.step import Step
-from rewindmq.race.explore.search.choosers import Chooser
-from rewindmq.race.explore.search.explorer import EquivalentError, Explorer, State
+from rewindmq.race.explore.search.choosers import RecordingChooser
+from rewindmq.race.explore.search.explorer import ChoiceState, EquivalentError, Explorer
 from rewindmq.race.explore.search.laws import judge_run
-from rewindmq.race.explore.search.run import Outcome, account_of, play_window
+from rewindmq.race.explore.search.run import ScheduleOutcome, account_of, play_window
 
 
-class _Walker(Chooser):
+class _Walker(RecordingChooser):
     """Chooser that takes the steps of a path, and pauses the world before the choice that follows.
 
     Attributes:
@@ -55,21 +55,23 @@ class PausedWorld:
         self._walker.path = path
         self._go_on(self._walker)
 
-    def play(self, chooser: Chooser, *, with_account: bool = False) -> Outcome:
+    def play(self, chooser: RecordingChooser, *, with_account: bool = False) -> ScheduleOutcome:
         """Run a schedule that begins with the steps taken so far; return its outcome.
 
         Raises:
             RaceError: a strict schedule names a step that is not possible.
         """
-        states: Callable[[], tuple[State, ...]] = chooser.states if isinstance(chooser, Explorer) else tuple
+        states: Callable[[], tuple[ChoiceState, ...]] = (
+            chooser.states if isinstance(chooser, Explorer) else tuple
+        )
         try:
             for steps, touched in self._walker.passed:
                 chooser.choose(steps, touched)
             opened_at, is_settled = self._go_on(chooser).result()
         except EquivalentError:
-            return Outcome(tuple(chooser.taken), is_equivalent=True, states=states())
+            return ScheduleOutcome(tuple(chooser.taken), is_equivalent=True, states=states())
         broken = judge_run(self._cluster.recorder.to_events(), is_at_rest=is_settled)
-        return Outcome(
+        return ScheduleOutcome(
             tuple(chooser.taken),
             broken,
             states=states(),
@@ -77,7 +79,7 @@ class PausedWorld:
             account=account_of(self._cluster, opened_at) if with_account else None,
         )
 
-    def _go_on(self, chooser: Chooser) -> asyncio.Task[tuple[float, bool]]:
+    def _go_on(self, chooser: RecordingChooser) -> asyncio.Task[tuple[float, bool]]:
         world = self._cluster.world
         if self._window is None:
             self._window = world.begin(play_window(self._cluster, chooser, self._budget))

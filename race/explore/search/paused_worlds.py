@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.model.simulated_cluster import SimulatedCluster
-from rewindmq.race.explore.search.job import Job, Path, Setting
+from rewindmq.race.explore.search.job import Path, ScheduleJob, Setting
 from rewindmq.race.explore.search.paused import PausedWorld
 from rewindmq.race.explore.search.pipes import send
-from rewindmq.race.explore.search.run import Outcome
+from rewindmq.race.explore.search.run import ScheduleOutcome
 
 
 class PausedWorlds:
@@ -26,7 +26,7 @@ class PausedWorlds:
         self._setting = setting
         self._worlds: dict[Path, list[PausedWorld]] = {}
 
-    def run(self, batch: Sequence[Job], results: int) -> None:
+    def run(self, batch: Sequence[ScheduleJob], results: int) -> None:
         """Run a batch in a child, which writes the outcomes to the descriptor ``results``.
 
         Raises:
@@ -42,7 +42,7 @@ class PausedWorlds:
         if status:
             raise RaceError(f"a child process of the search was ended {_cause(status)}")
 
-    def _build(self, batch: Sequence[Job]) -> None:
+    def _build(self, batch: Sequence[ScheduleJob]) -> None:
         """Build the worlds that a batch needs, as far as they do not exist."""
         missing = Counter(map(_begin, batch))
         missing.subtract({begin: len(worlds) for begin, worlds in self._worlds.items()})
@@ -70,17 +70,17 @@ def _cause(status: int) -> str:
     return f"by signal {-code}" if code < 0 else f"with status {code}"
 
 
-def _begin(job: Job) -> Path:
+def _begin(job: ScheduleJob) -> Path:
     """Return the first choice of a schedule, which opens the window, if another choice is known to follow."""
     return job.path[:1] if len(job.path) > 1 else ()
 
 
-def _run(world: PausedWorld, job: Job, setting: Setting) -> Outcome:
+def _run(world: PausedWorld, job: ScheduleJob, setting: Setting) -> ScheduleOutcome:
     chooser = job.chooser(setting.budget)
     try:
         outcome = world.play(chooser, with_account=job.with_account)
     except RaceError as error:
-        return Outcome(tuple(chooser.taken), error=str(error))
+        return ScheduleOutcome(tuple(chooser.taken), error=str(error))
     if not job.seed:
         return outcome
     new = chooser.options[job.known :]

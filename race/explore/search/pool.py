@@ -14,12 +14,12 @@ from typing import Final, Self
 
 from rewindmq.cluster.signals import stop_signals
 from rewindmq.race.errors import RaceError
-from rewindmq.race.explore.search.choosers import Follower
-from rewindmq.race.explore.search.job import Job, Setting
+from rewindmq.race.explore.search.choosers import StepFollower
+from rewindmq.race.explore.search.job import ScheduleJob, Setting
 from rewindmq.race.explore.search.paused import PausedWorld
 from rewindmq.race.explore.search.paused_worlds import PausedWorlds, at_rest
 from rewindmq.race.explore.search.pipes import receive, send
-from rewindmq.race.explore.search.run import Outcome
+from rewindmq.race.explore.search.run import ScheduleOutcome
 
 BATCH: Final = 32
 # Batches sent to a worker ahead of time, so that it never waits for the search.
@@ -36,7 +36,7 @@ class _Worker:
     """
 
     def __init__(self, setting: Setting, others: Sequence[_Worker]) -> None:
-        self.waiting: list[Sequence[Job]] = []
+        self.waiting: list[Sequence[ScheduleJob]] = []
         with contextlib.ExitStack() as failed, contextlib.ExitStack() as of_child:
             jobs_read, self.jobs = _pipe(of_child, failed)
             self.results, results_write = _pipe(failed, of_child)
@@ -98,14 +98,14 @@ class Pool:
             worker.end()
         self._workers.clear()
 
-    def run(self, jobs: Sequence[Job]) -> list[Outcome]:
+    def run(self, jobs: Sequence[ScheduleJob]) -> list[ScheduleOutcome]:
         """Run jobs; return their outcomes in the same order."""
         left = list(enumerate(jobs))
-        outcomes: dict[int, Outcome] = {}
+        outcomes: dict[int, ScheduleOutcome] = {}
         numbers = {id(job): number for number, job in left}
         queue = list(jobs)
 
-        def more() -> list[Job]:
+        def more() -> list[ScheduleJob]:
             batch, queue[:] = queue[:BATCH], queue[BATCH:]
             return batch
 
@@ -113,7 +113,9 @@ class Pool:
             outcomes[numbers[id(job)]] = outcome
         return [outcomes[number] for number in range(len(jobs))]
 
-    def stream(self, more: Callable[[], Sequence[Job]]) -> Iterator[tuple[Job, Outcome]]:
+    def stream(
+        self, more: Callable[[], Sequence[ScheduleJob]]
+    ) -> Iterator[tuple[ScheduleJob, ScheduleOutcome]]:
         """Run the batches that ``more`` returns, until it returns none and all jobs are done.
 
         Args:
@@ -151,7 +153,7 @@ def _serve(setting: Setting, jobs: int, results: int) -> None:
         logging.disable(logging.CRITICAL)
         with setting.fault():
             for _ in range(_WARM_UP_RUNS):
-                PausedWorld(at_rest(setting), setting.budget).play(Follower((), is_strict=False))
+                PausedWorld(at_rest(setting), setting.budget).play(StepFollower((), is_strict=False))
             gc.disable()
             worlds = PausedWorlds(setting)
             while (batch := receive(jobs)) is not None:

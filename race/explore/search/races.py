@@ -11,7 +11,7 @@ Hosts = frozenset[str]
 
 
 @dataclass(slots=True)
-class Event:
+class RunStep:
     """A step of a run.
 
     Attributes:
@@ -32,7 +32,7 @@ def depend(one: Hosts, other: Hosts) -> bool:
     return EVERYWHERE in one or EVERYWHERE in other or not one.isdisjoint(other)
 
 
-def find_races(events: Sequence[Event], budget: int) -> dict[int, list[tuple[int, ...]]]:
+def find_races(events: Sequence[RunStep], budget: int) -> dict[int, list[tuple[int, ...]]]:
     """Return groups of options by event number.
 
     Of each group, the search must try one option in place of that event.
@@ -50,7 +50,7 @@ def find_races(events: Sequence[Event], budget: int) -> dict[int, list[tuple[int
 class _Segment:
     """Steps up to and including a step that depends on all others; no step is reordered across that step."""
 
-    def __init__(self, events: Sequence[Event], first: int, end: int, budget: int) -> None:
+    def __init__(self, events: Sequence[RunStep], first: int, end: int, budget: int) -> None:
         self._events = events
         self._first = first
         self._end = end
@@ -64,7 +64,7 @@ class _Segment:
                     bits |= 1 << (earlier - first) | self._before[earlier - first]
             self._before.append(bits)
 
-    def _depends(self, later: Event, earlier: int) -> bool:
+    def _depends(self, later: RunStep, earlier: int) -> bool:
         return later.step.born == earlier or depend(self._events[earlier].touched, later.touched)
 
     def _had_to_come_before(self, earlier: int, later: int) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rewindmq.race.explore.search.job import Job
+from rewindmq.race.explore.search.job import ScheduleJob
 from rewindmq.race.explore.search.known import Draw, KnownSchedules
 from rewindmq.race.explore.search.pool import BATCH
-from rewindmq.race.explore.search.run import Outcome
+from rewindmq.race.explore.search.run import ScheduleOutcome
 
 # Drawn schedules that have no outcome yet: at most this many.
 _WINDOW: Final = 32 * BATCH
@@ -32,7 +32,7 @@ class RandomDraws:
     """
 
     def __init__(
-        self, count: int, new_job: Callable[[int], Job], budget: int, is_enough: Callable[[], bool]
+        self, count: int, new_job: Callable[[int], ScheduleJob], budget: int, is_enough: Callable[[], bool]
     ) -> None:
         self._count = count
         self._new_job = new_job
@@ -41,19 +41,19 @@ class RandomDraws:
         self._schedules = KnownSchedules()
         self._drawn = 0
         # Jobs that no worker has yet.
-        self._jobs: list[Job] = []
+        self._jobs: list[ScheduleJob] = []
         # Schedules that are being run, by the seed of their job.
         self._running: dict[str, Draw] = {}
         # Jobs of the schedules that wait for one that is being run, by number.
-        self._waiting: dict[int, Job] = {}
+        self._waiting: dict[int, ScheduleJob] = {}
         # Outcomes by number that ``ready`` has not returned.
-        self._outcomes: dict[int, Outcome] = {}
+        self._outcomes: dict[int, ScheduleOutcome] = {}
         self._returned = 0
         # Choices of the schedules that ``ready`` returned.
         self._different: set[tuple[int, ...]] = set()
         self.known_count = 0
 
-    def more(self) -> Sequence[Job]:
+    def more(self) -> Sequence[ScheduleJob]:
         """Return the next jobs; see ``Pool.stream``."""
         if self._is_enough():
             return ()
@@ -72,7 +72,7 @@ class RandomDraws:
         batch, self._jobs = self._jobs[:BATCH], self._jobs[BATCH:]
         return batch
 
-    def _take(self, job: Job, draw: Draw) -> None:
+    def _take(self, job: ScheduleJob, draw: Draw) -> None:
         outcome = self._schedules.advance(draw)
         if not job.with_account:
             if outcome is not None:
@@ -85,7 +85,7 @@ class RandomDraws:
         self._running[job.seed] = draw
         self._jobs.append(replace(job, begins=draw.path))
 
-    def settle(self, job: Job, outcome: Outcome) -> None:
+    def settle(self, job: ScheduleJob, outcome: ScheduleOutcome) -> None:
         """Take the outcome of a job.
 
         Raises:
@@ -99,7 +99,7 @@ class RandomDraws:
         for waiting in self._schedules.end(draw, outcome):
             self._take(self._waiting.pop(waiting.number), waiting)
 
-    def ready(self) -> Iterator[Outcome]:
+    def ready(self) -> Iterator[ScheduleOutcome]:
         """Yield the outcomes that have come, in the order of the schedules' numbers."""
         while self._returned in self._outcomes:
             outcome = self._outcomes.pop(self._returned)

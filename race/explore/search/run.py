@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from rewindmq.race.explore.model.simulated_cluster import SimulatedCluster
 from rewindmq.race.explore.schedule.step import EVERYWHERE, Step, StepKind
-from rewindmq.race.explore.search.choosers import Chooser
-from rewindmq.race.explore.search.explorer import State
+from rewindmq.race.explore.search.choosers import RecordingChooser
+from rewindmq.race.explore.search.explorer import ChoiceState
 from rewindmq.race.explore.search.laws import Broken
 
 # The cluster settles within this time after the window: consumers rebalance every 20 s, and the broker
@@ -20,7 +20,7 @@ REST_SECONDS: Final = 32.0
 Options = tuple[tuple[StepKind, str], ...]
 
 
-class Outcome(NamedTuple):
+class ScheduleOutcome(NamedTuple):
     """Outcome of a schedule.
 
     Attributes:
@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
     taken: tuple[int, ...]
     broken: tuple[Broken, ...] = ()
     is_equivalent: bool = False
-    states: tuple[State, ...] = ()
+    states: tuple[ChoiceState, ...] = ()
     names: tuple[str, ...] = ()
     account: Account | None = None
     options: tuple[Options, ...] = ()
@@ -84,7 +84,9 @@ def account_of(cluster: SimulatedCluster, opened_at: float) -> Account:
     return Account(opened_at, tuple(cluster.scheduler.taken), history)
 
 
-async def play_window(cluster: SimulatedCluster, chooser: Chooser, budget: int) -> tuple[float, bool]:
+async def play_window(
+    cluster: SimulatedCluster, chooser: RecordingChooser, budget: int
+) -> tuple[float, bool]:
     """Run the window; return when it opened, and whether the cluster came to rest afterwards."""
     phases = [
         Step(StepKind.ACT, f"window opens after {seconds:g} s", EVERYWHERE, lambda: None, is_free=True)

@@ -10,10 +10,10 @@ from typing import Final
 
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.search.explorer import Branch
-from rewindmq.race.explore.search.job import Job, Setting
+from rewindmq.race.explore.search.job import ScheduleJob, Setting
 from rewindmq.race.explore.search.pool import BATCH, Pool
 from rewindmq.race.explore.search.random_draws import RandomDraws
-from rewindmq.race.explore.search.run import Outcome
+from rewindmq.race.explore.search.run import ScheduleOutcome
 from rewindmq.race.explore.search.strategy import Strategy
 from rewindmq.race.explore.search.tree import Tree
 
@@ -47,7 +47,7 @@ class Findings:
     equivalent: int = 0
     broken: Counter[str] = field(default_factory=Counter)
     bad: int = 0
-    first: Outcome | None = None
+    first: ScheduleOutcome | None = None
     first_number: int = 0
     is_complete: bool = False
     repeated: int = 0
@@ -63,7 +63,7 @@ class Findings:
         """Different schedules run per second, including those stopped early."""
         return (self.schedules - self.known + self.equivalent) / self.seconds if self.seconds else 0.0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: ScheduleOutcome) -> None:
         """Add the outcome of a schedule."""
         if outcome.is_equivalent:
             self.equivalent += 1
@@ -102,7 +102,7 @@ class Search:
         self._workers = workers
         self._progress = progress
         self._stop_at_first = stop_at_first
-        self._samples: list[Outcome] = []
+        self._samples: list[ScheduleOutcome] = []
         self._started = 0
         self._began = 0.0
 
@@ -115,13 +115,13 @@ class Search:
         tree = Tree()
         waiting = [Branch()]
 
-        def more() -> Sequence[Job]:
+        def more() -> Sequence[ScheduleJob]:
             room = BATCH if limit is None else min(BATCH, limit - self._started)
             if self._is_enough() or room <= 0:
                 return ()
             # Depth first keeps the number of waiting branches small.
             batch, waiting[-room:] = waiting[-room:], []
-            return [self._new_job(Job(branch=branch)) for branch in batch]
+            return [self._new_job(ScheduleJob(branch=branch)) for branch in batch]
 
         for _, outcome in self._runs(more):
             waiting += tree.add(outcome.states)
@@ -133,9 +133,9 @@ class Search:
     def run_some(self, count: int, seed: int, strategy: Strategy = Strategy.PCT) -> Findings:
         """Draw ``count`` random schedules, and run those that are not known; see ``run_all``."""
 
-        def new_job(number: int) -> Job:
+        def new_job(number: int) -> ScheduleJob:
             text = f"{seed} {number}"
-            return self._new_job(Job(seed=text, strategy=strategy, changes=_CHANGES, length=_LENGTH))
+            return self._new_job(ScheduleJob(seed=text, strategy=strategy, changes=_CHANGES, length=_LENGTH))
 
         draws = RandomDraws(count, new_job, self._setting.budget, self._is_enough)
         for job, outcome in self._runs(draws.more):
@@ -153,13 +153,15 @@ class Search:
     def _is_enough(self) -> bool:
         return self._stop_at_first and self.findings.first is not None
 
-    def _new_job(self, job: Job) -> Job:
+    def _new_job(self, job: ScheduleJob) -> ScheduleJob:
         number = self._started
         self._started += 1
         is_sample = number < MIN_REPEATED or number % REPEAT_EVERY == 0
         return replace(job, with_account=is_sample)
 
-    def _runs(self, more: Callable[[], Sequence[Job]]) -> Iterator[tuple[Job, Outcome]]:
+    def _runs(
+        self, more: Callable[[], Sequence[ScheduleJob]]
+    ) -> Iterator[tuple[ScheduleJob, ScheduleOutcome]]:
         self._began = time.monotonic()
         with Pool(self._setting, self._workers) as pool:
             for job, outcome in pool.stream(more):
@@ -169,14 +171,16 @@ class Search:
                     self._samples.append(outcome)
                 yield job, outcome
 
-    def _add(self, outcome: Outcome) -> None:
+    def _add(self, outcome: ScheduleOutcome) -> None:
         self.findings.add(outcome)
         self.findings.seconds = time.monotonic() - self._began
         self._progress(self.findings)
 
     def _repeat(self) -> None:
         """Run the sample again in new worlds; raise RaceError if a trace differs."""
-        jobs = [Job(names=outcome.names, is_strict=True, with_account=True) for outcome in self._samples]
+        jobs = [
+            ScheduleJob(names=outcome.names, is_strict=True, with_account=True) for outcome in self._samples
+        ]
         with Pool(self._setting, 1) as pool:
             for known, again in zip(self._samples, pool.run(jobs), strict=True):
                 if known.account is None or again.account is None:
@@ -189,7 +193,7 @@ class Search:
         self.findings.repeated = len(jobs)
 
 
-def _size(outcome: Outcome) -> tuple[int, int]:
+def _size(outcome: ScheduleOutcome) -> tuple[int, int]:
     return outcome.deviations, len(outcome.taken)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rewindmq.race.explore.search.explorer import Branch, State
+from rewindmq.race.explore.search.explorer import Branch, ChoiceState
 from rewindmq.race.explore.search.races import Hosts
 
 
@@ -44,7 +44,7 @@ class Tree:
     def __init__(self) -> None:
         self._root: _Node | None = None
 
-    def add(self, states: Sequence[State]) -> Iterable[Branch]:
+    def add(self, states: Sequence[ChoiceState]) -> Iterable[Branch]:
         """Add a run's states; return the branches that must be run because of them."""
         branches = []
         parent: _Node | None = None

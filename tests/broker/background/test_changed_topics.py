@@ -19,7 +19,7 @@ from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.header.namesrv import WipeWritePermOfBrokerRequestHeader
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
 from rewindmq.protocol.profile import Profile
-from tests.broker.background.test_registration import Recorder
+from tests.broker.background.test_registration import RecordingNameServer
 from tests.support.failing_disk import FailingDisk
 from tests.support.fixtures import simulated
 from tests.support.peer import Peer
@@ -76,7 +76,7 @@ async def test_wiped_permissions_outlast_the_creation_of_other_topics_in_5x(
 
 @simulated(brokers=0, profile=Profile.V53)
 async def test_v53_registers_changed_topics_alone_and_all_on_its_schedule(stage: SimStage) -> None:
-    recorder = Recorder(stage, "10.0.5.1")
+    recorder = RecordingNameServer(stage, "10.0.5.1")
     await stage.start_broker(namesrv_addr=await recorder.start())
     peer = stage.peer()
     await stage.at(1.0)
@@ -142,7 +142,7 @@ async def test_a_name_server_that_was_restarted_between_two_registrations_gets_a
 
 @simulated(brokers=0, profile=Profile.V53)
 async def test_a_change_waits_for_a_silent_name_server_once(stage: SimStage) -> None:
-    recorder = Recorder(stage, "10.0.5.1")
+    recorder = RecordingNameServer(stage, "10.0.5.1")
     await stage.start_broker(namesrv_addr=await recorder.start())
     peer = stage.peer()
     await stage.at(1.0)
@@ -163,12 +163,12 @@ async def test_a_change_waits_for_a_silent_name_server_once(stage: SimStage) -> 
 @simulated(brokers=0, profile=Profile.V53)
 async def test_changes_at_once_wait_for_a_silent_name_server_together(stage: SimStage) -> None:
     """Each would otherwise wait in turn for a connection over which nothing comes."""
-    recorder = Recorder(stage, "10.0.5.1")
+    recorder = RecordingNameServer(stage, "10.0.5.1")
     await stage.start_broker(namesrv_addr=await recorder.start())
     peer = stage.peer()
     await stage.at(1.0)
     await recorder.server.close()
-    recorder = Recorder(stage, "10.0.5.1")
+    recorder = RecordingNameServer(stage, "10.0.5.1")
     await recorder.start()
     recorder.delay = 100.0
     await asyncio.gather(*(peer.create_topic(f"T{number}") for number in range(20)))
@@ -184,12 +184,12 @@ async def test_changes_at_once_wait_for_a_silent_name_server_together(stage: Sim
 @simulated(brokers=0, profile=Profile.V53)
 async def test_a_change_waits_for_the_request_that_opens_the_connection(stage: SimStage) -> None:
     """It could pass that request otherwise, whose body is older."""
-    recorder = Recorder(stage, "10.0.5.1")
+    recorder = RecordingNameServer(stage, "10.0.5.1")
     await stage.start_broker(namesrv_addr=await recorder.start())
     peer = stage.peer()
     await stage.at(1.0)
     await recorder.server.close()
-    recorder = Recorder(stage, "10.0.5.1")
+    recorder = RecordingNameServer(stage, "10.0.5.1")
     await recorder.start()
     recorder.delay = 3.0
     first = asyncio.ensure_future(peer.create_topic("T"))
@@ -205,7 +205,7 @@ async def test_a_change_waits_for_the_request_that_opens_the_connection(stage: S
 @simulated(brokers=0, profile=Profile.V53)
 async def test_a_change_brings_no_full_table_after_a_failed_change(stage: SimStage) -> None:
     """Only the answer to a full table shows that a name server has all topics."""
-    recorder = Recorder(stage, "10.0.5.1")
+    recorder = RecordingNameServer(stage, "10.0.5.1")
     await stage.start_broker(namesrv_addr=await recorder.start())
     peer = stage.peer()
     await stage.at(1.0)
@@ -234,7 +234,7 @@ async def test_a_topic_that_was_not_saved_is_saved_and_registered_by_the_same_re
     stage: SimStage, is_saved_before: bool
 ) -> None:
     disk = FailingDisk(stage.runtime.clock.now_ms)
-    recorder = Recorder(stage, "10.0.5.1")
+    recorder = RecordingNameServer(stage, "10.0.5.1")
     await stage.start_broker(disk=disk.disk, namesrv_addr=await recorder.start())
     peer = stage.peer()
     header = CreateTopicRequestHeader("T", "TBW102", 1, 1, READ_WRITE, "SINGLE_TAG")

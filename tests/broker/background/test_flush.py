@@ -21,7 +21,7 @@ from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.support.answers import present
 from tests.support.fixtures import simulated
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 SYNC: dict[str, Any] = {"flush_disk_type": FlushDiskType.SYNC_FLUSH}
 
@@ -46,7 +46,7 @@ async def test_async_flush_brings_the_log_to_disk_every_half_second(stage: SimSt
     assert store.flushed_offset == store.max_commit_log_offset > 0
 
 
-async def test_sync_flush_under_load_shares_flushes_between_sends(stage: Stage) -> None:
+async def test_sync_flush_under_load_shares_flushes_between_sends(stage: ServerStage) -> None:
     broker = await stage.start_broker(store=SYNC)
     flushes = 0
     flush = broker.context.store.flush
@@ -92,7 +92,7 @@ class StuckWorkers:
 
 
 async def test_a_stop_answers_the_sends_that_wait_for_the_disk(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: ServerStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flush, may_go_on, began = MessageStore.flush, threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -173,7 +173,7 @@ async def test_background_flush_runs_each_kind_once_at_a_time_and_survives_failu
     await background.close()
 
 
-async def test_workers_flush_off_the_event_loop(stage: Stage) -> None:
+async def test_workers_flush_off_the_event_loop(stage: ServerStage) -> None:
     threads = set()
     broker = await stage.start_broker(store=SYNC)
     flush = broker.context.store.flush

@@ -22,10 +22,10 @@ from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.server import RemotingServer
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario, simulated
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 
-class Recorder:
+class RecordingNameServer:
     """A name server that records its requests, and responds with an ORDER_TOPIC_CONFIG table."""
 
     def __init__(self, stage: SimStage, host: str) -> None:
@@ -54,7 +54,7 @@ class Recorder:
 
 @simulated(brokers=0)
 async def test_A2_registers_at_start_at_10_seconds_and_then_every_30(stage: SimStage) -> None:
-    recorders = [Recorder(stage, f"10.0.5.{number}") for number in (1, 2)]
+    recorders = [RecordingNameServer(stage, f"10.0.5.{number}") for number in (1, 2)]
     addresses = [await recorder.start() for recorder in recorders]
     broker = await stage.start_broker(namesrv_addr=";".join(addresses))
     await stage.at(71.0)
@@ -79,7 +79,7 @@ async def test_A2_registers_at_start_at_10_seconds_and_then_every_30(stage: SimS
 async def test_A2_the_period_is_kept_between_10_and_60_seconds(
     stage: SimStage, period_ms: int, second: float
 ) -> None:
-    recorder = Recorder(stage, "10.0.5.1")
+    recorder = RecordingNameServer(stage, "10.0.5.1")
     await stage.start_broker(namesrv_addr=await recorder.start(), register_name_server_period=period_ms)
     await stage.at(71.0)
     assert recorder.times()[1:3] == [10.0, second]
@@ -90,7 +90,7 @@ async def test_A2_the_period_is_kept_between_10_and_60_seconds(
 async def test_A2_a_new_topic_is_announced_oneway_and_an_administrator_s_before_the_answer(
     stage: SimStage,
 ) -> None:
-    recorder = Recorder(stage, "10.0.5.1")
+    recorder = RecordingNameServer(stage, "10.0.5.1")
     await stage.start_broker(namesrv_addr=await recorder.start())
     peer = stage.peer()
     await stage.at(1.0)
@@ -115,12 +115,12 @@ def test_a_new_topic_is_announced_to_a_name_server_without_msgpack_that_was_away
     monkeypatch.delitem(frame._DECODE_HEADER, SerializeType.MSGPACK)
 
     async def scenario(stage: SimStage) -> None:
-        recorder = Recorder(stage, "10.0.5.1")
+        recorder = RecordingNameServer(stage, "10.0.5.1")
         await stage.start_broker(namesrv_addr=await recorder.start())
         await stage.at(5.0)
         await recorder.server.close()
         await stage.at(12.0)
-        recorder = Recorder(stage, "10.0.5.1")
+        recorder = RecordingNameServer(stage, "10.0.5.1")
         await recorder.start()
         await stage.at(15.0)
         await stage.peer().send("N")
@@ -133,7 +133,7 @@ def test_a_new_topic_is_announced_to_a_name_server_without_msgpack_that_was_away
 
 @simulated(brokers=0)
 async def test_A2_topics_of_the_order_table_are_marked_and_the_others_cleared(stage: SimStage) -> None:
-    recorder = Recorder(stage, "10.0.5.1")
+    recorder = RecordingNameServer(stage, "10.0.5.1")
     broker = await stage.start_broker(namesrv_addr=await recorder.start())
     await stage.peer().create_topic()
     recorder.ordered = {"T": "broker-a:4"}
@@ -160,7 +160,7 @@ async def test_A2_a_name_server_without_an_order_table_leaves_the_marks_alone(st
 async def test_B01_a_topic_made_while_the_broker_registers_for_the_first_time_is_announced_too(
     stage: SimStage,
 ) -> None:
-    recorder = Recorder(stage, "10.0.5.1")
+    recorder = RecordingNameServer(stage, "10.0.5.1")
     recorder.delay = 3.0
     starting = asyncio.ensure_future(
         stage.start_broker(namesrv_addr=await recorder.start(), listen_port=10_911)
@@ -198,7 +198,7 @@ def test_registration_at_an_absent_name_server_is_retried_with_one_log_line(
         await stage.start_broker(namesrv_addr="10.0.5.1:9876;10.0.5.2:9876")
         (await stage.peer().send()).require_success()
         await stage.at(101.0)
-        recorder = Recorder(stage, "10.0.5.1")
+        recorder = RecordingNameServer(stage, "10.0.5.1")
         await recorder.start()
         await stage.at(131.0)
         assert recorder.times() == [130.0]
@@ -211,7 +211,7 @@ def test_registration_at_an_absent_name_server_is_retried_with_one_log_line(
     assert "registered at name server 10.0.5.1:9876" in lines
 
 
-async def test_a_real_name_server_routes_to_a_real_broker_until_it_stops(stage: Stage) -> None:
+async def test_a_real_name_server_routes_to_a_real_broker_until_it_stops(stage: ServerStage) -> None:
     namesrv = await stage.start_namesrv()
     broker = await stage.start_broker(namesrv_addr=namesrv.address)
     asker = stage.peer("asker", namesrv.address)
@@ -241,7 +241,7 @@ def test_many_topics_are_encoded_before_they_are_sent(
     monkeypatch.setattr(frame, "encode_body", watched)
 
     async def scenario(stage: SimStage) -> None:
-        recorder = Recorder(stage, "10.0.5.1")
+        recorder = RecordingNameServer(stage, "10.0.5.1")
         await stage.start_broker(namesrv_addr=await recorder.start())
         await stage.at(45.0)
         assert sent == [

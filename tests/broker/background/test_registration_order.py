@@ -23,13 +23,13 @@ from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.remoting.slices.run import run_slices
 from tests.support.peer import Peer
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 
 
 class HoldingNameServer:
     """A name server that records registrations, and keeps its responses while ``is_holding``."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ServerStage) -> None:
         self._stage = stage
         self._came = asyncio.Condition()
         self.is_holding = False
@@ -123,7 +123,7 @@ def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registration_body, "_SMALL_TOPICS", 3)
 
 
-async def restart_namesrv(stage: Stage, profile: Profile) -> None:
+async def restart_namesrv(stage: ServerStage, profile: Profile) -> None:
     """Restart the name server, and wait until the broker knows that its connection is gone."""
     address, client = stage.namesrv, stage.broker._client
     await stage.stop_namesrv()
@@ -146,7 +146,7 @@ async def known_topics(asker: Peer) -> set[str]:
 @pytest.mark.parametrize("is_oneway", [False, True])
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 async def test_a_name_server_that_restarts_while_a_slower_one_is_registered_gets_all_topics(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, profile: Profile, is_oneway: bool
+    stage: ServerStage, monkeypatch: pytest.MonkeyPatch, profile: Profile, is_oneway: bool
 ) -> None:
     """A name server of 4.x that has a part ignores the full table with the same data version."""
     slow = HoldingNameServer(stage)
@@ -181,7 +181,7 @@ async def test_a_name_server_that_restarts_while_a_slower_one_is_registered_gets
 @pytest.mark.usefixtures("_small_slices")
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 async def test_a_name_server_that_restarts_while_its_full_table_is_encoded_gets_all_topics(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, profile: Profile
+    stage: ServerStage, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
     namesrv = await stage.start_namesrv(profile=profile)
     broker = await stage.start_broker(namesrv_addr=namesrv.address, profile=Profile.V53)
@@ -202,7 +202,7 @@ async def test_a_name_server_that_restarts_while_its_full_table_is_encoded_gets_
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 async def test_a_change_is_not_undone_by_an_older_table_that_waited_for_a_slow_name_server(
-    stage: Stage, profile: Profile
+    stage: ServerStage, profile: Profile
 ) -> None:
     slow, fast = HoldingNameServer(stage), HoldingNameServer(stage)
     addresses = (await slow.start(), await fast.start())
@@ -227,7 +227,7 @@ async def test_a_change_is_not_undone_by_an_older_table_that_waited_for_a_slow_n
 
 
 async def test_a_full_table_that_a_slow_name_server_shares_is_no_older_than_its_last_part(
-    stage: Stage,
+    stage: ServerStage,
 ) -> None:
     """The other name server has got that table before the slow one got the topics of a later change."""
     slow, fast = HoldingNameServer(stage), HoldingNameServer(stage)
@@ -253,7 +253,7 @@ async def test_a_full_table_that_a_slow_name_server_shares_is_no_older_than_its_
 @pytest.mark.usefixtures("_small_slices")
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 async def test_a_change_comes_after_the_older_table_that_is_being_encoded(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, profile: Profile
+    stage: ServerStage, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
     name_server = HoldingNameServer(stage)
     broker = await stage.start_broker(namesrv_addr=await name_server.start(), profile=profile)
@@ -277,7 +277,7 @@ async def test_a_change_comes_after_the_older_table_that_is_being_encoded(
 @pytest.mark.parametrize("remembered", [5_000, 3])
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 async def test_changes_of_several_topics_at_once_all_reach_the_name_server(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, profile: Profile, remembered: int
+    stage: ServerStage, monkeypatch: pytest.MonkeyPatch, profile: Profile, remembered: int
 ) -> None:
     """A name server ignores a part with a changed topic if it knows the part's data version."""
     monkeypatch.setattr(registration_body, "_MAX_CHANGES", remembered)
@@ -294,7 +294,7 @@ async def test_changes_of_several_topics_at_once_all_reach_the_name_server(
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 async def test_a_change_of_all_topics_comes_no_later_than_one_of_a_topic(
-    stage: Stage, profile: Profile
+    stage: ServerStage, profile: Profile
 ) -> None:
     """The announcement of all topics waits for a slow name server; a request comes before it."""
     slow = HoldingNameServer(stage)
@@ -321,7 +321,7 @@ async def test_a_change_of_all_topics_comes_no_later_than_one_of_a_topic(
         assert queue.perm == 4
 
 
-async def test_a_request_for_a_topic_that_a_list_is_registering_registers_it_too(stage: Stage) -> None:
+async def test_a_request_for_a_topic_that_a_list_is_registering_registers_it_too(stage: ServerStage) -> None:
     """Its response would otherwise promise a topic that no name server has."""
     name_server = HoldingNameServer(stage)
     await stage.start_broker(namesrv_addr=await name_server.start(), profile=Profile.V53)
@@ -340,7 +340,7 @@ async def test_a_request_for_a_topic_that_a_list_is_registering_registers_it_too
 
 
 async def test_a_request_for_a_topic_that_another_request_is_registering_registers_it_too(
-    stage: Stage,
+    stage: ServerStage,
 ) -> None:
     name_server = HoldingNameServer(stage)
     await stage.start_broker(namesrv_addr=await name_server.start(), profile=Profile.V53)
@@ -361,7 +361,7 @@ async def test_a_request_for_a_topic_that_another_request_is_registering_registe
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 async def test_a_change_that_waits_for_a_slow_name_server_is_not_registered_after_the_broker_unregisters(
-    stage: Stage, profile: Profile
+    stage: ServerStage, profile: Profile
 ) -> None:
     slow, fast = HoldingNameServer(stage), HoldingNameServer(stage)
     addresses = (await slow.start(), await fast.start())
@@ -384,7 +384,7 @@ async def test_a_change_that_waits_for_a_slow_name_server_is_not_registered_afte
 
 @pytest.mark.usefixtures("_small_slices")
 async def test_a_table_that_is_being_encoded_is_not_registered_after_the_broker_unregisters(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: ServerStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name_server = HoldingNameServer(stage)
     broker = await stage.start_broker(namesrv_addr=await name_server.start(), profile=Profile.V49)

@@ -37,7 +37,7 @@ from rewindmq.race.sim.world import EPOCH_MS
 from tests.support.answers import present, remark_of
 from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 PROFILES = (Profile.V42, Profile.V49, Profile.V53)
 
@@ -280,7 +280,7 @@ async def test_heartbeat_without_subscriptions_keeps_them(stage: SimStage) -> No
     assert list(present(stage.broker.context.consumers.find("G")).subscriptions) == ["T"]
 
 
-async def test_a_peer_gets_requests_in_the_serialization_type_of_its_heartbeat(stage: Stage) -> None:
+async def test_a_peer_gets_requests_in_the_serialization_type_of_its_heartbeat(stage: ServerStage) -> None:
     await stage.start_broker()
     for serialize_type in SerializeType:
         peer = stage.peer(f"c{serialize_type}", serialize_type=serialize_type)
@@ -314,7 +314,7 @@ async def test_port_minus_2_serves_clients_of_4_2(stage: SimStage) -> None:
     assert broker.context.consumers.find("G") is None
 
 
-async def test_beside_a_free_port_there_is_a_vip_port_too(stage: Stage) -> None:
+async def test_beside_a_free_port_there_is_a_vip_port_too(stage: ServerStage) -> None:
     broker = await stage.start_broker()
     host, port = broker.address.split(":")
     (await stage.peer(address=f"{host}:{int(port) - 2}").send()).require_success()
@@ -336,7 +336,7 @@ def taken(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
 
 
 async def test_port_0_passes_over_ports_whose_vip_port_is_taken(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: ServerStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = taken(monkeypatch, 3)
     broker = await stage.start_broker()
@@ -350,7 +350,7 @@ async def test_port_0_passes_over_ports_whose_vip_port_is_taken(
 
 
 async def test_no_vip_port_anywhere_keeps_no_broker_from_starting(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    stage: ServerStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     taken(monkeypatch, 1_000)
     await stage.start_broker()

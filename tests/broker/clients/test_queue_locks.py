@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rewindmq.broker.clients import queue_locks
-from rewindmq.broker.clients.queue_locks import QueueLocks
+from rewindmq.broker.clients.queue_locks import RebalanceLockManager
 from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
@@ -106,7 +106,7 @@ def queues_of(count: int, first: int = 0) -> list[MessageQueue]:
 def test_the_table_is_bounded_and_forgets_expired_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS", 3)
     now = 0.0
-    locks, one = QueueLocks(lambda: now), new_end()
+    locks, one = RebalanceLockManager(lambda: now), new_end()
     queues = queues_of(6)
     assert len(locks.lock(one, "G", "c1", queues)) == 3
     now = 60.0
@@ -125,7 +125,7 @@ def test_the_table_is_bounded_and_forgets_expired_locks(monkeypatch: pytest.Monk
 def test_no_connection_locks_more_queues_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS_PER_CONNECTION", 2)
     monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS", 5)
-    locks, greedy, other, third = QueueLocks(lambda: 0.0), new_end(), new_end(), new_end()
+    locks, greedy, other, third = RebalanceLockManager(lambda: 0.0), new_end(), new_end(), new_end()
     assert len(locks.lock(greedy, "G", "c1", queues_of(6))) == 2
     assert len(locks.lock(other, "H", "c2", queues_of(2))) == 2
     assert len(locks.lock(third, "I", "c3", queues_of(2))) == 1
@@ -139,7 +139,7 @@ def test_no_connection_locks_more_queues_than_its_share(monkeypatch: pytest.Monk
 def test_locks_of_closed_connections_make_room_and_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS", 4)
     now = 0.0
-    locks = QueueLocks(lambda: now)
+    locks = RebalanceLockManager(lambda: now)
     first, second, third = new_end(), new_end(), new_end()
     assert len(locks.lock(first, "G", "c1", queues_of(2))) == 2
     assert len(locks.lock(second, "H", "c2", queues_of(2))) == 2

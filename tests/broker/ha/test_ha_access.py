@@ -27,7 +27,7 @@ from tests.broker.ha.test_replication import Pair
 from tests.broker.ha.test_sync_master import ScriptedSlave, scripted
 from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 SYNC: dict[str, Any] = {"broker_role": BrokerRole.SYNC_MASTER}
 OTHER_HOST = "10.0.4.1"
@@ -251,7 +251,7 @@ async def test_a_slave_that_reports_more_than_it_was_sent_is_closed(stage: SimSt
     assert (await sending).code in (ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE)
 
 
-async def test_on_one_machine_only_the_slave_itself_counts(stage: Stage) -> None:
+async def test_on_one_machine_only_the_slave_itself_counts(stage: ServerStage) -> None:
     """Real sockets: a stranger that reports, and 64 silent connections, before and beside the slave."""
     namesrv = await stage.start_namesrv()
     master = await stage.start_broker(namesrv_addr=namesrv.address, **SYNC)

@@ -14,7 +14,7 @@ from rewindmq.protocol.ha_frame import ReportDecoder, TransferDecoder, encode_re
 from rewindmq.protocol.remoting.runtime import Runtime
 from tests.broker.ha.test_replication import Pair
 from tests.support.fixtures import simulated
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 # Every host of the simulated world, so that a scripted slave counts.
 ANY_HOST = "10.0.0.0/8"
@@ -52,7 +52,7 @@ class ScriptedSlave(asyncio.Protocol):
         self.transport.write(encode_report(self.position if position is None else position))
 
 
-async def scripted(stage: Stage, broker: Broker, runtime: Runtime | None = None) -> ScriptedSlave:
+async def scripted(stage: ServerStage, broker: Broker, runtime: Runtime | None = None) -> ScriptedSlave:
     """A slave on the stage's own host, unless ``runtime`` is another host's."""
     network = (runtime or stage.runtime).network
     host = broker.address.rpartition(":")[0]

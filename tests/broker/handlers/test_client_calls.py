@@ -31,7 +31,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.connection import Handler
 from tests.support.answers import body_of, present, remark_of
 from tests.support.fixtures import RunScenario, simulated
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 Q0 = MessageQueue("T", "broker-a", 0)
 INFO, DIRECTLY, STATUS = (
@@ -59,13 +59,13 @@ def success(body: Any) -> Callable[[Any], RemotingCommand]:
     return lambda connection: RemotingCommand(0, body=body)
 
 
-async def member(stage: Stage, client: Client, client_id: str = "c1", **options: Any) -> Any:
+async def member(stage: ServerStage, client: Client, client_id: str = "c1", **options: Any) -> Any:
     peer = stage.peer(client_id, answers=client.handlers, **options)
     await peer.heartbeat()
     return peer
 
 
-async def info_of(stage: Stage, client_id: str = "c1", **options: Any) -> RemotingCommand:
+async def info_of(stage: ServerStage, client_id: str = "c1", **options: Any) -> RemotingCommand:
     header = GetConsumerRunningInfoRequestHeader("G", client_id, jstack_enable=True)
     return await stage.peer("admin", **options).ask(INFO, header)
 
@@ -76,7 +76,7 @@ async def info_of(stage: Stage, client_id: str = "c1", **options: Any) -> Remoti
 @pytest.mark.parametrize("theirs", WIRES)
 @pytest.mark.parametrize("ours", WIRES)
 async def test_a_forwarded_response_has_the_serialization_type_of_the_requester(
-    stage: Stage, theirs: SerializeType, ours: SerializeType
+    stage: ServerStage, theirs: SerializeType, ours: SerializeType
 ) -> None:
     await stage.start_broker()
     info = ConsumerRunningInfo({"a": "b"}, mq_table={Q0: ProcessQueueInfo(commit_offset=5)}, jstack="here")
@@ -91,7 +91,7 @@ async def test_a_forwarded_response_has_the_serialization_type_of_the_requester(
     assert (header.consumer_group, header.client_id, header.jstack_enable) == ("G", "c1", True)
 
 
-async def test_what_only_its_own_tools_read_is_passed_on_untouched(stage: Stage) -> None:
+async def test_what_only_its_own_tools_read_is_passed_on_untouched(stage: ServerStage) -> None:
     """pyrocketmq writes its queues as ``topic@broker:queue`` (docs/spec/protocol.md 5.6)."""
     await stage.start_broker()
     body = b'{"mqTable":{"T@broker-a:0":{"commitOffset":1}},"unheardOf":[1]}'

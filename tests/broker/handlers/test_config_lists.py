@@ -14,13 +14,13 @@ from rewindmq.protocol.profile import Profile
 from tests.support.answers import present, remark_of
 from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 TOPICS = RequestCode.UPDATE_AND_CREATE_TOPIC_LIST
 GROUPS = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
 
 
-def json_peer(stage: Stage) -> Peer:
+def json_peer(stage: ServerStage) -> Peer:
     return stage.peer(serialize_type=SerializeType.JSON)
 
 
@@ -32,7 +32,7 @@ async def ask_groups(peer: Peer, *groups: dict[str, Any]) -> RemotingCommand:
     return await peer.ask(GROUPS, body=json.dumps({"groupConfigList": groups}).encode())
 
 
-def saved(stage: Stage, file: str, key: str) -> dict[str, Any]:
+def saved(stage: ServerStage, file: str, key: str) -> dict[str, Any]:
     """Entries of a file under ``config/`` by name."""
     table: dict[str, Any] = json.loads((stage.root / "broker-a/config" / file).read_text())[key]
     return table

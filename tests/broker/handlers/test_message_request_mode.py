@@ -18,12 +18,12 @@ from rewindmq.protocol.profile import Profile
 from tests.support.answers import present, remark_of
 from tests.support.fixtures import played
 from tests.support.peer import Peer
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 FILE = "messageRequestMode.json"
 
 
-def json_peer(stage: Stage) -> Peer:
+def json_peer(stage: ServerStage) -> Peer:
     return stage.peer(serialize_type=SerializeType.JSON)
 
 
@@ -32,11 +32,11 @@ async def ask(peer: Peer, **mode: object) -> RemotingCommand:
     return await peer.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, body=json.dumps(fields).encode())
 
 
-def config(stage: Stage) -> Path:
+def config(stage: ServerStage) -> Path:
     return stage.root / "broker-a/config"
 
 
-async def test_pull_is_stored_by_topic_and_group_before_the_response(stage: Stage) -> None:
+async def test_pull_is_stored_by_topic_and_group_before_the_response(stage: ServerStage) -> None:
     await stage.start_broker(profile=Profile.V53)
     peer = json_peer(stage)
     (await ask(peer)).require_success()

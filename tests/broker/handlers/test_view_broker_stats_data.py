@@ -21,7 +21,7 @@ from rewindmq.protocol.profile import Profile
 from tests.support.answers import body_of
 from tests.support.fixtures import simulated
 from tests.support.peer import Peer
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 CODE = RequestCode.VIEW_BROKER_STATS_DATA
 CLUSTER = "DefaultCluster"
@@ -44,7 +44,7 @@ async def sums(peer: Peer, *statistics: tuple[str, str]) -> list[int | None]:
 
 @pytest.mark.parametrize("serialize_type", list(SerializeType))
 async def test_a_new_statistic_is_there_at_once_and_an_unknown_one_refused(
-    stage: Stage, serialize_type: SerializeType
+    stage: ServerStage, serialize_type: SerializeType
 ) -> None:
     await stage.start_broker()
     peer = stage.peer(serialize_type=serialize_type)

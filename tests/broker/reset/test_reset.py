@@ -19,7 +19,7 @@ from rewindmq.protocol.version import LanguageCode
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.support.answers import remark_of
 from tests.support.fixtures import RunScenario, simulated
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 PROFILES = (Profile.V42, Profile.V49, Profile.V53)
 TO_THE_END = -1
@@ -206,7 +206,7 @@ async def test_a_reset_of_one_queue_is_refused_instead_of_rewinding_all(
     assert peer.count(220) == 0
 
 
-async def test_consumers_get_220_in_their_own_serialization_type(stage: Stage) -> None:
+async def test_consumers_get_220_in_their_own_serialization_type(stage: ServerStage) -> None:
     await stage.start_broker()
     peers = [
         stage.peer(f"c{serialize_type}", serialize_type=serialize_type) for serialize_type in SerializeType

@@ -35,7 +35,7 @@ from rewindmq.race.sim.world import EPOCH_MS
 from tests.support.answers import remark_of
 from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 TO_THE_END = -1
 FENCED: dict[str, Any] = {"reset_mode": ResetMode.FENCED}
@@ -318,7 +318,7 @@ def test_a_disk_that_refuses_leaves_everything_as_it_was(simulate: RunScenario, 
     simulate(scenario, brokers=0)
 
 
-async def test_one_worker_writes_at_a_time(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_worker_writes_at_a_time(stage: ServerStage, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = await stage.start_broker(**FENCED)
     writers: list[int] = []
     save = broker.context.offsets.save
@@ -343,7 +343,7 @@ async def test_one_worker_writes_at_a_time(stage: Stage, monkeypatch: pytest.Mon
 
 
 async def test_an_administrator_that_hangs_up_does_not_undo_the_reset(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: ServerStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = await stage.start_broker(**FENCED)
     peer = stage.peer()
@@ -369,7 +369,7 @@ async def test_an_administrator_that_hangs_up_does_not_undo_the_reset(
 
 
 async def test_a_group_that_is_deleted_while_its_reset_is_written_stays_deleted(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: ServerStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = await stage.start_broker(**FENCED, auto_create_subscription_group=False)
     context, peer = broker.context, stage.peer()

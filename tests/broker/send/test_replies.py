@@ -29,7 +29,7 @@ from rewindmq.protocol.remoting.connection import Connection
 from tests.support.answers import body_of, remark_of
 from tests.support.fixtures import RunScenario, simulated
 from tests.support.peer import Peer
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 REPLIES = "DefaultCluster_REPLY_TOPIC"
 V1, V2 = RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2
@@ -51,7 +51,7 @@ class Requester:
         self.pushed.append(request)
         return self._answer()
 
-    async def join(self, stage: Stage, client_id: str = "asker", **options: Any) -> Peer:
+    async def join(self, stage: ServerStage, client_id: str = "asker", **options: Any) -> Peer:
         peer = stage.peer(client_id, answers={PUSH: self.handle}, **options)
         (await peer.heartbeat("", producers=["Askers"])).require_success()
         return peer
@@ -77,7 +77,7 @@ async def stored(peer: Peer, topic: str = REPLIES) -> list[Any]:
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 @pytest.mark.parametrize("serialize_type", list(SerializeType))
 async def test_a_reply_reaches_its_requester_and_is_stored(
-    stage: Stage, profile: Profile, serialize_type: SerializeType
+    stage: ServerStage, profile: Profile, serialize_type: SerializeType
 ) -> None:
     await stage.start_broker(profile=profile)
     requester = Requester()
@@ -102,7 +102,7 @@ async def test_a_reply_reaches_its_requester_and_is_stored(
     assert (message.body, message.flag, message.properties) == (b"pong", 7, properties() | of_broker)
 
 
-async def test_the_long_field_names_of_324_do_the_same(stage: Stage) -> None:
+async def test_the_long_field_names_of_324_do_the_same(stage: ServerStage) -> None:
     await stage.start_broker()
     requester = Requester()
     await requester.join(stage)

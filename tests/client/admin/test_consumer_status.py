@@ -23,7 +23,7 @@ from rewindmq.client.admin.running_info_report import (
     format_running_info,
     have_same_subscriptions,
 )
-from rewindmq.client.consume.running_info import Property
+from rewindmq.client.consume.running_info import InfoProperty
 from rewindmq.protocol.body.heartbeat import SubscriptionData
 from rewindmq.protocol.body.running_info import CMResult, ConsumerRunningInfo, ProcessQueueInfo
 from rewindmq.protocol.code import ResponseCode
@@ -72,9 +72,9 @@ async def test_running_info_has_settings_subscriptions_queues_and_rates(stage: S
         await stage.world.sleep(31)
         admin = await stage.admin()
         info = await admin.get_consumer_running_info(GROUP, consumer.client_id)
-        assert info.properties[Property.CONSUME_TYPE] == "CONSUME_PASSIVELY"
-        assert info.properties[Property.CONSUME_ORDERLY] == "false"
-        assert info.properties[Property.NAMESERVER_ADDR] == "10.0.0.1:9876;"
+        assert info.properties[InfoProperty.CONSUME_TYPE] == "CONSUME_PASSIVELY"
+        assert info.properties[InfoProperty.CONSUME_ORDERLY] == "false"
+        assert info.properties[InfoProperty.NAMESERVER_ADDR] == "10.0.0.1:9876;"
         assert info.properties["consumeMessageBatchMaxSize"] == "1"
         assert info.properties["allocateStrategy"] == "AllocateAveragely"
         assert [item.topic for item in info.subscription_set] == [f"%RETRY%{GROUP}", TOPIC]
@@ -306,7 +306,7 @@ async def test_consume_message_directly_is_refused_with_the_reason(stage: SimSta
                 await admin.consume_message_directly(group, client_id, message)
             assert refused.value.code == 1
         info = await admin.get_consumer_running_info("pullers", puller.client_id)
-        assert info.properties[Property.CONSUME_TYPE] == "CONSUME_ACTIVELY"
+        assert info.properties[InfoProperty.CONSUME_TYPE] == "CONSUME_ACTIVELY"
         assert [item.topic for item in info.subscription_set] == [TOPIC]
 
 
@@ -315,9 +315,9 @@ async def test_consume_message_directly_is_refused_with_the_reason(stage: SimSta
 
 def running_info(topic: str = TOPIC, *, started: int = NOW - 200_000, **queue: Any) -> ConsumerRunningInfo:
     properties: dict[str, str] = {
-        Property.CONSUME_TYPE: "CONSUME_PASSIVELY",
-        Property.CONSUME_ORDERLY: "false",
-        Property.CONSUMER_START_TIMESTAMP: str(started),
+        InfoProperty.CONSUME_TYPE: "CONSUME_PASSIVELY",
+        InfoProperty.CONSUME_ORDERLY: "false",
+        InfoProperty.CONSUMER_START_TIMESTAMP: str(started),
     }
     return ConsumerRunningInfo(properties, [SubscriptionData(topic, "*")], {Q0: ProcessQueueInfo(**queue)})
 
@@ -339,7 +339,7 @@ def test_queues_without_progress_are_found() -> None:
     assert find_trouble("c1", recent, NOW) == []
     assert find_trouble("c1", running_info(cached_msg_count=0, last_consume_timestamp=0), NOW) == []
     ordered = running_info(last_lock_timestamp=NOW - 5)
-    ordered.properties[Property.CONSUME_ORDERLY] = "true"
+    ordered.properties[InfoProperty.CONSUME_ORDERLY] = "true"
     assert find_trouble("c1", ordered, NOW)[0].endswith("can't lock for a while, 5ms")
     ordered.mq_table[Q0] = ProcessQueueInfo(locked=True, droped=True, try_unlock_times=2)
     assert find_trouble("c1", ordered, NOW)[0].endswith("unlock 2 times, still failed")

@@ -18,7 +18,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from tests.client.scripted_broker import ScriptedBroker
 from tests.support.fixtures import real_stage
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 
 # Seconds; turns a hang into a failure.
 TIMEOUT = 60
@@ -27,7 +27,7 @@ QUICK = ("--time-scale", "0.1")
 
 
 @pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+async def stage(tmp_path: Path) -> AsyncIterator[ServerStage]:
     """Start a name server and a broker in this process."""
     async with real_stage(tmp_path, time_scale=0.1) as made:
         await made.start_namesrv()
@@ -36,7 +36,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
 
 
 @pytest.fixture
-def namesrv_addr(stage: Stage) -> str:
+def namesrv_addr(stage: ServerStage) -> str:
     return stage.namesrv
 
 
@@ -80,7 +80,7 @@ async def produce(address: str, count: int, *options: str) -> list[dict[str, Any
     return events
 
 
-async def send(stage: Stage, count: int) -> None:
+async def send(stage: ServerStage, count: int) -> None:
     """Send ``count`` messages to topic T from this process, one by one."""
     producer = await stage.producer()
     for number in range(count):
@@ -106,7 +106,9 @@ async def test_consume_receives_what_produce_sent(namesrv_addr: str) -> None:
     }
 
 
-async def test_orderly_messages_beyond_the_count_go_to_the_next_run(stage: Stage, namesrv_addr: str) -> None:
+async def test_orderly_messages_beyond_the_count_go_to_the_next_run(
+    stage: ServerStage, namesrv_addr: str
+) -> None:
     await send(stage, 60)
     consume = ("consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--profile", "v53")
     received: list[int] = []
@@ -123,7 +125,7 @@ async def test_orderly_messages_beyond_the_count_go_to_the_next_run(stage: Stage
 
 
 async def test_each_broadcasting_consumer_gets_every_message_once(
-    stage: Stage, namesrv_addr: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: ServerStage, namesrv_addr: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     await send(stage, 12)
@@ -149,7 +151,7 @@ async def test_each_broadcasting_consumer_gets_every_message_once(
     assert {path.parent.parent.name for path in files} == {"127.0.0.1@m1", "127.0.0.1@m2"}
 
 
-async def test_messages_beyond_the_count_are_not_committed(stage: Stage, namesrv_addr: str) -> None:
+async def test_messages_beyond_the_count_are_not_committed(stage: ServerStage, namesrv_addr: str) -> None:
     await send(stage, 90)
     consume = ("consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--json", *QUICK)
     received = []
@@ -241,7 +243,7 @@ async def test_a_stopped_command_does_not_wait_for_a_pending_response(
     assert summary.items() <= events[-1].items()
 
 
-async def test_sigterm_ends_consume_with_its_summary(stage: Stage, namesrv_addr: str) -> None:
+async def test_sigterm_ends_consume_with_its_summary(stage: ServerStage, namesrv_addr: str) -> None:
     await send(stage, 12)
     process = await start(
         "consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--json", "--batch", "32"
@@ -254,7 +256,9 @@ async def test_sigterm_ends_consume_with_its_summary(stage: Stage, namesrv_addr:
     assert (events[-1]["event"], events[-1]["received"]) == ("summary", 12)
 
 
-async def test_consume_reports_a_missing_topic_and_waits_for_it(stage: Stage, namesrv_addr: str) -> None:
+async def test_consume_reports_a_missing_topic_and_waits_for_it(
+    stage: ServerStage, namesrv_addr: str
+) -> None:
     consumer = await start(
         *("consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--count", "1"),
         *("--json", "--time-scale", "0.01"),
@@ -291,7 +295,9 @@ async def test_print_writes_the_message_bodies(namesrv_addr: str) -> None:
     assert process.returncode == 0, err
 
 
-async def test_messages_of_a_send_that_failed_after_it_had_left_count_as_unanswered(stage: Stage) -> None:
+async def test_messages_of_a_send_that_failed_after_it_had_left_count_as_unanswered(
+    stage: ServerStage,
+) -> None:
     broker = ScriptedBroker(stage.new_runtime(), {"T": 1})
     broker.handlers[RequestCode.SEND_BATCH_MESSAGE] = lambda connection, request: RemotingCommand(
         ResponseCode.SUCCESS, ext_fields={"msgId": "and nothing else"}
@@ -348,7 +354,7 @@ async def test_invalid_options_are_reported_in_one_line(options: tuple[str, ...]
 
 @pytest.mark.parametrize("options", [("--json", "--events"), ("--print",)], ids=["json", "print"])
 async def test_a_closed_standard_output_ends_consume_silently(
-    stage: Stage, namesrv_addr: str, options: tuple[str, ...]
+    stage: ServerStage, namesrv_addr: str, options: tuple[str, ...]
 ) -> None:
     """Such as ``rewindmq consume ... | head -1``, which once logged a traceback every second."""
     await send(stage, 4)

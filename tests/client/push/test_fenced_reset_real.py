@@ -18,7 +18,7 @@ from rewindmq import (
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from tests.support.stage import Stage
+from tests.support.stage import ServerStage
 
 MESSAGES = 100
 # Seconds; only turns a hang into a failure. The benchmark measures how fast a reset is.
@@ -75,7 +75,7 @@ async def test_every_serialization_type_carries_the_epochs_of_a_fenced_reset() -
             assert sum(entry.consumer_offset for entry in stats.offset_table.values()) == MESSAGES
 
 
-async def test_a_reset_is_fenced_where_only_the_request_says_so(stage: Stage) -> None:
+async def test_a_reset_is_fenced_where_only_the_request_says_so(stage: ServerStage) -> None:
     await stage.start_namesrv()
     await stage.start_broker()
     deliveries = Deliveries()

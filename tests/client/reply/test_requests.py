@@ -35,7 +35,7 @@ from tests.client.scripted_broker import ScriptedBroker, play_scripted
 from tests.support.answers import present
 from tests.support.clients import OK
 from tests.support.fixtures import RunScenario, played
-from tests.support.stage import SimStage, Stage
+from tests.support.stage import ServerStage, SimStage
 
 
 class Answerer:
@@ -95,7 +95,7 @@ async def test_a_request_returns_its_reply(stage: SimStage, profile: Profile, br
     assert waiting(producer) == 0
 
 
-async def test_a_request_returns_its_reply_over_real_sockets(stage: Stage) -> None:
+async def test_a_request_returns_its_reply_over_real_sockets(stage: ServerStage) -> None:
     await stage.start_namesrv()
     await stage.start_broker()
     await stage.peer().create_topic()

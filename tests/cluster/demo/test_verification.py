@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from rewindmq.cluster.demo.display import result_lines
 from rewindmq.cluster.demo.expectation import lower_bound, nearest
-from rewindmq.cluster.demo.journal import Delivery, Entry, Event, Journal, compare
-from rewindmq.cluster.demo.report import Figure, Report
+from rewindmq.cluster.demo.journal import DemoDelivery, DemoJournal, Entry, PassedPoint, compare
+from rewindmq.cluster.demo.report import DemoReport, Figure
 from rewindmq.cluster.demo.timeline import AdminStep, build_timeline
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
@@ -33,8 +33,8 @@ def test_a_search_in_an_empty_queue_gives_0() -> None:
 
 def deliver(
     queue: MessageQueue, *offsets: int, consumer: str = "consumer-1", at_ms: int = 0
-) -> list[Delivery]:
-    return [Delivery(consumer, queue, offset, 0, at_ms) for offset in offsets]
+) -> list[DemoDelivery]:
+    return [DemoDelivery(consumer, queue, offset, 0, at_ms) for offset in offsets]
 
 
 def test_each_kind_of_wrong_delivery_is_counted() -> None:
@@ -55,7 +55,7 @@ def test_each_kind_of_wrong_delivery_is_counted() -> None:
 )
 def test_the_counts_always_add_up(pairs: list[tuple[MessageQueue, int]], start: int, end: int) -> None:
     expected = {A: range(start, 10), B: range(end)}
-    result = compare([Delivery("c", queue, offset, 0, 0) for queue, offset in pairs], expected)
+    result = compare([DemoDelivery("c", queue, offset, 0, 0) for queue, offset in pairs], expected)
     total = sum(map(len, expected.values()))
     assert result.exactly_once + result.repeated + result.missing == total
     wanted = {(queue, offset) for queue, offsets in expected.items() for offset in offsets}
@@ -71,12 +71,12 @@ def event(
     offset: int | None = None,
     address: str | None = None,
     consumer: str = "consumer-1",
-) -> Event:
-    return Event(consumer, point, at_ms, queue, offset, address)
+) -> PassedPoint:
+    return PassedPoint(consumer, point, at_ms, queue, offset, address)
 
 
 def test_the_stored_offset_is_that_of_the_last_take_over() -> None:
-    journal = Journal()
+    journal = DemoJournal()
     journal.add(event(Point.QUEUE_ADDED, 1, A, offset=9))
     journal.add(event(Point.QUEUE_ADDED, 2, A, offset=4))
     journal.add(event(Point.QUEUE_ADDED, 3, B, offset=0))
@@ -85,7 +85,7 @@ def test_the_stored_offset_is_that_of_the_last_take_over() -> None:
 
 
 def test_deliveries_are_counted_from_any_mark() -> None:
-    journal = Journal()
+    journal = DemoJournal()
     journal.add(event(Point.SUSPENDED, 1))
     for delivery in deliver(A, 0, 1, 2):
         journal.add(delivery)
@@ -145,9 +145,9 @@ def test_a_timeline_separates_the_notifications_of_two_brokers() -> None:
 
 def test_a_wrong_figure_fails_the_report_and_is_named() -> None:
     right = [Figure("send", "acknowledged", 10, 10), Figure("wait", "ms", 10, 11, at_least=True)]
-    assert not Report({}).is_ok
-    assert Report({}, figures=right).is_ok
-    report = Report({}, figures=[*right, Figure("consume", "delivered exactly once", 10, 9)])
+    assert not DemoReport({}).is_ok
+    assert DemoReport({}, figures=right).is_ok
+    report = DemoReport({}, figures=[*right, Figure("consume", "delivered exactly once", 10, 9)])
     assert not report.is_ok
     assert report.to_json()["ok"] is False
     lines = result_lines(report)

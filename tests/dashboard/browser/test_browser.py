@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import ConsoleMessage, Page, Response, expect
 
 from rewindmq import Message
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from tests.dashboard.browser.conftest import Shop
 from tests.dashboard.site import dashboard
 from tools.dashboard.page_checks import faults_in_every_view, faults_of
@@ -110,7 +110,7 @@ async def test_pages_that_answer_a_form_and_those_of_a_visitor_who_may_do_less_h
         await page.get_by_role("button", name="Send the chosen ones again").click()
         await expect(page.get_by_role("alert")).to_contain_text("No dead letter is chosen")
         assert await faults_in_every_view(page) == []
-    settings = Settings("form-token", read_only=True, token="a-token")
+    settings = DashboardSettings("form-token", read_only=True, token="a-token")
     async with (
         dashboard(shop.cluster.namesrv_address, settings) as site,
         opened(Shop(shop.browser, shop.cluster, site.url), "/topics/orders/send") as page,

@@ -18,7 +18,7 @@ from rewindmq import (
 from rewindmq.cluster.up.topics import create_topics
 from rewindmq.dashboard.metrics.samples import Samples
 from rewindmq.dashboard.metrics.table import METRICS
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.runtime import system_runtime
@@ -164,7 +164,7 @@ async def test_scrapes_at_the_same_time_and_soon_after_ask_the_brokers_once(clus
 
 
 async def test_with_a_token_a_scrape_sends_it_as_bearer() -> None:
-    async with dashboard("127.0.0.1:1", Settings("x", token="top-secret")) as site:
+    async with dashboard("127.0.0.1:1", DashboardSettings("x", token="top-secret")) as site:
         assert (await site.get("/metrics")).status == 401
         assert (await site.get("/metrics", Authorization="Bearer wrong")).status == 401
         answer = await site.get("/metrics", Authorization="Bearer top-secret")

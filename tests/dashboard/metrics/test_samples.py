@@ -7,7 +7,7 @@ import pytest
 from rewindmq import AdminClient
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.metrics.questions import Questions
-from rewindmq.dashboard.metrics.report import BrokerReport, Place, TopicGroup, TopicSums
+from rewindmq.dashboard.metrics.report import BrokerPlace, BrokerReport, TopicGroup, TopicSums
 from rewindmq.dashboard.metrics.samples import Samples, add_reports
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.heartbeat import MessageModel
@@ -19,7 +19,7 @@ from tests.dashboard.metrics.exposition import Exposed, exposed, total
 async def report(name: str = "a", broker_id: int = 0, **answers: object) -> BrokerReport:
     async with AdminClient("127.0.0.1:1") as admin:
         questions = Questions(ClusterSource(admin), 0)
-    made = BrokerReport(Place("c", name, broker_id, f"{name}-{broker_id}:1"), questions)
+    made = BrokerReport(BrokerPlace("c", name, broker_id, f"{name}-{broker_id}:1"), questions)
     for key, value in answers.items():
         setattr(made, key, value)
     return made

@@ -17,7 +17,7 @@ from rewindmq import AdminClient, LocalCluster, Message, MessageQueue, TopicConf
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.resets import service
 from rewindmq.dashboard.resets.history import open_folder
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from tests.dashboard.resets.test_history import fail_full, new_record
 from tests.dashboard.site import HOSTS, Answered, Site, dashboard
 
@@ -299,7 +299,7 @@ async def test_read_only_mode_other_sites_and_forms_without_the_token_reset_noth
         fields = await preview(site)
         assert (await confirm(site, fields | {"csrf": "another"})).status == 403
         assert (await site.post(PAGE, fields, Origin="http://elsewhere.example")).status == 403
-    settings = Settings("form-token", read_only=True, hosts=HOSTS)
+    settings = DashboardSettings("form-token", read_only=True, hosts=HOSTS)
     async with dashboard(cluster.namesrv_address, settings) as site:
         page = await site.get(PAGE)
         assert "so it resets nothing" in page.text

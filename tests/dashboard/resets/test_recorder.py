@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import msgspec
 
 from rewindmq import MessageQueue
-from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict
+from rewindmq.client.admin.watched_reset.run import Began, Repair, ResetVerdict
 from rewindmq.dashboard.resets import recorder as recording
 from rewindmq.dashboard.resets.lanes import copied, draw_queue
 from rewindmq.dashboard.resets.record import VERSION, QueueRecord, ResetRecord, Status
-from rewindmq.dashboard.resets.recorder import Recorder
+from rewindmq.dashboard.resets.recorder import ResetRecorder
 from rewindmq.watch.evidence.moment import Case
 from rewindmq.watch.evidence.position import Position
 from rewindmq.watch.evidence.sample import QueueSample, Sample
@@ -42,7 +42,7 @@ class Played:
 
     def __init__(self, target: int = 0) -> None:
         self.record = new_record()
-        self.recorder = Recorder(self.record)
+        self.recorder = ResetRecorder(self.record)
         before = sample(99.9, 6, position(6, 6))
         self.watch = QueueWatch(Case(QUEUE, 6, target, before.queues[QUEUE], frozenset()))
         self.recorder.add(Began(100.0, before, (self.watch,), {QUEUE.broker_name: "classic"}), 100.2)
@@ -102,7 +102,7 @@ def test_states_repairs_and_the_verdict_are_counted_from_the_first_reset() -> No
     # A repair's watch counts from the repair.
     played.watch.reason, played.watch.races, played.watch.state = "", (), State.PROVEN
     played.recorder.add(Change(40.0, played.watch, State.PROVEN), 171.0)
-    played.recorder.add(Verdict(State.PROVEN, (played.watch,), 1), 171.0)
+    played.recorder.add(ResetVerdict(State.PROVEN, (played.watch,), 1), 171.0)
     assert played.record.status is Status.PROVEN
     assert [(event.at, event.kind) for event in played.record.events] == [
         (0.0, "reset"),

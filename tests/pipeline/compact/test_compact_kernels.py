@@ -13,7 +13,7 @@ from rewindmq.pipeline.compact import writer
 from rewindmq.pipeline.compact.layout import Cursor, FileShape, Stream
 from rewindmq.pipeline.compact.numbering import check_numbers
 from rewindmq.pipeline.compact.survivors import QueueTotals
-from rewindmq.pipeline.compact.topics import Kind, choose_topics
+from rewindmq.pipeline.compact.topics import Treatment, choose_topics
 from rewindmq.pipeline.compact.translate import make_translation, marked_topics, offsets_of
 from rewindmq.pipeline.compact.writer import read_pieces
 from rewindmq.pipeline.errors import PipelineError
@@ -88,23 +88,23 @@ def test_a_position_means_the_same_message_afterwards() -> None:
     assert (to_new("T", 0, 12), to_new("T", 1, 500)) == (6, 0)
 
 
-def totals(kind: Kind, *, newest: int, last: int, lowest: int, newest_at: int) -> QueueTotals:
+def totals(kind: Treatment, *, newest: int, last: int, lowest: int, newest_at: int) -> QueueTotals:
     """Messages of one kind in queue 0 of T: offsets up to ``newest``, which is at position ``newest_at``."""
     return QueueTotals("T", 0, kind, 1, 0, 1, newest, 1_700_000_000_000, last, lowest, newest_at)
 
 
 def test_a_queue_that_restarts_at_0_is_refused_in_one_log_and_between_two_runs() -> None:
-    keyed = totals(Kind.KEYED, newest=9, last=900, lowest=5, newest_at=900)
+    keyed = totals(Treatment.KEYED, newest=9, last=900, lowest=5, newest_at=900)
     check_numbers([keyed], {})
     check_numbers([keyed], {("T", 0): 5, ("U", 0): 99})
-    check_numbers([keyed, totals(Kind.DAMAGED, newest=7, last=700, lowest=7, newest_at=700)], {})
+    check_numbers([keyed, totals(Treatment.DAMAGED, newest=7, last=700, lowest=7, newest_at=700)], {})
     refused = "queue 0 of T restarts its numbering at or before log position 900"
     with pytest.raises(PipelineError, match=refused):
         check_numbers([keyed], {("T", 0): 6})
     with pytest.raises(PipelineError, match=refused):
         check_numbers([keyed._replace(newest_at=300)], {})
     with pytest.raises(PipelineError, match=refused):
-        check_numbers([keyed, totals(Kind.KEYLESS, newest=20, last=100, lowest=20, newest_at=100)], {})
+        check_numbers([keyed, totals(Treatment.KEYLESS, newest=20, last=100, lowest=20, newest_at=100)], {})
 
 
 def test_a_topic_is_compacted_if_it_was_named_or_marked_or_if_none_is() -> None:

@@ -18,7 +18,7 @@ from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.replay.bins import MAX_BINS, make_bins
 from rewindmq.pipeline.replay.job import prepare, replay_plan
 from rewindmq.pipeline.replay.page import render_html
-from rewindmq.pipeline.replay.plan import Direction, Load, Mode, QueuePlan, ReplayPlan
+from rewindmq.pipeline.replay.plan import Direction, MessageLoad, Mode, QueueReplay, ReplayPlan
 from rewindmq.pipeline.replay.target import Target, find_target, parse_target
 from rewindmq.pipeline.replay.text import bar_line, render_text
 from rewindmq.pipeline.snapshot.queue_view import LogView, QueueView
@@ -136,7 +136,7 @@ def _check_plan(plan: ReplayPlan, stores: list[Path]) -> None:
             _check_queue(plan, queue, mode, log, keys)
         for direction, loads in ((Direction.BACK, plan.totals), (Direction.AHEAD, plan.skipped)):
             mine = [q.moves[mode].load for q in plan.queues if q.moves[mode].direction is direction]
-            total = Load(*(sum(figures) for figures in zip(*map(_figures, mine), strict=True)))
+            total = MessageLoad(*(sum(figures) for figures in zip(*map(_figures, mine), strict=True)))
             assert _figures(loads[mode])[:2] == _figures(total)[:2]
             assert loads[mode].superseded == total.superseded
             assert loads[mode].distinct_keys == len(keys[direction])
@@ -146,16 +146,16 @@ def _check_plan(plan: ReplayPlan, stores: list[Path]) -> None:
     assert json.loads(json.dumps(plan.to_json())) == plan.to_json()
 
 
-def _figures(load: Load) -> tuple[int, ...]:
+def _figures(load: MessageLoad) -> tuple[int, ...]:
     return (load.messages, load.size, load.distinct_keys, load.without_key, load.superseded, load.unreadable)
 
 
 def _check_queue(
-    plan: ReplayPlan, queue: QueuePlan, mode: Mode, log: list[MessageExt], keys: dict[Direction, set[str]]
+    plan: ReplayPlan, queue: QueueReplay, mode: Mode, log: list[MessageExt], keys: dict[Direction, set[str]]
 ) -> None:
     move = queue.moves[mode]
     if queue.position is None:
-        assert (move.load, move.direction) == (Load(), Direction.UNKNOWN)
+        assert (move.load, move.direction) == (MessageLoad(), Direction.UNKNOWN)
         assert queue.queue_id == 3
         return
     assert (queue.min_offset, queue.max_offset) == (log[0].queue_offset, log[-1].queue_offset + 1)
@@ -163,7 +163,7 @@ def _check_queue(
     inside = [message for message in log if low <= message.queue_offset < high]
     newest = {message.keys: message.queue_offset for message in log if message.keys}
     mine = {message.keys for message in inside if message.keys}
-    assert move.load == Load(
+    assert move.load == MessageLoad(
         messages=len(inside),
         size=sum(message.store_size for message in inside),
         distinct_keys=len(mine),

@@ -87,6 +87,6 @@ NOT_RECORDED_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
         "QueueRewind": OWN,
         "Rewind": OWN,
         "RewindList": OWN,
-        "Run": OWN,
+        "PullRun": OWN,
     }
 )

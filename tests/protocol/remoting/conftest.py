@@ -9,7 +9,7 @@ import pytest
 
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.race.sim import World
-from tests.protocol.remoting.remoting_stage import Stage
+from tests.protocol.remoting.remoting_stage import RemotingStage
 
 
 @pytest.fixture
@@ -18,6 +18,6 @@ def world() -> World:
 
 
 @pytest.fixture
-async def stage() -> AsyncIterator[Stage]:
+async def stage() -> AsyncIterator[RemotingStage]:
     async with AsyncExitStack() as exits:
-        yield Stage(system_runtime(seed=1), exits)
+        yield RemotingStage(system_runtime(seed=1), exits)

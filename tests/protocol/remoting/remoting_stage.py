@@ -55,7 +55,7 @@ class RawPeer:
         await asyncio.wait([asyncio.ensure_future(self.writer.wait_closed())])
 
 
-class Stage:
+class RemotingStage:
     """Makes servers, clients and raw peers, and closes them when the test is over."""
 
     def __init__(self, runtime: Runtime, exits: AsyncExitStack) -> None:

@@ -21,7 +21,7 @@ from rewindmq.protocol.frame import encode_frame
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.state import CloseReason
 from rewindmq.protocol.remoting.traffic.repeated_reports import REMEMBERED_ADDRESSES, RepeatedReports
-from tests.protocol.remoting.remoting_stage import RawPeer, Stage
+from tests.protocol.remoting.remoting_stage import RawPeer, RemotingStage
 
 ECHO = 10
 
@@ -44,7 +44,7 @@ GARBAGE = {
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
 async def test_garbage_closes_its_own_connection_only(
-    stage: Stage, garbage: bytes, caplog: pytest.LogCaptureFixture
+    stage: RemotingStage, garbage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     reasons: list[CloseReason] = []
     server = await stage.server({ECHO: echo}, on_close=lambda connection, reason: reasons.append(reason))
@@ -65,7 +65,7 @@ async def test_garbage_closes_its_own_connection_only(
 
 
 async def test_a_tls_connection_is_closed_with_advice_in_the_log(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    stage: RemotingStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = await stage.server({ECHO: echo})
     context = ssl.create_default_context()
@@ -94,7 +94,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize(("first", "sentence"), FOREIGN.items())
 async def test_a_client_of_another_protocol_is_named_once_in_the_log(
-    stage: Stage, first: bytes, sentence: str, caplog: pytest.LogCaptureFixture
+    stage: RemotingStage, first: bytes, sentence: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     reasons: list[CloseReason] = []
     server = await stage.server({ECHO: echo}, on_close=lambda connection, reason: reasons.append(reason))
@@ -109,7 +109,7 @@ async def test_a_client_of_another_protocol_is_named_once_in_the_log(
     assert record.getMessage().endswith(f": {sentence}")
 
 
-async def test_a_client_that_reaches_an_http_server_is_told(stage: Stage) -> None:
+async def test_a_client_that_reaches_an_http_server_is_told(stage: RemotingStage) -> None:
     async def talk(peer: RawPeer) -> None:
         await peer.receive()
         peer.writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -132,7 +132,7 @@ def test_an_address_is_reported_again_after_a_minute_and_few_are_remembered() ->
 
 
 async def test_a_frame_cut_short_is_just_a_connection_that_ends(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    stage: RemotingStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     reasons: list[CloseReason] = []
     server = await stage.server({ECHO: echo}, on_close=lambda connection, reason: reasons.append(reason))
@@ -145,7 +145,7 @@ async def test_a_frame_cut_short_is_just_a_connection_that_ends(
     assert not caplog.records
 
 
-async def test_garbage_from_a_server_fails_the_requests_to_it(stage: Stage) -> None:
+async def test_garbage_from_a_server_fails_the_requests_to_it(stage: RemotingStage) -> None:
     async def talk(peer: RawPeer) -> None:
         await peer.receive()
         peer.writer.write(b"not a frame at all")
@@ -160,7 +160,7 @@ async def test_garbage_from_a_server_fails_the_requests_to_it(stage: Stage) -> N
     assert reasons == [CloseReason.BAD_FRAME]
 
 
-async def test_a_request_before_garbage_in_the_same_read_leaves_no_coroutine(stage: Stage) -> None:
+async def test_a_request_before_garbage_in_the_same_read_leaves_no_coroutine(stage: RemotingStage) -> None:
     handled: list[Coroutine[None, None, RemotingCommand]] = []
 
     async def answer() -> RemotingCommand:

@@ -14,7 +14,7 @@ from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.remoting.state import CloseReason
 from rewindmq.race.sim import World
-from tests.protocol.remoting.remoting_stage import Stage
+from tests.protocol.remoting.remoting_stage import RemotingStage
 
 ECHO, SLOW = 10, 11
 
@@ -86,7 +86,7 @@ def test_traffic_from_either_end_keeps_a_connection(world: World) -> None:
     world.run(main())
 
 
-async def test_a_closing_server_lets_the_answers_in_flight_leave(stage: Stage) -> None:
+async def test_a_closing_server_lets_the_answers_in_flight_leave(stage: RemotingStage) -> None:
     gate = Gate()
     server = await stage.server({ECHO: echo, SLOW: gate.handle})
     client, address = stage.client(), f"{server.host}:{server.port}"
@@ -103,7 +103,7 @@ async def test_a_closing_server_lets_the_answers_in_flight_leave(stage: Stage) -
         await asyncio.open_connection(server.host, server.port)
 
 
-async def test_a_closing_server_takes_no_new_requests(stage: Stage) -> None:
+async def test_a_closing_server_takes_no_new_requests(stage: RemotingStage) -> None:
     gate = Gate()
     seen: list[int] = []
     server = await stage.server({ECHO: lambda c, r: seen.append(r.opaque), SLOW: gate.handle})
@@ -121,7 +121,7 @@ async def test_a_closing_server_takes_no_new_requests(stage: Stage) -> None:
     assert seen == []
 
 
-async def test_what_does_not_leave_in_the_grace_time_is_cancelled(stage: Stage) -> None:
+async def test_what_does_not_leave_in_the_grace_time_is_cancelled(stage: RemotingStage) -> None:
     gate = Gate()
     server = await stage.server({SLOW: gate.handle})
     client = stage.client()
@@ -135,7 +135,7 @@ async def test_what_does_not_leave_in_the_grace_time_is_cancelled(stage: Stage) 
     await server.close(0.01)
 
 
-async def test_a_handler_is_cancelled_when_its_requester_is_gone(stage: Stage) -> None:
+async def test_a_handler_is_cancelled_when_its_requester_is_gone(stage: RemotingStage) -> None:
     gate = Gate()
     server = await stage.server({SLOW: gate.handle})
     peer = await stage.raw(server)
@@ -146,7 +146,7 @@ async def test_a_handler_is_cancelled_when_its_requester_is_gone(stage: Stage) -
     assert gate.cancelled
 
 
-async def test_answering_a_connection_that_is_gone_does_nothing(stage: Stage) -> None:
+async def test_answering_a_connection_that_is_gone_does_nothing(stage: RemotingStage) -> None:
     held: list[tuple[Connection, RemotingCommand]] = []
     server = await stage.server({SLOW: lambda c, r: held.append((c, r))})
     peer = await stage.raw(server)
@@ -161,7 +161,7 @@ async def test_answering_a_connection_that_is_gone_does_nothing(stage: Stage) ->
 
 
 async def test_a_failing_on_close_does_not_stop_the_server(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    stage: RemotingStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     def on_close(connection: Connection, reason: CloseReason) -> None:
         raise ValueError("from the callback")
@@ -178,7 +178,7 @@ async def test_a_failing_on_close_does_not_stop_the_server(
     assert (await other.receive()).body == b"alive"
 
 
-async def test_a_port_in_use_is_an_os_error(stage: Stage) -> None:
+async def test_a_port_in_use_is_an_os_error(stage: RemotingStage) -> None:
     server = await stage.server({})
     second = RemotingServer(stage.runtime, {})
     with pytest.raises(OSError, match=r"(?i)address already in use"):
@@ -204,7 +204,9 @@ def test_a_handler_may_close_its_connection(world: World) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"\0" * 64, b"\0\0\1\0\0\0\0\x10"], ids=["nothing", "bad", "half"])
-async def test_a_closed_connection_is_freed_without_the_garbage_collector(stage: Stage, sent: bytes) -> None:
+async def test_a_closed_connection_is_freed_without_the_garbage_collector(
+    stage: RemotingStage, sent: bytes
+) -> None:
     """A hostile peer opens thousands of connections before a collection runs."""
     ended = asyncio.Event()
     server = await stage.server({}, on_close=lambda connection, reason: ended.set())

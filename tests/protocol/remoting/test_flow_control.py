@@ -19,7 +19,7 @@ from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.remoting.state import CloseReason
 from rewindmq.protocol.remoting.stream import MAX_UNSENT_BYTES, MAX_WRITE_BYTES
 from rewindmq.race.sim import World
-from tests.protocol.remoting.remoting_stage import RawPeer, Stage
+from tests.protocol.remoting.remoting_stage import RawPeer, RemotingStage
 
 PULL, ECHO = 11, 10
 REPLY = bytes(256 << 10)
@@ -130,14 +130,14 @@ class DeafServer:
         await self.over.wait()
 
 
-async def connected(stage: Stage, client: RemotingClient) -> tuple[DeafServer, Connection]:
+async def connected(stage: RemotingStage, client: RemotingClient) -> tuple[DeafServer, Connection]:
     deaf = DeafServer()
     address = await stage.raw_server(deaf.talk)
     await client.invoke(address, RemotingCommand(ECHO))
     return deaf, next(iter(client.connections))
 
 
-async def test_a_oneway_request_waits_for_room_and_gives_up_in_time(stage: Stage) -> None:
+async def test_a_oneway_request_waits_for_room_and_gives_up_in_time(stage: RemotingStage) -> None:
     client = stage.client()
     deaf, connection = await connected(stage, client)
 
@@ -160,7 +160,7 @@ async def test_a_oneway_request_waits_for_room_and_gives_up_in_time(stage: Stage
     deaf.over.set()
 
 
-async def test_requests_are_refused_while_64_mib_are_unsent(stage: Stage) -> None:
+async def test_requests_are_refused_while_64_mib_are_unsent(stage: RemotingStage) -> None:
     client = stage.client()
     deaf, connection = await connected(stage, client)
     body = bytes(8 << 20)
@@ -176,7 +176,7 @@ async def test_requests_are_refused_while_64_mib_are_unsent(stage: Stage) -> Non
     deaf.over.set()
 
 
-async def test_a_peer_that_never_reads_what_it_is_sent_is_dropped(stage: Stage) -> None:
+async def test_a_peer_that_never_reads_what_it_is_sent_is_dropped(stage: RemotingStage) -> None:
     reasons: list[CloseReason] = []
     client = stage.client(on_close=lambda connection, reason: reasons.append(reason))
     deaf, connection = await connected(stage, client)

@@ -18,7 +18,7 @@ from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.remoting.state import CloseReason
 from rewindmq.protocol.remoting.traffic.held_bytes import HeldBytes, Traffic
 from rewindmq.race.sim import World
-from tests.protocol.remoting.remoting_stage import RawPeer, Stage
+from tests.protocol.remoting.remoting_stage import RawPeer, RemotingStage
 
 ECHO, BIG = 10, 11
 KIB = 1_024
@@ -289,7 +289,7 @@ def test_a_response_above_the_limit_for_all_closes_its_connection_only(
         await server.start("127.0.0.1", 0)
         deaf, reader = await raw(server), await raw(server)
         deaf.send(RemotingCommand(BIG))
-        await Stage.eventually(lambda: len(server.connections) == 1)
+        await RemotingStage.eventually(lambda: len(server.connections) == 1)
         assert traffic.unread.total == 0
         reader.send(RemotingCommand(ECHO, body=b"served"))
         assert (await reader.receive()).body == b"served"

@@ -26,7 +26,7 @@ from rewindmq.protocol.remoting.permits import OnewayPermits
 from rewindmq.protocol.remoting.runtime import LoopTimers
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.race.sim import World
-from tests.protocol.remoting.remoting_stage import RawPeer, Stage
+from tests.protocol.remoting.remoting_stage import RawPeer, RemotingStage
 
 ECHO, HOLD = 10, 11
 
@@ -39,7 +39,7 @@ def hold(connection: Connection, request: RemotingCommand) -> None:
     """Never responds."""
 
 
-async def test_answers_find_their_requests(stage: Stage) -> None:
+async def test_answers_find_their_requests(stage: RemotingStage) -> None:
     server = await stage.server({ECHO: echo})
     client, address = stage.client(), f"{server.host}:{server.port}"
     bodies = [b"%d" % n for n in range(100)]
@@ -50,13 +50,13 @@ async def test_answers_find_their_requests(stage: Stage) -> None:
     assert len(server.connections) == len(client.connections) == 1
 
 
-async def test_a_response_code_is_returned_not_raised(stage: Stage) -> None:
+async def test_a_response_code_is_returned_not_raised(stage: RemotingStage) -> None:
     server = await stage.server({})
     answer = await stage.client().invoke(f"{server.host}:{server.port}", RemotingCommand(77))
     assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
-async def test_connection_loss_fails_all_pending_requests_at_once(stage: Stage) -> None:
+async def test_connection_loss_fails_all_pending_requests_at_once(stage: RemotingStage) -> None:
     async def talk(peer: RawPeer) -> None:
         peer.answer(await peer.receive())
         for _ in range(3):
@@ -72,7 +72,7 @@ async def test_connection_loss_fails_all_pending_requests_at_once(stage: Stage) 
     assert str(results[0]).startswith(f"connection to {address} lost: ")
 
 
-async def test_a_late_response_is_ignored(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_late_response_is_ignored(stage: RemotingStage, caplog: pytest.LogCaptureFixture) -> None:
     async def talk(peer: RawPeer) -> None:
         peer.answer(await peer.receive())
         late = await peer.receive()
@@ -131,7 +131,7 @@ async def test_opaque_numbers_start_at_1_wrap_and_skip_those_in_use() -> None:
     assert [type(f.exception()) for f in (futures[0], futures[2])] == [ConnectionLostError] * 2
 
 
-async def test_no_more_than_65535_requests_wait_on_one_connection(stage: Stage) -> None:
+async def test_no_more_than_65535_requests_wait_on_one_connection(stage: RemotingStage) -> None:
     server = await stage.server({ECHO: echo, HOLD: hold})
     client, address = stage.client(), f"{server.host}:{server.port}"
     await client.invoke(address, RemotingCommand(ECHO))
@@ -175,7 +175,7 @@ async def test_a_permit_given_to_a_cancelled_request_is_not_lost() -> None:
     assert permits.free == 1
 
 
-async def test_oneway_requests_give_their_permits_back(stage: Stage) -> None:
+async def test_oneway_requests_give_their_permits_back(stage: RemotingStage) -> None:
     seen: list[object] = []
     server = await stage.server({ECHO: echo, HOLD: lambda c, r: seen.append(r.body)})
     client, address = stage.client(), f"{server.host}:{server.port}"
@@ -186,14 +186,14 @@ async def test_oneway_requests_give_their_permits_back(stage: Stage) -> None:
     assert client.permits.free == 65_535
 
 
-async def test_concurrent_first_requests_share_one_attempt_to_connect(stage: Stage) -> None:
+async def test_concurrent_first_requests_share_one_attempt_to_connect(stage: RemotingStage) -> None:
     server = await stage.server({ECHO: echo})
     client, address = stage.client(), f"{server.host}:{server.port}"
     await asyncio.gather(*(client.invoke(address, RemotingCommand(ECHO)) for _ in range(20)))
     assert len(server.connections) == 1
 
 
-async def test_after_a_loss_the_next_request_connects_again(stage: Stage) -> None:
+async def test_after_a_loss_the_next_request_connects_again(stage: RemotingStage) -> None:
     server = await stage.server({ECHO: echo})
     client, address = stage.client(), f"{server.host}:{server.port}"
     await client.invoke(address, RemotingCommand(ECHO))
@@ -211,7 +211,7 @@ async def test_after_a_loss_the_next_request_connects_again(stage: Stage) -> Non
         ("127.0.0.1:70000", "'127.0.0.1:70000' is not of the form host:port"),
     ],
 )
-async def test_a_failed_connect_says_where_and_why(stage: Stage, address: str, why: str) -> None:
+async def test_a_failed_connect_says_where_and_why(stage: RemotingStage, address: str, why: str) -> None:
     client = stage.client()
     for request in (
         client.invoke(address, RemotingCommand(1)),
@@ -283,7 +283,7 @@ def test_connecting_takes_3_seconds_at_most() -> None:
     ]
 
 
-async def test_a_closed_client_refuses_and_ends_what_was_in_progress(stage: Stage) -> None:
+async def test_a_closed_client_refuses_and_ends_what_was_in_progress(stage: RemotingStage) -> None:
     server = await stage.server({ECHO: echo, HOLD: hold})
     client, address = stage.client(), f"{server.host}:{server.port}"
     await client.invoke(address, RemotingCommand(ECHO))

@@ -17,7 +17,7 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.runtime import Listener, Network, system_runtime
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.race.sim import World
-from tests.protocol.remoting.remoting_stage import RawPeer, Stage
+from tests.protocol.remoting.remoting_stage import RawPeer, RemotingStage
 
 ECHO = 10
 GREETING = 11
@@ -42,7 +42,7 @@ class JavaPeer:
                 peer.answer(request, body=b"understood")
 
 
-async def test_a_peer_that_closes_on_msgpack_is_spoken_to_in_json_from_then_on(stage: Stage) -> None:
+async def test_a_peer_that_closes_on_msgpack_is_spoken_to_in_json_from_then_on(stage: RemotingStage) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
     client = stage.client()
@@ -74,7 +74,7 @@ class OneConnection:
 
 
 async def test_a_request_that_a_peer_got_in_msgpack_and_not_again_in_json_counts_as_sent(
-    stage: Stage,
+    stage: RemotingStage,
 ) -> None:
     address = await stage.raw_server(JavaPeer().talk)
     runtime = system_runtime()
@@ -85,7 +85,7 @@ async def test_a_request_that_a_peer_got_in_msgpack_and_not_again_in_json_counts
     await client.close()
 
 
-async def test_oneway_requests_wait_until_a_greeting_has_found_out(stage: Stage) -> None:
+async def test_oneway_requests_wait_until_a_greeting_has_found_out(stage: RemotingStage) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
     client = stage.client(greeting=lambda: RemotingCommand(GREETING))
@@ -95,7 +95,7 @@ async def test_oneway_requests_wait_until_a_greeting_has_found_out(stage: Stage)
     assert java.understood == [GREETING, ECHO, ECHO, ECHO, ECHO]
 
 
-async def test_with_a_fixed_serialization_type_there_is_no_greeting(stage: Stage) -> None:
+async def test_with_a_fixed_serialization_type_there_is_no_greeting(stage: RemotingStage) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
     client = stage.client(serialize_type=SerializeType.ROCKETMQ, greeting=lambda: RemotingCommand(GREETING))
@@ -105,7 +105,7 @@ async def test_with_a_fixed_serialization_type_there_is_no_greeting(stage: Stage
 
 
 async def test_a_oneway_request_waits_for_an_unanswered_greeting_up_to_its_timeout(
-    stage: Stage,
+    stage: RemotingStage,
 ) -> None:
     async def say_nothing(peer: RawPeer) -> None:
         while await peer.receive_if_any() is not None:
@@ -146,7 +146,7 @@ def test_a_oneway_request_waits_for_a_greeting_up_to_its_own_timeout(world: Worl
 
 
 async def test_a_greeting_without_a_waiting_request_fails_silently(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    stage: RemotingStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     greeted = asyncio.Event()
 
@@ -167,7 +167,7 @@ async def test_a_greeting_without_a_waiting_request_fails_silently(
     assert not caplog.records
 
 
-async def test_without_a_greeting_a_oneway_request_is_enough_to_find_out(stage: Stage) -> None:
+async def test_without_a_greeting_a_oneway_request_is_enough_to_find_out(stage: RemotingStage) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
     client = stage.client()
@@ -179,7 +179,7 @@ async def test_without_a_greeting_a_oneway_request_is_enough_to_find_out(stage: 
 
 @pytest.mark.parametrize("serialize_type", list(SerializeType))
 async def test_a_fixed_serialization_type_does_not_change(
-    stage: Stage, serialize_type: SerializeType
+    stage: RemotingStage, serialize_type: SerializeType
 ) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
@@ -193,7 +193,7 @@ async def test_a_fixed_serialization_type_does_not_change(
     assert java.heard == [serialize_type, serialize_type]
 
 
-async def test_a_peer_that_answered_once_is_not_resent_to(stage: Stage) -> None:
+async def test_a_peer_that_answered_once_is_not_resent_to(stage: RemotingStage) -> None:
     heard: list[SerializeType] = []
 
     async def talk(peer: RawPeer) -> None:
@@ -209,7 +209,7 @@ async def test_a_peer_that_answered_once_is_not_resent_to(stage: Stage) -> None:
     assert heard == [SerializeType.MSGPACK]
 
 
-async def test_a_peer_that_answered_on_an_earlier_connection_is_not_resent_to(stage: Stage) -> None:
+async def test_a_peer_that_answered_on_an_earlier_connection_is_not_resent_to(stage: RemotingStage) -> None:
     """A broker that stored a message and was killed got it a second time, in JSON, after its restart."""
     heard: list[SerializeType] = []
 
@@ -232,7 +232,7 @@ async def test_a_peer_that_answered_on_an_earlier_connection_is_not_resent_to(st
     assert heard == [*[SerializeType.MSGPACK] * 3, SerializeType.JSON]
 
 
-async def test_a_server_that_died_is_not_taken_for_a_json_speaker_for_good(stage: Stage) -> None:
+async def test_a_server_that_died_is_not_taken_for_a_json_speaker_for_good(stage: RemotingStage) -> None:
     heard: list[SerializeType] = []
 
     async def die(peer: RawPeer) -> None:

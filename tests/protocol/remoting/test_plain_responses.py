@@ -27,7 +27,7 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.pending import MAX_OPAQUE
 from rewindmq.protocol.remoting.plain_responses import Response, complete_plain
 from rewindmq.protocol.remoting.runtime import system_runtime
-from tests.protocol.remoting.remoting_stage import RawPeer, Stage
+from tests.protocol.remoting.remoting_stage import RawPeer, RemotingStage
 from tests.protocol.remoting.test_writes import RecordingTransport, frames
 
 DECODE = msgspec.msgpack.Decoder(SendMessageResponseHeader, strict=False).decode
@@ -234,7 +234,7 @@ async def test_an_encoded_request_skips_opaques_in_use_and_wraps() -> None:
             await future
 
 
-async def test_an_encoded_request_times_out(stage: Stage) -> None:
+async def test_an_encoded_request_times_out(stage: RemotingStage) -> None:
     async def talk(peer: RawPeer) -> None:
         peer.answer(await peer.receive())
         await peer.receive_if_any()
@@ -252,7 +252,7 @@ async def test_an_encoded_request_times_out(stage: Stage) -> None:
     assert len(connection._pending) == 0
 
 
-async def test_nothing_is_taken_after_an_invalid_frame(stage: Stage) -> None:
+async def test_nothing_is_taken_after_an_invalid_frame(stage: RemotingStage) -> None:
     async def talk(peer: RawPeer) -> None:
         peer.answer(await peer.receive())
         first, second = await peer.receive(), await peer.receive()

@@ -15,7 +15,7 @@ from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.dispatch import MAX_REQUEST_BYTES_IN_PROGRESS, MAX_REQUESTS_IN_PROGRESS
-from tests.protocol.remoting.remoting_stage import Stage
+from tests.protocol.remoting.remoting_stage import RemotingStage
 
 ECHO, HOLD, RELEASE, REFUSE, CRASH, LATER, LATER_CRASH, CANCELLED = range(10, 18)
 
@@ -74,7 +74,9 @@ HANDLERS: dict[int, Handler] = {
 }
 
 
-async def test_a_suspended_request_holds_nothing_back_and_answers_come_in_any_order(stage: Stage) -> None:
+async def test_a_suspended_request_holds_nothing_back_and_answers_come_in_any_order(
+    stage: RemotingStage,
+) -> None:
     held = Held()
     server = await stage.server({ECHO: echo, HOLD: held.hold, RELEASE: held.release})
     peer = await stage.raw(server)
@@ -92,7 +94,7 @@ async def test_a_suspended_request_holds_nothing_back_and_answers_come_in_any_or
 
 @pytest.mark.parametrize("serialize_type", list(SerializeType))
 async def test_an_unknown_code_returns_3_in_the_serialization_type_of_the_request(
-    stage: Stage, serialize_type: SerializeType
+    stage: RemotingStage, serialize_type: SerializeType
 ) -> None:
     peer = await stage.raw(await stage.server({}))
     peer.send(RemotingCommand(9999, opaque=-7), serialize_type=serialize_type)
@@ -113,7 +115,7 @@ async def test_an_unknown_code_returns_3_in_the_serialization_type_of_the_reques
     ],
 )
 async def test_a_handler_that_fails_gives_a_response_with_code_and_remark(
-    stage: Stage, serialize_type: SerializeType, code: int, expected: tuple[int, str]
+    stage: RemotingStage, serialize_type: SerializeType, code: int, expected: tuple[int, str]
 ) -> None:
     peer = await stage.raw(await stage.server(HANDLERS))
     peer.send(
@@ -127,7 +129,7 @@ async def test_a_handler_that_fails_gives_a_response_with_code_and_remark(
 
 
 async def test_an_unforeseen_error_is_logged_with_its_request_code(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    stage: RemotingStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = stage.client()
     server = await stage.server(HANDLERS)
@@ -136,7 +138,7 @@ async def test_an_unforeseen_error_is_logged_with_its_request_code(
     assert [record.getMessage() for record in caplog.records] == [f"request code {CRASH} failed"]
 
 
-async def test_a_oneway_request_is_never_answered_whatever_happens(stage: Stage) -> None:
+async def test_a_oneway_request_is_never_answered_whatever_happens(stage: RemotingStage) -> None:
     held = Held()
     server = await stage.server({**HANDLERS, HOLD: held.hold, RELEASE: held.release})
     peer = await stage.raw(server)
@@ -158,7 +160,7 @@ async def test_a_oneway_request_is_never_answered_whatever_happens(stage: Stage)
     ],
 )
 async def test_strict_json_is_for_requesters_that_announce_it(
-    stage: Stage, version: int, ext: dict[str, str] | None, broker_ids: bytes
+    stage: RemotingStage, version: int, ext: dict[str, str] | None, broker_ids: bytes
 ) -> None:
     broker = BrokerData(cluster="C", broker_name="b", broker_addrs={0: "h:1"})
     route = TopicRouteData(broker_datas=[broker], queue_datas=[])
@@ -172,7 +174,7 @@ async def test_strict_json_is_for_requesters_that_announce_it(
     assert b'"brokerAddrs":' + broker_ids in body
 
 
-async def test_an_answer_too_large_for_a_frame_becomes_code_1(stage: Stage) -> None:
+async def test_an_answer_too_large_for_a_frame_becomes_code_1(stage: RemotingStage) -> None:
     server = await stage.server({ECHO: lambda c, r: RemotingCommand(0, body=bytes(MAX_FRAME_BYTES))})
     peer = await stage.raw(server)
     peer.send(RemotingCommand(ECHO, opaque=1))
@@ -181,7 +183,7 @@ async def test_an_answer_too_large_for_a_frame_becomes_code_1(stage: Stage) -> N
     assert (answer.remark or "").startswith("FrameError: frame of 16777")
 
 
-async def test_requests_beyond_the_limit_return_system_busy(stage: Stage) -> None:
+async def test_requests_beyond_the_limit_return_system_busy(stage: RemotingStage) -> None:
     held = Held()
     server = await stage.server({ECHO: echo, HOLD: held.hold})
     peer = await stage.raw(server)
@@ -196,7 +198,9 @@ async def test_requests_beyond_the_limit_return_system_busy(stage: Stage) -> Non
     assert (await peer.receive()).code == ResponseCode.SUCCESS
 
 
-async def test_a_request_is_refused_while_the_ones_in_progress_have_too_many_bytes(stage: Stage) -> None:
+async def test_a_request_is_refused_while_the_ones_in_progress_have_too_many_bytes(
+    stage: RemotingStage,
+) -> None:
     gate = asyncio.Event()
 
     async def wait(connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -220,7 +224,7 @@ async def test_a_request_is_refused_while_the_ones_in_progress_have_too_many_byt
     assert (await peer.receive()).code == ResponseCode.SUCCESS
 
 
-async def test_requests_that_a_task_leaves_for_a_later_answer_count_until_then(stage: Stage) -> None:
+async def test_requests_that_a_task_leaves_for_a_later_answer_count_until_then(stage: RemotingStage) -> None:
     held = Held()
 
     async def leave(connection: Connection, request: RemotingCommand) -> None:
@@ -240,7 +244,7 @@ async def test_requests_that_a_task_leaves_for_a_later_answer_count_until_then(s
 
 @pytest.mark.parametrize("serialize_type", list(SerializeType))
 async def test_a_server_calls_its_client_in_the_serialization_type_of_the_latest_heartbeat(
-    stage: Stage, serialize_type: SerializeType
+    stage: RemotingStage, serialize_type: SerializeType
 ) -> None:
     connections: list[Connection] = []
 
@@ -271,7 +275,7 @@ async def test_a_server_calls_its_client_in_the_serialization_type_of_the_latest
 
 @pytest.mark.parametrize("code", [RequestCode.HEART_BEAT, RequestCode.UPDATE_BROKER_CONFIG])
 async def test_a_body_above_the_limit_of_its_code_is_refused_before_the_handler(
-    stage: Stage, code: RequestCode
+    stage: RemotingStage, code: RequestCode
 ) -> None:
     server = await stage.server({code: echo})
     client = stage.client()

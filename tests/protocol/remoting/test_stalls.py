@@ -18,7 +18,7 @@ from rewindmq.protocol.remoting.process.stall_watch import CHECK_SECONDS, watch_
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime, system_runtime
 from rewindmq.protocol.remoting.stalls.record import LOG_SECONDS, STALL_SECONDS, Stalls
 from rewindmq.race.sim import World
-from tests.protocol.remoting.remoting_stage import Stage
+from tests.protocol.remoting.remoting_stage import RemotingStage
 
 
 @dataclass
@@ -195,7 +195,7 @@ def serve(clock: HandClock, handler: Handler, seconds_of_close: float = 0.0) -> 
     async def scenario() -> None:
         async with AsyncExitStack() as exits:
             runtime: Runtime = replace(world.runtime(), clock=clock, stalls=stalls)
-            stage = Stage(runtime, exits)
+            stage = RemotingStage(runtime, exits)
             server = await stage.server({RequestCode.PULL_MESSAGE: handler}, on_close=close)
             client = stage.client()
             address = f"{server.host}:{server.port}"

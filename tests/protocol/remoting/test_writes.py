@@ -8,7 +8,7 @@ from typing import Any
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
 from rewindmq.protocol.remoting.connection import Connection
-from tests.protocol.remoting.remoting_stage import Stage
+from tests.protocol.remoting.remoting_stage import RemotingStage
 
 
 class RecordingTransport(asyncio.Transport):
@@ -36,7 +36,7 @@ def echo(connection: Connection, request: RemotingCommand) -> RemotingCommand:
     return RemotingCommand(0, body=request.body)
 
 
-async def test_the_answers_to_one_read_leave_in_one_write(stage: Stage) -> None:
+async def test_the_answers_to_one_read_leave_in_one_write(stage: RemotingStage) -> None:
     transport = RecordingTransport()
     held: list[RemotingCommand] = []
     connection = stage.connection(transport, {10: echo, 11: lambda c, r: held.append(r)})
@@ -51,14 +51,14 @@ async def test_the_answers_to_one_read_leave_in_one_write(stage: Stage) -> None:
     assert [[answer.opaque for answer in write] for write in transport.writes[1:]] == [[50, 51, 52]]
 
 
-async def test_large_answers_to_one_read_leave_in_one_write_up_to_its_limit(stage: Stage) -> None:
+async def test_large_answers_to_one_read_leave_in_one_write_up_to_its_limit(stage: RemotingStage) -> None:
     transport = RecordingTransport()
     connection = stage.connection(transport, {10: lambda c, r: RemotingCommand(0, body=bytes(200_000))})
     connection.data_received(frames(*(RemotingCommand(10, opaque=n) for n in range(8))))
     assert [[answer.opaque for answer in write] for write in transport.writes] == [[0, 1, 2, 3, 4, 5], [6, 7]]
 
 
-async def test_the_requests_of_one_turn_leave_in_one_write(stage: Stage) -> None:
+async def test_the_requests_of_one_turn_leave_in_one_write(stage: RemotingStage) -> None:
     transport = RecordingTransport()
     connection = stage.connection(transport, {})
     calls = [connection.invoke(RemotingCommand(10), 60.0) for _ in range(20)]

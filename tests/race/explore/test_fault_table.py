@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.commands.fault_table import Row, search_fault
+from rewindmq.race.commands.fault_table import FaultRow, search_fault
 from rewindmq.race.explore.model.faults import FAULTS
 from rewindmq.race.explore.search.search import Findings
 from rewindmq.race.explore.search.strategy import Strategy
@@ -17,7 +17,7 @@ SETTING = setting_of(FLUSH.model, ResetMode.FENCED, fault=FLUSH.enter)
 
 def test_a_row_names_the_first_schedule_that_finds_the_fault_or_says_that_none_did() -> None:
     found = Findings(schedules=2_000, bad=30, first_number=1_234)
-    row = Row("flush", SETTING, {Strategy.UNIFORM: Findings(schedules=2_000), Strategy.PCT: found})
+    row = FaultRow("flush", SETTING, {Strategy.UNIFORM: Findings(schedules=2_000), Strategy.PCT: found})
     assert row.to_markdown() == "| flush | `crash-broker`, epoch | > 2,000 | 0.0% | 1,234 | 1.5% |"
     assert row.to_json()["uniform"] == {"schedules": 2_000, "first": None, "broken": 0}
     assert row.to_json()["pct"] == {"schedules": 2_000, "first": 1_234, "broken": 30}

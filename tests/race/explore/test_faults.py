@@ -6,9 +6,9 @@ import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.faults import FAULTS
-from rewindmq.race.explore.search.job import Job
+from rewindmq.race.explore.search.job import ScheduleJob
 from rewindmq.race.explore.search.pool import Pool
-from rewindmq.race.explore.search.run import Outcome
+from rewindmq.race.explore.search.run import ScheduleOutcome
 from rewindmq.race.explore.search.search import Search
 from rewindmq.race.explore.search.shrink import prescribed, shrink
 from tests.race.explore.explore_settings import setting_of
@@ -41,15 +41,15 @@ def find(name: str, late: int, limit: int) -> None:
     with Pool(setting, 1) as pool:
         shortest = shrink(pool, failing)
         steps = prescribed(shortest)
-        (again,) = pool.run([Job(names=steps, is_strict=True)])
-        without_one = pool.run([Job(names=steps[:n] + steps[n + 1 :]) for n in range(len(steps))])
+        (again,) = pool.run([ScheduleJob(names=steps, is_strict=True)])
+        without_one = pool.run([ScheduleJob(names=steps[:n] + steps[n + 1 :]) for n in range(len(steps))])
     assert (again.error, again.broken) == ("", shortest.broken)
     assert again.laws & failing.laws
     assert size(shortest) <= size(failing)
     assert not [other for other in without_one if other.laws & failing.laws and size(other) < size(shortest)]
 
 
-def size(outcome: Outcome) -> tuple[int, int]:
+def size(outcome: ScheduleOutcome) -> tuple[int, int]:
     return outcome.deviations, len(prescribed(outcome))
 
 

@@ -7,12 +7,12 @@ import pytest
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.schedule.step import Step, StepKind
-from rewindmq.race.explore.search.choosers import Chooser
-from rewindmq.race.explore.search.job import Job
+from rewindmq.race.explore.search.choosers import RecordingChooser
+from rewindmq.race.explore.search.job import ScheduleJob
 from rewindmq.race.explore.search.known import Draw, KnownSchedules
 from rewindmq.race.explore.search.laws import Broken
 from rewindmq.race.explore.search.pool import Pool
-from rewindmq.race.explore.search.run import Outcome
+from rewindmq.race.explore.search.run import ScheduleOutcome
 from rewindmq.race.explore.search.search import Findings, Search
 from rewindmq.race.explore.search.strategy import Strategy
 from tests.race.explore.explore_settings import CHOSEN, setting_of
@@ -22,7 +22,7 @@ CHANGES, LENGTH = 4, 30
 STEPS = ((StepKind.DELIVER, "deliver a->b one"), (StepKind.FIRE, "timers of b"))
 
 
-class Fixed(Chooser):
+class Fixed(RecordingChooser):
     """Chooser that takes given steps."""
 
     def __init__(self, path: tuple[int, ...]) -> None:
@@ -33,11 +33,11 @@ class Fixed(Chooser):
         return self._path[len(self.taken)]
 
 
-def outcome_of(*taken: int, known: int = 0, broken: tuple[Broken, ...] = ()) -> Outcome:
-    return Outcome(taken, broken, options=(STEPS,) * (len(taken) - known))
+def outcome_of(*taken: int, known: int = 0, broken: tuple[Broken, ...] = ()) -> ScheduleOutcome:
+    return ScheduleOutcome(taken, broken, options=(STEPS,) * (len(taken) - known))
 
 
-def draw(schedules: KnownSchedules, *path: int) -> tuple[Draw, Outcome | None]:
+def draw(schedules: KnownSchedules, *path: int) -> tuple[Draw, ScheduleOutcome | None]:
     begun = schedules.draw(0, Fixed(path))
     return begun, schedules.advance(begun)
 
@@ -48,7 +48,7 @@ def test_a_schedule_that_was_run_is_known_and_another_is_run_from_the_first_unkn
     assert known is None
     assert schedules.begin(first)
     assert not schedules.end(first, outcome_of(0, 1))
-    assert draw(schedules, 0, 1)[1] == Outcome((0, 1))
+    assert draw(schedules, 0, 1)[1] == ScheduleOutcome((0, 1))
     other, known = draw(schedules, 0, 0)
     assert known is None
     assert other.path == (0, 0)
@@ -61,7 +61,7 @@ def test_a_schedule_waits_for_one_that_runs_the_same_path() -> None:
     assert schedules.begin(first)
     assert not schedules.begin(second)
     assert schedules.end(first, outcome_of(0, 1)) == [second]
-    assert schedules.advance(second) == Outcome((0, 1))
+    assert schedules.advance(second) == ScheduleOutcome((0, 1))
 
 
 def test_another_outcome_of_a_known_schedule_is_an_error() -> None:
@@ -77,11 +77,11 @@ def test_another_outcome_of_a_known_schedule_is_an_error() -> None:
     [
         (outcome_of(0, 1, 0), "went on after its last choice"),
         (outcome_of(0), "ended before its last choice"),
-        (Outcome((0, 1), options=(STEPS, STEPS[::-1])), "had other possible steps"),
-        (Outcome((0, 1), options=(STEPS, STEPS[:1])), "had other possible steps"),
+        (ScheduleOutcome((0, 1), options=(STEPS, STEPS[::-1])), "had other possible steps"),
+        (ScheduleOutcome((0, 1), options=(STEPS, STEPS[:1])), "had other possible steps"),
     ],
 )
-def test_other_choices_of_a_known_schedule_are_an_error(again: Outcome, why: str) -> None:
+def test_other_choices_of_a_known_schedule_are_an_error(again: ScheduleOutcome, why: str) -> None:
     schedules = KnownSchedules()
     schedules.add(outcome_of(0, 1))
     with pytest.raises(RaceError, match=why):
@@ -100,7 +100,9 @@ def test_other_steps_than_those_drawn_are_an_error() -> None:
 def run_every(mode: ResetMode, count: int, strategy: Strategy) -> Findings:
     """Return the findings of jobs that are all run."""
     findings = Findings()
-    jobs = [Job(seed=f"1 {n}", strategy=strategy, changes=CHANGES, length=LENGTH) for n in range(count)]
+    jobs = [
+        ScheduleJob(seed=f"1 {n}", strategy=strategy, changes=CHANGES, length=LENGTH) for n in range(count)
+    ]
     with Pool(setting_of("one-reset", mode, late=1), 1) as pool:
         for outcome in pool.run(jobs):
             findings.add(outcome)

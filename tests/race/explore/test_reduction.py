@@ -10,16 +10,16 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.schedule.step import EVERYWHERE, Step, StepKind
 from rewindmq.race.explore.search.explorer import Branch
-from rewindmq.race.explore.search.job import Job, Setting
+from rewindmq.race.explore.search.job import ScheduleJob, Setting
 from rewindmq.race.explore.search.pool import BATCH, Pool
-from rewindmq.race.explore.search.races import Event, find_races
-from rewindmq.race.explore.search.run import Outcome
+from rewindmq.race.explore.search.races import RunStep, find_races
+from rewindmq.race.explore.search.run import ScheduleOutcome
 from rewindmq.race.explore.search.tree import Tree
 from rewindmq.race.history import History
 from tests.race.explore.explore_settings import CHOSEN, FULL, setting_of
 
 
-def outcome_of(outcome: Outcome) -> tuple[object, ...]:
+def outcome_of(outcome: ScheduleOutcome) -> tuple[object, ...]:
     """Return the events of each host in its own order, and the broken laws."""
     assert outcome.account is not None
     lives: dict[str, list[str]] = {}
@@ -30,14 +30,14 @@ def outcome_of(outcome: Outcome) -> tuple[object, ...]:
     return outcome.laws, tuple(sorted((process, tuple(life)) for process, life in lives.items()))
 
 
-def every_order(setting: Setting) -> list[Outcome]:
+def every_order(setting: Setting) -> list[ScheduleOutcome]:
     """Run every sequence of choices, without reduction."""
     outcomes = []
     waiting: list[tuple[int, ...]] = [()]
     with Pool(setting, 1) as pool:
         while waiting:
             batch, waiting = waiting[-BATCH:], waiting[:-BATCH]
-            found = pool.run([Job(branch=Branch(path), with_account=True) for path in batch])
+            found = pool.run([ScheduleJob(branch=Branch(path), with_account=True) for path in batch])
             for path, outcome in zip(batch, found, strict=True):
                 for depth in range(len(path), len(outcome.taken)):
                     others = range(1, len(outcome.states[depth].names))
@@ -46,13 +46,13 @@ def every_order(setting: Setting) -> list[Outcome]:
     return outcomes
 
 
-def reduced(setting: Setting) -> list[Outcome]:
+def reduced(setting: Setting) -> list[ScheduleOutcome]:
     """Run the schedules of an exhaustive search."""
     outcomes = []
     tree, waiting = Tree(), [Branch()]
     with Pool(setting, 1) as pool:
         while waiting:
-            found = pool.run([Job(branch=branch, with_account=True) for branch in waiting])
+            found = pool.run([ScheduleJob(branch=branch, with_account=True) for branch in waiting])
             waiting = [branch for outcome in found for branch in tree.add(outcome.states)]
             outcomes += [outcome for outcome in found if not outcome.is_equivalent]
     return outcomes
@@ -83,8 +83,8 @@ def step(name: str, host: str, *, lane: str = "", born: int = 0) -> Step:
     return Step(kind, name, host, lambda: None, lane=lane, born=born)
 
 
-def event(taken: Step, *others: Step, touched: str | None = None) -> Event:
-    return Event(taken, [taken, *others], {}, frozenset((touched or taken.host).split()))
+def event(taken: Step, *others: Step, touched: str | None = None) -> RunStep:
+    return RunStep(taken, [taken, *others], {}, frozenset((touched or taken.host).split()))
 
 
 # The step that opens the window; all earlier steps are over.

@@ -17,7 +17,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.model.models import MODELS
 from rewindmq.race.explore.search import paused_worlds
-from rewindmq.race.explore.search.job import Job
+from rewindmq.race.explore.search.job import ScheduleJob
 from rewindmq.race.explore.search.pool import Pool
 from rewindmq.race.explore.search.search import MIN_REPEATED, Search
 from rewindmq.race.explore.search.strategy import Strategy
@@ -76,7 +76,7 @@ def test_classic_resets_are_lost_in_random_schedules() -> None:
 def test_the_seed_determines_the_schedules(strategy: Strategy) -> None:
     def run(seed: int) -> list[tuple[str, ...]]:
         jobs = [
-            Job(seed=f"{seed} {n}", strategy=strategy, changes=3, length=30, with_account=True)
+            ScheduleJob(seed=f"{seed} {n}", strategy=strategy, changes=3, length=30, with_account=True)
             for n in range(4)
         ]
         with Pool(setting_of("one-reset", ResetMode.FENCED, late=1), 1) as pool:
@@ -109,7 +109,7 @@ def test_a_child_that_ends_early_ends_the_search(
         Pool(setting_of("one-reset", ResetMode.FENCED), 1) as pool,
         pytest.raises(RaceError, match=why),
     ):
-        pool.run([Job(seed=f"1 {n}", changes=3, length=30) for n in range(2)])
+        pool.run([ScheduleJob(seed=f"1 {n}", changes=3, length=30) for n in range(2)])
 
 
 def test_a_fork_that_fails_ends_the_workers_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_a_fork_that_fails_ends_the_workers_before_it(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("mode", ResetMode)
 def test_a_schedule_that_begins_in_a_paused_world_has_the_same_trace(mode: ResetMode) -> None:
     with Pool(setting_of("one-reset", mode, late=1), 1) as pool:
-        jobs = [Job(seed=f"1 {n}", changes=3, length=30, with_account=True) for n in range(6)]
+        jobs = [ScheduleJob(seed=f"1 {n}", changes=3, length=30, with_account=True) for n in range(6)]
         at_rest = pool.run(jobs)
         begun = [replace(job, begins=outcome.taken[:2]) for job, outcome in zip(jobs, at_rest, strict=True)]
         assert pool.run(begun) == at_rest
@@ -149,9 +149,9 @@ import sys
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.models import find_model
-from rewindmq.race.explore.search.job import Job, Setting
+from rewindmq.race.explore.search.job import ScheduleJob, Setting
 from rewindmq.race.explore.search.pool import Pool
-jobs = [Job(seed=str(n), changes=3, length=30, with_account=True) for n in range(4)]
+jobs = [ScheduleJob(seed=str(n), changes=3, length=30, with_account=True) for n in range(4)]
 with Pool(Setting(find_model(sys.argv[1]), ResetMode.FENCED, Profile.EPOCH, 2), 1) as pool:
     for outcome in pool.run(jobs):
         print(outcome.error or outcome.account.digest)

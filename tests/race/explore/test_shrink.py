@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.explore.search.job import Job
+from rewindmq.race.explore.search.job import ScheduleJob
 from rewindmq.race.explore.search.pool import Pool
-from rewindmq.race.explore.search.run import Outcome
+from rewindmq.race.explore.search.run import ScheduleOutcome
 from rewindmq.race.explore.search.search import Search
 from rewindmq.race.explore.search.shrink import prescribed, shrink
 from rewindmq.race.explore.search.strategy import Strategy
@@ -16,7 +16,7 @@ from tests.race.explore.explore_settings import setting_of
 SETTING = setting_of("one-reset", ResetMode.CLASSIC, late=1)
 
 
-def size(outcome: Outcome) -> tuple[int, int]:
+def size(outcome: ScheduleOutcome) -> tuple[int, int]:
     return outcome.deviations, len(prescribed(outcome))
 
 
@@ -33,8 +33,8 @@ def test_a_shrunk_schedule_fails_and_none_of_its_choices_can_be_left_out(
     with Pool(SETTING, 1) as pool:
         shortest = shrink(pool, failing)
         steps = prescribed(shortest)
-        (again,) = pool.run([Job(names=steps, is_strict=True)])
-        without_one = pool.run([Job(names=steps[:n] + steps[n + 1 :]) for n in range(len(steps))])
+        (again,) = pool.run([ScheduleJob(names=steps, is_strict=True)])
+        without_one = pool.run([ScheduleJob(names=steps[:n] + steps[n + 1 :]) for n in range(len(steps))])
         assert shrink(pool, failing).names == shortest.names
     assert not again.error
     assert again.broken == shortest.broken

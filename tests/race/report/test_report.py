@@ -20,8 +20,8 @@ from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Event, History, Lab
 from rewindmq.race.play.run import Plan, play_simulated
 from rewindmq.race.report import (
+    ReportedRun,
     ReportMeta,
-    Run,
     render_comparison,
     render_html,
     render_svg,
@@ -47,27 +47,27 @@ async def lose_a_reset(stage: Stage) -> None:
 
 
 @pytest.fixture(scope="module")
-def lost() -> Run:
+def lost() -> ReportedRun:
     """A simulated run in which the stored offset runs ahead of the replay."""
     history = simulate(lose_a_reset)
     verdict = judge(history)
     assert verdict.losses == {Loss.L1}
-    return Run(history, verdict, META)
+    return ReportedRun(history, verdict, META)
 
 
-def without_frames(run: Run) -> Run:
+def without_frames(run: ReportedRun) -> ReportedRun:
     history = History(event for event in run.history if not str(event.kind).startswith("frame"))
-    return Run(history, judge(history), run.meta)
+    return ReportedRun(history, judge(history), run.meta)
 
 
-def from_frames(run: Run) -> Run:
+def from_frames(run: ReportedRun) -> ReportedRun:
     """The same run without the events that clients and brokers record themselves."""
     history = History(
         event
         for event in run.history
         if isinstance(event.kind, Lab) and (event.kind is not Lab.STORED_OFFSET)
     )
-    return Run(history, judge(history), run.meta)
+    return ReportedRun(history, judge(history), run.meta)
 
 
 class Page(HTMLParser):
@@ -98,7 +98,7 @@ class Page(HTMLParser):
         self.words += data
 
 
-def test_the_page_is_self_contained(lost: Run) -> None:
+def test_the_page_is_self_contained(lost: ReportedRun) -> None:
     text = render_html(*lost)
     page = Page(text)
     assert not {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe", "object", "use"}
@@ -111,7 +111,7 @@ def test_the_page_is_self_contained(lost: Run) -> None:
     assert "prefers-color-scheme:dark" in text
 
 
-def test_the_page_says_what_was_lost_and_where(lost: Run) -> None:
+def test_the_page_says_what_was_lost_and_where(lost: ReportedRun) -> None:
     page = Page(render_html(*lost))
     for words in (
         "The reset was lost: L1",
@@ -167,7 +167,7 @@ def test_names_from_a_history_are_text_and_not_markup() -> None:
     assert name in Page(text).words
 
 
-def test_control_characters_of_a_history_are_escaped_in_every_form(lost: Run) -> None:
+def test_control_characters_of_a_history_are_escaped_in_every_form(lost: ReportedRun) -> None:
     evil = "\nFORGED\r\x1b[2J\u202e\x9b31m\u2028"
     events = [replace(event, process=f"{event.process}{evil}") for event in lost.history]
     events.append(Event(events[-1].at, "lab", Lab.NOTE, {"text": evil}))
@@ -189,8 +189,8 @@ def test_an_empty_history_has_a_page_and_a_text() -> None:
     assert "The reset was kept" in render_text(*nothing)
 
 
-def test_points_alone_give_the_same_arrows_as_points_and_frames(lost: Run) -> None:
-    def arrows(run: Run) -> list[tuple[str, str, str]]:
+def test_points_alone_give_the_same_arrows_as_points_and_frames(lost: ReportedRun) -> None:
+    def arrows(run: ReportedRun) -> list[tuple[str, str, str]]:
         scene = make_scene(run.history, run.verdict)
         return [(arrow.source, arrow.target, arrow.label) for arrow in scene.arrows]
 
@@ -201,7 +201,7 @@ def test_points_alone_give_the_same_arrows_as_points_and_frames(lost: Run) -> No
     assert ("broker-a", "consumer-A", "late empty →10") in arrows(lost)
 
 
-def test_frames_alone_have_a_report_too(lost: Run) -> None:
+def test_frames_alone_have_a_report_too(lost: ReportedRun) -> None:
     run = from_frames(lost)
     scene = make_scene(run.history, run.verdict)
     labels = {(arrow.source, arrow.target, arrow.label) for arrow in scene.arrows}
@@ -219,7 +219,7 @@ def test_frames_alone_have_a_report_too(lost: Run) -> None:
 LABEL = re.compile(r'<text class="label (\w+)" x="([-\d.]+)" y="([-\d.]+)">([^<]*)</text>')
 
 
-def busy(events: int) -> Run:
+def busy(events: int) -> ReportedRun:
     """Many consumers, messages and commits in a short time."""
 
     def add(at: float, process: str, kind: Any, **details: Any) -> None:
@@ -248,7 +248,7 @@ def busy(events: int) -> Run:
             carrier=15,
         )
     history = History(story)
-    return Run(history, judge(history), META)
+    return ReportedRun(history, judge(history), META)
 
 
 def test_labels_do_not_overlap_however_many_events_there_are() -> None:
@@ -267,14 +267,14 @@ def test_labels_do_not_overlap_however_many_events_there_are() -> None:
     assert [tone for tone, *_ in found].count("bad") == 1
 
 
-def test_every_step_around_the_apply_pass_has_its_label(lost: Run) -> None:
+def test_every_step_around_the_apply_pass_has_its_label(lost: ReportedRun) -> None:
     labels = [match[4] for match in LABEL.finditer(render_html(*lost))]
     for step in ("reset to 0", "dropped", "wait over", "in memory 0"):
         assert labels.count(step) == 1, step
     assert labels.count("queue at 0") == 2
 
 
-def test_no_label_is_clipped(lost: Run) -> None:
+def test_no_label_is_clipped(lost: ReportedRun) -> None:
     html = Drawing(make_scene(lost.history, lost.verdict)).html()
     width = float(re.findall(r'<svg width="(\d+)"', html)[0])
     for _, x, _, text in LABEL.findall(html):
@@ -282,12 +282,12 @@ def test_no_label_is_clipped(lost: Run) -> None:
         assert float(x) + len(text) * CHARACTER_PIXELS <= width + 1
 
 
-def test_the_picture_is_well_formed(lost: Run) -> None:
+def test_the_picture_is_well_formed(lost: ReportedRun) -> None:
     for picture in re.findall(r"<svg.*?</svg>", Drawing(make_scene(lost.history, lost.verdict)).html()):
         ET.fromstring(picture)
 
 
-def test_the_picture_is_self_contained(lost: Run) -> None:
+def test_the_picture_is_self_contained(lost: ReportedRun) -> None:
     picture = ET.fromstring(render_svg(*lost))
     svg = "{http://www.w3.org/2000/svg}"
     assert picture.tag == f"{svg}svg"
@@ -313,7 +313,7 @@ def test_time_never_runs_backwards_and_quiet_stretches_are_short() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
-def test_the_text_keeps_its_width_and_marks_the_step(lost: Run, width: int) -> None:
+def test_the_text_keeps_its_width_and_marks_the_step(lost: ReportedRun, width: int) -> None:
     lines = render_text(*lost, width=width).splitlines()
     assert max(len(line) for line in lines) <= max(width, 60)
     (marked,) = [line for line in lines if line.startswith(">> ")]
@@ -321,7 +321,7 @@ def test_the_text_keeps_its_width_and_marks_the_step(lost: Run, width: int) -> N
     assert marked.split()[-2:] == ["10", "4"]
 
 
-def test_the_text_lists_the_steps_in_order(lost: Run) -> None:
+def test_the_text_lists_the_steps_in_order(lost: ReportedRun) -> None:
     text = render_text(*lost, width=100)
     steps = [
         "reset to 0",
@@ -340,8 +340,8 @@ def test_the_text_lists_the_steps_in_order(lost: Run) -> None:
 # Several runs, and where they go.
 
 
-def test_a_comparison_has_every_run(lost: Run) -> None:
-    kept = Run(History(), Verdict(frozenset(), ()), ReportMeta("another"))
+def test_a_comparison_has_every_run(lost: ReportedRun) -> None:
+    kept = ReportedRun(History(), Verdict(frozenset(), ()), ReportMeta("another"))
     page = Page(render_comparison("Three runs", [lost, kept, lost], "Side by side."))
     assert page.words.count("The reset was lost: L1") == 4
     assert page.words.count("The reset was kept") == 2

@@ -18,7 +18,7 @@ from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.race.sim import DeadlockError, World
 
 
-class Recorder(asyncio.Protocol):
+class RecordingProtocol(asyncio.Protocol):
     """Records the calls of its transport."""
 
     def __init__(self, world: World) -> None:
@@ -52,16 +52,16 @@ class Recorder(asyncio.Protocol):
         return [event for _, event in self.events]
 
 
-async def join(world: World) -> tuple[Recorder, Recorder]:
+async def join(world: World) -> tuple[RecordingProtocol, RecordingProtocol]:
     """Connect; return the connecting and the accepting end."""
-    accepted: list[Recorder] = []
+    accepted: list[RecordingProtocol] = []
 
-    def accept() -> Recorder:
-        accepted.append(Recorder(world))
+    def accept() -> RecordingProtocol:
+        accepted.append(RecordingProtocol(world))
         return accepted[-1]
 
     await world.runtime("server").network.listen(accept, "server", 9876)
-    dialled = Recorder(world)
+    dialled = RecordingProtocol(world)
     await world.runtime("client").network.connect(lambda: dialled, "server", 9876)
     return dialled, accepted[0]
 
@@ -189,7 +189,7 @@ def test_each_runtime_has_its_own_repeatable_random_numbers() -> None:
 def test_messages_of_one_direction_keep_their_order(seed: int, sizes: list[int]) -> None:
     world = World(seed, latency=(0.0, 0.5))
 
-    async def main() -> tuple[Recorder, Recorder]:
+    async def main() -> tuple[RecordingProtocol, RecordingProtocol]:
         ends = await join(world)
         for n, size in enumerate(sizes):
             for end in ends:
@@ -266,7 +266,7 @@ def test_addresses_follow_the_rules_of_tcp() -> None:
 
     async def main() -> None:
         here, there = world.runtime("here"), world.runtime("there")
-        factory = lambda: Recorder(world)  # noqa: E731
+        factory = lambda: RecordingProtocol(world)  # noqa: E731
         first = await here.network.listen(factory, "0.0.0.0", 0)
         second = await here.network.listen(factory, "here", 0)
         assert first.host == second.host == "here"

@@ -8,13 +8,13 @@ from typing import Any
 
 from rewindmq import MessageExt
 from rewindmq.testing import ClusterOptions, Rmq
-from rewindmq.testing.simulation.run import Body, Settings, Simulation
+from rewindmq.testing.simulation.run import Body, Simulation, SimulationSettings
 
 
 def simulation(body: Body, brokers: int = 1, **settings: Any) -> Simulation:
     """Return the simulation of a body; ``settings`` are those of ``simulated``."""
     values = {"latency": 0.3, "kills": 0, "power_failures": False, "limit": 600.0, **settings}
-    return Simulation(body, Settings(**values), ClusterOptions(brokers=brokers))
+    return Simulation(body, SimulationSettings(**values), ClusterOptions(brokers=brokers))
 
 
 async def send_and_consume(rmq: Rmq) -> None:

@@ -12,7 +12,7 @@ from rewindmq import Producer
 from rewindmq.protocol.errors import ClientError
 from rewindmq.race.sim import DeadlockError
 from rewindmq.testing import ClusterOptions, KitError, Rmq, simulated
-from rewindmq.testing.simulation.run import Settings, Simulation
+from rewindmq.testing.simulation.run import Simulation, SimulationSettings
 from tests.testing.simulation.bodies import send_and_consume, simulation
 
 
@@ -128,7 +128,7 @@ def test_options_out_of_range_are_refused() -> None:
         simulated(kills=-1)
     with pytest.raises(KitError, match="limit must be greater than 0, not 0"):
         simulated(limit=0)
-    settings = Settings(latency=0.0, kills=0, power_failures=False, limit=1.0)
+    settings = SimulationSettings(latency=0.0, kills=0, power_failures=False, limit=1.0)
     with pytest.raises(KitError, match="slaves cannot be simulated"):
         Simulation(send_and_consume, settings, ClusterOptions(slaves=1))
     with pytest.raises(KitError, match="brokers know no noSuchKey"):

@@ -10,11 +10,11 @@ import pytest
 from rewindmq import LocalTransactionState, Message, MessageExt
 from rewindmq.protocol.errors import RequestTimeoutError, RewindMQError
 from rewindmq.testing import KitError, Rmq
-from rewindmq.testing.simulation.run import Body, Run
+from rewindmq.testing.simulation.run import Body, SimulatedRun
 from tests.testing.simulation.bodies import assume_an_order_of_topics, send_and_consume, simulation
 
 
-def kept(run: Run, count: int | None = None) -> dict[tuple[str, int], float]:
+def kept(run: SimulatedRun, count: int | None = None) -> dict[tuple[str, int], float]:
     return {choice.key: choice.value for choice in run.choices[:count]}
 
 

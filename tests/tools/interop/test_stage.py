@@ -6,7 +6,7 @@ import socket
 from typing import Any
 
 from rewindmq import AdminClient
-from tools.interop.scenarios.scenario import Stage
+from tools.interop.scenarios.scenario import InteropStage
 
 
 async def test_an_unreachable_server_counts_as_no_answer() -> None:
@@ -15,5 +15,5 @@ async def test_an_unreachable_server_counts_as_no_answer() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # the port is taken, and refuses connections
         async with AdminClient(f"127.0.0.1:{closed.getsockname()[1]}") as admin:
-            stage = Stage(driver=unused, server=unused, admin=admin, prefix="x")
+            stage = InteropStage(driver=unused, server=unused, admin=admin, prefix="x")
             assert await stage.asked(admin.examine_topic_route_info("T")) is None

@@ -13,7 +13,7 @@ import pytest
 from tests.interop import conftest as hooks
 from tests.support import interop_results
 from tools.interop import toolchains
-from tools.interop.results import Recorder
+from tools.interop.results import ResultRecorder
 from tools.interop.toolchains import ToolMissing, built, missing_tools, rust_driver, tool
 
 
@@ -77,7 +77,7 @@ def test_ci_fails_at_once_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_tests_that_did_not_run_are_listed_at_the_end_by_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder()
+    recorder = ResultRecorder()
     recorder.unseen = {"go is not on the PATH": ["tests/interop/test_clients.py::test_scenario[go]"]}
     monkeypatch.setattr(interop_results, "_recorder", recorder)
     monkeypatch.setattr(interop_results, "_contradictions", [])

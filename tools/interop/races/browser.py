@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page, expect
 from rewindmq.dashboard.app import make_app
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.serving import serving
-from rewindmq.dashboard.web.page import Settings
+from rewindmq.dashboard.web.page import DashboardSettings
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.race.errors import RaceError
 from rewindmq.race.stage.operator import Operator
@@ -60,7 +60,7 @@ class BrowserOperator(Operator):
         """Connect, serve a dashboard, and open a browser."""
         await super().open(namesrv)
         enter = self._exits.enter_async_context
-        settings = Settings("form-token", hosts=frozenset({"127.0.0.1"}))
+        settings = DashboardSettings("form-token", hosts=frozenset({"127.0.0.1"}))
         self._url = await enter(serving(make_app(ClusterSource(self._admin), settings), "127.0.0.1", 0))
         browser: Browser = await enter(chromium())
         self._page = await browser.new_page()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from tools.interop.driver import Driver
+from tools.interop.driver import DriverProgram
 from tools.interop.toolchains import HERE, maven_jars, tool
 
 _PROJECT: Final = HERE / "drivers" / "race"
@@ -32,7 +32,7 @@ def race_driver_jars(version: str) -> Path:
     return maven_jars(f"race-{version}", _PROJECT, version, options)
 
 
-class RaceDriver(Driver):
+class RaceDriver(DriverProgram):
     """One JVM with many consumers of one release."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:

@@ -32,8 +32,8 @@ from rewindmq.race.stage.stage import (
     BROKER,
     GROUP,
     TOPIC,
-    Consumer,
     ListenerPlan,
+    StageConsumer,
     reader_process,
 )
 from tools.interop.races.chains import PULLS, STATUSES, with_chains
@@ -152,7 +152,7 @@ class JavaStage(BaseStage):
         listener: ListenerPlan = AT_ONCE,
         tags: str = "*",
         options: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Consumer:
+    ) -> StageConsumer:
         """See ``Stage``."""
         driver = await self._drivers(self._has_own_jvms)
         consumer = JavaConsumer(name, self._key(name), driver, self._journal)

@@ -12,12 +12,12 @@ from tools.interop.scenarios import (
     transactions,
     watching,
 )
-from tools.interop.scenarios.scenario import SCENARIOS, Scenario, Stage
+from tools.interop.scenarios.scenario import SCENARIOS, InteropScenario, InteropStage
 
 __all__ = (
     "SCENARIOS",
-    "Scenario",
-    "Stage",
+    "InteropScenario",
+    "InteropStage",
     "consuming",
     "filtering",
     "pulling",

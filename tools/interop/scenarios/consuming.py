@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from tools.interop.scenarios.scenario import (
+    InteropStage,
     Message,
     Outcome,
-    Stage,
     looks,
     scenario,
     texts,
@@ -47,7 +47,7 @@ def _rounds(messages: Iterable[Message]) -> dict[str, list[int]]:
     "consume.concurrent",
     "consume.stop",
 )
-async def push_concurrent(stage: Stage) -> Outcome:
+async def push_concurrent(stage: InteropStage) -> Outcome:
     """Consumed messages stay consumed: a second consumer begins where the first has stopped."""
     topic = await stage.topic()
     producer = await stage.producer()
@@ -66,7 +66,7 @@ async def push_concurrent(stage: Stage) -> Outcome:
 
 
 @scenario("push-orderly", "push, orderly", "producer.start", "send.ordered", "consume.orderly")
-async def push_orderly(stage: Stage) -> Outcome:
+async def push_orderly(stage: InteropStage) -> Outcome:
     topic = await stage.topic(queues=_QUEUES)
     producer = await stage.producer()
     results = await stage.send(producer, _by_key(topic, range(_EACH)), "send.ordered")
@@ -87,7 +87,7 @@ async def push_orderly(stage: Stage) -> Outcome:
     "consume.orderly",
     "consume.stop",
 )
-async def push_orderly_moves(stage: Stage) -> Outcome:
+async def push_orderly_moves(stage: InteropStage) -> Outcome:
     """The consumer that stays takes over the queues, each where the other stopped."""
     topic = await stage.topic(queues=_QUEUES)
     producer = await stage.producer()
@@ -113,7 +113,7 @@ async def push_orderly_moves(stage: Stage) -> Outcome:
 @scenario(
     "push-shared", "two consumers share the queues", "producer.start", "send.ordered", "consume.concurrent"
 )
-async def push_shared(stage: Stage) -> Outcome:
+async def push_shared(stage: InteropStage) -> Outcome:
     topic = await stage.topic(queues=_QUEUES)
     producer = await stage.producer()
     group = stage.name("group")
@@ -134,7 +134,7 @@ async def push_shared(stage: Stage) -> Outcome:
     "consume.concurrent",
     "broadcasting",
 )
-async def push_broadcasting(stage: Stage) -> Outcome:
+async def push_broadcasting(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer()
     bodies = texts(16)
@@ -149,7 +149,7 @@ async def push_broadcasting(stage: Stage) -> Outcome:
 
 
 @scenario("push-from", "where a new group begins", "producer.start", "send.sync", "consume.concurrent")
-async def push_from(stage: Stage) -> Outcome:
+async def push_from(stage: InteropStage) -> Outcome:
     """Starting at the first message delivers all; the outcome shows what starting at the last delivers."""
     topic = await stage.topic(queues=1)
     producer = await stage.producer()
@@ -160,7 +160,7 @@ async def push_from(stage: Stage) -> Outcome:
     return dict(outcome)
 
 
-async def _from(stage: Stage, topic: str, producer: str, start: str) -> list[str]:
+async def _from(stage: InteropStage, topic: str, producer: str, start: str) -> list[str]:
     """Return what a new group with this start receives, up to a message sent after the start."""
     consumer = await stage.consumer(topic, f"from-{start}", start=start, threads=1)
     after = f"after {start}"
@@ -173,7 +173,7 @@ async def _from(stage: Stage, topic: str, producer: str, start: str) -> list[str
     return [message["body"] for message in delivered]
 
 
-async def _shared(stage: Stage, topic: str, group: str, count: int) -> None:
+async def _shared(stage: InteropStage, topic: str, group: str, count: int) -> None:
     """Wait until the group's consumers have the same number of queues each, and no queue twice.
 
     Each consumer allocates by the consumers that it knows. Once the broker knows all of them and no queue is
@@ -189,13 +189,13 @@ async def _shared(stage: Stage, topic: str, group: str, count: int) -> None:
     await stage.reached(is_even, lambda: f"the queues of the consumers of {group}: {shares}")
 
 
-async def _queues(stage: Stage, topic: str, group: str, client: str) -> set[int]:
+async def _queues(stage: InteropStage, topic: str, group: str, client: str) -> set[int]:
     info = await stage.asked(stage.admin.get_consumer_running_info(group, client))
     table = info.mq_table if info is not None else {}
     return {queue.queue_id for queue, state in table.items() if queue.topic == topic and not state.droped}
 
 
-async def _until_delivered(stage: Stage, consumers: Iterable[str], count: int) -> None:
+async def _until_delivered(stage: InteropStage, consumers: Iterable[str], count: int) -> None:
     """Wait until ``count`` different messages have arrived; some arrive twice while queues change owners."""
 
     def bodies() -> set[str]:

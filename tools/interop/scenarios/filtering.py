@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.protocol.code import ResponseCode
 from tools.interop.driver import DriverError
-from tools.interop.scenarios.scenario import OneOf, Outcome, Stage, looks, scenario, to_send
+from tools.interop.scenarios.scenario import InteropStage, OneOf, Outcome, looks, scenario, to_send
 
 _SQL: Final = "(number BETWEEN 2 AND 4 AND colour IN ('blue', 'red')) OR TAGS = 'always' OR size IS NOT NULL"
 
@@ -34,7 +34,7 @@ _REFUSALS: Final = {
 
 
 @scenario("filter-tags", "filter by tags", "producer.start", "send.sync", "consume.concurrent")
-async def filter_tags(stage: Stage) -> Outcome:
+async def filter_tags(stage: InteropStage) -> Outcome:
     topic = await stage.topic(queues=1)
     producer = await stage.producer()
     for tag in ("A", "B", "C", "D", "A"):
@@ -49,7 +49,7 @@ async def filter_tags(stage: Stage) -> Outcome:
 
 
 @scenario("filter-sql92", "filter by SQL92", "producer.start", "send.sync", "consume.concurrent", "sql92")
-async def filter_sql(stage: Stage) -> Outcome:
+async def filter_sql(stage: InteropStage) -> Outcome:
     topic = await stage.topic(queues=1)
     producer = await stage.producer()
     for number in range(6):
@@ -64,7 +64,7 @@ async def filter_sql(stage: Stage) -> Outcome:
 
 
 @scenario("filter-sql92-wrong", "SQL92 with a syntax error", "consume.concurrent", "sql92")
-async def filter_sql_wrong(stage: Stage) -> Outcome:
+async def filter_sql_wrong(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     # The outcome of a library that starts without a broker's check of the expression.
     outcome: Outcome = {"started": True}

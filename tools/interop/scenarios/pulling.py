@@ -8,9 +8,9 @@ from typing import Any, Final
 from tools.interop.driver import DriverError
 from tools.interop.scenarios.scenario import (
     SECONDS,
+    InteropStage,
     Message,
     Outcome,
-    Stage,
     failure,
     looks,
     scenario,
@@ -23,7 +23,7 @@ _POLL_MS: Final = 1000
 _HOUR_MS: Final = 3_600_000
 
 
-async def _poll(stage: Stage, consumer: str, count: int) -> list[Message]:
+async def _poll(stage: InteropStage, consumer: str, count: int) -> list[Message]:
     messages: list[Message] = []
     stage.has_begun()
     async with within(SECONDS, lambda: f"{len(messages)} of {count} messages polled"):
@@ -43,7 +43,7 @@ async def _poll(stage: Stage, consumer: str, count: int) -> list[Message]:
     "lite.commit",
     "lite.stop",
 )
-async def lite_pull(stage: Stage) -> Outcome:
+async def lite_pull(stage: InteropStage) -> Outcome:
     """Committed messages are not delivered again; messages that were only polled are."""
     topic = await stage.topic()
     producer = await stage.producer()
@@ -67,12 +67,12 @@ async def lite_pull(stage: Stage) -> Outcome:
     return {"message": looks(messages[0])}
 
 
-async def _clock_moves(stage: Stage) -> None:
+async def _clock_moves(stage: InteropStage) -> None:
     began = time.time_ns() // 1_000_000
     await stage.until(lambda: time.time_ns() // 1_000_000 > began + 1, lambda: "the clock did not advance")
 
 
-async def _send_apart(stage: Stage, topic: str, bodies: list[str]) -> None:
+async def _send_apart(stage: InteropStage, topic: str, bodies: list[str]) -> None:
     """Send each body in a millisecond of its own, and wait until the queue has all of them."""
     producer = await stage.producer()
     for number, body in enumerate(bodies):
@@ -93,7 +93,7 @@ async def _send_apart(stage: Stage, topic: str, bodies: list[str]) -> None:
     "pull.commit",
     "pull.committed",
 )
-async def pull(stage: Stage) -> Outcome:
+async def pull(stage: InteropStage) -> Outcome:
     topic = await stage.topic(queues=1)
     bodies = texts(10)
     await _send_apart(stage, topic, bodies)
@@ -150,7 +150,7 @@ async def _below(attempt: Any) -> dict[str, Any]:
     "pull.queues",
     "pull.pull",
 )
-async def pull_from(stage: Stage) -> Outcome:
+async def pull_from(stage: InteropStage) -> Outcome:
     """Pulls of a library that can pull by offset but cannot query a queue's offsets."""
     topic = await stage.topic(queues=1)
     bodies = texts(6)
@@ -170,7 +170,7 @@ async def pull_from(stage: Stage) -> Outcome:
 
 
 @scenario("pull-unknown-topic", "a topic that does not exist", "pull.start", "pull.queues")
-async def pull_unknown_topic(stage: Stage) -> Outcome:
+async def pull_unknown_topic(stage: InteropStage) -> Outcome:
     topic = stage.name("no-such-topic")
     reader = await stage.reader(topic)
     return await failure(stage.driver.do("pull.queues", consumer=reader, topic=topic))

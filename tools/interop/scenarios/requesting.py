@@ -10,9 +10,9 @@ from rewindmq import ConsumeConcurrentlyStatus, MessageExt, Producer, PushConsum
 from rewindmq import Message as OwnMessage
 from tools.interop.scenarios.scenario import (
     SECONDS,
+    InteropStage,
     Message,
     Outcome,
-    Stage,
     failure,
     looks,
     scenario,
@@ -32,7 +32,7 @@ _UNANSWERED_MS: Final = 20_000
     "send.reply",
     "consume.concurrent",
 )
-async def request_reply(stage: Stage) -> Outcome:
+async def request_reply(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     consumer = await stage.consumer(topic)
     replier = await stage.producer("replier")
@@ -79,7 +79,7 @@ async def request_reply(stage: Stage) -> Outcome:
     "send.request",
     "send.sync",
 )
-async def request_to_rewindmq(stage: Stage) -> Outcome:
+async def request_to_rewindmq(stage: InteropStage) -> Outcome:
     topic, other = await stage.topic(), await stage.topic("other")
     requester = await stage.producer()
     namesrv, name = stage.server.namesrv_address, stage.name("own")
@@ -110,7 +110,7 @@ async def request_to_rewindmq(stage: Stage) -> Outcome:
     "send.reply",
     "consume.concurrent",
 )
-async def reply_to_rewindmq(stage: Stage) -> Outcome:
+async def reply_to_rewindmq(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     consumer = await stage.consumer(topic)
     replier = await stage.producer("replier")
@@ -129,7 +129,7 @@ async def reply_to_rewindmq(stage: Stage) -> Outcome:
 
 
 async def _request(
-    stage: Stage, producer: str, topic: str, body: str, timeout_ms: int = _PATIENT_MS
+    stage: InteropStage, producer: str, topic: str, body: str, timeout_ms: int = _PATIENT_MS
 ) -> Message:
     """Send a request and return its reply."""
     (message,) = to_send(topic, [body])
@@ -140,7 +140,7 @@ async def _request(
     return reply
 
 
-async def _reply(stage: Stage, producer: str, request: Message, body: str) -> dict[str, Any]:
+async def _reply(stage: InteropStage, producer: str, request: Message, body: str) -> dict[str, Any]:
     """Send a reply and return the library's result."""
     answer = await stage.driver.do("send.reply", producer=producer, request=request, body=body)
     results: list[dict[str, Any]] = answer["results"]

@@ -10,7 +10,16 @@ from typing import Final, Self
 
 from rewindmq import ResponseError
 from rewindmq.protocol.code import ResponseCode
-from tools.interop.scenarios.scenario import RUST, OneOf, Outcome, Stage, by_body, scenario, texts, to_send
+from tools.interop.scenarios.scenario import (
+    RUST,
+    InteropStage,
+    OneOf,
+    Outcome,
+    by_body,
+    scenario,
+    texts,
+    to_send,
+)
 from tools.interop.versions import SERVER_5
 
 _BODIES: Final = texts(16)
@@ -32,7 +41,7 @@ _LEAVES_FIRST: Final = (
 )
 
 
-async def _reset(stage: Stage, topic: str, group: str, timestamp: int) -> dict[int, int]:
+async def _reset(stage: InteropStage, topic: str, group: str, timestamp: int) -> dict[int, int]:
     """Reset once the group has committed an offset of each queue; return the target offsets by queue."""
     targets: dict[int, int] = {}
     refusal = "the broker did not answer"
@@ -52,7 +61,7 @@ async def _reset(stage: Stage, topic: str, group: str, timestamp: int) -> dict[i
     return targets
 
 
-async def _rewound(stage: Stage, op: str) -> Outcome:
+async def _rewound(stage: InteropStage, op: str) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer()
     consumer = await stage.consumer(topic, op=op)
@@ -95,8 +104,8 @@ class _Silence:
 
     Attributes:
         longest: seconds.
-        connections: what ``Stage.connections`` returned, each once. A client that connects again is missing
-            until its next heartbeat.
+        connections: what ``InteropStage.connections`` returned, each once. A client that connects again is
+            missing until its next heartbeat.
     """
 
     def __init__(self) -> None:
@@ -105,7 +114,7 @@ class _Silence:
 
     @classmethod
     @asynccontextmanager
-    async def of(cls, stage: Stage, topic: str, group: str, consumer_id: str) -> AsyncIterator[Self]:
+    async def of(cls, stage: InteropStage, topic: str, group: str, consumer_id: str) -> AsyncIterator[Self]:
         silence, admin = cls(), stage.admin
 
         def question() -> Awaitable[object]:
@@ -122,7 +131,7 @@ class _Silence:
         if not asking.cancelled():
             asking.result()
 
-    async def _ask(self, stage: Stage, group: str, question: Callable[[], Awaitable[object]]) -> None:
+    async def _ask(self, stage: InteropStage, group: str, question: Callable[[], Awaitable[object]]) -> None:
         now = asyncio.get_running_loop().time
         while True:
             asked_at = now()
@@ -138,7 +147,7 @@ class _Silence:
         return f"the slowest answer took {self.longest:.1f} s; connections: {self.connections}"
 
 
-async def _sent_to_each(stage: Stage, producer: str, topic: str, queues: set[int]) -> list[str]:
+async def _sent_to_each(stage: InteropStage, producer: str, topic: str, queues: set[int]) -> list[str]:
     """Send messages until each queue has one of them; return their bodies.
 
     Most libraries need one message a queue. rocketmq-client-rust counts the turns of each thread apart.
@@ -152,7 +161,7 @@ async def _sent_to_each(stage: Stage, producer: str, topic: str, queues: set[int
 
 
 async def _reset_applied(
-    stage: Stage, topic: str, group: str, consumer_id: str, before: int, targets: dict[int, int]
+    stage: InteropStage, topic: str, group: str, consumer_id: str, before: int, targets: dict[int, int]
 ) -> None:
     """Wait until the group's only consumer has dropped its queues, or the broker has stored the targets.
 
@@ -188,7 +197,7 @@ async def _reset_applied(
     "consume.concurrent",
     "reset",
 )
-async def reset_rewind(stage: Stage) -> Outcome:
+async def reset_rewind(stage: InteropStage) -> Outcome:
     """All messages are delivered again, then later ones, unless the machine is too busy (race R1)."""
     return await _rewound(stage, "consume.concurrent")
 
@@ -201,7 +210,7 @@ async def reset_rewind(stage: Stage) -> Outcome:
     "consume.orderly",
     "reset",
 )
-async def reset_rewind_orderly(stage: Stage) -> Outcome:
+async def reset_rewind_orderly(stage: InteropStage) -> Outcome:
     return await _rewound(stage, "consume.orderly")
 
 
@@ -215,7 +224,7 @@ async def reset_rewind_orderly(stage: Stage) -> Outcome:
     "hold",
     "reset",
 )
-async def reset_skip(stage: Stage) -> Outcome:
+async def reset_skip(stage: InteropStage) -> Outcome:
     """The reset skips the stored messages while a listener blocks on the first; later ones are delivered."""
     topic = await stage.topic(queues=1)
     producer = await stage.producer()
@@ -235,7 +244,7 @@ async def reset_skip(stage: Stage) -> Outcome:
     return {"targets": targets}
 
 
-async def _left(stage: Stage, group: str) -> None:
+async def _left(stage: InteropStage, group: str) -> None:
     """Wait until the broker knows no consumer of the group; otherwise it would send the reset to that one."""
 
     async def has_left() -> bool:
@@ -248,7 +257,7 @@ async def _left(stage: Stage, group: str) -> None:
     await stage.reached(has_left, lambda: f"{group} still has a consumer")
 
 
-async def _only_consumer(stage: Stage, group: str) -> str:
+async def _only_consumer(stage: InteropStage, group: str) -> str:
     """Return the id of the group's only consumer, once the broker knows it."""
     consumers: list[str] = []
 
@@ -260,7 +269,7 @@ async def _only_consumer(stage: Stage, group: str) -> str:
     return consumers[0]
 
 
-async def _discarded(stage: Stage, group: str) -> None:
+async def _discarded(stage: InteropStage, group: str) -> None:
     """Wait until the group's only consumer has discarded what it had pulled before the reset."""
     consumer_id = await _only_consumer(stage, group)
 
@@ -283,7 +292,7 @@ async def _discarded(stage: Stage, group: str) -> None:
     "consume.concurrent",
     "consume.stop",
 )
-async def reset_stopped(stage: Stage) -> Outcome:
+async def reset_stopped(stage: InteropStage) -> Outcome:
     """The reset stores the offsets for the group, and its next consumer begins there."""
     topic = await stage.topic()
     producer = await stage.producer()

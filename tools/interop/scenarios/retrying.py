@@ -8,9 +8,9 @@ from typing import Final
 
 from tools.interop.scenarios.scenario import (
     RUST,
+    InteropStage,
     Message,
     Outcome,
-    Stage,
     by_body,
     looks,
     scenario,
@@ -25,7 +25,7 @@ _ALWAYS: Final = 1000
 _MOST: Final = 2
 
 
-async def _again_and_again(stage: Stage, op: str) -> list[Message]:
+async def _again_and_again(stage: InteropStage, op: str) -> list[Message]:
     """Return the deliveries of one body, which fails ``_TIMES`` times."""
     topic = await stage.topic(queues=1)
     producer = await stage.producer()
@@ -48,7 +48,7 @@ async def _again_and_again(stage: Stage, op: str) -> list[Message]:
     "consume.concurrent",
     "fail_times",
 )
-async def retry(stage: Stage) -> Outcome:
+async def retry(stage: InteropStage) -> Outcome:
     return {"deliveries": [looks(m) for m in await _again_and_again(stage, "consume.concurrent")]}
 
 
@@ -60,13 +60,13 @@ async def retry(stage: Stage) -> Outcome:
     "consume.orderly",
     "fail_times",
 )
-async def retry_orderly(stage: Stage) -> Outcome:
+async def retry_orderly(stage: InteropStage) -> Outcome:
     deliveries = await _again_and_again(stage, "consume.orderly")
     assert len({(message["queue"], message["offset"]) for message in deliveries}) == 1
     return {"deliveries": [looks(message) for message in deliveries]}
 
 
-async def _dead(stage: Stage, op: str) -> Outcome:
+async def _dead(stage: InteropStage, op: str) -> Outcome:
     topic = await stage.topic(queues=1)
     producer = await stage.producer()
     consumer = await stage.consumer(topic, op=op, fail_times=_ALWAYS, max_reconsume_times=_MOST)
@@ -134,7 +134,7 @@ def as_confirmed(deliveries: Sequence[int], letters: Sequence[int]) -> tuple[lis
     "fail_times",
     "max_reconsume_times",
 )
-async def dead_letters(stage: Stage) -> Outcome:
+async def dead_letters(stage: InteropStage) -> Outcome:
     return await _dead(stage, "consume.concurrent")
 
 
@@ -148,5 +148,5 @@ async def dead_letters(stage: Stage) -> Outcome:
     "fail_times",
     "max_reconsume_times",
 )
-async def dead_letters_orderly(stage: Stage) -> Outcome:
+async def dead_letters_orderly(stage: InteropStage) -> Outcome:
     return await _dead(stage, "consume.orderly")

@@ -19,7 +19,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ConnectError, RequestTimeoutError, ResponseError
 from rewindmq.protocol.header.admin import GetProducerConnectionListRequestHeader
-from tools.interop.driver import DRIVER_ENDED, Driver, DriverError
+from tools.interop.driver import DRIVER_ENDED, DriverError, DriverProgram
 from tools.interop.raw import ask, create_topic
 from tools.interop.servers import Server
 
@@ -59,7 +59,7 @@ class OneOf:
 
 
 @dataclass
-class Stage:
+class InteropStage:
     """The client, cluster and helpers of one scenario.
 
     Attributes:
@@ -68,7 +68,7 @@ class Stage:
         has_begun: called when the scenario first waits for something that takes time.
     """
 
-    driver: Driver
+    driver: DriverProgram
     server: Server
     admin: AdminClient
     prefix: str
@@ -349,11 +349,11 @@ async def within(seconds: float, reached: Callable[[], str]) -> AsyncIterator[No
         raise TimeoutError(f"after {seconds:g} s: {text}") from error
 
 
-Play = Callable[[Stage], Awaitable[Outcome]]
+Play = Callable[[InteropStage], Awaitable[Outcome]]
 
 
 @dataclass(frozen=True)
-class Scenario:
+class InteropScenario:
     """One feature, shown by a function.
 
     Attributes:
@@ -368,7 +368,7 @@ class Scenario:
     play: Play
 
 
-SCENARIOS: Final[dict[str, Scenario]] = {}
+SCENARIOS: Final[dict[str, InteropScenario]] = {}
 
 
 def scenario(feature: str, title: str, *needs: str) -> Callable[[Play], Play]:
@@ -376,7 +376,7 @@ def scenario(feature: str, title: str, *needs: str) -> Callable[[Play], Play]:
 
     def add(play: Play) -> Play:
         assert feature not in SCENARIOS, f"{feature} is there already"
-        SCENARIOS[feature] = Scenario(feature, title, frozenset(needs), play)
+        SCENARIOS[feature] = InteropScenario(feature, title, frozenset(needs), play)
         return play
 
     return add

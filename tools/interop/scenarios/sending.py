@@ -6,7 +6,16 @@ import random
 import time
 from typing import Final
 
-from tools.interop.scenarios.scenario import Message, Outcome, Stage, failure, looks, scenario, texts, to_send
+from tools.interop.scenarios.scenario import (
+    InteropStage,
+    Message,
+    Outcome,
+    failure,
+    looks,
+    scenario,
+    texts,
+    to_send,
+)
 
 _DELAY_SECONDS: Final = 1.0
 _SEED: Final = 6
@@ -16,7 +25,7 @@ _TOO_LARGE: Final = (4 << 20) + 1
 _NEVER: Final = 1 << 30
 
 
-async def _all_delivered(stage: Stage, topic: str, bodies: list[str]) -> list[Message]:
+async def _all_delivered(stage: InteropStage, topic: str, bodies: list[str]) -> list[Message]:
     """Assert that every body is delivered once; return the messages in the order of their bodies."""
     consumer = await stage.consumer(topic)
     messages = await stage.messages(consumer, len(bodies))
@@ -25,7 +34,7 @@ async def _all_delivered(stage: Stage, topic: str, bodies: list[str]) -> list[Me
 
 
 @scenario("send-sync", "send and wait for the answer", "producer.start", "send.sync", "consume.concurrent")
-async def send_sync(stage: Stage) -> Outcome:
+async def send_sync(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer()
     bodies = texts(8)
@@ -41,7 +50,7 @@ async def send_sync(stage: Stage) -> Outcome:
 
 
 @scenario("send-async", "send without waiting", "producer.start", "send.async", "consume.concurrent")
-async def send_async(stage: Stage) -> Outcome:
+async def send_async(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer()
     bodies = texts(64)
@@ -51,7 +60,7 @@ async def send_async(stage: Stage) -> Outcome:
 
 
 @scenario("send-oneway", "send without an answer", "producer.start", "send.oneway", "consume.concurrent")
-async def send_oneway(stage: Stage) -> Outcome:
+async def send_oneway(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer()
     bodies = texts(16)
@@ -62,7 +71,7 @@ async def send_oneway(stage: Stage) -> Outcome:
 
 
 @scenario("send-batch", "send many in one request", "producer.start", "send.batch", "consume.concurrent")
-async def send_batch(stage: Stage) -> Outcome:
+async def send_batch(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer()
     bodies = texts(16)
@@ -76,7 +85,7 @@ async def send_batch(stage: Stage) -> Outcome:
 
 
 @scenario("send-delayed", "delay levels", "producer.start", "send.delayed", "consume.concurrent")
-async def send_delayed(stage: Stage) -> Outcome:
+async def send_delayed(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer()
     bodies = texts(4)
@@ -94,7 +103,7 @@ async def send_delayed(stage: Stage) -> Outcome:
     "send.sync",
     "consume.concurrent",
 )
-async def send_compressed(stage: Stage) -> Outcome:
+async def send_compressed(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer()
     bodies = [f"{number} " + "compressible " * 8000 for number in range(4)]
@@ -104,7 +113,7 @@ async def send_compressed(stage: Stage) -> Outcome:
 
 
 @scenario("send-large", "bodies of nearly 4 MiB", "producer.start", "send.sync", "consume.concurrent")
-async def send_large(stage: Stage) -> Outcome:
+async def send_large(stage: InteropStage) -> Outcome:
     topic = await stage.topic(queues=1)
     producer = await stage.producer(compress_over=_NEVER)
     chance = random.Random(_SEED)
@@ -115,7 +124,7 @@ async def send_large(stage: Stage) -> Outcome:
 
 
 @scenario("send-too-large", "a body over 4 MiB is refused", "producer.start", "send.sync")
-async def send_too_large(stage: Stage) -> Outcome:
+async def send_too_large(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     messages = to_send(topic, ["x" * _TOO_LARGE])
     careful = await stage.producer(compress_over=_NEVER)
@@ -129,7 +138,7 @@ async def send_too_large(stage: Stage) -> Outcome:
 
 
 @scenario("send-unwritable", "a topic that may only be read", "producer.start", "send.sync")
-async def send_unwritable(stage: Stage) -> Outcome:
+async def send_unwritable(stage: InteropStage) -> Outcome:
     topic = await stage.topic(perm=4)
     producer = await stage.producer()
     return await failure(stage.driver.do("send.sync", producer=producer, messages=to_send(topic, ["body"])))
@@ -143,7 +152,7 @@ async def send_unwritable(stage: Stage) -> Outcome:
     "consume.concurrent",
     "new_topic",
 )
-async def send_new_topic(stage: Stage) -> Outcome:
+async def send_new_topic(stage: InteropStage) -> Outcome:
     topic = stage.name("not-created")
     producer = await stage.producer()
     bodies = texts(8)

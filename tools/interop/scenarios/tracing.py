@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC, Pub, SubAfter, TraceRecord, decode
-from tools.interop.scenarios.scenario import Outcome, Stage, scenario, to_send
+from tools.interop.scenarios.scenario import InteropStage, Outcome, scenario, to_send
 
 _KINDS: Final = ("Pub", "SubAfter", "SubBefore")
 # Java consumers of 5.x record nothing of a message without MSG_REGION, which brokers of 4.x do not store: the
@@ -16,7 +16,7 @@ _BY_REGION: Final = {"rocketmq-client": "5.", "spring-cloud-starter-stream-rocke
 @scenario(
     "trace", "traces of sending and consuming", "producer.start", "send.sync", "consume.concurrent", "trace"
 )
-async def trace(stage: Stage) -> Outcome:
+async def trace(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer(trace=True)
     consumer = await stage.consumer(topic, trace=True)
@@ -41,7 +41,7 @@ async def trace(stage: Stage) -> Outcome:
     }
 
 
-async def _recorded(stage: Stage, message_id: str, kinds: tuple[str, ...]) -> list[TraceRecord]:
+async def _recorded(stage: InteropStage, message_id: str, kinds: tuple[str, ...]) -> list[TraceRecord]:
     """Wait until a message has a record of each of these kinds; return its records."""
     records: list[TraceRecord] = []
 
@@ -56,7 +56,7 @@ async def _recorded(stage: Stage, message_id: str, kinds: tuple[str, ...]) -> li
     return records
 
 
-async def _found(stage: Stage, message_id: str) -> list[TraceRecord]:
+async def _found(stage: InteropStage, message_id: str) -> list[TraceRecord]:
     # The broker refuses if no trace is recorded yet or the trace topic does not exist.
     messages = await stage.asked(stage.admin.query_message(DEFAULT_TRACE_TOPIC, message_id)) or ()
     return [record for message in messages for record in decode(message.body.decode())]

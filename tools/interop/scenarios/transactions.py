@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tools.interop.scenarios.scenario import Message, Outcome, Stage, looks, scenario, to_send
+from tools.interop.scenarios.scenario import InteropStage, Message, Outcome, looks, scenario, to_send
 
 # Body to (how the transaction ends at once, state that a transaction check gets). On a slow machine the
 # broker may also check transactions that have ended already.
@@ -26,7 +26,7 @@ _CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
     "send.transaction",
     "consume.concurrent",
 )
-async def send_transaction(stage: Stage) -> Outcome:
+async def send_transaction(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer(transactional=True)
     messages: list[Message] = []
@@ -56,7 +56,7 @@ async def send_transaction(stage: Stage) -> Outcome:
     }
 
 
-async def _checked(stage: Stage, producer: str) -> None:
+async def _checked(stage: InteropStage, producer: str) -> None:
     def bodies() -> list[str]:
         return [message["body"] for message in stage.driver.checked[producer]]
 

@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC
-from tools.interop.scenarios.scenario import SECONDS, OneOf, Outcome, Stage, scenario, texts, to_send
+from tools.interop.scenarios.scenario import SECONDS, InteropStage, OneOf, Outcome, scenario, texts, to_send
 
 _COUNT: Final = 8
 _KEY: Final = "the-key"
@@ -26,7 +26,7 @@ _DEFAULTS: Final = [True, True, True, 1, 16, 0, 1, True]
     "fail_times",
     "max_reconsume_times",
 )
-async def dashboard(stage: Stage) -> Outcome:
+async def dashboard(stage: InteropStage) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer(trace=True)
     offline, consumer = await _groups(stage, topic, producer)
@@ -59,7 +59,7 @@ async def dashboard(stage: Stage) -> Outcome:
     return pages
 
 
-async def _groups(stage: Stage, topic: str, producer: str) -> tuple[str, str]:
+async def _groups(stage: InteropStage, topic: str, producer: str) -> tuple[str, str]:
     """Have two groups consume the same messages; return the group that stopped and the group that runs."""
     messages = to_send(topic, texts(_COUNT), tags="A", keys=_KEY)
     # A reset is refused as long as a queue has no offset, so every queue gets messages.
@@ -78,7 +78,7 @@ async def _groups(stage: Stage, topic: str, producer: str) -> tuple[str, str]:
     return offline, consumer
 
 
-async def _dead_letter(stage: Stage, producer: str) -> str:
+async def _dead_letter(stage: InteropStage, producer: str) -> str:
     """Have a group fail a message until it is a dead letter; return the group."""
     topic = await stage.topic("doomed", queues=1)
     group = await stage.consumer(topic, "failing", fail_times=1, max_reconsume_times=0)
@@ -89,7 +89,7 @@ async def _dead_letter(stage: Stage, producer: str) -> str:
     return group
 
 
-async def _indexed(stage: Stage, topic: str, key: str, count: int) -> None:
+async def _indexed(stage: InteropStage, topic: str, key: str, count: int) -> None:
     """Wait until the broker finds ``count`` messages by a key: its index follows the log."""
     found = 0
 

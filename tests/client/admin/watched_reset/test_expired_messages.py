@@ -8,7 +8,7 @@ import pytest
 
 from rewindmq import MessageQueue
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
-from rewindmq.client.admin.watched_reset.run import Verdict, run_watched
+from rewindmq.client.admin.watched_reset.run import ResetVerdict, run_watched
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.watch.verdict.states import State
@@ -65,7 +65,7 @@ async def test_a_preview_counts_messages_that_exist_and_a_watch_misses_no_other(
         assert (row.min_offset, row.max_offset, row.redelivered) == (20 - left, 20, left)
         stage.consumed.clear()
         items = [item async for item in run_watched(admin, TOPIC, GROUP, 0, mode=mode)]
-        (verdict,) = [item for item in items if isinstance(item, Verdict)]
+        (verdict,) = [item for item in items if isinstance(item, ResetVerdict)]
         assert sorted({offset for _, offset in stage.consumed}) == [*range(20 - left, 20)]
         assert verdict.state is not State.LOST, [item.reason for item in verdict.queues]
         if not left:

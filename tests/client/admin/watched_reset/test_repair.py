@@ -12,7 +12,7 @@ from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageModel, Messag
 from rewindmq.client.admin.reset import ResetResult
 from rewindmq.client.admin.watched_reset.carry_out import CarriedOut
 from rewindmq.client.admin.watched_reset.repair import repair
-from rewindmq.client.admin.watched_reset.run import Began, Repair, Verdict, common_state, run_watched
+from rewindmq.client.admin.watched_reset.run import Began, Repair, ResetVerdict, common_state, run_watched
 from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.reset_mode import ResetMode
@@ -161,7 +161,7 @@ async def test_queues_of_a_broker_that_ends_before_the_repair_stay_lost_and_the_
     began, *repairs, verdict = others
     assert isinstance(began, Began)
     assert repairs == [Repair(1, (a,), {"broker-a": "classic"}), Repair(1, (b,), {}, failure)]
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, ResetVerdict)
     assert (verdict.state, verdict.repairs, sorted(lost)) == (State.LOST, 1, [a, a, b])
 
 

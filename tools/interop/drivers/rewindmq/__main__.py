@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import RewindMQError
-from tools.interop.drivers.rewindmq.consuming import Consumers
+from tools.interop.drivers.rewindmq.consuming import DriverConsumers
 from tools.interop.drivers.rewindmq.lines import Fields, failure, say
 from tools.interop.drivers.rewindmq.polling import LiteConsumers, PullConsumers
 from tools.interop.drivers.rewindmq.producing import Producers
@@ -38,7 +38,7 @@ async def _answer(op: Op | None, request: Fields) -> None:
 async def _drive(options: dict[str, Any], offsets: Path) -> None:
     """Carry out requests until standard input ends; then shut down consumers before producers."""
     clients = (
-        Consumers(options, offsets),
+        DriverConsumers(options, offsets),
         LiteConsumers(options),
         PullConsumers(options),
         Producers(options),

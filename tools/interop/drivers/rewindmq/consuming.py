@@ -64,7 +64,7 @@ class _Listener:
         return all(self._calls[message.msg_id] > self._fail_times for message in messages)
 
 
-class Consumers:
+class DriverConsumers:
     """The push consumers, by the names that the suite gave them.
 
     Args:
