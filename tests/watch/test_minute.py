@@ -70,7 +70,7 @@ class Traffic:
         return self.fetched(counted) - self.fetched(counted - 60)
 
     def sample(self, at: float) -> Sample:
-        if at - self.asked >= 0.9:
+        if at - self.asked >= 0.4:
             self.asked = at
         queues = {}
         for number in range(self.queues):

@@ -4,7 +4,7 @@ Shows: in a classic reset, the consumers give up every queue for 10 s. Then they
 to its end, or from its old offset if the reset is lost there. Brokers count what a group fetches every 10 s,
 and tell the sum of a minute. The minute that begins with a count in the wait has all that was fetched since.
 What it lacks between targets and ends is left out.
-Cannot see: which messages; those that arrive in some 3 s may be among them. Messages that a broken connection
+Cannot see: which messages; those that arrive in some 1 s may be among them. Messages that a broken connection
 lost on the way, which are fetched twice. A group that fetches again before the next count; whatever happens
 after the minute.
 """
@@ -15,16 +15,17 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.evidence.sample import Sample
 
-# Seconds from the first to the last count of a broker's minute, and from one count to the next.
+# Seconds from the first to the last count of a broker's minute.
 _MINUTE: Final = 60.0
-_BETWEEN_COUNTS: Final = 10.0
-# A busy broker counts later.
+# Seconds by which a busy broker may count early or late.
 _LATE: Final = 1.0
 # Seconds after the reset at which the minute is known, at the latest.
 LATEST: Final = 75.0
-# Messages of a pull that its consumer had asked for before it gave the queue up, and did not take.
+# Seconds between two answers in which a broker counts once at most.
+_CLOSE: Final = 5.0
+# Messages of a pull that its consumer sent before it gave the queue up.
 _UNTAKEN: Final = 32
 
 
@@ -44,54 +45,62 @@ class ClassicMinute:
 
     def __init__(self, targets: Mapping[MessageQueue, int]) -> None:
         self._targets = targets
-        # Since when a sample shows every queue given up.
-        self._waits_since: float | None = None
-        self._last_at = 0.0
         self._told: _Told | None = None
+        # When a sample first showed every queue given up, and the ends of the queues by the next one.
+        self._waits_since: float | None = None
+        self._ends: dict[MessageQueue, int] = {}
         # Between these times, the broker counted while nobody fetched.
         self._began: tuple[float, float] | None = None
-        # Messages from the targets to the ends, at the end of the minute or later.
-        self._to_fetch: int | None = None
+        # Queues with a pull that may be answered later.
+        self._untaken = 0
+        # Of the minute that began then.
         self._fetched: int | None = None
+        self._left_out: int | None = None
 
     def add(self, sample: Sample, broker: str) -> int | None:
         """Take in a sample; return how many messages may be left out, at most, or None."""
-        queues = {queue: sample.queues[queue] for queue in self._targets}
-        asked, fetched = sample.counted_at.get(broker), sample.fetched.get(broker)
-        told = None if asked is None or fetched is None else _Told(asked, fetched)
+        ends = {queue: sample.queues[queue].max_offset for queue in self._targets}
+        if self._fetched is not None and self._left_out is None:
+            # The queues were asked for their ends after the count.
+            to_fetch = sum(end - self._targets[queue] for queue, end in ends.items())
+            self._left_out = max(1, to_fetch - self._fetched + _UNTAKEN * self._untaken)
+        counted = self._counted(sample, broker)
         if self._began is None:
-            self._note_wait(sample, told, is_waiting=not any(seen.live for seen in queues.values()))
-        else:
-            self._note_end(sample, told, queues, *self._began)
-        self._last_at = sample.at
-        if self._to_fetch is None or self._fetched is None:
+            is_waiting = not any(sample.queues[queue].live for queue in self._targets)
+            self._note_wait(sample, counted, ends, is_waiting=is_waiting)
+        elif self._told is not None and counted is not None:
+            earliest, latest = self._began
+            first, last = counted
+            if first <= latest + _MINUTE + _LATE and last >= earliest + _MINUTE - _LATE:
+                self._fetched = self._told.fetched
+        return self._left_out
+
+    def _counted(self, sample: Sample, broker: str) -> tuple[float, float] | None:
+        """Return between which times the broker counted, if it tells another sum than before."""
+        asked, fetched = sample.counted_at.get(broker), sample.fetched.get(broker)
+        if asked is None or fetched is None:
             return None
-        return max(1, self._to_fetch - self._fetched + _UNTAKEN * len(queues))
+        before, self._told = self._told, _Told(asked, fetched)
+        if before is None or before.fetched == fetched or sample.at - before.asked > _CLOSE:
+            return None
+        return before.asked, sample.at
 
-    def _note_wait(self, sample: Sample, told: _Told | None, *, is_waiting: bool) -> None:
-        """Look for a count in the wait: the broker tells another sum than before."""
-        if not is_waiting:
-            self._waits_since = self._told = None
-            return
-        if self._waits_since is None:
-            # The consumers were asked after the broker.
-            self._waits_since = sample.at
-        elif told is not None and told.asked >= self._waits_since:
-            if self._told is not None and told.fetched != self._told.fetched:
-                self._began = self._told.asked, sample.at
-            self._told = told
-
-    def _note_end(
+    def _note_wait(
         self,
         sample: Sample,
-        told: _Told | None,
-        queues: Mapping[MessageQueue, QueueSample],
-        earliest: float,
-        latest: float,
+        counted: tuple[float, float] | None,
+        ends: dict[MessageQueue, int],
+        *,
+        is_waiting: bool,
     ) -> None:
-        ended = latest + _MINUTE + _LATE
-        if self._to_fetch is None and self._last_at >= ended:
-            self._to_fetch = sum(seen.max_offset - self._targets[queue] for queue, seen in queues.items())
-        next_count = earliest + _MINUTE + _BETWEEN_COUNTS - _LATE
-        if told is not None and ended <= told.asked and sample.at <= next_count:
-            self._fetched = told.fetched
+        if not is_waiting:
+            self._waits_since = None
+        elif self._waits_since is None:
+            # The consumers were asked after the broker.
+            self._waits_since, self._ends = sample.at, {}
+        elif not self._ends:
+            self._ends = ends
+        elif counted is not None and counted[0] >= self._waits_since:
+            self._began = counted
+            # What arrives answers a pull that the broker has kept.
+            self._untaken = sum(end == self._ends[queue] for queue, end in ends.items())

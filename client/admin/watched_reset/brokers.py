@@ -32,7 +32,7 @@ _ROUTE_AGE: Final = 10.0
 # that of an idle group, and of others.
 _FETCHED: Final = "GROUP_GET_NUMS"
 _IDLE_AGE: Final = 3.0
-_BUSY_AGE: Final = 0.9
+_BUSY_AGE: Final = 0.4
 
 
 class Told(NamedTuple):
@@ -199,7 +199,7 @@ class Brokers:
         """Return how many messages the group fetched within a minute, by broker name.
 
         Left out are brokers that tell its rewinds, and brokers that do not answer. A broker is asked every
-        3 s, or every second if the group is not idle; its count changes every 10 s.
+        3 s, or for each sample if the group is not idle; its count changes every 10 s.
         """
         now = self._now()
         brokers = [
