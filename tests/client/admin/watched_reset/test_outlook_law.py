@@ -149,8 +149,8 @@ PLAYS = {
     "RocketMQ, idle, classic": (Play(at_rocketmq=True, mode=ResetMode.CLASSIC), Evidence.COUNT),
     "RocketMQ, idle, 200 messages": (Play(at_rocketmq=True, messages=200), Evidence.COUNT),
     "RocketMQ, two consumers": (Play(at_rocketmq=True, consumers=2), Evidence.COUNT),
-    "RocketMQ, busy": (Play(at_rocketmq=True, idle=BUSY), Evidence.REDELIVERY),
-    "RocketMQ, slow": (Play(at_rocketmq=True, seconds=8.0, idle=100), Evidence.REDELIVERY),
+    "RocketMQ, busy": (Play(at_rocketmq=True, idle=BUSY), Evidence.MINUTE),
+    "RocketMQ, slow": (Play(at_rocketmq=True, seconds=8.0, idle=100), Evidence.MINUTE),
     "RocketMQ, tags": (Play(at_rocketmq=True, expression="TagB"), Evidence.REDELIVERY),
     "RocketMQ, nobody": (Play(at_rocketmq=True, consumers=0), Evidence.NO_CONSUMER),
     "RocketMQ, one id": (
