@@ -15,8 +15,9 @@ import pytest
 
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.watch.evidence.position import Position
-from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.evidence.sample import Fetched, QueueSample, Sample
 from rewindmq.watch.rules.fetched import FetchCount
+from rewindmq.watch.verdict.reset_watch import ResetWatch
 
 BROKER = "broker-a"
 OLD = 1_000
@@ -29,6 +30,7 @@ class Traffic:
 
     Attributes:
         per_second: messages that arrive in each queue.
+        since: second of the first of them.
         first_count: second at which the broker counts, and every 10 s before and after it.
         notified, retaken: when the consumer gives the queues up, and takes them again.
         lost: queues that go on at the old offset.
@@ -37,6 +39,7 @@ class Traffic:
 
     queues: int = 4
     per_second: float = 25.0
+    since: float = -200.0
     first_count: float = 4.0
     notified: float = 0.2
     retaken: float = 0.2 + WAIT
@@ -45,7 +48,7 @@ class Traffic:
     asked: float = field(default=-9.0, init=False)
 
     def end(self, at: float) -> int:
-        return OLD + int(self.per_second * max(0.0, at + 200))
+        return OLD + int(self.per_second * max(0.0, at - self.since))
 
     def position(self, number: int, at: float) -> int:
         """The next offset that the consumer fetches."""
@@ -84,8 +87,7 @@ class Traffic:
             at + 0.05,
             queues,
             frozenset("A"),
-            fetched={BROKER: self.told(self.asked)},
-            counted_at={BROKER: self.asked},
+            fetched={BROKER: Fetched(self.asked, self.told(self.asked))},
         )
 
     def samples(self, step: float = 0.5) -> Iterator[Sample]:
@@ -103,7 +105,7 @@ def proven(traffic: Traffic, *, disturbed: Sample | None = None) -> set[int]:
         left_out = count.add(sample.at, sample)
         if disturbed is not None and sample.at > 20:
             left_out = count.add(sample.at, replace(disturbed, at=sample.at))
-        found |= {queue.queue_id for queue in targets if count.is_fetched(queue, left_out)}
+        found |= {queue.queue_id for queue in targets if count.of(queue, left_out).is_fetched}
     return found
 
 
@@ -118,7 +120,32 @@ def test_a_lost_queue_lacks_its_redelivery_in_the_count() -> None:
 
 def test_what_arrives_in_the_seconds_of_a_count_must_be_less_than_the_redelivery() -> None:
     assert proven(Traffic(per_second=80.0))
-    assert not proven(Traffic(per_second=4_000.0))
+    fast = Traffic(per_second=4_000.0, faster=500_000.0)
+    assert proven(fast)
+    assert not proven(replace(fast, since=-0.5))
+
+
+def watched(traffic: Traffic, until: float) -> ResetWatch:
+    before = traffic.sample(-0.05)
+    watch = ResetWatch(before, dict.fromkeys(before.queues, 0), 0.0)
+    for sample in traffic.samples():
+        if sample.at < until:
+            watch.add(sample)
+    return watch
+
+
+def test_a_watch_says_that_it_waits_for_the_minute() -> None:
+    queue, *_ = watched(Traffic(), 40.0).queues
+    assert "count of the minute that began in the classic wait, within 35 s" in queue.waits_for
+
+
+def test_a_count_that_leaves_too_much_open_is_given_as_the_reason() -> None:
+    watch = watched(Traffic(per_second=4_000.0, since=-0.5, faster=500_000.0), 100.0)
+    watch.end(120.0)
+    queue, *_ = watch.queues
+    assert (
+        "it was not counted, because broker-a's count of the minute after the reset may lack" in queue.reason
+    )
 
 
 def test_a_count_that_misses_the_wait_proves_nothing() -> None:
@@ -154,6 +181,7 @@ def test_no_lost_queue_is_proven_at_any_rate_and_count(seed: int) -> None:
     traffic = Traffic(
         queues,
         chance.choice([0.5, 5.0, 50.0, 500.0]),
+        chance.choice([-200.0, -1.0]),
         chance.uniform(0.0, 10.0),
         notified,
         notified + WAIT + chance.uniform(0.0, 0.5),
@@ -161,7 +189,8 @@ def test_no_lost_queue_is_proven_at_any_rate_and_count(seed: int) -> None:
         chance.choice([100.0, 1_000.0, 100_000.0]),
     )
     assert not proven(traffic)
-    kept = replace(traffic, lost=frozenset(), faster=100_000.0, per_second=min(50.0, traffic.per_second))
+    rate = min(50.0, traffic.per_second)
+    kept = replace(traffic, lost=frozenset(), faster=100_000.0, since=-200.0, per_second=rate)
     in_wait = kept.first_count % 10
     if notified + 2 < in_wait < 9 and kept.per_second * 4 * queues + 64 * queues < OLD:
         assert len(proven(kept)) == queues

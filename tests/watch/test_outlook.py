@@ -9,7 +9,7 @@ import pytest
 
 from rewindmq import MessageQueue
 from rewindmq.watch.evidence.position import Position
-from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.evidence.sample import Fetched, QueueSample, Sample
 from rewindmq.watch.verdict.outlook import PROMISES, Evidence, Outlook, Promise, outlook_of
 
 OURS, THEIRS = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-b", 0)
@@ -21,7 +21,7 @@ BEFORE = Sample(
     {OURS: IDLE, THEIRS: IDLE, SECOND: IDLE},
     frozenset({"A"}),
     consumed={"A": 0.7},
-    fetched={"broker-b": 0},
+    fetched={"broker-b": Fetched(0.0, 0)},
     rewinders=frozenset({"broker-a"}),
 )
 TO_START = dict.fromkeys(BEFORE.queues, 0)
@@ -67,7 +67,7 @@ def test_a_queue_that_differs_from_its_broker_is_named() -> None:
     ("before", "why", "evidence"),
     [
         (
-            replace(BEFORE, fetched={"broker-b": 7}),
+            replace(BEFORE, fetched={"broker-b": Fetched(0.0, 7)}),
             "the group fetched 7 messages from broker-b in the minute before",
             Evidence.MINUTE,
         ),

@@ -52,6 +52,20 @@ class Case:
         )
 
 
+class Counted(NamedTuple):
+    """What the broker's counts of fetched messages show of a queue (``FetchCount``).
+
+    Attributes:
+        is_fetched: the consumers fetched every message to be redelivered.
+        obstacle: why the counts cannot show it; "" if they may.
+        is_counting: the minute after the reset lasts, whose count may show it (``ClassicMinute``).
+    """
+
+    is_fetched: bool = False
+    obstacle: str = ""
+    is_counting: bool = False
+
+
 class Moment(NamedTuple):
     """The queue in one sample whose broker answered.
 
@@ -59,9 +73,7 @@ class Moment(NamedTuple):
         seconds: after the reset.
         last: the seconds of the moment before; 0 at the first.
         stored: the stored offset.
-        is_fetched: the consumers fetched every message to be redelivered, and no other (``FetchCount``).
         is_after_gap: the broker did not answer since the moment before.
-        uncounted: why the fetched messages cannot show the redelivery; "" if they may.
     """
 
     seconds: float
@@ -69,9 +81,8 @@ class Moment(NamedTuple):
     stored: int
     seen: QueueSample
     group: GroupSample
-    is_fetched: bool
+    counted: Counted
     is_after_gap: bool
-    uncounted: str = ""
 
 
 def group_offset(seen: QueueSample, target: int) -> int:

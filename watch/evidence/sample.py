@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rewindmq.protocol.body.rewind import Rewind
 from rewindmq.protocol.message_queue import MessageQueue
@@ -36,6 +37,18 @@ class QueueSample:
         return [position for position in self.positions if not position.dropped]
 
 
+class Fetched(NamedTuple):
+    """What a broker told of a group and the topic.
+
+    Attributes:
+        asked: when it was asked, on the clock of ``Sample.at``.
+        messages: that the group fetched within a minute.
+    """
+
+    asked: float
+    messages: int
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One sample of all queues.
@@ -50,9 +63,7 @@ class Sample:
         telling: the consumers that told how much of the topic they consume.
         is_filtered: a subscription leaves out messages of the topic, by tags or SQL92.
         has_silent_broker: a broker did not answer, so it may be restarted.
-        fetched: broker name to the messages that the group fetched from the topic within a minute; without
-            brokers that do not tell, or tell their rewinds.
-        counted_at: broker name to the time at which it was asked for ``fetched``, on the clock of ``at``.
+        fetched: broker name to what it told; without brokers that do not tell, or tell their rewinds.
         shared: client ids that several consumers have. Such consumers count as without an answer.
         silent: the other consumers without an answer.
         rewinders: names of the brokers that tell the group's rewinds: RewindMQ's.
@@ -68,11 +79,10 @@ class Sample:
     telling: frozenset[str] = frozenset()
     is_filtered: bool = False
     has_silent_broker: bool = False
-    fetched: Mapping[str, int] = field(default_factory=dict)
+    fetched: Mapping[str, Fetched] = field(default_factory=dict)
     shared: frozenset[str] = frozenset()
     silent: frozenset[str] = frozenset()
     rewinders: frozenset[str] = frozenset()
-    counted_at: Mapping[str, float] = field(default_factory=dict)
 
 
 def silent_brokers(sample: Sample) -> list[str]:

@@ -21,7 +21,7 @@ from typing import Final
 
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.watch.evidence.clues import Clues
-from rewindmq.watch.evidence.moment import Case, Moment
+from rewindmq.watch.evidence.moment import Case, Counted, Moment, group_offset
 from rewindmq.watch.evidence.position import Position, low_of
 from rewindmq.watch.evidence.sample import QueueSample, Sample, name_of
 from rewindmq.watch.finding import Finding
@@ -60,10 +60,7 @@ class FetchCount:
         self._expected: Counter[str] = Counter()
         for queue, seen in before.queues.items():
             self._expected[queue.broker_name] += seen.max_offset - targets.get(queue, 0)
-        self._minutes = {
-            broker: ClassicMinute({queue: target for queue, target in targets.items() if queue[1] == broker})
-            for broker in self._expected
-        }
+        self._minutes = {broker: ClassicMinute(broker, targets) for broker in self._expected}
         left_out = min(before.queues.keys() ^ targets.keys(), default=None)
         if left_out is not None:
             self._give_up(f"the reset does not cover {name_of(left_out)}")
@@ -72,7 +69,8 @@ class FetchCount:
         for queue, seen in before.queues.items():
             if queue.broker_name in self._expected and (busy := self._why_busy(queue, seen, targets[queue])):
                 self._expect_nothing(busy, queue.broker_name)
-            if queue not in self._holders or not targets.get(queue, 0) <= (seen.stored or 0):
+            # A skip lacks messages in the count, although it is kept.
+            if queue not in self._holders or targets.get(queue, 0) > (seen.stored or 0):
                 self._minutes.pop(queue.broker_name, None)
 
     @property
@@ -103,28 +101,35 @@ class FetchCount:
                 self._give_up(disturbed, broker)
             elif broker in self._expected and (arrived := self._what_arrived(queue, seen)):
                 self._expect_nothing(arrived, broker)
-        left_out = {
-            broker: most
-            for broker, minute in self._minutes.items()
-            if (most := minute.add(sample, broker)) is not None
-        }
+        left_out: dict[str, int] = {}
+        for broker, minute in self._minutes.items():
+            if (most := minute.add(sample)) is not None:
+                left_out[broker] = most
+                self.obstacles[broker] = (
+                    f"{broker}'s count of the minute after the reset may lack up to {most} messages"
+                )
         if seconds <= COUNTED_UNTIL:
             counts = self._expected.items()
-            left_out |= {broker: 0 for broker, count in counts if sample.fetched.get(broker) == count}
+            left_out |= {broker: 0 for broker, count in counts if _messages(sample, broker) == count}
         return left_out
 
-    def is_fetched(self, queue: MessageQueue, left_out: Mapping[str, int]) -> bool:
-        """True if a queue was redelivered, because it has more messages than may be left out.
+    def of(self, queue: MessageQueue, left_out: Mapping[str, int]) -> Counted:
+        """Return what the counts show of a queue.
+
+        A queue with more messages to redeliver than may be left out was redelivered.
 
         Args:
             left_out: from ``add``.
         """
-        most = left_out.get(queue.broker_name)
-        seen = self._before.queues.get(queue)
-        if most is None or seen is None:
-            return False
-        # If the reset is lost in the queue, its consumer goes on at the stored offset.
-        return most == 0 or most < (seen.stored or 0) - self._targets[queue]
+        broker = queue.broker_name
+        minute, seen = self._minutes.get(broker), self._before.queues.get(queue)
+        is_fetched = False
+        if broker in left_out and seen is not None:
+            # If the reset is lost in the queue, its consumer goes on where the group was.
+            target = self._targets[queue]
+            is_fetched = left_out[broker] < group_offset(seen, target) - target
+        is_counting = minute is not None and minute.is_counting
+        return Counted(is_fetched, self.obstacles.get(broker, ""), is_counting)
 
     def _give_up(self, obstacle: str, *brokers: str) -> None:
         """Note why the counts of these brokers, or of all, show nothing."""
@@ -140,7 +145,7 @@ class FetchCount:
 
     def _why_busy(self, queue: MessageQueue, seen: QueueSample, target: int) -> str:
         """Return why the group was not idle in the queue right before the reset; "" if it was."""
-        fetched, name = self._before.fetched.get(queue.broker_name), name_of(queue)
+        fetched, name = _messages(self._before, queue.broker_name), name_of(queue)
         if fetched is None:
             return f"{queue.broker_name} does not tell how many messages the group fetched"
         if fetched:
@@ -169,6 +174,12 @@ class FetchCount:
         if seen.max_offset == end:
             return ""
         return f"new messages arrived in {name_of(queue)}: its end was {end}, and is {seen.max_offset}"
+
+
+def _messages(sample: Sample, broker: str) -> int | None:
+    """Return how many messages the group fetched within a minute; None if the broker does not tell."""
+    told = sample.fetched.get(broker)
+    return None if told is None else told.messages
 
 
 def _is_countable(sample: Sample) -> bool:
@@ -200,6 +211,6 @@ class FetchedAll:
         self._was_given_up = self._was_given_up or not live
         was_applied = self._clues.was_stored or self._was_given_up
         is_through = moment.stored >= old and bool(live) and all(low_of(position) >= old for position in live)
-        if moment.is_fetched and was_applied and is_through and not self._jump.is_open:
+        if moment.counted.is_fetched and was_applied and is_through and not self._jump.is_open:
             return Finding.FETCHED
         return None

@@ -12,10 +12,10 @@ after the minute.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.watch.evidence.sample import Sample
+from rewindmq.watch.evidence.sample import Fetched, Sample
 
 # Seconds from the first to the last count of a broker's minute.
 _MINUTE: Final = 60.0
@@ -29,23 +29,17 @@ _CLOSE: Final = 5.0
 _UNTAKEN: Final = 32
 
 
-class _Told(NamedTuple):
-    """What a broker told, and when it was asked."""
-
-    asked: float
-    fetched: int
-
-
 class ClassicMinute:
     """Follows one broker from the classic wait to the end of the minute that begins in it.
 
     Args:
-        targets: target offset of each queue of the broker.
+        targets: target offset of each queue that was reset.
     """
 
-    def __init__(self, targets: Mapping[MessageQueue, int]) -> None:
-        self._targets = targets
-        self._told: _Told | None = None
+    def __init__(self, broker: str, targets: Mapping[MessageQueue, int]) -> None:
+        self._broker = broker
+        self._targets = {queue: target for queue, target in targets.items() if queue.broker_name == broker}
+        self._told: Fetched | None = None
         # When a sample first showed every queue given up, and the ends of the queues by the next one.
         self._waits_since: float | None = None
         self._ends: dict[MessageQueue, int] = {}
@@ -57,14 +51,19 @@ class ClassicMinute:
         self._fetched: int | None = None
         self._left_out: int | None = None
 
-    def add(self, sample: Sample, broker: str) -> int | None:
+    @property
+    def is_counting(self) -> bool:
+        """True while the minute lasts."""
+        return self._began is not None and self._left_out is None
+
+    def add(self, sample: Sample) -> int | None:
         """Take in a sample; return how many messages may be left out, at most, or None."""
         ends = {queue: sample.queues[queue].max_offset for queue in self._targets}
         if self._fetched is not None and self._left_out is None:
             # The queues were asked for their ends after the count.
             to_fetch = sum(end - self._targets[queue] for queue, end in ends.items())
             self._left_out = max(1, to_fetch - self._fetched + _UNTAKEN * self._untaken)
-        counted = self._counted(sample, broker)
+        counted = self._counted(sample)
         if self._began is None:
             is_waiting = not any(sample.queues[queue].live for queue in self._targets)
             self._note_wait(sample, counted, ends, is_waiting=is_waiting)
@@ -72,16 +71,16 @@ class ClassicMinute:
             earliest, latest = self._began
             first, last = counted
             if first <= latest + _MINUTE + _LATE and last >= earliest + _MINUTE - _LATE:
-                self._fetched = self._told.fetched
+                self._fetched = self._told.messages
         return self._left_out
 
-    def _counted(self, sample: Sample, broker: str) -> tuple[float, float] | None:
+    def _counted(self, sample: Sample) -> tuple[float, float] | None:
         """Return between which times the broker counted, if it tells another sum than before."""
-        asked, fetched = sample.counted_at.get(broker), sample.fetched.get(broker)
-        if asked is None or fetched is None:
+        told = sample.fetched.get(self._broker)
+        if told is None:
             return None
-        before, self._told = self._told, _Told(asked, fetched)
-        if before is None or before.fetched == fetched or sample.at - before.asked > _CLOSE:
+        before, self._told = self._told, told
+        if before is None or before.messages == told.messages or sample.at - before.asked > _CLOSE:
             return None
         return before.asked, sample.at
 

@@ -7,7 +7,7 @@ from typing import Final
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.watch.evidence.clues import Clues
 from rewindmq.watch.evidence.group import GroupSample
-from rewindmq.watch.evidence.moment import Case, Moment
+from rewindmq.watch.evidence.moment import Case, Counted, Moment
 from rewindmq.watch.evidence.sample import QueueSample
 from rewindmq.watch.finding import Finding
 from rewindmq.watch.verdict.races import name_races
@@ -75,14 +75,13 @@ class QueueWatch:
         seconds: float,
         seen: QueueSample,
         group: GroupSample,
-        is_fetched: bool = False,
-        uncounted: str = "",
+        counted: Counted,
     ) -> bool:
         """Take in the queue's part of a sample; return True if the state has changed.
 
         Args:
             seconds: after the reset.
-            is_fetched, uncounted: see ``Moment``.
+            counted: what the broker's counts show.
         """
         if self.is_over:
             return False
@@ -91,9 +90,7 @@ class QueueWatch:
             self._clues.note_absence(seconds)
             return False
         self.stored = seen.stored
-        moment = Moment(
-            seconds, self._last, seen.stored, seen, group, is_fetched, self._is_after_gap, uncounted
-        )
+        moment = Moment(seconds, self._last, seen.stored, seen, group, counted, self._is_after_gap)
         self._moment = moment
         self._last, self._is_after_gap = seconds, False
         self._clues.add(moment)

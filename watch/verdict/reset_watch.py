@@ -95,12 +95,8 @@ class ResetWatch:
         group = self._group.add(seconds, sample)
         changes = []
         for number, watch in enumerate(self.queues, 1):
-            queue = watch.queue
-            counted = (
-                self._count.is_fetched(queue, left_out),
-                self._count.obstacles.get(queue.broker_name, ""),
-            )
-            if watch.add(seconds, sample.queues[queue], group, *counted):
+            counted = self._count.of(watch.queue, left_out)
+            if watch.add(seconds, sample.queues[watch.queue], group, counted):
                 changes.append(Change(seconds, watch, watch.state))
             if number % _QUEUES_IN_SLICE == 0:
                 yield

@@ -14,6 +14,7 @@ from rewindmq.watch.rules.fetched import COUNTED_UNTIL, FetchedAll
 from rewindmq.watch.rules.finished import Finished
 from rewindmq.watch.rules.held import HOLD, Held
 from rewindmq.watch.rules.jump import Jump
+from rewindmq.watch.rules.minute import LATEST
 from rewindmq.watch.rules.not_skipped import NotSkipped
 from rewindmq.watch.rules.overtaken import Overtaken
 from rewindmq.watch.rules.redelivery import Redelivery
@@ -141,8 +142,11 @@ class RewindRules:
             return (
                 f"a consumer that applies the reset: {moment.stored} is stored, the target is {case.target}"
             )
-        if not moment.uncounted and moment.seconds < COUNTED_UNTIL:
+        if not moment.counted.obstacle and moment.seconds < COUNTED_UNTIL:
             return f"the broker's count of fetched messages, every 10 s, to be that of the {self._count} ones"
+        if moment.counted.is_counting:
+            left = max(0.0, LATEST - moment.seconds)
+            return f"the broker's count of the minute that began in the classic wait, within {left:.0f} s"
         left = max(0.0, RATES_END - moment.seconds)
         return f"a sample that sees the redelivery, or rates that are too low for it within {left:.0f} s"
 
@@ -174,7 +178,8 @@ class RewindRules:
 
 def _again(moment: Moment) -> str:
     """Return why a redelivery that was too fast to see was not counted, and what to do."""
-    why = f"it was not counted, because {moment.uncounted}: " if moment.uncounted else ""
+    obstacle = moment.counted.obstacle
+    why = f"it was not counted, because {obstacle}: " if obstacle else ""
     return f"{why}preview again when the group has been idle for a minute"
 
 

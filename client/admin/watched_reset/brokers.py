@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.core.route import MASTER_ID
@@ -22,6 +22,7 @@ from rewindmq.protocol.errors import (
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 from rewindmq.watch.evidence.group import HEARTBEAT
+from rewindmq.watch.evidence.sample import Fetched
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -33,23 +34,6 @@ _ROUTE_AGE: Final = 10.0
 _FETCHED: Final = "GROUP_GET_NUMS"
 _IDLE_AGE: Final = 3.0
 _BUSY_AGE: Final = 0.4
-
-
-class Told(NamedTuple):
-    """What a broker told.
-
-    Attributes:
-        asked: the admin client's monotonic time.
-        fetched: messages that the group fetched within a minute.
-    """
-
-    asked: float
-    fetched: int
-
-    @property
-    def until(self) -> float:
-        """When the broker is asked again."""
-        return self.asked + (_BUSY_AGE if self.fetched else _IDLE_AGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +79,7 @@ class Brokers:
         # Names of the brokers that serve LIST_REWINDS (190003), and of RocketMQ's, which do not.
         self._rewinders: set[str] = set()
         self._without_rewinds: set[str] = set()
-        self._fetched: dict[str, Told] = {}
+        self._fetched: dict[str, Fetched] = {}
 
     @property
     def rewinders(self) -> frozenset[str]:
@@ -195,7 +179,7 @@ class Brokers:
             for queue, entry in stats.offset_table.items()
         }
 
-    async def fetched(self, group: str, topic: str) -> dict[str, Told]:
+    async def fetched(self, group: str, topic: str) -> dict[str, Fetched]:
         """Return how many messages the group fetched within a minute, by broker name.
 
         Left out are brokers that tell its rewinds, and brokers that do not answer. A broker is asked every
@@ -215,14 +199,17 @@ class Brokers:
             except ResponseError as error:
                 if error.code == ResponseCode.SYSTEM_ERROR:
                     # The broker has no such statistic: the group has fetched nothing.
-                    self._fetched[name] = Told(now, 0)
+                    self._fetched[name] = Fetched(now, 0)
             except RewindMQError as error:
                 self._note_failure(address, error)
             else:
-                self._fetched[name] = Told(now, stats.stats_minute.sum)
+                self._fetched[name] = Fetched(now, stats.stats_minute.sum)
 
-        due = [each for each in brokers if (told := self._fetched.get(each[0])) is None or told.until <= now]
-        await ask_each(due, ask)
+        def is_due(name: str) -> bool:
+            told = self._fetched.get(name)
+            return told is None or now - told.asked >= (_BUSY_AGE if told.messages else _IDLE_AGE)
+
+        await ask_each([each for each in brokers if is_due(each[0])], ask)
         return {name: told for name, told in self._fetched.items() if now - told.asked < 2 * _IDLE_AGE}
 
     async def consumers_of(self, group: str) -> ConsumerConnection | None:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rewindmq.client.admin.groups import shared_client_ids
-from rewindmq.client.admin.watched_reset.brokers import Brokers, Told, ToldOffsets
+from rewindmq.client.admin.watched_reset.brokers import Brokers, ToldOffsets
 from rewindmq.client.admin.watched_reset.positions import ClientReport, consumer_positions, positions_of
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.heartbeat import ConsumeType, MessageModel
@@ -15,7 +15,7 @@ from rewindmq.protocol.body.running_info import ConsumeStatus
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.slices.run import run_slices
-from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.evidence.sample import Fetched, QueueSample, Sample
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -51,7 +51,7 @@ async def take_sample(
     told: Mapping[MessageQueue, ToldOffsets] = {}
     with contextlib.suppress(RewindMQError):
         told = await brokers.offsets_of(group, topic)
-    fetched: Mapping[str, Told] = {}
+    fetched: Mapping[str, Fetched] = {}
     with contextlib.suppress(RewindMQError):
         fetched = await brokers.fetched(group, topic)
     connection, is_told = None, True
@@ -86,11 +86,10 @@ async def take_sample(
         frozenset(rates),
         _is_filtered(topic, connection, reports),
         has_silent_broker,
-        {name: count.fetched for name, count in fetched.items()},
+        fetched,
         shared,
         frozenset(report.client_id for report in reports if report.info is None) - shared,
         brokers.rewinders,
-        {name: count.asked for name, count in fetched.items()},
     )
 
 

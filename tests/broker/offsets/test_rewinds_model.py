@@ -26,7 +26,7 @@ from rewindmq.broker.clients.consumer_manager import ConsumerManager
 from rewindmq.broker.offsets.rewinds import Rewinds
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.watch.evidence.group import GroupSample
-from rewindmq.watch.evidence.moment import Case, Moment
+from rewindmq.watch.evidence.moment import Case, Counted, Moment
 from rewindmq.watch.evidence.position import Position
 from rewindmq.watch.evidence.sample import QueueSample
 from rewindmq.watch.finding import Finding
@@ -299,7 +299,7 @@ class Cluster(RuleBasedStateMachine):
             present(row.stored),
             seen,
             cast("GroupSample", None),
-            False,
+            Counted(),
             False,
         )
         self.seconds += STEP

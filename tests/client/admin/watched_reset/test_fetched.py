@@ -14,7 +14,7 @@ from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.follow import follow
 from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.watch.evidence.position import Position
-from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.evidence.sample import Fetched, QueueSample, Sample
 from rewindmq.watch.rules.fetched import FetchCount
 from rewindmq.watch.verdict.reset_watch import ResetWatch
 from rewindmq.watch.verdict.states import State
@@ -30,14 +30,14 @@ BEFORE = Sample(
     0.0,
     {queue: QueueSample(10, 10, (IDLE,)) for queue in (Q0, Q1, QB)},
     frozenset({"A"}),
-    fetched={"broker-a": 0, "broker-b": 0},
+    fetched={"broker-a": Fetched(0.0, 0), "broker-b": Fetched(0.0, 0)},
 )
 TARGETS = {Q0: 0, Q1: 5, QB: 0}
 BOTH = {"broker-a", "broker-b"}
 
 
 def fetched(at_a: int, at_b: int = 0, sample: Sample = BEFORE) -> Sample:
-    return replace(sample, fetched={"broker-a": at_a, "broker-b": at_b})
+    return replace(sample, fetched={"broker-a": Fetched(0.0, at_a), "broker-b": Fetched(0.0, at_b)})
 
 
 def counted(*samples: tuple[float, Sample], before: Sample = BEFORE) -> set[str]:
@@ -88,7 +88,7 @@ def test_a_queue_that_was_taken_over_twice_proves_nothing() -> None:
     ("before", "left"),
     [
         (fetched(1), {"broker-b"}),
-        (replace(BEFORE, fetched={"broker-b": 0}), {"broker-b"}),
+        (replace(BEFORE, fetched={"broker-b": Fetched(0.0, 0)}), {"broker-b"}),
         (other_queue(QueueSample(9, 10, (IDLE,))), {"broker-b"}),
         (other_queue(QueueSample(10, 10, (replace(IDLE, last_consume=25_000),))), {"broker-b"}),
         (other_queue(QueueSample(10, 10)), {"broker-b"}),
