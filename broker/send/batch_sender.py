@@ -155,11 +155,11 @@ class BatchSender:
             )
             # A received body is bytes.
             body: Any = request.body or b""
-            drafts = yield from self._fill(
+            parts = yield from self._fill(
                 message, body, {**shared, **self._added}, needs_keys=target.needs_keys
             )
             admit = partial(self._admit, header, request.version, remote_address)
-            stored = yield from self._put_parts(drafts, target, admit)
+            stored = yield from self._put_parts(parts, target, admit)
         except RequestError as error:
             self._on_refused()
             return self._answers.refused(error)
@@ -169,42 +169,43 @@ class BatchSender:
         return self._answer_when_durable(connection, request, response, stored.last, waits=waits)
 
     def _put_parts(
-        self, drafts: list[BatchDraft], target: SendTarget, admit: Callable[[], tuple[SendTarget, int]]
+        self, parts: deque[BatchDraft], target: SendTarget, admit: Callable[[], tuple[SendTarget, int]]
     ) -> Generator[None, None, _Stored]:
-        """Store each draft in one step; yields after about 1 ms of work, and after each step.
+        """Store each part in one step; yields after about 1 ms of work, and after each step.
 
         Args:
+            parts: are taken out one by one, because it takes some ms to free several of them.
             admit: admits the batch once more, because its topic may have been deleted or changed.
 
         Raises:
             RequestError: MESSAGE_ILLEGAL (13), nothing is stored; or the disk fails or the topic has gone,
-                and only the earlier drafts are stored.
+                and only the earlier parts are stored.
         """
-        # A part that cannot be stored is refused before another one is stored.
-        parts = deque([draft for draft in drafts if not draft.is_legal] or drafts)
-        drafts.clear()
+        for part in parts:
+            if not part.is_legal:
+                # Refuses it, before another one is stored.
+                self._put_batch(part)
         is_large = len(parts) > 1 or len(parts[0]) > RUN_MESSAGES
         results: list[PutResult] = []
         ids: list[str] = []
         is_unsaved = False
         while parts:
-            # No draft is kept, because it takes some ms to free several of them.
-            draft = parts.popleft()
+            part = parts.popleft()
             if is_large:
-                yield from self._prepare(draft)
+                yield from self._prepare(part)
                 target, _ = admit()
-            result = self._put_batch(draft)
+            result = self._put_batch(part)
             results.append(result)
             is_unsaved = is_unsaved or target.is_unsaved
             if target.planned is not None:
                 self._create(target.planned)
-            ids.append((yield from self._answers.ids(result.physical_offset, draft.starts)))
+            ids.append((yield from self._answers.ids(result.physical_offset, part.starts)))
         return _Stored(results[0], results[-1], ",".join(ids), is_unsaved)
 
     def _fill(
         self, message: StoredMessage, body: bytes, shared: Mapping[str, str], *, needs_keys: bool
-    ) -> Generator[None, None, list[BatchDraft]]:
-        """Return the messages of a body as drafts of one step each; yields after about 1 ms of work.
+    ) -> Generator[None, None, deque[BatchDraft]]:
+        """Return the messages of a body in parts of one step each; yields after about 1 ms of work.
 
         Args:
             message: the fields that they share.
@@ -214,24 +215,24 @@ class BatchSender:
         """
         if len(body) > self._max_bytes:
             raise RequestError(ResponseCode.MESSAGE_ILLEGAL, f"the batch is over {self._max_bytes} bytes")
-        drafts: list[BatchDraft] = []
+        parts: deque[BatchDraft] = deque()
         for messages in decode_runs(body, MAX_BATCH_MESSAGES):
-            if drafts:
+            if parts:
                 yield
-            if not drafts or len(drafts[-1]) + len(messages) > MAX_BATCH_PART_MESSAGES:
-                drafts.append(self._draft(message))
+            if not parts or len(parts[-1]) + len(messages) > MAX_BATCH_PART_MESSAGES:
+                parts.append(self._draft(message))
             entries = _entries(messages, shared, ends=self._ends)
             if needs_keys:
                 for _, properties, _, _ in entries:
                     require_keys(properties.decode("utf-8", "replace"))
-            drafts[-1].add(entries)
-        for draft in drafts:
-            draft.complete()
-        if self._limits_records and sum(draft.size for draft in drafts) > self._max_bytes:
+            parts[-1].add(entries)
+        for part in parts:
+            part.complete()
+        if self._limits_records and sum(part.size for part in parts) > self._max_bytes:
             raise RequestError(
                 ResponseCode.MESSAGE_ILLEGAL, f"the records of the batch are over {self._max_bytes} bytes"
             )
-        return drafts
+        return parts
 
 
 def _entries(messages: list[BatchMessage], shared: Mapping[str, str], *, ends: bool) -> BatchEntries:
