@@ -1,5 +1,7 @@
 """The import law of docs/architecture.md, checked against every module's imports."""
 
+import ast
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -111,6 +113,18 @@ def test_packages_of_a_folder_import_each_other_in_one_direction(package: str) -
 @pytest.mark.parametrize("package", sorted(packages() - ONE_KIND))
 def test_a_folder_holds_twenty_files_at_most(package: str) -> None:
     assert len(list(modules()[package].parent.glob("*.py"))) <= MAX_FILES
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    """Those of ``sync`` are the clients that they wrap; typed bodies have the names of Java's classes."""
+    modules_of = defaultdict(set)
+    for module, path in MODULES.items():
+        if part_of(module) == "sync":
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules_of[node.name].add(module)
+    assert {name for name, own in modules_of.items() if len(own) > 1} == {"Connection"}
 
 
 def test_the_client_folder_has_no_modules_outside_its_packages() -> None:

@@ -26,7 +26,6 @@ _SCENARIO: Final = re.compile(r"[A-E](?<![\w.#%].)\d\d[a-z]?(?!\w)")
 _GUARD_OR_REMEDY: Final = re.compile(r"[GgFfRr](?:uard|ix|emed)[a-z]* ([GF]\d+)(?: (?:to|and) ([GF]\d+))?")
 _STEPS: Final = re.compile(r"([A-E]\.\d+), steps? (\d+)(?: to (\d+))?")
 _TEST: Final = re.compile(r"def test_((?:[A-EGRST]\d+[ab]?_(?:to_)?)+)")
-_OLD_NAME: Final = re.compile(r"[bw](?<![\w/.-].)(?:ehaviour|ire)\.md")
 # A page of the specification that is named without its folder, before a number.
 _NO_FOLDER: Final = re.compile(
     r"(?:nameserver|broker|client|reset|races|scenarios|protocol|store|admin)\.md`{0,2} (?:[A-E]\.\d|\d+\.\d)"
@@ -87,8 +86,6 @@ def dangling(text: str) -> Iterator[str]:
     for number in sorted(numbers):
         if known.page_of(number) is None and not (ROOT / "docs" / "race" / f"{number}.md").exists():
             yield f"{number}: on no page of docs/spec"
-    for match in _OLD_NAME.finditer(text):
-        yield f"{match[0]}: no such page"
     for match in _NO_FOLDER.finditer(text):
         if not text.endswith("docs/spec/", 0, match.start()):
             yield f"{match[0]}: without docs/spec/"

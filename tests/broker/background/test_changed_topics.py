@@ -38,6 +38,14 @@ def registered(request: RemotingCommand) -> set[str]:
     return set(body.topic_config_table)
 
 
+async def with_a_recorder(stage: SimStage) -> tuple[Peer, RecordingNameServer]:
+    """Start a broker that has registered at a recorder; return a peer of it, in second 1."""
+    recorder = RecordingNameServer(stage, "10.0.5.1")
+    await stage.start_broker(namesrv_addr=await recorder.start())
+    await stage.at(1.0)
+    return stage.peer(), recorder
+
+
 @pytest.mark.parametrize(("profile", "after"), [(Profile.V49, READ_WRITE), (Profile.V53, READ)])
 @simulated(brokers=0)
 async def test_wiped_permissions_outlast_the_creation_of_other_topics_in_5x(
@@ -76,10 +84,7 @@ async def test_wiped_permissions_outlast_the_creation_of_other_topics_in_5x(
 
 @simulated(brokers=0, profile=Profile.V53)
 async def test_v53_registers_changed_topics_alone_and_all_on_its_schedule(stage: SimStage) -> None:
-    recorder = RecordingNameServer(stage, "10.0.5.1")
-    await stage.start_broker(namesrv_addr=await recorder.start())
-    peer = stage.peer()
-    await stage.at(1.0)
+    peer, recorder = await with_a_recorder(stage)
     await peer.create_topic()
     await stage.at(2.0)
     await peer.send("N")
@@ -142,10 +147,7 @@ async def test_a_name_server_that_was_restarted_between_two_registrations_gets_a
 
 @simulated(brokers=0, profile=Profile.V53)
 async def test_a_change_waits_for_a_silent_name_server_once(stage: SimStage) -> None:
-    recorder = RecordingNameServer(stage, "10.0.5.1")
-    await stage.start_broker(namesrv_addr=await recorder.start())
-    peer = stage.peer()
-    await stage.at(1.0)
+    peer, recorder = await with_a_recorder(stage)
     recorder.delay = 100.0
     await peer.create_topic()
     # ``registerBrokerTimeoutMills`` is 6 s.
@@ -163,10 +165,7 @@ async def test_a_change_waits_for_a_silent_name_server_once(stage: SimStage) -> 
 @simulated(brokers=0, profile=Profile.V53)
 async def test_changes_at_once_wait_for_a_silent_name_server_together(stage: SimStage) -> None:
     """Each would otherwise wait in turn for a connection over which nothing comes."""
-    recorder = RecordingNameServer(stage, "10.0.5.1")
-    await stage.start_broker(namesrv_addr=await recorder.start())
-    peer = stage.peer()
-    await stage.at(1.0)
+    peer, recorder = await with_a_recorder(stage)
     await recorder.server.close()
     recorder = RecordingNameServer(stage, "10.0.5.1")
     await recorder.start()
@@ -184,10 +183,7 @@ async def test_changes_at_once_wait_for_a_silent_name_server_together(stage: Sim
 @simulated(brokers=0, profile=Profile.V53)
 async def test_a_change_waits_for_the_request_that_opens_the_connection(stage: SimStage) -> None:
     """It could pass that request otherwise, whose body is older."""
-    recorder = RecordingNameServer(stage, "10.0.5.1")
-    await stage.start_broker(namesrv_addr=await recorder.start())
-    peer = stage.peer()
-    await stage.at(1.0)
+    peer, recorder = await with_a_recorder(stage)
     await recorder.server.close()
     recorder = RecordingNameServer(stage, "10.0.5.1")
     await recorder.start()
@@ -205,10 +201,7 @@ async def test_a_change_waits_for_the_request_that_opens_the_connection(stage: S
 @simulated(brokers=0, profile=Profile.V53)
 async def test_a_change_brings_no_full_table_after_a_failed_change(stage: SimStage) -> None:
     """Only the answer to a full table shows that a name server has all topics."""
-    recorder = RecordingNameServer(stage, "10.0.5.1")
-    await stage.start_broker(namesrv_addr=await recorder.start())
-    peer = stage.peer()
-    await stage.at(1.0)
+    peer, recorder = await with_a_recorder(stage)
     recorder.delay = 7.0
     await peer.create_topic("T")
     recorder.delay = 0.0
