@@ -53,13 +53,14 @@ while True:
         break
 PYTHON
 )
+# Becomes Java, so that $! of a run in the background is Java's process.
 run() {
-    java -XX:+UseSerialGC -Xmx512m -XX:TieredStopAtLevel=1 -Duser.home="$folder" \
+    exec java -XX:+UseSerialGC -Xmx512m -XX:TieredStopAtLevel=1 -Duser.home="$folder" \
         --add-exports=java.base/sun.nio.ch=ALL-UNNAMED --add-exports=java.base/jdk.internal.ref=ALL-UNNAMED \
         --add-opens=java.base/sun.nio.ch=ALL-UNNAMED --add-opens=java.base/java.nio=ALL-UNNAMED --add-opens=java.base/java.lang=ALL-UNNAMED \
         -Drocketmq.home.dir="$folder" -cp "$folder/jars/*" "$@"
 }
-admin() { run org.apache.rocketmq.tools.command.MQAdminStartup "$@" -n "127.0.0.1:$names" 2>>"$folder/admin.log"; }
+admin() { (run org.apache.rocketmq.tools.command.MQAdminStartup "$@" -n "127.0.0.1:$names") 2>>"$folder/admin.log"; }
 # Waits until a command's output has a text, for two minutes.
 until_has() {
     local text=$1
