@@ -141,13 +141,20 @@ class TimerService:
         except DamagedIndexError as error:
             wait = self._read_again(error)
         except OSError as error:
+            self._forget_unread()
             _log.error("timers: %s, will try again in %g s", cause_of(error), _ERROR_SECONDS)
             wait = _ERROR_SECONDS
         except Exception:
+            self._forget_unread()
             _log.exception("timers failed, will try again in %g s", _ERROR_SECONDS)
             wait = _ERROR_SECONDS
         if wait is not None and self._is_running:
             self._wake(wait)
+
+    def _forget_unread(self) -> None:
+        """Read a slot again from its beginning if it was not read to its end."""
+        if self._due is not None and not self._due.is_read:
+            self._due = None
 
     def _read_again(self, error: DamagedIndexError) -> float:
         """Read the timer queue again from its beginning; return the seconds to wait."""
