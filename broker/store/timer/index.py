@@ -341,6 +341,29 @@ class TimerIndex:
         except OSError as error:
             raise StoreError(f"cannot write {cause_of(error)}") from None
 
+    def save_master_progress(self, master: TimerProgress) -> None:
+        """Save a master's progress at its slave, which has no other timer files. May run on a worker thread.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        # Offset 0 makes either broker read the timer queue again; RewindMQ passes over what is delivered.
+        progress = TimerProgress(
+            max(master.read_ms, 0),
+            0,
+            0,
+            max(master.master_offset, 0),
+            master.state_version,
+            master.version_ms,
+            master.version,
+        )
+        if progress == self._checkpoint.progress:
+            return
+        try:
+            self._checkpoint.save(progress)
+        except OSError as error:
+            raise StoreError(f"cannot write {cause_of(error)}") from None
+
     def keep(self, snapshot: Snapshot) -> None:
         """Take back a state that could not be saved; the next one has it, too."""
         self._wheel.keep(snapshot.pages)
