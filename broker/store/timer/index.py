@@ -137,7 +137,8 @@ class TimerIndex:
             last, count = slot.last, slot.size
             while last >= end:
                 unit = self._units.read(last)
-                if unit is None:
+                # After a second crash, a unit of another slot may be in its place.
+                if unit is None or unit.write_ms + unit.left_ms != time_ms or unit.previous >= last:
                     return False
                 last, count = unit.previous, count - _weight(unit.magic)
             if last == NO_UNIT:
