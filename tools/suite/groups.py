@@ -50,7 +50,7 @@ DEFAULT: Final = (
 # The servers of the interop group have the highest priority: the clients wait only 3 s for them. The tests of
 # the pipeline share a Spark session, so they run in one process.
 SLOW: Final = (
-    SuiteGroup("slow, Spark", "slow", (JAVA,), folder=_SPARK_FOLDER, niceness=15),
+    SuiteGroup("slow, Spark", "slow", (JAVA,), folder=_SPARK_FOLDER, niceness=5),
     SuiteGroup(
         "slow",
         "slow",
@@ -58,7 +58,7 @@ SLOW: Final = (
         is_spread=True,
         more_processes=1,
         is_ordered=True,
-        niceness=10,
+        niceness=5,
     ),
 )
 INTEROP: Final = (
