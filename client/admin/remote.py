@@ -30,7 +30,7 @@ _LARGE_BODY_BYTES: Final = 32 << 10
 BodyT = TypeVar("BodyT", bound=RemotingBody)
 
 
-class _AdminConnections(RemotingClient):
+class AdminConnections(RemotingClient):
     """Connections that belong to the event loop on which the admin client was started."""
 
     _loop: asyncio.AbstractEventLoop | None = None
@@ -69,7 +69,7 @@ class AdminRemote:
     def __init__(self, config: ClientConfig, runtime: Runtime, serialize_type: SerializeType | None) -> None:
         self.runtime = runtime
         self.namesrv_addresses = config.namesrv_addrs
-        self._remoting = _AdminConnections(runtime, serialize_type=serialize_type)
+        self._remoting = AdminConnections(runtime, serialize_type=serialize_type)
         self.api = BrokerApi(
             self._remoting,
             config.namesrv_addrs,

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.groups import groups_with_offsets, groups_with_retry_topic
+from rewindmq.client.admin.watched_reset.routes import Routes, addressed
 from rewindmq.dashboard.data.answer import (
     LIMIT_SECONDS,
     NAME_SERVER,
@@ -19,7 +20,6 @@ from rewindmq.dashboard.data.answer import (
 )
 from rewindmq.dashboard.data.lag_history import LagHistory
 from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
-from rewindmq.protocol.body.route import BrokerData
 from rewindmq.protocol.body.stats import OffsetWrapper, TopicOffset
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RewindMQError
@@ -188,13 +188,17 @@ class ClusterSource:
         brokers = info.value.broker_addr_table.items()
         return Answer({address: name for name, each in brokers for address in each.broker_addrs.values()})
 
-    async def topic_queues(self, topic: str) -> Answer[Queues[TopicOffset]]:
-        """Return the bounds of each queue of a topic."""
+    async def topic_queues(self, topic: str, routes: Routes | None = None) -> Answer[Queues[TopicOffset]]:
+        """Return the bounds of each queue of a topic.
+
+        Args:
+            routes: learns the topic's route; None asks without it.
+        """
 
         async def ask(address: str) -> Mapping[MessageQueue, TopicOffset]:
             return (await self.admin.broker_topic_stats(address, topic)).offset_table
 
-        return await self._queues(await self.masters(topic), ask)
+        return await self._queues(await self.masters(topic, routes), ask)
 
     async def group_queues(self, group: str) -> Answer[Queues[OffsetWrapper]]:
         """Return stored and maximum offset of each queue that a group consumes."""
@@ -217,9 +221,10 @@ class ClusterSource:
         # In a worker thread: 50,000 queues would hold the event loop.
         return Answer(await self.runtime.workers.run(_merged, by_name))
 
-    async def masters(self, topic: str) -> Answer[dict[str, str]]:
+    async def masters(self, topic: str, routes: Routes | None = None) -> Answer[dict[str, str]]:
         """Return the address of each broker that serves the topic, by name: the master's, else a slave's."""
-        route = await self.ask(self.admin.examine_topic_route_info(topic), server=NAME_SERVER)
+        ask = self.admin.examine_topic_route_info if routes is None else routes.route
+        route = await self.ask(ask(topic), server=NAME_SERVER)
         if route.value is None:
             if route.code == ResponseCode.TOPIC_NOT_EXIST:
                 return replace(route.failed(), problem="no broker has this topic")
@@ -231,14 +236,14 @@ class ClusterSource:
                     code=ResponseCode.TOPIC_NOT_EXIST,
                 )
             return route.failed()
-        return Answer(_masters(route.value.broker_datas))
+        return Answer(dict(addressed(route.value.broker_datas)))
 
     async def every_master(self) -> Answer[dict[str, str]]:
         """Return the address of every broker, by name: the master's, else a slave's."""
         info = await self.ask(self.admin.examine_broker_cluster_info(), server=NAME_SERVER)
-        return (
-            info.failed() if info.value is None else Answer(_masters(info.value.broker_addr_table.values()))
-        )
+        if info.value is None:
+            return info.failed()
+        return Answer(dict(addressed(info.value.broker_addr_table.values())))
 
     async def group_masters(self, group: str) -> Answer[dict[str, str]]:
         """Return the same if the group has a retry topic, or a broker has an offset or settings of it."""
@@ -259,15 +264,6 @@ class ClusterSource:
 
         answers = await self.ask_each(addresses, ask)
         return any(each.value or each.value is None for each in answers.values())
-
-
-def _masters(brokers: Iterable[BrokerData]) -> dict[str, str]:
-    """Return the address of each broker, by name: the master's, else a slave's."""
-    return {
-        broker.broker_name: broker.broker_addrs[min(broker.broker_addrs)]
-        for broker in sorted(brokers, key=lambda each: each.broker_name)
-        if broker.broker_addrs
-    }
 
 
 def _group_names(topics: Iterable[str], offsets: Iterable[ConsumerOffsetSerializeWrapper]) -> list[str]:

@@ -18,6 +18,7 @@ from rewindmq.client.admin.commands.reset_tables import (
 )
 from rewindmq.client.admin.commands.reset_target import add_target, read_target
 from rewindmq.client.admin.commands.reset_watch import watch_reset
+from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.follow import PATIENCE
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.run import MAX_TIMES, TIMES
@@ -161,13 +162,16 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         force, mode = arguments.force, arguments.mode
         yield print_preview(await make_preview(admin, topic, group, target, force=force, mode=mode))
         return
+    brokers, preview = Brokers(admin), None
     if arguments.expect is not None:
-        moved = await check_expected(
-            admin, arguments.expect, topic, group, target, force=arguments.force, mode=arguments.mode
+        force, mode = arguments.force, arguments.mode
+        found = await check_expected(
+            admin, arguments.expect, topic, group, target, force=force, mode=mode, brokers=brokers
         )
-        if moved is not None:
-            yield moved
+        if isinstance(found, Printed):
+            yield found
             return
+        preview = found
     if not (arguments.watch or arguments.until_held):
         yield await _reset(admin, arguments, topic, group, target)
         return
@@ -182,6 +186,8 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
             mode=arguments.mode,
             patience=PATIENCE if arguments.wait is None else arguments.wait,
             times=_repairs(arguments),
+            preview=preview,
+            brokers=brokers,
         )
     ) as output:
         async for printed in output:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rewindmq.client.admin.reset import ResetResult, RollbackStats
 from rewindmq.client.admin.watched_reset.asking import ask_each
-from rewindmq.client.admin.watched_reset.make_preview import consumers_of, queues_of
+from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.target import Offsets, Target, check_range, require_queues
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
@@ -46,6 +46,7 @@ async def carry_out(
     force: bool = True,
     mode: ResetMode | None = None,
     is_cpp: bool = False,
+    brokers: Brokers | None = None,
 ) -> CarriedOut:
     """Reset a group, or write its stored offsets if no consumer is connected.
 
@@ -54,6 +55,7 @@ async def carry_out(
 
     Args:
         force: False moves a queue only back.
+        brokers: asks the brokers; None makes its own.
 
     Raises:
         ClientError: an offset is out of range, or its queue does not exist: nothing was reset. Or see the
@@ -65,9 +67,11 @@ async def carry_out(
         return CarriedOut(outcome.result, outcome.written or [])
     if is_cpp:
         raise ClientError("-c resets the whole topic to a time: leave it out")
+    brokers = Brokers(admin) if brokers is None else brokers
+    require_queues(topic, target, (await brokers.routes.shape_of(topic)).queues)
     rows = await _rows(admin, topic, group, target, force=force)
     moving = {row.queue: row.rollback_offset for row in rows if row.rollback_offset == row.timestamp_offset}
-    if mode is None and await consumers_of(admin, group) is None:
+    if mode is None and await brokers.consumers_of(group) is None:
         await admin.write_offsets(group, moving)
         return CarriedOut(None, rows)
     return CarriedOut(await admin.reset_to_offsets(topic, group, moving, mode=mode))
@@ -77,8 +81,6 @@ async def _rows(
     admin: AdminClient, topic: str, group: str, offsets: Offsets, *, force: bool
 ) -> list[RollbackStats]:
     """Check the offsets; return for each queue where it is, and where it goes."""
-    known = await queues_of(admin, topic)
-    require_queues(topic, offsets, known)
     stats = (await admin.topic_consume_stats(group, topic)).offset_table
     queues = sorted(offsets)
 

@@ -74,7 +74,7 @@ async def take_sample(
     is_complete = is_told and all(report.info is not None for report in reports)
     has_silent_broker = any(seen.stored is None for seen in table.values())
     if has_silent_broker or not is_complete:
-        brokers.forget()
+        brokers.routes.forget()
     return Sample(
         admin.runtime.clock.monotonic(),
         table,

@@ -23,8 +23,9 @@ from rewindmq import (
 )
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.watched_reset.carry_out import carry_out
-from rewindmq.client.admin.watched_reset.make_preview import make_preview, queues_of
+from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.preview import Preview
+from rewindmq.client.admin.watched_reset.routes import Routes
 from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.errors import RewindMQError
@@ -217,7 +218,7 @@ class Lab:
         if to == "after":
             return self.stage.runtime.clock.now_ms()
         if to == "offsets":
-            names = await queues_of(admin, TOPIC)
+            names = (await Routes(admin).shape_of(TOPIC)).queues
             return {queue: min(1, await admin.max_offset(queue)) for queue in names[::2]}
         assert isinstance(to, int)
         if to <= 0:
