@@ -168,7 +168,7 @@ def _judge(arguments: argparse.Namespace) -> int:
 
 
 def _reset_of(recording: Recording, arguments: argparse.Namespace) -> FoundReset:
-    from rewindmq.client.admin.watched_reset.target import unique_offsets
+    from rewindmq.client.admin.target_offsets import unique_offsets
     from rewindmq.protocol.message_queue import MessageQueue
     from rewindmq.watch.record.judging import find_reset, reset_at
 

@@ -9,12 +9,13 @@ from typing import Final
 
 import msgspec
 
+from rewindmq.client.admin.reset_target import Target
+from rewindmq.client.admin.target_offsets import offsets_of_group, unique_offsets
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_duration
 from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.expected import Expected, expected_of
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.preview import Preview
-from rewindmq.client.admin.watched_reset.target import Target, offsets_of_group, unique_offsets
 from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.cluster_source import ClusterSource, Queues
 from rewindmq.protocol.body.stats import TopicOffset

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from rewindmq.client.admin.reset_target import Target
 from rewindmq.client.admin.watched_reset.expected import Expected, moved_since
 from rewindmq.client.admin.watched_reset.run import Began, run_watched
-from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.dashboard.data.reset_previews import MAX_QUEUES, Previewed, preview_of
 from rewindmq.dashboard.resets.history import ResetHistory

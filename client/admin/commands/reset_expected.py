@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.commands.read_file import read_limited
+from rewindmq.client.admin.reset_target import Target
 from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.expected import MAX_BYTES, Expected, moved_since, read_expected
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.preview import Preview
-from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rewindmq.client.admin.watched_reset.asking import ask_each
+from rewindmq.client.admin.asking import ask_each
 from rewindmq.protocol.body.stats import ConsumeStats
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.profile import Profile
@@ -99,7 +99,7 @@ async def rules_of(
 async def knows_group(admin: AdminClient, group: str, address: str) -> bool:
     """Return whether a broker has settings of the group, or does not tell."""
     try:
-        return group in await admin.subscription_groups(address)
+        return group in await admin.groups.subscription_groups(address)
     except ResponseError:
         return True
 
@@ -107,7 +107,7 @@ async def knows_group(admin: AdminClient, group: str, address: str) -> bool:
 async def _config(admin: AdminClient, address: str) -> Mapping[str, str]:
     """Return the broker's configuration; nothing if it does not tell it."""
     try:
-        return await admin.get_broker_config(address)
+        return await admin.brokers.get_broker_config(address)
     except ResponseError:
         return {}
 
@@ -127,7 +127,7 @@ async def _release(admin: AdminClient, address: str, config: Mapping[str, str]) 
         is_5 = Profile(profile).release is Profile.V53
         return not is_5, is_5
     try:
-        version = (await admin.fetch_broker_runtime_stats(address)).get("brokerVersionDesc", "")
+        version = (await admin.brokers.fetch_broker_runtime_stats(address)).get("brokerVersionDesc", "")
     except ResponseError:
         version = ""
     match = _RELEASE.match(version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rewindmq.client.admin.watched_reset.asking import ask_each
+from rewindmq.client.admin.asking import ask_each
 from rewindmq.client.admin.watched_reset.routes import ROUTE_AGE, Routes
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.rewind import Rewind
@@ -127,7 +127,7 @@ class Brokers:
     ) -> dict[MessageQueue, ToldOffsets]:
         if self._asks_rewinds and name not in self._without_rewinds:
             try:
-                rewinds = await self._admin.broker_rewinds(address, group, topic)
+                rewinds = await self._admin.resets.broker_rewinds(address, group, topic)
             except ResponseError as error:
                 if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                     raise
@@ -140,7 +140,7 @@ class Brokers:
                     )
                     for row in rewinds.queues
                 }
-        stats = await self._admin.broker_group_stats(address, group, topic)
+        stats = await self._admin.groups.broker_group_stats(address, group, topic)
         return {
             queue: ToldOffsets(entry.consumer_offset, entry.broker_offset)
             for queue, entry in stats.offset_table.items()
@@ -162,7 +162,9 @@ class Brokers:
         async def ask(broker: tuple[str, str]) -> None:
             name, address = broker
             try:
-                stats = await self._admin.view_broker_stats_data(address, _FETCHED, f"{topic}@{group}")
+                stats = await self._admin.brokers.view_broker_stats_data(
+                    address, _FETCHED, f"{topic}@{group}"
+                )
             except ResponseError as error:
                 if error.code == ResponseCode.SYSTEM_ERROR:
                     # The broker has no such statistic: the group has fetched nothing.
@@ -216,7 +218,7 @@ class Brokers:
             RemotingError: the broker did not answer.
         """
         try:
-            found = await self._admin.examine_consumer_connection_info(group, address)
+            found = await self._admin.groups.examine_consumer_connection_info(group, address)
         except RewindMQError as error:
             if not isinstance(error, ResponseError) or error.code != ResponseCode.CONSUMER_NOT_ONLINE:
                 self.connections.pop(address, None)
@@ -239,7 +241,7 @@ class Brokers:
         )
         for address in await self._of_group(group):
             try:
-                return await self._admin.get_consumer_running_info(group, client_id, address=address)
+                return await self._admin.groups.get_consumer_running_info(group, client_id, address=address)
             except ResponseError as error:
                 if error.code == ResponseCode.CONSUME_MSG_TIMEOUT:
                     raise

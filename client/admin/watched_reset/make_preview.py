@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from rewindmq.client.admin.asking import ask_each
+from rewindmq.client.admin.reset_target import Target, check_range, require_queues
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
-from rewindmq.client.admin.watched_reset.asking import ask_each
 from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.forecast import QueueFacts, ResetRequest, forecast
 from rewindmq.client.admin.watched_reset.notes import notes_of
 from rewindmq.client.admin.watched_reset.preview import Preview, QueuePreview
 from rewindmq.client.admin.watched_reset.survey import Survey, first_offsets, has_settings_elsewhere, survey
-from rewindmq.client.admin.watched_reset.target import Target, check_range, require_queues
 from rewindmq.protocol.body.stats import TopicOffset
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
@@ -40,7 +40,7 @@ async def make_preview(
     brokers: Brokers | None = None,
     listed: Mapping[MessageQueue, TopicOffset] | None = None,
 ) -> Preview:
-    """Return what ``carry_out`` would do now, and what a watch will be able to say of it.
+    """Return what ``ResetAdmin.reset`` would do now, and what a watch will be able to say of it.
 
     Bytes are estimated from at most twelve messages of each queue.
 
@@ -173,14 +173,14 @@ async def _stored_offsets(
         is_told = found.shape.read[here.name] and not here.has_consumers
         if is_told and not here.lists_topic:
             return _Stored()
-        record = await admin.stored_record(group, queue)
+        record = await admin.groups.stored_record(group, queue)
         return _Stored() if record is None else _Stored(record.offset, record.epoch or 0)
 
     told = dict(zip(queues, await ask_each(queues, ask), strict=True))
     doubtful = [queue for queue, stored in told.items() if stored.offset == 0]
     for name in {queue.broker_name for queue in doubtful}:
         with contextlib.suppress(RewindMQError):
-            tables = (await admin.broker_consumer_offsets(found.rules[name].address)).offset_table
+            tables = (await admin.groups.broker_consumer_offsets(found.rules[name].address)).offset_table
             for queue in doubtful:
                 if queue.broker_name == name:
                     offset = tables.get(f"{queue.topic}@{group}", {}).get(queue.queue_id)
@@ -196,7 +196,7 @@ async def _target_offset(
     # Servers of 5.x take every negative time for the end (docs/spec/reset.md D.9).
     if target == MAX_OFFSET_TIMESTAMP or (target < 0 and mode is not ResetMode.CLASSIC):
         return end
-    return max(await admin.search_offset(queue, target), 0)
+    return max(await admin.messages.search_offset(queue, target), 0)
 
 
 async def _read_messages(admin: AdminClient, row: QueuePreview) -> QueuePreview:
@@ -214,11 +214,11 @@ async def _read_messages(admin: AdminClient, row: QueuePreview) -> QueuePreview:
     sizes: list[int] = []
     target_time = None
     for start in sorted(starts):
-        messages = (await admin.pull_messages(row.queue, start, starts[start])).messages
+        messages = (await admin.messages.pull_messages(row.queue, start, starts[start])).messages
         sizes += [message.store_size for message in messages]
         if start == row.target and messages:
             target_time = messages[0].store_timestamp
     if row.is_read and row.target not in starts and row.min_offset <= row.target < row.max_offset:
-        messages = (await admin.pull_messages(row.queue, row.target, 1)).messages
+        messages = (await admin.messages.pull_messages(row.queue, row.target, 1)).messages
         target_time = messages[0].store_timestamp if messages else None
     return replace(row, average_bytes=sum(sizes) / len(sizes) if sizes else None, target_time=target_time)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rewindmq.client.admin.groups import shared_id_warnings
+from rewindmq.client.admin.reset_target import Target
+from rewindmq.client.admin.shared_ids import shared_id_warnings
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.client.admin.watched_reset.broker_rules import BrokerRules
 from rewindmq.client.admin.watched_reset.forecast import ResetRequest
 from rewindmq.client.admin.watched_reset.preview import QueuePreview
 from rewindmq.client.admin.watched_reset.survey import Survey
-from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.reset_mode import ResetMode
 

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rewindmq.client.admin.remote import queues_of
 from rewindmq.client.core.route import MASTER_ID
 from rewindmq.protocol.body.route import BrokerData, TopicRouteData
 from rewindmq.protocol.errors import RemotingError
@@ -92,18 +93,12 @@ class Routes:
             tuple(addressed(route.broker_datas)),
             {name: data.read_queue_nums if data.perm & Perm.READ else 0 for name, data in counts.items()},
             {name: data.write_queue_nums for name, data in counts.items()},
-            tuple(
-                sorted(
-                    MessageQueue(topic, name, queue_id)
-                    for name, data in counts.items()
-                    for queue_id in range(max(data.read_queue_nums, data.write_queue_nums))
-                )
-            ),
+            tuple(queues_of(topic, route)),
         )
 
     async def _ask(self, topic: str) -> TopicRouteData | RemotingError:
         try:
-            return await self._admin.examine_topic_route_info(topic)
+            return await self._admin.topics.examine_topic_route_info(topic)
         except RemotingError as error:
             return error
 

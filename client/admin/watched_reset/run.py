@@ -8,15 +8,14 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequenc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rewindmq.client.admin.reset_target import Target
 from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.carry_out import carry_out
 from rewindmq.client.admin.watched_reset.follow import PATIENCE, Observer, follow, ignore_sample
 from rewindmq.client.admin.watched_reset.preview import Preview
 from rewindmq.client.admin.watched_reset.repair import BrokerRepair, modes_of, repair
 from rewindmq.client.admin.watched_reset.routes import TopicShape
 from rewindmq.client.admin.watched_reset.survey import bounds_of, first_offsets
 from rewindmq.client.admin.watched_reset.take_sample import take_sample
-from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
@@ -111,19 +110,21 @@ async def run_watched(
         brokers: asks the brokers, as for the preview; None makes its own.
 
     Raises:
-        ClientError: a broker does not tell the stored offsets, so nothing was reset; or see ``carry_out``.
-        ResponseError, RemotingError: see ``carry_out``.
+        ClientError: a broker does not tell the stored offsets, so nothing was reset; or see
+            ``ResetAdmin.reset``.
+        ResponseError, RemotingError: see ``ResetAdmin.reset``.
     """
     brokers = Brokers(admin) if brokers is None else brokers
     shape = await brokers.routes.shape_of(topic)
     floors = await _floors(admin, topic, shape, preview)
     before = await _first_sample(admin, topic, group, shape.queues, brokers)
     began = admin.runtime.clock.monotonic()
-    first = await carry_out(admin, topic, group, target, force=force, mode=mode, brokers=brokers)
-    targets = {queue: max(offset, floors.get(queue, 0)) for queue, offset in first.offsets.items()}
+    is_checked = preview is not None
+    first = await admin.resets.reset(topic, group, target, mode=mode, force=force, is_checked=is_checked)
+    targets = {queue: max(offset, floors.get(queue, 0)) for queue, offset in first.offset_table.items()}
     watch = ResetWatch(before, targets, began)
     queues = {item.queue: item for item in watch.queues}
-    modes, outlooks = modes_of(first, first.offsets), outlook_of(before, targets)
+    modes, outlooks = modes_of(first, first.offset_table), outlook_of(before, targets)
     yield Began(began, before, tuple(watch.queues), modes, outlooks)
     repairs = 0
     while True:

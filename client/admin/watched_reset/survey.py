@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rewindmq.client.admin.watched_reset.asking import ask_each
+from rewindmq.client.admin.asking import ask_each
 from rewindmq.client.admin.watched_reset.broker_rules import BrokerRules, knows_group, rules_of
 from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.routes import TopicShape, addressed
@@ -74,9 +74,9 @@ async def survey(
     shape = await brokers.routes.shape_of(topic)
     sample = await take_sample(admin, topic, group, shape.queues, brokers)
     connections = [each for each in brokers.connections.values() if each is not None]
-    info = await admin.examine_broker_cluster_info()
+    info = await admin.brokers.examine_broker_cluster_info()
     addresses = dict(addressed(info.broker_addr_table.values())) | dict(shape.brokers)
-    told = await ask_each(addresses.values(), lambda address: admin.broker_group_stats(address, group))
+    told = await ask_each(addresses.values(), lambda address: admin.groups.broker_group_stats(address, group))
     progress = dict(zip(addresses, told, strict=True))
     rules = await rules_of(admin, topic, group, shape.brokers, brokers, progress)
     return Survey(
@@ -117,13 +117,13 @@ async def bounds_of(
     if listed is None:
         tables = await ask_each(
             (address for _, address in shape.brokers),
-            lambda address: admin.broker_topic_stats(address, topic),
+            lambda address: admin.topics.broker_topic_stats(address, topic),
         )
         listed = {queue: row for table in tables for queue, row in table.offset_table.items()}
 
     async def ask(queue: MessageQueue) -> tuple[int, int]:
         # Brokers list only the queues that producers write to.
-        return await admin.min_offset(queue), await admin.max_offset(queue)
+        return await admin.messages.min_offset(queue), await admin.messages.max_offset(queue)
 
     rest = [queue for queue in shape.queues if queue not in listed]
     return {queue: (row.min_offset, row.max_offset) for queue, row in listed.items()} | dict(
@@ -139,7 +139,7 @@ async def first_offsets(
     async def ask(queue: MessageQueue) -> int:
         least, most = bounds[queue]
         try:
-            return await admin.first_message_offset(queue, least, most)
+            return await admin.messages.first_message_offset(queue, least, most)
         except ResponseError:
             # The broker does not let its messages be read.
             return least

@@ -11,7 +11,6 @@ import pytest
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.carry_out import carry_out
 from rewindmq.client.admin.watched_reset.follow import follow
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.take_sample import take_sample
@@ -121,8 +120,8 @@ async def carried_out(stage: SimStage, play: Play) -> Played:
         preview = await make_preview(admin, TOPIC, GROUP, target, mode=play.mode, brokers=brokers)
         before = await take_sample(admin, TOPIC, GROUP, queues, brokers)
         began = admin.runtime.clock.monotonic()
-        outcome = await carry_out(admin, TOPIC, GROUP, target, mode=play.mode)
-        watch = ResetWatch(before, outcome.offsets, began)
+        outcome = await admin.resets.reset(TOPIC, GROUP, target, mode=play.mode)
+        watch = ResetWatch(before, outcome.offset_table, began)
         async for _ in follow(admin, TOPIC, GROUP, watch, brokers=brokers):
             pass
     return Played(preview.outlooks, watch.queues, began, heard)
