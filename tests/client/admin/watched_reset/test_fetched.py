@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
+from rewindmq.client.core.broker_api import BrokerApi
 from rewindmq.watch.evidence.position import Position
 from rewindmq.watch.evidence.sample import Fetched, QueueSample, Sample
 from rewindmq.watch.rules.fetched import FetchCount
@@ -126,7 +127,7 @@ async def test_the_fast_redelivery_of_an_idle_group_is_proven_at_rocketmq_within
     await stage.send(2 * count, TOPIC)
     async with new_consumer(stage):
         await stage.world.sleep(150)
-        assert await watch_as_at_rocketmq(stage, 2) == {State.PROVEN}
+        assert await watch_as_at_rocketmq(stage, 2) == [State.PROVEN] * 2
 
 
 @played()
@@ -135,8 +136,33 @@ async def test_a_kept_reset_of_a_group_under_traffic_is_proven_at_rocketmq(stage
     async with new_consumer(stage):
         sending = asyncio.create_task(send_steadily(stage))
         await stage.world.sleep(95)
-        assert await watch_as_at_rocketmq(stage, 2, 75) == {State.PROVEN}
+        assert await watch_as_at_rocketmq(stage, 2, 75) == [State.PROVEN] * 2
         sending.cancel()
+
+
+@played()
+async def test_a_queue_whose_target_is_never_stored_is_not_proven_under_traffic_at_rocketmq(
+    stage: SimStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit of the target gets lost on its way, so the consumer goes on where it was."""
+    commit = BrokerApi.update_consumer_offset
+
+    async def commit_past_start(
+        api: BrokerApi, address: str, group: str, queue: MessageQueue, offset: int
+    ) -> None:
+        if queue != Q0 or offset > 0:
+            await commit(api, address, group, queue, offset)
+
+    await stage.create_topic(TOPIC, 2)
+    async with new_consumer(stage):
+        sending = asyncio.create_task(send_steadily(stage))
+        await stage.world.sleep(40)
+        monkeypatch.setattr(BrokerApi, "update_consumer_offset", commit_past_start)
+        states = await watch_as_at_rocketmq(stage, 2, 77, patience=76)
+        sending.cancel()
+    assert [stage.consumed.count((queue, 10)) for queue in (Q0, Q1)] == [1, 2]
+    # The count lacks as many messages as each of the queues has to redeliver.
+    assert states == [State.UNKNOWN] * 2
 
 
 async def watch(stage: SimStage) -> tuple[str, list[str]]:
