@@ -13,6 +13,9 @@ MAX_TOPICS: Final = 25_000
 MAX_GROUPS: Final = 10_000
 # Pairs of topic and group with a mode of SET_MESSAGE_REQUEST_MODE (401).
 MAX_REQUEST_MODES: Final = 10_000
+# Queues of topics that the broker remembers for QUERY_ASSIGNMENT (400), some 120 bytes each; it asks a name
+# server again for the topics that it has forgotten.
+MAX_ROUTED_QUEUES: Final = 200_000
 # Topics of UPDATE_AND_CREATE_TOPIC_LIST (18), groups of UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225): some
 # microseconds each.
 MAX_LISTED_CONFIGS: Final = 2_000

@@ -288,8 +288,19 @@ async def _reset_flush_offset(hall: BrokerHall) -> RemotingCommand:
 async def _request_mode(hall: BrokerHall) -> RemotingCommand:
     for number in range(MAX_REQUEST_MODES - 1):
         hall.context.request_modes.update(SetMessageRequestModeRequestBody(f"Topic{number}", GROUP))
-    mode = {"topic": "Another", "consumerGroup": GROUP, "mode": "PULL", "popShareQueueNum": 0}
+    mode = {"topic": WIDE, "consumerGroup": GROUP, "mode": "PULL", "popShareQueueNum": 0}
     return request(RequestCode.SET_MESSAGE_REQUEST_MODE, None, json.dumps(mode).encode())
+
+
+async def _assignment(hall: BrokerHall) -> RemotingCommand:
+    query = {
+        "topic": WIDE,
+        "consumerGroup": GROUP,
+        "clientId": "first",
+        "strategyName": "AVG",
+        "messageModel": "CLUSTERING",
+    }
+    return request(RequestCode.QUERY_ASSIGNMENT, None, json.dumps(query).encode())
 
 
 async def _running_info(hall: BrokerHall) -> RemotingCommand:
@@ -497,6 +508,8 @@ FRAMES: Final[Sequence[WorstFrame]] = (
         "370,000 offsets",
         lambda _: DeleteSubscriptionGroupRequestHeader(GROUP, remove_offset=True),
     ),
+    WorstFrame(RequestCode.SET_MESSAGE_REQUEST_MODE, "10,000 modes", _request_mode),
+    WorstFrame(RequestCode.QUERY_ASSIGNMENT, "65,535 queues", _assignment),
     plain(
         RequestCode.DELETE_TOPIC_IN_BROKER,
         "1,000 queues with messages",
@@ -506,7 +519,6 @@ FRAMES: Final[Sequence[WorstFrame]] = (
     WorstFrame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, "2,000 groups", _changed_groups),
     WorstFrame(RequestCode.GET_BROKER_HA_STATUS, "", _ha_status),
     WorstFrame(RequestCode.RESET_MASTER_FLUSH_OFFSET, "", _reset_flush_offset),
-    WorstFrame(RequestCode.SET_MESSAGE_REQUEST_MODE, "10,000 modes", _request_mode),
 )
 
 
