@@ -38,6 +38,7 @@ from rewindmq.broker.tables.flush import TableFlush
 from rewindmq.broker.tables.message_request_mode import MessageRequestModeManager
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
+from rewindmq.broker.timer.timers import TimerMessages
 from rewindmq.broker.transaction.end import TransactionEnds
 from rewindmq.protocol.remoting.accept.limit import ConnectionLimit
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -77,6 +78,8 @@ class BrokerContext:
     answers: SendAnswers
     appender: MessageAppender
     delays: DelayHook
+    # None in releases without timer messages.
+    timers: TimerMessages | None
     delay_offsets: DelayOffsets
     retention: Retention
     transaction_ends: TransactionEnds

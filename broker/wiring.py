@@ -22,7 +22,6 @@ from rewindmq.broker.config import BrokerConfig, BrokerRole
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.delay.delivery import DelayService
 from rewindmq.broker.delay.hook import DelayHook
-from rewindmq.broker.delay.timers import refuse_timers
 from rewindmq.broker.ha.master import HaMaster
 from rewindmq.broker.ha.slave import Slave
 from rewindmq.broker.ha.sync_replica import SyncReplica
@@ -66,6 +65,7 @@ from rewindmq.broker.tables.flush import TableFlush
 from rewindmq.broker.tables.message_request_mode import MessageRequestModeManager
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
+from rewindmq.broker.timer.build import build as build_timers
 from rewindmq.broker.transaction.check import CheckParts
 from rewindmq.broker.transaction.check_back import CheckBacks
 from rewindmq.broker.transaction.check_service import TransactionCheckService
@@ -248,8 +248,9 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
     delays = DelayHook(delay_levels, delay_service.expect)
     # RocketMQ's order: a delayed half message goes to the half topic, not to the schedule topic.
     half_messages = HalfMessages(config, profile, topics, host)
-    timers = (refuse_timers,) if profile.knows_timers else ()
-    hooks = PutMessageHooks([half_messages.before_put, refuse_inner_batch, *timers, delays.before_put])
+    timers = build_timers(runtime, config, disk, store, appender) if profile.knows_timers else None
+    timed = () if timers is None else (timers.hook.before_put,)
+    hooks = PutMessageHooks([half_messages.before_put, refuse_inner_batch, *timed, delays.before_put])
     producers = ProducerManager()
     retention = Retention(runtime, config, store, ends_idle=profile.exhausted_queue_ends)
     context = BrokerContext(
@@ -283,6 +284,7 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
         answers=answers,
         appender=appender,
         delays=delays,
+        timers=timers,
         delay_offsets=delay_offsets,
         retention=retention,
         transaction_ends=TransactionEnds(config, profile, store, appender, clock),
@@ -338,6 +340,8 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
     check_interval = config.transaction_check_interval or profile.transaction_check_interval
     checks = TransactionCheckService(check_parts, check_interval / 1_000 if profile.half_topic else None)
     background: tuple[BackgroundService, ...] = (retention, delay_service, checks)
+    if timers is not None:
+        background += (timers.service,)
     if config.is_slave:
         store.become_replica()
         wake = _wake(long_polling) if profile.slave_wakes_pulls else _ignore_arrivals

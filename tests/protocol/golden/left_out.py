@@ -72,8 +72,21 @@ NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
         "513 response": _STATIC_CLIENT,
     }
 )
+_POP_TESTS: Final = "tests/protocol/pop and tests/interop/golden/pop have what the real ones write"
 NOT_RECORDED_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "AckMessageRequestHeader": _POP_TESTS,
+        "BatchAck": _POP_TESTS,
+        "BatchAckMessageRequestBody": _POP_TESTS,
+        "ChangeInvisibleTimeRequestHeader": _POP_TESTS,
+        "ChangeInvisibleTimeResponseHeader": _POP_TESTS,
+        "NotificationRequestHeader": _POP_TESTS,
+        "NotificationResponseHeader": _POP_TESTS,
+        "PeekMessageRequestHeader": _POP_TESTS,
+        "PollingInfoRequestHeader": _POP_TESTS,
+        "PollingInfoResponseHeader": _POP_TESTS,
+        "PopMessageRequestHeader": _POP_TESTS,
+        "PopMessageResponseHeader": _POP_TESTS,
         "SetMessageRequestModeRequestBody": _LATE,
         "FencedCommit": OWN,
         "FencedCommitList": OWN,
