@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from rewindmq.client.admin.broker_tables import broker_consumer_offsets
@@ -50,10 +50,10 @@ class GroupAdmin(AdminBase):
         command = self._remote.command(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         answer = await self._remote.ask_namesrv(command)
         topics = (await self._remote.decode(answer, TopicList)).topic_list
-        found = groups_with_retry_topic(topics)
+        found: set[str] = set()
         for _, address in await self._remote.brokers():
             found |= groups_with_offsets(await broker_consumer_offsets(self._remote, address))
-        return sorted(found)
+        return sorted(group_names(topics, found))
 
     async def examine_consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
         """Return stored offset and maximum offset of each queue that the group consumes.
@@ -291,10 +291,33 @@ async def _subscription_groups(remote: AdminRemote, address: str) -> dict[str, S
     return answer.subscription_group_table
 
 
-def groups_with_retry_topic(topics: Iterable[str]) -> set[str]:
-    """Return the groups whose retry topics are among these topics."""
+def group_names(topics: Iterable[str], with_offsets: Collection[str]) -> set[str]:
+    """Return the groups that have a retry topic among these topics, and those with offsets.
+
+    The retry topics of a group that pops are ``%RETRY%group_topic`` or ``%RETRY%group+topic``. mqadmin shows
+    the former as groups.
+    """
     prefix = RETRY_GROUP_TOPIC_PREFIX
-    return {topic.removeprefix(prefix) for topic in topics if topic.startswith(prefix)}
+    all_topics = set(topics)
+    retried = {topic.removeprefix(prefix) for topic in all_topics if topic.startswith(prefix)}
+    groups = {*with_offsets, *retried}
+    names = set(with_offsets)
+    for name in retried:
+        group, between, _ = name.partition("+")
+        if between:
+            names.add(group)
+        elif name in with_offsets or not _is_of_pop(name, groups, all_topics):
+            names.add(name)
+    return names
+
+
+def _is_of_pop(name: str, groups: Collection[str], topics: Collection[str]) -> bool:
+    """Return whether a name is a known group and a known topic with ``_`` between them."""
+    return any(
+        name[:place] in groups and name[place + 1 :] in topics
+        for place, character in enumerate(name)
+        if character == "_"
+    )
 
 
 def groups_with_offsets(offsets: ConsumerOffsetSerializeWrapper) -> set[str]:
