@@ -34,6 +34,7 @@ _GETTERS: Final = (
 )
 # The broker's name is the last field that a broker needs.
 _LEAST_FIELDS: Final = 6
+_REVIVE_FIELD: Final = 4
 
 
 class ExtraInfoError(RequestError):
@@ -86,8 +87,11 @@ class ExtraInfo(NamedTuple):
         return _SEPARATOR.join(str(field) for field in self if field is not None)
 
 
-def parse_extra_info(text: str) -> ExtraInfo:
+def parse_extra_info(text: str, *, is_change: bool = False) -> ExtraInfo:
     """Parse a handle of at least six fields.
+
+    Args:
+        is_change: of a change of the invisible time: RocketMQ reads the revive queue first.
 
     Raises:
         ExtraInfoError: a field is missing, or is no number where it must be one.
@@ -108,7 +112,7 @@ def parse_extra_info(text: str) -> ExtraInfo:
         )
         if _is_in_range(info):
             return info
-    raise ExtraInfoError(_fault(text))
+    raise ExtraInfoError(_fault(text, _REVIVE_FIELD if is_change else _LEAST_FIELDS))
 
 
 def build_extra_info(
@@ -138,13 +142,12 @@ def _is_in_range(info: ExtraInfo) -> bool:
     )
 
 
-def _fault(text: str) -> str:
-    """Return what is wrong, in the words of the Java exception."""
+def _fault(text: str, first: int) -> str:
+    """Return what is wrong, in the words of the Java exception; field number ``first`` is read first."""
     # Java's split drops empty fields at the end.
     fields = text.rstrip(_SEPARATOR).split(_SEPARATOR)
     if len(fields) < _LEAST_FIELDS:
-        # RocketMQ's brokers read the broker's name first.
-        getter = _GETTERS[_LEAST_FIELDS - 1]
+        getter = _GETTERS[(first if len(fields) < first else _LEAST_FIELDS) - 1]
         return f"java.lang.IllegalArgumentException: {getter} fail, extraInfoStrs length {len(fields)}"
     for place in (3, 0, 1, 2, 6, 7):
         largest = _LARGEST_INT32 if place in (3, 6) else _LARGEST_INT64

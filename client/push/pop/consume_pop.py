@@ -97,10 +97,9 @@ class ConsumePopConcurrentlyService(ConsumeConcurrentlyService):
             if not messages:
                 return
             batch = ConsumeBatch(tuple(messages), batch.queue, process_queue)
-        else:
-            # Of a topic's retry topic, which a group reads that has popped before.
-            for message in batch.messages:
-                message.topic = normal_topic(message.topic, self._consumer.group)
+        for message in batch.messages:
+            # A group that has popped before pulls its retry topic; brokers may return its name when it pops.
+            message.topic = normal_topic(message.topic, self._consumer.group)
         await super()._consume(batch)
 
     async def _process_result(

@@ -58,6 +58,7 @@ V42: Final = "the shape that 4.2.0's name server writes; frames are recorded fro
 OWN: Final = "this project's own"
 _STATIC_CLIENT: Final = "no recorded client asks for a static topic"
 _LATE: Final = "tests/interop/test_mqadmin.py has real frames of it; none are recorded yet"
+_POP_TESTS: Final = "tests/protocol/pop and tests/interop/golden/pop have what the real ones write"
 NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "401 request": _LATE,
@@ -70,9 +71,13 @@ NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
         "190003 response": OWN,
         "513 request": _STATIC_CLIENT,
         "513 response": _STATIC_CLIENT,
+        **{
+            f"{code} {half}": _POP_TESTS
+            for code in (200050, 200051, 200052, 200053, 200054, 200055, 200151)
+            for half in ("request", "response")
+        },
     }
 )
-_POP_TESTS: Final = "tests/protocol/pop and tests/interop/golden/pop have what the real ones write"
 NOT_RECORDED_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "AckMessageRequestHeader": _POP_TESTS,

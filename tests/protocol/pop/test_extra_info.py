@@ -39,7 +39,7 @@ def test_a_built_handle_is_parsed_to_its_fields(
 
 
 def test_the_handles_of_a_receipt_and_of_a_changed_invisible_time() -> None:
-    # Played: docs/spec/pop.md, row A5.
+    # Seen at 5.5.1: docs/spec/pop.md 9.
     first = parse_extra_info("0 1795804804386 15000 4 0 broker-a 0 1 433706")
     assert first == ExtraInfo(0, 1795804804386, 15000, 4, "0", "broker-a", 0, 1, "433706")
     changed = "0 1795804804408 20000 4 0 broker-a 0 1 0 433706"
