@@ -41,6 +41,8 @@ class AdminClient(SyncClient):
     )
     delete_subscription_group = blocking(AsyncAdminClient.delete_subscription_group)
     topic_consume_stats = blocking(AsyncAdminClient.topic_consume_stats)
+    set_message_request_mode = blocking(AsyncAdminClient.set_message_request_mode)
+    peek_messages = blocking(AsyncAdminClient.peek_messages)
     stored_offset = blocking(AsyncAdminClient.stored_offset)
     stored_record = blocking(AsyncAdminClient.stored_record)
     first_message_offset = blocking(AsyncAdminClient.first_message_offset)

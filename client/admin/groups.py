@@ -7,6 +7,7 @@ from typing import Final
 
 from rewindmq.client.admin.broker_tables import broker_consumer_offsets
 from rewindmq.client.admin.remote import TIMEOUT, AdminBase, AdminRemote, not_online
+from rewindmq.protocol.body.assignment import MessageRequestMode
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GroupList, SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.body.heartbeat import MessageModel
@@ -192,6 +193,20 @@ class GroupAdmin(AdminBase):
         header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
         command = self._remote.command(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
         return sorted((await self._remote.ask_broker_for(address, command, GroupList)).group_list)
+
+    async def set_message_request_mode(
+        self, address: str, topic: str, group: str, mode: MessageRequestMode, share_queue_num: int = 0
+    ) -> None:
+        """Set at one broker whether a group pulls or pops a topic: SET_MESSAGE_REQUEST_MODE (401).
+
+        Args:
+            share_queue_num: with POP, so many further consumers share a consumer's queues; 0 or less: all.
+
+        Raises:
+            ResponseError: NO_PERMISSION (16) for a retry topic; TOPIC_NOT_EXIST (17);
+                SUBSCRIPTION_GROUP_NOT_EXIST (26); REQUEST_CODE_NOT_SUPPORTED (3) from brokers before 5.0.
+        """
+        await self._remote.api.set_request_mode(address, topic, group, mode, share_queue_num)
 
     async def create_and_update_subscription_group_config(
         self, address: str, group: SubscriptionGroupConfig

@@ -121,7 +121,8 @@ class PushConsumer(EpochConsumer):
             negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         request_mode: "pull" (default): the clients divide the queues and pull them. "pop": the brokers assign
-            the queues and keep the group's progress, the consumer acknowledges each message (docs/pop.md).
+            the queues and keep the group's progress, the consumer acknowledges each message
+            (docs/pop_consumers.md).
         pop_invisible_time: ms in which no other consumer gets a popped message, 5,000 to 300,000; default
             60,000. The consumer renews it while a message waits or its listener runs.
         pop_batch_nums: messages per POP, 1 to 32; default 32.
