@@ -36,7 +36,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     topic, group, share = arguments.topicName.strip(), arguments.groupName.strip(), arguments.popShareQueueNum
     mode = MessageRequestMode(arguments.mode)
     for address in await addressed_brokers(admin, arguments):
-        await admin.set_message_request_mode(address, topic, group, mode, share)
+        await admin.groups.set_message_request_mode(address, topic, group, mode, share)
         yield Printed([f"set consume mode to {address} success."], {"brokerAddr": address, "set": True})
     yield Printed(
         [f"topic[{topic}] group[{group}] consume mode[{mode}] popShareQueueNum[{share}]"],

@@ -31,7 +31,7 @@ async def total_diff(stage: SimStage, group: str = "G") -> int:
     """Return the group's lag, once the broker has taken over the offsets of its POPs."""
     await stage.world.sleep(1)
     admin: AdminClient = await stage.admin()
-    return (await admin.examine_consume_stats(group)).total_diff()
+    return (await admin.groups.examine_consume_stats(group)).total_diff()
 
 
 @played(profile=Profile.V53, brokers=2)
@@ -175,7 +175,7 @@ async def test_a_group_that_pops_is_listed_with_its_lag_before_the_first_ack(sta
     # POP moves the offset when it delivers: what is left is what was never delivered.
     assert await total_diff(stage) in range(30, 37)
     await stage.world.sleep(40)
-    assert await admin.consumer_groups() == ["G"]
+    assert await admin.groups.consumer_groups() == ["G"]
 
 
 async def _scene(
