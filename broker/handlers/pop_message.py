@@ -10,8 +10,8 @@ cannot be lost. The response does
     not wait for the disk under SYNC_FLUSH. A checkpoint that cannot be stored fails the POP; RocketMQ
     delivers the messages without it. A message wakes the first suspended POP whose filter matches. Refused
     with SERVICE_NOT_AVAILABLE (14): a POP at a slave, where RocketMQ delivers messages without a checkpoint.
-    Refused
-with 1: orderly POP (``order=true``).
+    With ``order``, a queue is blocked while messages of it are in flight; docs/spec/pop.md 10. Refused with 1:
+    an attempt id of more than 1,024 characters, too many queues that are popped in order.
 """
 
 from __future__ import annotations
