@@ -25,7 +25,7 @@ CODE: Final = RequestCode.BATCH_ACK_MESSAGE
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     body = decode_body(request, BatchAckMessageRequestBody) if request.body else None
     if body is None or not body.acks:
-        raise RequestError(ResponseCode.NO_MESSAGE, "")
+        raise RequestError(ResponseCode.NO_MESSAGE, "the request acknowledges nothing")
     if len(body.acks) > MAX_BATCH_ACK_ENTRIES:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,

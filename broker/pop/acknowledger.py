@@ -14,6 +14,7 @@ Changed: a change of the invisible time always opens a checkpoint with another n
 
 from __future__ import annotations
 
+from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.limits import MAX_BATCH_ACKS
 from rewindmq.broker.offsets.committer import OffsetCommitter
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
@@ -48,7 +49,7 @@ class MessageAcknowledger:
     def __init__(
         self,
         clock: Clock,
-        broker_name: str,
+        config: BrokerConfig,
         store: MessageStore,
         validator: PopValidator,
         groups: SubscriptionGroupManager,
@@ -62,7 +63,8 @@ class MessageAcknowledger:
         orders: ConsumerOrderInfoManager,
     ) -> None:
         self._now_ms = clock.now_ms
-        self._broker_name = broker_name
+        self._broker_name = config.broker_name
+        self._longest_ms = config.store.timer_max_delay_sec * 1_000
         self._store = store
         self._validator = validator
         self._groups = groups
@@ -154,7 +156,7 @@ class MessageAcknowledger:
 
     def _acknowledged(self, batch: BatchAck, topic: str) -> list[int]:
         """Return the acknowledged offsets that are in the queue."""
-        if batch.bit_set is None:
+        if not batch.bit_set:
             raise RequestError(
                 ResponseCode.SYSTEM_ERROR, "java.lang.NullPointerException: the batch has no bit set"
             )
@@ -215,7 +217,10 @@ class MessageAcknowledger:
         self._refuse_lite(header.lite_topic)
         first, end = self._store.min_offset(topic, queue_id), self._store.max_offset(topic, queue_id)
         if not first <= offset < end:
-            raise RequestError(ResponseCode.NO_MESSAGE, "")
+            raise RequestError(
+                ResponseCode.NO_MESSAGE,
+                f"offset is illegal, key:{topic}@{queue_id}, change:{offset}, store:{first}~{end}",
+            )
         info = parse_extra_info(header.extra_info, is_change=True)
         if info.revive_queue_id == POP_ORDER_REVIVE_QUEUE:
             return self._change_orderly(header, info)
@@ -226,7 +231,14 @@ class MessageAcknowledger:
     ) -> ChangeInvisibleTimeResponseHeader:
         self._validator.check_master()
         group, topic = header.consumer_group, header.topic
-        pop_time = max(self._now_ms(), info.pop_time + 1)
+        now = self._now_ms()
+        pop_time = max(now, info.pop_time + 1)
+        if self._revive_log.visible_at(pop_time, header.invisible_time) - now > self._longest_ms:
+            raise RequestError(
+                ResponseCode.SYSTEM_ERROR,
+                f"the invisible time {header.invisible_time} ms is too long: it must end within"
+                f" {self._longest_ms} ms (timerMaxDelaySec)",
+            )
         answer = ChangeInvisibleTimeResponseHeader(pop_time, header.invisible_time, info.revive_queue_id)
         self._stats.items.count_acks(topic, group, 1)
         if not self._is_own(group, info.broker_name) or not self._revive_log.has_queue(info.revive_queue_id):

@@ -137,7 +137,7 @@ def build(
         ),
         acknowledger=MessageAcknowledger(
             clock,
-            config.broker_name,
+            config,
             store,
             validator,
             groups,

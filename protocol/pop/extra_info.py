@@ -146,6 +146,8 @@ def _fault(text: str, first: int) -> str:
     """Return what is wrong, in the words of the Java exception; field number ``first`` is read first."""
     # Java's split drops empty fields at the end.
     fields = text.rstrip(_SEPARATOR).split(_SEPARATOR)
+    if first <= len(fields) < _LEAST_FIELDS and not _is_number(fields[first - 1], _LARGEST_INT32):
+        return f'java.lang.NumberFormatException: For input string: "{fields[first - 1][:100]}"'
     if len(fields) < _LEAST_FIELDS:
         getter = _GETTERS[(first if len(fields) < first else _LEAST_FIELDS) - 1]
         return f"java.lang.IllegalArgumentException: {getter} fail, extraInfoStrs length {len(fields)}"
