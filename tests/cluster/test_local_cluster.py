@@ -25,7 +25,6 @@ from tests.support.processes import WAIT_SECONDS, Watched
 # 30 s between two registrations become 0.6 s.
 FAST = 0.02
 # Every test here starts two processes or more, so the default group has one signal.
-CHOSEN = (pytest.mark.long, pytest.mark.chosen)
 
 
 def entries(directory: Path) -> list[str]:
@@ -174,9 +173,9 @@ def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch: Watch) -> N
 @pytest.mark.parametrize(
     ("number", "code"),
     [
-        pytest.param(signal.SIGINT, 130, marks=CHOSEN),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
         (signal.SIGTERM, 0),
-        pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=CHOSEN),
+        pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=pytest.mark.slow),
     ],
 )
 def test_up_ends_with_all_its_processes(

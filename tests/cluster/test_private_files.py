@@ -52,8 +52,7 @@ def modes(root: Path) -> dict[str, str]:
     return {str(path.relative_to(root)): stat.filemode(path.lstat().st_mode) for path in paths}
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_after_work_all_files_of_a_cluster_are_private(tmp_path: Path) -> None:
     directory, events = tmp_path / "new" / "data", tmp_path / "events"
     events.mkdir()

@@ -33,7 +33,7 @@ async def until_copying(admin: AdminClient, timers: Timers, slave: str) -> None:
             await timers.sleep(1)
 
 
-@pytest.mark.long
+@pytest.mark.slow(full_only="tests/broker/ha interrupts the copy in virtual time")
 async def test_a_slave_and_a_master_killed_while_they_copy_have_the_same_log_in_the_end(
     brokers_at: BrokersAt,
 ) -> None:

@@ -95,8 +95,7 @@ async def test_a_lag_leads_to_a_look_at_skipping_it(cluster: LocalCluster) -> No
         assert "Skip what has accumulated" not in (await site.get("/groups/slow")).text
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_comparison_names_a_broker_that_hangs_after_2_s(cluster: LocalCluster) -> None:
     for group in ("ahead", "behind"):
         await create_topic(cluster, retry_topic(group))

@@ -151,8 +151,7 @@ async def test_an_id_with_an_address_of_another_server_opens_no_connection(clust
         raise AssertionError("the dashboard connected to a server that is none of the cluster's")
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_broker_that_hangs_leaves_the_messages_of_the_others(cluster: LocalCluster) -> None:
     async with cluster.admin() as admin:
         for broker in cluster.brokers.values():

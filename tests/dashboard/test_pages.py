@@ -125,8 +125,7 @@ async def test_a_broker_that_hangs_is_shown_so_and_the_rest_stays_alive(cluster:
     assert f'<tr><td>DefaultCluster</td><td><a href="/brokers/{alive}/0">' in page.text
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_name_server_that_hangs_is_named_after_2_s(cluster: LocalCluster) -> None:
     async with limited_dashboard(cluster.namesrv_address) as site:
         assert "broker-a" in (await site.get("/")).text

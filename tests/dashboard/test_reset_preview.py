@@ -103,8 +103,7 @@ async def test_a_preview_that_cannot_be_made_says_why_in_one_sentence(cluster: L
             assert "<b>" not in page.text
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_preview_names_a_broker_that_hangs_after_2_s(cluster: LocalCluster) -> None:
     await create_topic(cluster)
     await create_topic(cluster, retry_topic("rewinder"))

@@ -32,7 +32,6 @@ _LETTER: Final = re.compile(r'name="letter-\d+" value="([^"]+)"')
 _PLACE: Final = re.compile(r'href="(/topics/[^"/]+/messages/[^"]+)"')
 
 
-@pytest.mark.chosen
 @pytest.mark.unlisted
 @pytest.mark.parametrize("release", [SERVER_4, SERVER_5])
 async def test_every_page_works_at_rocketmq_and_greys_out_what_it_does_not_serve(release: str) -> None:

@@ -28,6 +28,7 @@ _EXPECTED: Final = re.compile(r'name="expected" value="([^"]*)"')
 _VERDICT: Final = re.compile(r'id="verdict">(\w+)<')
 
 
+@pytest.mark.interop(full_only="it takes a minute; tests/dashboard proves resets")
 @pytest.mark.unlisted
 async def test_a_reset_from_the_page_is_proven_at_rocketmq() -> None:
     server = await asyncio.to_thread(RocketMQServer, SERVER_4)

@@ -20,7 +20,6 @@ TOPIC, GROUP, COUNT = "measured", "measured-readers", 6
 SECONDS: Final = 120.0
 
 
-@pytest.mark.chosen
 @pytest.mark.unlisted
 async def test_a_rocketmq_broker_feeds_the_metrics_of_its_topics_and_groups() -> None:
     server = await asyncio.to_thread(RocketMQServer, SERVER_4)

@@ -27,7 +27,6 @@ QUEUES, COUNT = 4, 8
 SECONDS: Final = 120.0
 
 
-@pytest.mark.chosen
 @pytest.mark.unlisted
 @pytest.mark.parametrize("release", [SERVER_4, SERVER_5])
 async def test_shared_client_ids_and_copied_offsets_are_as_at_rocketmq(release: str) -> None:

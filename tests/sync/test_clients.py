@@ -53,8 +53,7 @@ def test_many_threads_share_one_producer(cluster: sync.LocalCluster) -> None:
     assert len(places) == 80
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_listener_may_send(cluster: sync.LocalCluster) -> None:
     """A plain listener runs on a worker thread, so it does not block the loop that it waits for."""
     done = threading.Event()
@@ -73,8 +72,7 @@ def test_a_listener_may_send(cluster: sync.LocalCluster) -> None:
             assert done.wait(30)
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_call_on_the_loop_itself_is_refused(cluster: sync.LocalCluster) -> None:
     """It would wait for itself for ever."""
     refused: list[str] = []
@@ -167,8 +165,7 @@ def _run(program: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_forked_process_has_clients_of_its_own() -> None:
     assert _run(_FORKED) == "42"
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.processes import WAIT_SECONDS
 
-pytestmark = [pytest.mark.long, pytest.mark.chosen]
+pytestmark = pytest.mark.slow
 
 _INI = """\
 [pytest]

@@ -114,8 +114,7 @@ async def _has(rmq: Rmq, topic: str, body: bytes) -> bool:
     return False
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_nothing_changes_a_snapshot() -> None:
     """Sends, retention, a new topic, a kill, a clean restart, and work after a restore."""
     # The broker deletes messages only when it is asked to: the hour is another one.
@@ -148,8 +147,7 @@ async def _change_after_a_snapshot(rmq: Rmq, servers: Servers, broker: ServerPro
     assert hashes(folder_of(servers, "kept")) == before
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_snapshot_is_saved_to_a_file_and_loaded_by_another_cluster(
     small: Rmq, tmp_path: Path
 ) -> None:
@@ -178,8 +176,7 @@ async def test_a_snapshot_is_saved_to_a_file_and_loaded_by_another_cluster(
             await cluster.load_snapshot("given", path)
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_every_test_of_a_cluster_starts_from_its_snapshot(small: Rmq, tmp_path: Path) -> None:
     orders = await small.topic("orders", exact=True)
     await fill(orders, 50)
@@ -194,8 +191,7 @@ async def test_every_test_of_a_cluster_starts_from_its_snapshot(small: Rmq, tmp_
                 await topic.send(b"more")
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_slave_is_restored_with_its_master(tmp_path: Path) -> None:
     with LocalCluster(brokers=1, slaves=1, time_scale=0.05, broker_config=SMALL) as cluster:
         async with Rmq(Servers(cluster.namesrv_address, cluster.client_options, cluster)) as rmq:
@@ -210,8 +206,7 @@ async def test_a_slave_is_restored_with_its_master(tmp_path: Path) -> None:
             assert len(await topic.read()) == 150
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_paused_broker_refuses_a_snapshot_and_serves_afterwards(
     small: Rmq, small_cluster: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,8 +229,7 @@ async def test_a_paused_broker_refuses_a_snapshot_and_serves_afterwards(
     assert {"before", "after"} <= set(small.snapshots)
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_process_that_is_down_has_no_snapshot(small: Rmq) -> None:
     async with small.down("broker-a"):
         with pytest.raises(ClusterError, match="broker-a is not running: restart it before a snapshot"):

@@ -241,7 +241,7 @@ def test_a_closed_standard_output_ends_the_command_without_a_traceback(cluster: 
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.long
+@pytest.mark.slow(full_only="the laboratory plays the races of a killed broker")
 def test_a_fenced_reset_survives_a_kill_of_the_broker() -> None:
     with LocalCluster(brokers=1, time_scale=0.05) as running:
         namesrv = running.namesrv_address

@@ -24,8 +24,7 @@ from rewindmq.protocol.remoting.runtime import system_runtime
 MESSAGES = 100
 
 
-@pytest.mark.long
-@pytest.mark.realtime
+@pytest.mark.slow(full_only="in virtual time the consumer waits 10 s, too")
 async def test_a_consumer_waits_10_s_before_it_applies_a_reset() -> None:
     moments: dict[Point, float] = {}
     delivered: list[float] = []

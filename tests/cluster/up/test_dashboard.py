@@ -18,7 +18,7 @@ from tests.cluster.up.running_up import running_up
 from tests.support.processes import WAIT_SECONDS
 
 # Each starts a cluster and a dashboard.
-pytestmark = [pytest.mark.long, pytest.mark.chosen]
+pytestmark = pytest.mark.slow
 
 
 def test_the_pages_are_served_beside_the_cluster_and_end_with_it(tmp_path: Path) -> None:

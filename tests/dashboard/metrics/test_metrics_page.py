@@ -110,8 +110,7 @@ async def test_both_formats_say_the_same_and_only_what_the_table_lists(cluster: 
 
 
 # 2 s pass until the broker counts as silent.
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_broker_that_hangs_is_down_and_the_others_stay(cluster: LocalCluster) -> None:
     hanging, alive = sorted(cluster.brokers)
     cluster.pause(hanging)

@@ -28,8 +28,7 @@ KEYS = [f"key-{number}" for number in range(7)]
 POSITION = 33
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_what_survives_a_compaction_is_served_by_a_broker(spark: SparkSession, tmp_path: Path) -> None:
     """Queries by offset, key and time; and the group's next message is the same, or the next kept message."""
     async with LocalCluster(brokers=1, broker_config=CONFIG) as cluster:

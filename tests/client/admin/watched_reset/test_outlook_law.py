@@ -27,7 +27,6 @@ from tests.support.stage import SimStage
 
 # Protocol seconds.
 IDLE, BUSY = 150.0, 20.0
-COMPUTING = (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen)
 # The plays of the default group.
 FAST = frozenset({"idle", "at the target", "nobody", "RocketMQ, idle", "RocketMQ, nobody"})
 # What may follow each promise.
@@ -163,7 +162,7 @@ PLAYS = {
 @pytest.mark.parametrize(
     ("given", "evidence"),
     [
-        pytest.param(*values, id=name, marks=() if name in FAST else COMPUTING)
+        pytest.param(*values, id=name, marks=() if name in FAST else pytest.mark.slow)
         for name, values in PLAYS.items()
     ],
 )
