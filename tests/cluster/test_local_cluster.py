@@ -240,7 +240,7 @@ def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(
 
 async def configurations(addresses: list[str]) -> list[dict[str, str]]:
     async with AdminClient("127.0.0.1:1") as admin:
-        return [await admin.get_broker_config(address) for address in addresses]
+        return [await admin.brokers.get_broker_config(address) for address in addresses]
 
 
 def test_up_sets_keys_of_all_brokers(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ async def until_copied(admin: AdminClient, timers: Timers, master: str, slave: s
     async with asyncio.timeout(WAIT_SECONDS):
         while True:
             ends = [
-                (await admin.fetch_broker_runtime_stats(address))["commitLogMaxOffset"]
+                (await admin.brokers.fetch_broker_runtime_stats(address))["commitLogMaxOffset"]
                 for address in (master, slave)
             ]
             if ends[0] == ends[1] != "0":
@@ -29,7 +29,7 @@ async def until_copied(admin: AdminClient, timers: Timers, master: str, slave: s
 
 async def until_copying(admin: AdminClient, timers: Timers, slave: str) -> None:
     async with asyncio.timeout(WAIT_SECONDS):
-        while (await admin.fetch_broker_runtime_stats(slave))["commitLogMaxOffset"] == "0":
+        while (await admin.brokers.fetch_broker_runtime_stats(slave))["commitLogMaxOffset"] == "0":
             await timers.sleep(1)
 
 

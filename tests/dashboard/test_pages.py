@@ -46,7 +46,7 @@ async def test_a_group_beyond_the_end_of_a_queue_is_told_what_it_skips(cluster: 
             (2, "The group will skip the next 1 message of "),
             (9, "The group will skip the next 8 messages of "),
         ):
-            await admin.write_offsets("Skipping", {queue: offset})
+            await admin.resets.reset(queue.topic, "Skipping", {queue: offset}, write=True, is_checked=True)
             async with dashboard(cluster.namesrv_address) as site:
                 page = (await site.get("/groups/Skipping")).text
             assert (says is not None) == ("/groups/Skipping/reset?topic=Renewed&amp;to=earliest" in page)

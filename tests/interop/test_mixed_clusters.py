@@ -77,7 +77,7 @@ async def make_topic(cluster: MixedCluster, topic: str) -> None:
     async with AdminClient(cluster.namesrv_address) as admin:
         config = TopicConfig(topic_name=topic, read_queue_nums=2, write_queue_nums=2)
         for broker in (cluster.rocketmq, cluster.rewindmq):
-            await admin.create_and_update_topic_config(broker.address, config)
+            await admin.topics.create_and_update_topic_config(broker.address, config)
     await wait_for(
         "both are in the route", lambda: set(route(cluster, topic)) == {ROCKETMQ_BROKER, REWINDMQ_BROKER}
     )

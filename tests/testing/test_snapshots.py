@@ -107,9 +107,12 @@ async def test_a_restore_takes_back_what_came_after_the_snapshot(small: Rmq, sma
 
 
 async def _has(rmq: Rmq, topic: str, body: bytes) -> bool:
-    stats = await rmq.admin.examine_topic_stats(topic)
+    stats = await rmq.admin.topics.examine_topic_stats(topic)
     for queue, entry in stats.offset_table.items():
-        if entry.max_offset and (await rmq.admin.message_at(queue, entry.max_offset - 1)).body == body:
+        if (
+            entry.max_offset
+            and (await rmq.admin.messages.message_at(queue, entry.max_offset - 1)).body == body
+        ):
             return True
     return False
 
@@ -138,7 +141,7 @@ async def _change_after_a_snapshot(rmq: Rmq, servers: Servers, broker: ServerPro
         await rmq.restart("broker-a")
         await fill(orders, 300)
         await rmq.restart("broker-a")
-        await rmq.admin.delete_expired_commit_log(broker.address)
+        await rmq.admin.brokers.delete_expired_commit_log(broker.address)
         await rmq.eventually(lambda: not oldest.exists())
         await (await rmq.topic("other")).send(b"x")
         assert hashes(folder_of(servers, "kept")) == before
@@ -162,9 +165,9 @@ async def test_a_snapshot_is_saved_to_a_file_and_loaded_by_another_cluster(
         await cluster.restore("given")
         assert cluster.snapshots() == ["given"]
         async with cluster.admin() as admin:
-            stats = await admin.examine_topic_stats(orders.name)
+            stats = await admin.topics.examine_topic_stats(orders.name)
             found = [
-                (await admin.message_at(queue, offset)).body
+                (await admin.messages.message_at(queue, offset)).body
                 for queue, entry in sorted(stats.offset_table.items())
                 for offset in range(entry.max_offset)
             ]

@@ -271,11 +271,11 @@ def test_two_operators_reset_a_group_to_the_offsets_of_a_file_after_one_preview(
         async with cluster.admin() as client:
             address = cluster.brokers["broker-a"].address
             config = TopicConfig(topic_name=topic, read_queue_nums=1, write_queue_nums=1)
-            await client.create_and_update_topic_config(address, config)
+            await client.topics.create_and_update_topic_config(address, config)
             async with cluster.producer("senders") as producer:
                 for number in range(4):
                     await producer.send(Message(topic, b"%d" % number))
-            await client.write_offsets(group, {MessageQueue(topic, "broker-a", 0): 4})
+            await client.resets.reset(topic, group, {MessageQueue(topic, "broker-a", 0): 4}, write=True)
 
     asyncio.run(prepare())
     offsets, preview = tmp_path / "offsets", tmp_path / "preview"

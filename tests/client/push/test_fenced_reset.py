@@ -298,9 +298,7 @@ async def test_E12_resets_right_after_each_other_leave_one_chain_at_the_last_tar
     inbox.clear()
     admin = await stage.admin()
     start = stage.world.now
-    await asyncio.gather(
-        *(admin.reset_offset_by_timestamp("T", "G", at, True) for at in (0, middle, 0, middle))
-    )
+    await asyncio.gather(*(admin.resets.reset("T", "G", at) for at in (0, middle, 0, middle)))
     await stage.world.sleep(10)
     assert stage.stored() == {0: 100}
     assert stage.brokers["broker-a"].context.offsets.epoch("G", "T", 0) == 4
@@ -549,11 +547,11 @@ async def test_R3_the_delayed_correction_of_4_x_passes_where_the_queue_came_back
     await before_the_answer(stage, 13)
     admin, address = await stage.admin(), stage.brokers["broker-a"].address
     listener.seconds = 1.0
-    await admin.reset_offset_of_queue(address, "T", "G", 0, offset=50)
+    await admin.resets.reset_queue(address, "T", "G", 0, offset=50)
     start = stage.world.now
     async with stage.push_consumer(SlowListener(stage.world, 1.0), name="c1", consume_thread_max=1):
         await since(stage, start, 3)
-        await admin.reset_offset_of_queue(address, "T", "G", 0, offset=10)
+        await admin.resets.reset_queue(address, "T", "G", 0, offset=10)
     await since(stage, start, 9.9)
     assert stage.stored()[0] < 30
     await since(stage, start, 10.1)

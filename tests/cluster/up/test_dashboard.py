@@ -39,7 +39,7 @@ def test_a_dashboard_that_ends_is_reported_and_the_cluster_runs_on(tmp_path: Pat
         assert line.startswith("rewindmq up: the dashboard has ended (exit status 0): ")
         assert str(tmp_path) in line
         with rewindmq.sync.AdminClient(up.namesrv) as admin:
-            assert [*admin.examine_broker_cluster_info().broker_addr_table] == ["broker-a"]
+            assert [*admin.brokers.examine_broker_cluster_info().broker_addr_table] == ["broker-a"]
         up.stop()
 
 

@@ -62,7 +62,7 @@ def state_of(pid: int) -> str:
 
 async def queues(up: RunningUp, topic: str) -> int:
     async with AdminClient(up.namesrv) as admin:
-        (queue,) = (await admin.examine_topic_route_info(topic)).queue_datas
+        (queue,) = (await admin.topics.examine_topic_route_info(topic)).queue_datas
         return queue.write_queue_nums
 
 
@@ -158,7 +158,7 @@ def test_one_of_several_clusters_is_chosen_by_its_folder_however_long_its_path_i
 async def set_queues(up: RunningUp, topic: str, count: int) -> None:
     async with AdminClient(up.namesrv) as admin:
         config = TopicConfig(topic, read_queue_nums=count, write_queue_nums=count)
-        await admin.create_and_update_topic_config(up.addresses["broker-a"], config)
+        await admin.topics.create_and_update_topic_config(up.addresses["broker-a"], config)
 
 
 @pytest.mark.slow

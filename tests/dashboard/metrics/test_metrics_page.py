@@ -61,7 +61,7 @@ async def test_offsets_lag_consumers_and_fenced_resets_are_those_of_the_cluster(
         for _ in range(3):
             await producer.send(Message(TOPIC, b"later"))
     async with AdminClient(namesrv) as admin:
-        await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode="fenced")
+        await admin.resets.reset(TOPIC, GROUP, 0, mode="fenced")
     async with dashboard(namesrv) as site:
         found = await scraped(site)
     lag = COUNT + 3

@@ -81,7 +81,7 @@ def consumer_of(cluster: AsyncLocalCluster, runtime: Runtime, profile: Profile, 
 
 async def all_consumed(admin: AdminClient) -> bool:
     try:
-        stats = await admin.examine_consume_stats(GROUP, TOPIC)
+        stats = await admin.groups.examine_consume_stats(GROUP, TOPIC)
     except ResponseError as error:
         # The brokers have just created the retry topic; they register it a moment later.
         if error.code != ResponseCode.TOPIC_NOT_EXIST:
@@ -168,7 +168,7 @@ async def _reset(
             return sum(queue.topic == TOPIC for queue in consumer.process_queues) == QUEUES
 
         await until(is_assigned)
-        result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, timestamp, True)
+        result = await admin.resets.reset(TOPIC, GROUP, timestamp)
         assert result.offset_table == targets
 
         await inbox.holds(plan.totals[mode].messages)

@@ -78,7 +78,7 @@ def test_a_cluster_that_knows_the_group_is_refused_though_the_topic_is_gone() ->
 
         async def make_retry_topic() -> None:
             async with AdminClient(cluster.namesrv_address) as admin:
-                await admin.create_and_update_topic_config(
+                await admin.topics.create_and_update_topic_config(
                     cluster.brokers["broker-a"].address, TopicConfig(topic_name=retry_topic(GROUP))
                 )
 

@@ -156,7 +156,7 @@ async def test_a_snapshot_is_restored(cluster: LocalCluster, port: HttpClient) -
     assert (await port.get("/v1/snapshots")).value["snapshots"] == ["empty"]
     async with cluster.admin() as admin:
         with pytest.raises(Exception, match="later"):
-            await admin.examine_topic_route_info("later")
+            await admin.topics.examine_topic_route_info("later")
     assert "snapshots: empty" in await refused(port, 404, "/v1/snapshots/other/restore")
 
 

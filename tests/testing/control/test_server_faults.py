@@ -66,7 +66,7 @@ async def send(cluster: LocalCluster, message: Message) -> None:
 async def bodies(cluster: LocalCluster, topic: str) -> list[bytes]:
     """Return the bodies of the messages in a topic's first queue."""
     async with cluster.admin() as admin:
-        pulled = await admin.pull_messages(MessageQueue(topic, "broker-a", 0), 0, 32)
+        pulled = await admin.messages.pull_messages(MessageQueue(topic, "broker-a", 0), 0, 32)
         return [message.body for message in pulled.messages]
 
 
@@ -146,7 +146,7 @@ async def test_a_cluster_that_ends_during_a_travel_starts_before_it(
     with running_up(directory, *words) as up:
         assert (await port_at(up).get("/v1/snapshots")).value["snapshots"] == []
         async with AdminClient(up.namesrv) as admin:
-            pulled = await admin.pull_messages(MessageQueue("orders", "broker-a", 0), 0, 32)
+            pulled = await admin.messages.pull_messages(MessageQueue("orders", "broker-a", 0), 0, 32)
             assert [message.body for message in pulled.messages] == [b"kept"]
         up.stop()
 

@@ -1,26 +1,21 @@
-"""Target: what a reset asks for, a point in time or an offset for each queue."""
+"""Where the offsets of a reset come from: a file, or another group."""
 
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from rewindmq.client.admin.watched_reset.asking import ask_each
+from rewindmq.client.admin.asking import ask_each
 from rewindmq.protocol.command import DECODE_FAILURES
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
-
-# An offset for each queue; queues that it does not name stay where they are.
-Offsets = Mapping[MessageQueue, int]
-# A point in time is in ms since the epoch; -1 is the end of every queue.
-Target = int | Offsets
 
 # 100,000 queues have about 6 MB.
 MAX_BYTES: Final = 16 * 1024 * 1024
@@ -79,32 +74,9 @@ async def offsets_of_group(admin: AdminClient, topic: str, group: str) -> dict[M
         ClientError: the group has none.
         ResponseError, RemotingError: a broker refused, or did not answer.
     """
-    known = sorted((await admin.topic_consume_stats(group, topic, has_offsets=True)).offset_table)
-    stored = await ask_each(known, partial(admin.stored_offset, group))
+    known = sorted((await admin.groups.topic_consume_stats(group, topic, has_offsets=True)).offset_table)
+    stored = await ask_each(known, partial(admin.groups.stored_offset, group))
     offsets = {queue: offset for queue, offset in zip(known, stored, strict=True) if offset is not None}
     if not offsets:
         raise ClientError(f"group {group} has no stored offset in topic {topic}: name another group")
     return offsets
-
-
-def require_queues(topic: str, offsets: Offsets, known: Iterable[MessageQueue]) -> None:
-    """Refuse offsets of queues that the topic does not have.
-
-    Raises:
-        ClientError: a queue is not among ``known``.
-    """
-    if unknown := sorted(offsets.keys() - set(known)):
-        names = ", ".join(f"{queue.broker_name}:{queue.queue_id}" for queue in unknown[:5])
-        raise ClientError(f"topic {topic} has no queue {names}: see topicRoute for its queues")
-
-
-def check_range(queue: MessageQueue, offset: int, least: int, most: int) -> None:
-    """Refuse an offset that the queue does not have.
-
-    Raises:
-        ClientError: the offset is below ``least`` or above ``most``.
-    """
-    if not least <= offset <= most:
-        raise ClientError(
-            f"offset {offset} of {queue.broker_name}:{queue.queue_id} is out of range: give {least} to {most}"
-        )

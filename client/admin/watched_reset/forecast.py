@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from rewindmq.client.admin.forecast.broker_rules import BrokerRules
+from rewindmq.client.admin.watched_reset.broker_rules import BrokerRules
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
 

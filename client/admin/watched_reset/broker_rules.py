@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.client.admin.asking import ask_each
+from rewindmq.protocol.body.stats import ConsumeStats
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
+    from rewindmq.client.admin.watched_reset.brokers import Brokers
 
 _RELEASE: Final = re.compile(r"V([0-9]+)_([0-9]+)_([0-9]+)")
 # The first release that finds the first message at a time or later (docs/spec/broker.md B.10).
@@ -51,41 +53,61 @@ class BrokerRules:
 
 
 async def rules_of(
-    admin: AdminClient, topic: str, group: str, brokers: Iterable[tuple[str, str]]
+    admin: AdminClient,
+    topic: str,
+    group: str,
+    addresses: Iterable[tuple[str, str]],
+    brokers: Brokers,
+    progress: Mapping[str, ConsumeStats],
 ) -> list[BrokerRules]:
-    """Ask the brokers, given as name and address, in the order in which a reset asks them.
+    """Ask the brokers, in the order in which a reset asks them.
+
+    Args:
+        addresses: of the brokers, with their names.
+        brokers: knows which brokers told the group's consumers already.
+        progress: of the group at each broker, by the broker's name.
 
     Raises:
         ResponseError: a broker refused.
         RemotingError: a broker did not answer.
     """
-    return [await _rules(admin, topic, group, name, address) for name, address in sorted(brokers)]
+
+    async def ask(broker: tuple[str, str]) -> BrokerRules:
+        name, address = broker
+        config = await _config(admin, address)
+        is_told = address in brokers.connections
+        connection = brokers.connections[address] if is_told else await brokers.consumers_at(address, group)
+        is_nearest, checks_commits = await _release(admin, address, config)
+        queues = progress[name].offset_table
+        return BrokerRules(
+            name,
+            address,
+            _mode(config),
+            "resetMode" in config,
+            config.get("brokerRole") == "SLAVE",
+            is_nearest,
+            checks_commits,
+            connection is not None or await knows_group(admin, group, address),
+            connection is not None,
+            bool(queues),
+            any(queue.topic == topic for queue in queues),
+        )
+
+    return await ask_each(sorted(addresses), ask)
 
 
-async def _rules(admin: AdminClient, topic: str, group: str, name: str, address: str) -> BrokerRules:
-    config = await _config(admin, address)
-    has_consumers = await _has_consumers(admin, group, address)
-    progress = (await admin.broker_group_stats(address, group)).offset_table
-    is_nearest, checks_commits = await _release(admin, address, config)
-    return BrokerRules(
-        name,
-        address,
-        _mode(config),
-        "resetMode" in config,
-        config.get("brokerRole") == "SLAVE",
-        is_nearest,
-        checks_commits,
-        has_consumers or await _knows_group(admin, group, address),
-        has_consumers,
-        bool(progress),
-        any(queue.topic == topic for queue in progress),
-    )
+async def knows_group(admin: AdminClient, group: str, address: str) -> bool:
+    """Return whether a broker has settings of the group, or does not tell."""
+    try:
+        return group in await admin.groups.subscription_groups(address)
+    except ResponseError:
+        return True
 
 
 async def _config(admin: AdminClient, address: str) -> Mapping[str, str]:
     """Return the broker's configuration; nothing if it does not tell it."""
     try:
-        return await admin.get_broker_config(address)
+        return await admin.brokers.get_broker_config(address)
     except ResponseError:
         return {}
 
@@ -98,23 +120,6 @@ def _mode(config: Mapping[str, str]) -> ResetMode:
     return ResetMode.SERVER if config.get("useServerSideResetOffset") == "true" else ResetMode.CLASSIC
 
 
-async def _has_consumers(admin: AdminClient, group: str, address: str) -> bool:
-    try:
-        connection = await admin.examine_consumer_connection_info(group, address)
-    except ResponseError as error:
-        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-            raise
-        return False
-    return bool(connection.connection_set)
-
-
-async def _knows_group(admin: AdminClient, group: str, address: str) -> bool:
-    try:
-        return group in await admin.subscription_groups(address)
-    except ResponseError:
-        return True
-
-
 async def _release(admin: AdminClient, address: str, config: Mapping[str, str]) -> tuple[bool | None, bool]:
     """Return ``is_nearest`` and ``checks_commits``. RewindMQ names its profile, RocketMQ its version."""
     profile = config.get("profile", "")
@@ -122,7 +127,7 @@ async def _release(admin: AdminClient, address: str, config: Mapping[str, str]) 
         is_5 = Profile(profile).release is Profile.V53
         return not is_5, is_5
     try:
-        version = (await admin.fetch_broker_runtime_stats(address)).get("brokerVersionDesc", "")
+        version = (await admin.brokers.fetch_broker_runtime_stats(address)).get("brokerVersionDesc", "")
     except ResponseError:
         version = ""
     match = _RELEASE.match(version)
