@@ -96,6 +96,8 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         server_max_connections_per_address: accepted connections from one IP address; None means half of
             ``server_max_connections`` (RewindMQ's own key).
         profile: the release to imitate (RewindMQ's own key).
+        recall_message_enable: accept RECALL_MESSAGE, 370 (5.x key).
+        allow_recall_when_broker_not_writeable: also while ``broker_permission`` refuses sends (5.x key).
         store_reply_message_enable: store replies (SEND_REPLY_MESSAGE, 324 and 325), too.
         reply_thread_pool_queue_capacity: replies whose requester has not answered yet; the broker refuses
             more with SYSTEM_BUSY (2).
@@ -180,6 +182,8 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     transaction_check_interval: Millis | None = None
     transaction_time_out: Millis = 6_000
     transaction_check_max: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 15
+    recall_message_enable: bool = False
+    allow_recall_when_broker_not_writeable: bool = True
     store_reply_message_enable: bool = True
     reply_thread_pool_queue_capacity: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 10_000
     # None means the profile's default.

@@ -363,6 +363,7 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
     if config.is_slave:
         store.become_replica()
         wake = _wake(long_polling) if profile.slave_wakes_pulls else _ignore_arrivals
+        synchronize.save_timer_progress = None if timers is None else timers.save_master_progress
         slave = context.slave = Slave(runtime, config, store, synchronize, wake)
         registration.on_master = slave.on_master
         # Only a master delivers delayed messages and checks transactions.

@@ -36,6 +36,11 @@ class DueSlot:
         self._write_times = array("q")
         self._rolls = bytearray()
 
+    @property
+    def is_read(self) -> bool:
+        """True if ``collect`` has read all units."""
+        return self._units is None
+
     def collect(self) -> bool:
         """Read some units; return True if there are no more. Raise OSError if they cannot be read."""
         if self._units is None:

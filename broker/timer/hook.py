@@ -36,11 +36,10 @@ from rewindmq.protocol.message.properties import (
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.names import TIMER_TOPIC, TRANS_HALF_TOPIC
 from rewindmq.protocol.remoting.runtime import Clock
+from rewindmq.protocol.text import parse_long
 
 _TIMERS: Final = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
 _TIMED: Final = (0, int(MessageSysFlag.TRANSACTION_COMMIT))
-_LONG_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
-_LONG_DIGITS: Final = 19
 # TIMER_ENQUEUE_MS, TIMER_DEQUEUE_MS and TIMER_ROLL_TIMES, which are added later.
 _LATER_BYTES: Final = 110
 _PER_MILLE: Final = 1_000
@@ -112,7 +111,7 @@ class TimerHook:
         return self.redirected(message, deliver_ms)
 
     def _deliver_ms(self, name: str, value: str, now_ms: int) -> int:
-        number = _long_of(value)
+        number = parse_long(value)
         if number is None:
             raise self._illegal()
         if name == TIMER_DELIVER_MS:
@@ -183,12 +182,3 @@ def _timer_of(text: str) -> tuple[str, str | None]:
         if (value := find_property(text, name)) is not None:
             return name, value
     return "", None
-
-
-def _long_of(value: str) -> int | None:
-    """Return the number as Java's ``Long.parseLong`` reads it; None if it is none."""
-    digits = value[1:] if value[0] in "+-" else value
-    if not digits.isdecimal() or len(digits.lstrip("0")) > _LONG_DIGITS:
-        return None
-    number = -int(digits) if value[0] == "-" else int(digits)
-    return number if -_LONG_MAX - 1 <= number <= _LONG_MAX else None

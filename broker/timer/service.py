@@ -19,7 +19,7 @@ from rewindmq.broker.background.schedule import Schedule
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.store.errors import StoreError, cause_of
 from rewindmq.broker.store.store import MessageStore
-from rewindmq.broker.store.timer.index import Snapshot, TimerIndex
+from rewindmq.broker.store.timer.index import DamagedIndexError, Snapshot, TimerIndex
 from rewindmq.broker.timer.due_slot import DueSlot
 from rewindmq.broker.timer.message import (
     NEVER_ENQUEUED,
@@ -34,6 +34,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.properties import TIMER_DEL_UNIQKEY
+from rewindmq.protocol.names import TIMER_TOPIC
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 
 # Seconds from storing a message until it is taken: many are taken together.
@@ -87,6 +88,7 @@ class TimerService:
         self._next_turn: Cancellable | None = None
         self._due: DueSlot | None = None
         self._is_failing = False
+        self._stored_bytes = 0
         self._saving: asyncio.Future[None] | None = None
         self.taken = Rate(runtime.clock.now_ms)
         self.sent = Rate(runtime.clock.now_ms)
@@ -136,14 +138,33 @@ class TimerService:
         self._next_turn = None
         try:
             wait = self._work()
+        except DamagedIndexError as error:
+            wait = self._read_again(error)
         except OSError as error:
+            self._forget_unread()
             _log.error("timers: %s, will try again in %g s", cause_of(error), _ERROR_SECONDS)
             wait = _ERROR_SECONDS
         except Exception:
+            self._forget_unread()
             _log.exception("timers failed, will try again in %g s", _ERROR_SECONDS)
             wait = _ERROR_SECONDS
         if wait is not None and self._is_running:
             self._wake(wait)
+
+    def _forget_unread(self) -> None:
+        """Read a slot again from its beginning if it was not read to its end."""
+        if self._due is not None and not self._due.is_read:
+            self._due = None
+
+    def _read_again(self, error: DamagedIndexError) -> float:
+        """Read the timer queue again from its beginning; return the seconds to wait."""
+        self._due = None
+        if self._saving is not None:
+            # It reads the files that would be deleted.
+            return _RETRY_SECONDS
+        _log.error("%s; the timer queue is read again", error)
+        self._index.read_again()
+        return 0.0
 
     def _work(self) -> float | None:
         """Do one turn's work.
@@ -253,7 +274,7 @@ class TimerService:
         """Store a message in its real topic; return False if the caller must try again."""
         self._stored_bytes = 0
         message = read_message(self._store.look_message(position))
-        if message is None:
+        if message is None or message.topic != TIMER_TOPIC:
             _log.error("timer message at log position %d is missing, skipped", position)
             return True
         if deleted and delete_key(message, with_topic=self._deletes_by_topic) in deleted:

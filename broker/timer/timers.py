@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import msgspec
 
 from rewindmq.broker.send.appender import MessageAppender
+from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.model import PutResult, StoredMessage
 from rewindmq.broker.store.store import MessageStore
-from rewindmq.broker.store.timer.checkpoint import TimerProgress
+from rewindmq.broker.store.timer.checkpoint import TimerProgress, decode_progress
 from rewindmq.broker.store.timer.index import TimerIndex
 from rewindmq.broker.timer.hook import TimerHook
 from rewindmq.broker.timer.service import TimerService
@@ -86,6 +87,20 @@ class TimerMessages:
     def progress(self) -> TimerProgress:
         """How far the messages are taken and delivered, as in ``config/timercheck``."""
         return self._index.progress
+
+    def save_master_progress(self, data: bytes) -> None:
+        """Save the progress of this slave's master, for a later start as the master; on a worker thread.
+
+        Args:
+            data: body of the response to GET_TIMER_CHECK_POINT (60).
+
+        Raises:
+            StoreError: it is no progress, or the disk fails.
+        """
+        progress = decode_progress(data)
+        if progress is None:
+            raise StoreError(f"the master's timer progress has {len(data)} bytes")
+        self._index.save_master_progress(progress)
 
     def runtime_info(self) -> Mapping[str, str]:
         """Return the fields of GET_BROKER_RUNTIME_INFO (28)."""

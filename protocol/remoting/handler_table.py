@@ -35,7 +35,10 @@ SINCE: Final = MappingProxyType(
         RequestCode.CHANGE_MESSAGE_INVISIBLETIME: Profile.V53,
         RequestCode.NOTIFICATION: Profile.V53,
         RequestCode.POLLING_INFO: Profile.V53,
+        # Since 5.3.2.
+        RequestCode.RECALL_MESSAGE: Profile.V53,
         # Since 5.0.0.
+        RequestCode.GET_TIMER_CHECK_POINT: Profile.V53,
         RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: Profile.V53,
         RequestCode.GET_BROKER_HA_STATUS: Profile.V53,
         RequestCode.RESET_MASTER_FLUSH_OFFSET: Profile.V53,

@@ -41,6 +41,10 @@ _log = logging.getLogger(__name__)
 _CONFIG_FOLDER: Final = "config"
 
 
+class DamagedIndexError(Exception):
+    """Part of the timer log is missing or was overwritten."""
+
+
 class Snapshot(NamedTuple):
     """The index at one moment, for ``TimerIndex.save``."""
 
@@ -85,10 +89,10 @@ class TimerIndex:
             self._checkpoint.load()
             progress = self._checkpoint.progress
             if progress is None:
-                self._begin_anew(TimerProgress())
+                self._begin_anew()
             elif not self._resume(progress):
                 _log.error("timer files are missing or damaged; the timer queue is read again")
-                self._begin_anew(progress)
+                self._begin_anew()
         except OSError as error:
             raise StoreError(f"cannot open the timer files: {cause_of(error)}") from None
         progress = progress or TimerProgress()
@@ -96,7 +100,7 @@ class TimerIndex:
         self._delivered = (progress.master_offset, progress.read_ms)
         self._saved = (self.read_ms, self.offset, self._units.end)
 
-    def _begin_anew(self, progress: TimerProgress) -> None:
+    def _begin_anew(self) -> None:
         self._units.discard()
         self._wheel.clear()
         self.offset = 0
@@ -112,7 +116,7 @@ class TimerIndex:
             # Before the first message, there is no wheel and no log.
             if progress.log_end or self._units.start:
                 return False
-            self._begin_anew(progress)
+            self._begin_anew()
             self.offset = min(progress.queue_offset, progress.master_offset)
             return True
         for time_ms in tuple(self._wheel.times()):
@@ -133,7 +137,8 @@ class TimerIndex:
             last, count = slot.last, slot.size
             while last >= end:
                 unit = self._units.read(last)
-                if unit is None:
+                # After a second crash, a unit of another slot may be in its place.
+                if unit is None or unit.write_ms + unit.left_ms != time_ms or unit.previous >= last:
                     return False
                 last, count = unit.previous, count - _weight(unit.magic)
             if last == NO_UNIT:
@@ -250,12 +255,23 @@ class TimerIndex:
 
         Raises:
             OSError: the timer log cannot be read.
+            DamagedIndexError: units are missing; call ``read_again``.
         """
         slot = self._wheel.slot(time_ms)
         position = NO_UNIT if slot is None else slot.last
-        while position >= self._units.start and (unit := self._units.read(position)) is not None:
+        # Units before the log's start belong to messages that have left the commit log.
+        while position >= self._units.start and position != NO_UNIT:
+            unit = self._units.read(position)
+            if unit is None or unit.write_ms + unit.left_ms != time_ms or unit.previous >= position:
+                raise DamagedIndexError(f"the timer log has no unit of slot {time_ms} at {position}")
             yield unit
-            position = unit.previous if unit.previous < position else NO_UNIT
+            position = unit.previous
+
+    def read_again(self) -> None:
+        """Forget the index, and take all messages again that are not delivered. Raise OSError on failure."""
+        self._delivered = (self.offset, self.read_ms)
+        self._known = frozenset()
+        self._begin_anew()
 
     def finish(self, time_ms: int) -> None:
         """Note that the messages of a slot are delivered."""
@@ -323,6 +339,29 @@ class TimerIndex:
             self._units.sync(snapshot.progress.log_end)
             self._wheel.save(snapshot.pages)
             self._checkpoint.save(snapshot.progress)
+        except OSError as error:
+            raise StoreError(f"cannot write {cause_of(error)}") from None
+
+    def save_master_progress(self, master: TimerProgress) -> None:
+        """Save a master's progress at its slave, which has no other timer files. May run on a worker thread.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        # Offset 0 makes either broker read the timer queue again; RewindMQ passes over what is delivered.
+        progress = TimerProgress(
+            max(master.read_ms, 0),
+            0,
+            0,
+            max(master.master_offset, 0),
+            master.state_version,
+            master.version_ms,
+            master.version,
+        )
+        if progress == self._checkpoint.progress:
+            return
+        try:
+            self._checkpoint.save(progress)
         except OSError as error:
             raise StoreError(f"cannot write {cause_of(error)}") from None
 
