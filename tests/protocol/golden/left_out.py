@@ -58,7 +58,7 @@ V42: Final = "the shape that 4.2.0's name server writes; frames are recorded fro
 OWN: Final = "this project's own"
 _STATIC_CLIENT: Final = "no recorded client asks for a static topic"
 _LATE: Final = "tests/interop/test_mqadmin.py has real frames of it; none are recorded yet"
-_POP_TESTS: Final = "tests/protocol/pop and tests/interop/golden/pop have what the real ones write"
+_POP_TESTS: Final = "tests/broker/pop/golden_answers.json has the real broker's answers"
 _TIMERS: Final = "compared with a running 5.5 broker by hand; none are recorded yet"
 NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
