@@ -16,6 +16,10 @@ MAX_REQUEST_MODES: Final = 10_000
 # Queues of topics that the broker remembers for QUERY_ASSIGNMENT (400), some 120 bytes each; it asks a name
 # server again for the topics that it has forgotten.
 MAX_ROUTED_QUEUES: Final = 200_000
+# Queues that groups pop in order (POP_MESSAGE with ``order``); some 600 bytes each.
+MAX_ORDER_INFOS: Final = 100_000
+# Characters of the name that such a POP may give itself; official clients send a UUID.
+MAX_ATTEMPT_ID_LENGTH: Final = 1_024
 # Topics of UPDATE_AND_CREATE_TOPIC_LIST (18), groups of UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225): some
 # microseconds each.
 MAX_LISTED_CONFIGS: Final = 2_000

@@ -304,6 +304,7 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
             long_polling,
             stats,
             host,
+            ConfigFile(folder / "consumerOrderInfo.json", disk),
         ),
         delay_offsets=delay_offsets,
         retention=retention,
@@ -363,7 +364,7 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
     if timers is not None:
         background += (timers.service,)
     if context.pop is not None:
-        background += (context.pop.revive,)
+        background += (context.pop.revive, context.pop.orders)
     if config.is_slave:
         store.become_replica()
         wake = _wake(long_polling) if profile.slave_wakes_pulls else _ignore_arrivals

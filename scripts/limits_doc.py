@@ -155,6 +155,8 @@ _TABLES: Final = (
         "queues",
         "a topic is forgotten, a name server is asked again",
     ),
+    Limit("queues that groups pop in order", "broker.limits:MAX_ORDER_INFOS", "queues", _REFUSED),
+    Limit("attempt id of such a POP", "broker.limits:MAX_ATTEMPT_ID_LENGTH", "characters", _REFUSED),
     Limit("consumer groups", "broker.limits:MAX_GROUPS", "groups", _REFUSED, "usageConsumerGroups"),
     Limit(
         "consumer offsets",

@@ -6,7 +6,8 @@ not checked: an ack of another group or POP, a second one, and one after the rev
 Changed: no record is stored for an unknown group, another broker's name, or a revive queue that is not read.
     A record that cannot be stored fails the request; RocketMQ only logs it. Refused with
     SERVICE_NOT_AVAILABLE (14): an ack at a slave, where RocketMQ ignores it.
-Refused with 1: acks of an orderly POP. Refused with 29: ``liteTopic``.
+An ack of an orderly POP moves the offset to the first open message; docs/spec/pop.md 10. Refused with 29:
+``liteTopic``.
 """
 
 from __future__ import annotations

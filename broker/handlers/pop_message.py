@@ -5,13 +5,13 @@ the offset moves when messages are delivered; the retry topic is read first with
 a group without an offset begins as ``initMode`` and ``initPopOffsetByCheckMsgInMem`` say; the first POP after
 a server-side reset takes its mark; no reset wakes a suspended POP; SQL92 works without
 ``enablePropertyFilter``. Without messages the POP is suspended until its poll time is over; then it fails
-with POLLING_TIMEOUT (210). Changed: checkpoint and offset are stored in one step, so a reset in between
-cannot be lost. The response does
-    not wait for the disk under SYNC_FLUSH. A checkpoint that cannot be stored fails the POP; RocketMQ
-    delivers the messages without it. A message wakes the first suspended POP whose filter matches. Refused
-    with SERVICE_NOT_AVAILABLE (14): a POP at a slave, where RocketMQ delivers messages without a checkpoint.
-    Refused
-with 1: orderly POP (``order=true``).
+with POLLING_TIMEOUT (210). With ``order``, a queue is blocked while messages of it are in flight:
+docs/spec/pop.md 10.
+Changed: checkpoint and offset are stored in one step, so a reset in between cannot be lost. The response does
+not wait for the disk under SYNC_FLUSH. A checkpoint that cannot be stored fails the POP; RocketMQ delivers
+the messages without it. A message wakes the first suspended POP whose filter matches. Refused with
+SERVICE_NOT_AVAILABLE (14): a POP at a slave, where RocketMQ delivers messages without a checkpoint. Refused
+with 1: an attempt id of more than 1,024 characters, too many queues that are popped in order.
 """
 
 from __future__ import annotations

@@ -44,11 +44,7 @@ from rewindmq.protocol.remoting.runtime import Clock
 
 
 class MessageAcknowledger:
-    """Acknowledges popped messages, and changes their invisible times.
-
-    Args:
-        orders: None while orderly POP is refused.
-    """
+    """Acknowledges popped messages, and changes their invisible times."""
 
     def __init__(
         self,
@@ -64,7 +60,7 @@ class MessageAcknowledger:
         long_polling: PopLongPolling,
         inflight: PopInflightMessageCounter,
         stats: BrokerStats,
-        orders: ConsumerOrderInfoManager | None,
+        orders: ConsumerOrderInfoManager,
     ) -> None:
         self._now_ms = clock.now_ms
         self._broker_name = config.broker_name
@@ -183,7 +179,8 @@ class MessageAcknowledger:
     def _acknowledge_orderly(
         self, connection: Connection, group: str, topic: str, queue_id: int, offset: int, info: ExtraInfo
     ) -> None:
-        orders = self._require_orders()
+        self._validator.check_master()
+        orders = self._orders
         stored = self._query(group, topic, queue_id)
         if offset < stored:
             return
@@ -204,12 +201,12 @@ class MessageAcknowledger:
 
     def change_invisible_time(
         self, connection: Connection, header: ChangeInvisibleTimeRequestHeader
-    ) -> ChangeInvisibleTimeResponseHeader | None:
+    ) -> ChangeInvisibleTimeResponseHeader:
         """Let a message be visible again ``invisible_time`` ms from now: a new checkpoint, an ack of the old
         one.
 
         Returns:
-            The parts of the new handle; None for an orderly message that is already behind the group's
+            The parts of the new handle; zeros for an orderly message that is already behind the group's
             offset.
 
         Raises:
@@ -274,13 +271,16 @@ class MessageAcknowledger:
 
     def _change_orderly(
         self, header: ChangeInvisibleTimeRequestHeader, info: ExtraInfo
-    ) -> ChangeInvisibleTimeResponseHeader | None:
-        orders = self._require_orders()
+    ) -> ChangeInvisibleTimeResponseHeader:
+        self._validator.check_master()
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
         if header.offset < self._query(group, topic, queue_id):
-            return None
+            # RocketMQ sends the fields of an unset header.
+            return ChangeInvisibleTimeResponseHeader(0, 0, 0)
         visible_at = self._revive_log.visible_at(self._now_ms(), header.invisible_time)
-        orders.update_next_visible_time(topic, group, queue_id, header.offset, info.pop_time, visible_at)
+        self._orders.update_next_visible_time(
+            topic, group, queue_id, header.offset, info.pop_time, visible_at
+        )
         return ChangeInvisibleTimeResponseHeader(
             info.pop_time, visible_at - info.pop_time, info.revive_queue_id
         )
@@ -288,13 +288,6 @@ class MessageAcknowledger:
     def _is_own(self, group: str, broker_name: str | None) -> bool:
         """Return False if this broker cannot have a checkpoint of that group and broker name."""
         return broker_name == self._broker_name and self._groups.get(group) is not None
-
-    def _require_orders(self) -> ConsumerOrderInfoManager:
-        if self._orders is None:
-            raise RequestError(
-                ResponseCode.SYSTEM_ERROR, "orderly POP (revive queue 999) is not supported by this broker"
-            )
-        return self._orders
 
     def _refuse_lite(self, lite_topic: str | None) -> None:
         if lite_topic is not None and lite_topic.strip():

@@ -10,8 +10,8 @@ from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
 from rewindmq.broker.offsets.rewinds import Rewinds
 from rewindmq.broker.pop.acknowledger import MessageAcknowledger
 from rewindmq.broker.pop.inflight import PopInflightMessageCounter
-from rewindmq.broker.pop.long_polling import PopLongPolling
-from rewindmq.broker.pop.orderly.order_info import ConsumerOrderInfoManager
+from rewindmq.broker.pop.long_polling import ALL_QUEUES, PopLongPolling
+from rewindmq.broker.pop.orderly.queue_level_consumer_manager import QueueLevelConsumerManager
 from rewindmq.broker.pop.peeker import MessagePeeker
 from rewindmq.broker.pop.popper import MessagePopper
 from rewindmq.broker.pop.revive import PopReviveService
@@ -22,6 +22,7 @@ from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.stats.broker_stats import BrokerStats
 from rewindmq.broker.store.store import MessageStore
+from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
@@ -41,7 +42,7 @@ class PopConsumption:
         peeker: serves PEEK_MESSAGE, NOTIFICATION and POLLING_INFO.
         revive: stores messages again; runs at a master only.
         inflight: counts the messages in flight.
-        orders: None while orderly POP is refused.
+        orders: keep the order of queues; saved at a master only.
     """
 
     popper: MessagePopper
@@ -50,7 +51,7 @@ class PopConsumption:
     revive: PopReviveService
     long_polling: PopLongPolling
     inflight: PopInflightMessageCounter
-    orders: ConsumerOrderInfoManager | None
+    orders: QueueLevelConsumerManager
 
     def on_close(self, connection: Connection) -> None:
         """Drop the requests of a closed connection."""
@@ -59,8 +60,7 @@ class PopConsumption:
     def on_deleted(self, *, topic: str | None = None, group: str | None = None) -> None:
         """Forget what is known of a topic or of a group."""
         self.inflight.clear(topic=topic, group=group)
-        if self.orders is not None:
-            self.orders.remove(topic=topic, group=group)
+        self.orders.remove(topic=topic, group=group)
 
     def close(self) -> None:
         """Drop all suspended requests; the connections are about to close."""
@@ -83,14 +83,15 @@ def build(
     pulls: LongPolling,
     stats: BrokerStats,
     host: str,
+    order_file: ConfigFile,
 ) -> PopConsumption:
     """Connect the parts; nothing runs yet.
 
     Args:
         pulls: the suspended pulls, which announce messages.
         host: the broker's registered host, for remarks.
+        order_file: ``config/consumerOrderInfo.json``, which is read here.
     """
-    orders = None
     clock = runtime.clock
     validator = PopValidator(config, profile, topics, groups, host)
     revive_log = ReviveLog(
@@ -110,6 +111,13 @@ def build(
         per_queue=config.pop_polling_size,
         most=config.max_pop_polling_size,
     )
+
+    def wake(topic: str, group: str, queue_id: int) -> None:
+        long_polling.wake(topic, group, ALL_QUEUES)
+        long_polling.wake(topic, group, queue_id)
+
+    orders = QueueLevelConsumerManager(runtime, order_file, topics, groups, offsets.epoch, wake)
+    orders.load()
     return PopConsumption(
         popper=MessagePopper(
             runtime,

@@ -44,11 +44,7 @@ _FULL_BYTES: Final = MAX_RESPONSE_BODY_BYTES // 2
 
 
 class MessagePeeker:
-    """Looks at the messages that a group would pop next.
-
-    Args:
-        orders: None while orderly POP is refused.
-    """
+    """Looks at the messages that a group would pop next."""
 
     def __init__(
         self,
@@ -60,7 +56,7 @@ class MessagePeeker:
         offsets: ConsumerOffsetTable,
         long_polling: PopLongPolling,
         stats: BrokerStats,
-        orders: ConsumerOrderInfoManager | None,
+        orders: ConsumerOrderInfoManager,
     ) -> None:
         self._now_ms = runtime.clock.now_ms
         self._random = runtime.random
@@ -193,11 +189,7 @@ class MessagePeeker:
         self, header: NotificationRequestHeader, topic: str, queue_id: int, wanted: MessageFilter
     ) -> bool:
         group = header.consumer_group
-        if (
-            header.order
-            and self._orders is not None
-            and self._orders.is_blocked(header.attempt_id, header.topic, group, queue_id, 0)
-        ):
+        if header.order and self._orders.is_blocked(header.attempt_id, header.topic, group, queue_id, 0):
             return False
         offset = self._offset(topic, group, queue_id)
         rest = self._store.max_offset(topic, queue_id) - offset

@@ -143,11 +143,7 @@ class _Popped:
 
 
 class MessagePopper:
-    """Runs POPs, suspends those that may wait, and runs the suspended ones again.
-
-    Args:
-        orders: None while orderly POP is refused.
-    """
+    """Runs POPs, suspends those that may wait, and runs the suspended ones again."""
 
     def __init__(
         self,
@@ -164,7 +160,7 @@ class MessagePopper:
         long_polling: PopLongPolling,
         inflight: PopInflightMessageCounter,
         stats: BrokerStats,
-        orders: ConsumerOrderInfoManager | None,
+        orders: ConsumerOrderInfoManager,
     ) -> None:
         self._now_ms = runtime.clock.now_ms
         self._scale = runtime.clock.scale
@@ -208,10 +204,6 @@ class MessagePopper:
             header.topic, header.consumer_group, header.queue_id, connection.remote_address
         )
         wanted = validator.filter_of(header.exp, header.exp_type)
-        if header.order and self._orders is None:
-            raise RequestError(
-                ResponseCode.SYSTEM_ERROR, "orderly POP (order=true) is not supported by this broker"
-            )
         popped = self._pop(connection, header, topic, wanted)
         if popped.bodies:
             if popped.rest > 0:
@@ -275,7 +267,7 @@ class MessagePopper:
         After a reset, a POP may begin at the same offset as an earlier one. Their checkpoints differ by their
         times only.
         """
-        now = self._now_ms()
+        now = max(self._now_ms(), self._orders.last_cleared + 1)
         if self._reset_offsets:
             now = max(now, self._last_pop_time + 1)
         self._last_pop_time = max(now, self._last_pop_time)
@@ -299,7 +291,6 @@ class MessagePopper:
         offset = self._pop_offset(popped, topic, queue_id)
         end = store.max_offset(topic, queue_id)
         if header.order:
-            assert self._orders is not None
             if self._orders.is_blocked(header.attempt_id, topic, group, queue_id, header.invisible_time):
                 return
             self._inflight.clear_queue(topic, group, queue_id)
@@ -344,10 +335,13 @@ class MessagePopper:
         else:
             msg_offsets = queue_offsets_in(body)
         if header.order:
-            assert self._orders is not None
-            popped.order_counts += self._orders.update(
-                header.attempt_id, topic, group, queue_id, pop_time, invisible_time, msg_offsets
-            )
+            try:
+                popped.order_counts += self._orders.update(
+                    header.attempt_id, topic, group, queue_id, pop_time, invisible_time, msg_offsets
+                )
+            except RequestError as error:
+                popped.refusal = error
+                return False
             self._move(popped, topic, queue_id, offset, offset)
         else:
             point = PopCheckPoint(
@@ -401,8 +395,7 @@ class MessagePopper:
         if self._reset_offsets:
             mark = self._reset_offsets.collect(group, topic, queue_id)
             if mark is not None:
-                if self._orders is not None:
-                    self._orders.clear_block(topic, group, queue_id)
+                self._orders.clear_block(topic, group, queue_id)
                 self._commit(popped.connection, group, topic, queue_id, mark)
                 if self._probe is not None:
                     details = {

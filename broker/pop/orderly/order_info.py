@@ -17,6 +17,10 @@ NOTHING_TO_COMMIT: Final = -2
 class ConsumerOrderInfoManager(Protocol):
     """The last POP of each queue of a group; all calls are synchronous and short."""
 
+    @property
+    def last_cleared(self) -> int:
+        """The latest POP time that was forgotten, in ms: a later POP must have another one."""
+
     def is_blocked(
         self, attempt_id: str | None, topic: str, group: str, queue_id: int, invisible_time: int
     ) -> bool:
