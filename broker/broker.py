@@ -18,6 +18,7 @@ from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.ha.master import CHECK_SECONDS, HaMaster
 from rewindmq.broker.handlers import HANDLERS, bind_handlers
+from rewindmq.broker.profile import PROFILES
 from rewindmq.broker.state import write_state
 from rewindmq.broker.stats.manager import SAMPLE_SECONDS
 from rewindmq.broker.store.files.disk import Disk, OsDisk
@@ -26,6 +27,7 @@ from rewindmq.broker.wiring import Services, wire
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ConfigError, RequestError
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.accept.limit import connection_limit
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.connection import Connection, Handler
@@ -111,7 +113,14 @@ class Broker:
         if not config.is_slave:
             await self._open_ha_port()
         clock = self._runtime.clock
-        store = MessageStore(config.root, config.store, clock.now_ms, self._disk, delay_scale=clock.scale)
+        store = MessageStore(
+            config.root,
+            config.store,
+            clock.now_ms,
+            self._disk,
+            delay_scale=clock.scale,
+            writes_v2=PROFILES[Profile(config.profile).release].writes_v2,
+        )
         store.open()
         self._store = store
         services = self._services = wire(

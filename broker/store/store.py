@@ -71,10 +71,12 @@ class MessageStore:
         disk: Disk = _OS_DISK,
         *,
         delay_scale: float = 1.0,
+        writes_v2: bool = False,
     ) -> None:
         """
         Args:
             delay_scale: factor for the delay levels, see ``DelayLevels``.
+            writes_v2: messages of topics longer than 127 bytes get V2 records; else they are refused.
 
         Raises:
             StoreError: a setting is invalid.
@@ -98,7 +100,9 @@ class MessageStore:
             self._log, self._queues, self._checkpoint, coder, config.check_crc_on_recover
         )
         self._write_failure = WriteFailure(now_ms)
-        self._writer = MessageWriter(self._log, self._queues, config, coder, now_ms, self._write_failure)
+        self._writer = MessageWriter(
+            self._log, self._queues, config, coder, now_ms, self._write_failure, writes_v2=writes_v2
+        )
         self._replica = ReplicaWriter(self._log, self._queues, coder, config)
         self.cleaner = StoreCleaner(
             self._log,

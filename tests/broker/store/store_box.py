@@ -43,8 +43,12 @@ class StoreBox:
         self.now = 1_700_000_000_000
         self._opened: list[MessageStore] = []
 
-    def open(self, disk: Disk | None = None, config: StoreConfig | None = None) -> MessageStore:
-        store = MessageStore(self.root, config or self.config, lambda: self.now, disk or OsDisk())
+    def open(
+        self, disk: Disk | None = None, config: StoreConfig | None = None, *, writes_v2: bool = False
+    ) -> MessageStore:
+        store = MessageStore(
+            self.root, config or self.config, lambda: self.now, disk or OsDisk(), writes_v2=writes_v2
+        )
         store.open()
         self._opened.append(store)
         return store
