@@ -32,25 +32,25 @@ CODE: Final = RequestCode.DELETE_TOPIC_IN_BROKER
 
 async def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     check_master(context.config)
-    before = context.table_flush.versions
+    before = context.tables.flush.versions
     name = request.decode_header(DeleteTopicRequestHeader).topic
     bad_name = context.profile.bad_queue_code
     check_topic(name, bad_name)
-    if is_system_topic(name, context.profile.system_topics) or context.topics.is_built_in(name):
+    if is_system_topic(name, context.profile.system_topics) or context.tables.topics.is_built_in(name):
         raise RequestError(bad_name, f"The topic[{name}] is conflict with system topic.")
     removed: list[str] = []
     try:
         context.store.cleaner.end_topic(name)
-        context.topics.delete(name)
-        context.rewinds.remove(topic=name)
+        context.tables.topics.delete(name)
+        context.offsets.rewinds.remove(topic=name)
         context.stats.on_topic_deleted(name)
         if context.profile.offsets_go_with_topic:
-            removed = await run_slices(context.runtime.timers, context.offsets.remove_topic(name))
-            context.reset_offsets.remove_topic(name)
+            removed = await run_slices(context.runtime.timers, context.offsets.table.remove_topic(name))
+            context.offsets.marks.remove_topic(name)
         await remove_unused_topics(context)
-        if context.table_flush.has_changed(before):
-            await context.table_flush.saved()
-        await context.offset_flush.saved(removed)
+        if context.tables.flush.has_changed(before):
+            await context.tables.flush.saved()
+        await context.offsets.flush.saved(removed)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
     return RemotingCommand(ResponseCode.SUCCESS)

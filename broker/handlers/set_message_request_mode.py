@@ -27,7 +27,7 @@ _PULL: Final = "PULL"
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
-    before = context.table_flush.versions
+    before = context.tables.flush.versions
     mode = decode_body(request, SetMessageRequestModeRequestBody)
     if mode.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
         raise RequestError(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
@@ -39,5 +39,5 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
             f"RewindMQ serves no consumers that pop, so the mode {mode.mode} cannot be set;"
             f" all groups pull, use {_PULL}",
         )
-    context.request_modes.update(mode)
-    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
+    context.tables.request_modes.update(mode)
+    return context.tables.flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)

@@ -13,6 +13,7 @@ from rewindmq.broker.limits import (
     MAX_SUSPENDED_BYTES_PER_CONNECTION,
 )
 from rewindmq.broker.shares import Shares
+from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
@@ -40,6 +41,7 @@ class SuspendedPull:
         offset: the pull waits until the queue's maximum is above this offset.
         suspended_at, suspend_seconds: protocol seconds; it waits for ``MAX_SUSPEND_SECONDS`` at most.
         filter: the messages for which it waits.
+        answer: runs it again, without suspending it a second time.
     """
 
     connection: Connection
@@ -49,6 +51,7 @@ class SuspendedPull:
     suspended_at: float
     suspend_seconds: float
     filter: MessageFilter
+    answer: Callable[[SuspendedPull], None]
 
     @property
     def queue(self) -> tuple[str, int]:
@@ -78,7 +81,6 @@ class LongPolling:
         self._clock = clock
         self._timers = timers
         self._max_offset = max_offset
-        self._answer: Callable[[SuspendedPull], None] = _not_started
         # The pulls of a queue, and those of a connection, in order of arrival.
         self._suspended: dict[tuple[str, int], dict[SuspendedPull, None]] = {}
         self._of: dict[Connection, dict[SuspendedPull, None]] = {}
@@ -88,13 +90,8 @@ class LongPolling:
         self._woken: list[SuspendedPull] = []
         self._timer: Cancellable | None = None
 
-    def start(self, answer: Callable[[SuspendedPull], None]) -> None:
-        """Begin the 5 s loop.
-
-        Args:
-            answer: runs a pull again, without suspending it a second time.
-        """
-        self._answer = answer
+    def start(self) -> None:
+        """Begin the 5 s loop."""
         self._timer = self._timers.call_later(CHECK_SECONDS, self._tick)
 
     def close(self) -> None:
@@ -154,6 +151,11 @@ class LongPolling:
             return
         self._answer_soon(self._take_due(pulls, max_offset, tag_codes, properties))
 
+    def on_arrivals(self, arrivals: Iterable[Arrival]) -> None:
+        """Wake the pulls that wait for messages which a slave has just copied."""
+        for topic, queue_id, max_offset, tags_code, properties in arrivals:
+            self.on_arrival(topic, queue_id, max_offset, (tags_code,), (properties,))
+
     def answer_outdated(
         self, group: str, topic: str, queue_id: int, oldest: int = 0
     ) -> Iterator[Connection | None]:
@@ -171,7 +173,7 @@ class LongPolling:
             is_outdated = pull.header.consumer_group == group and pull.request.version >= oldest
             if is_outdated and pull in self._suspended.get(queue, ()):
                 self._remove((pull,))
-                self._answer(pull)
+                pull.answer(pull)
                 yield pull.connection
             else:
                 yield None
@@ -197,7 +199,7 @@ class LongPolling:
         if self._woken:
             self._timers.call_later(0.0, self._answer_woken)
         for pull in woken:
-            self._answer(pull)
+            pull.answer(pull)
 
     def _take_due(
         self,
@@ -246,7 +248,3 @@ def _is_wanted(
     if isinstance(wanted, frozenset):
         return not wanted.isdisjoint(tag_codes)
     return any(map(wanted.accepts, properties))
-
-
-def _not_started(pull: SuspendedPull) -> None:
-    raise AssertionError(f"a pull of {pull.header.topic} is due before start()")
