@@ -281,7 +281,7 @@ def test_timers_of_5_x_are_refused_there_and_unknown_before(simulate: RunScenari
 @simulated()
 async def test_an_idle_broker_does_not_look(stage: SimStage) -> None:
     """Checking 18 levels ten times a second is expensive; the broker checks only levels with messages."""
-    service = cast("Any", stage.broker.context.delays.hook._expect).__self__
+    service = cast("Any", stage.broker.context.delays.service)
     assert len(service._looks) == 18
     await stage.at(1.5)
     assert not service._looks
