@@ -68,7 +68,7 @@ async def redelivered(namesrv: str, broker: str, count: int, rounds: int) -> lis
             await asyncio.sleep(_SETTLE_SECONDS)
             arrivals.begin()
             started = time.perf_counter()
-            resetting = admin.reset_offset_by_timestamp(topic, group, 0, mode=ResetMode.FENCED)
+            resetting = admin.resets.reset(topic, group, 0, mode=ResetMode.FENCED)
             await asyncio.gather(resetting, arrivals.all_arrived.wait())
             samples.append((arrivals.complete_at - started) * 1000)
     return samples
@@ -77,7 +77,7 @@ async def redelivered(namesrv: str, broker: str, count: int, rounds: int) -> lis
 async def _fill(admin: AdminClient, namesrv: str, broker: str, topic: str, queues: int) -> None:
     """Create a topic with a few messages in each queue."""
     config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
-    await admin.create_and_update_topic_config(broker, config)
+    await admin.topics.create_and_update_topic_config(broker, config)
     async with Producer("BenchmarkProducer", namesrv) as producer:
         for queue in await producer.fetch_publish_message_queues(topic):
             await producer.send_batch([Message(topic, b"x")] * _MESSAGES_PER_QUEUE, queue=queue)

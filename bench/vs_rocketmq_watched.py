@@ -87,7 +87,7 @@ class _Plays:
 
     async def run(self, rounds: int) -> None:
         async with AdminClient(self._namesrv) as admin:
-            info = await admin.examine_broker_cluster_info()
+            info = await admin.brokers.examine_broker_cluster_info()
         broker = info.broker_addr_table[_BROKER].broker_addrs[0]
         idle = [load for load in self._rows if not load.per_second]
         busy = [load for load in self._rows if load.per_second]

@@ -156,7 +156,7 @@ async def measure(
     async with AsyncExitStack() as exits:
         admin = await exits.enter_async_context(AdminClient(namesrv))
         config = TopicConfig(topic_name=name, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
-        await admin.create_and_update_topic_config(broker, config)
+        await admin.topics.create_and_update_topic_config(broker, config)
         producer = await exits.enter_async_context(Producer(f"{name}-producer", namesrv_addr=namesrv))
         await _send(producer, name, load.messages)
         group = await exits.enter_async_context(join(namesrv, name, load.consumers))
@@ -165,7 +165,7 @@ async def measure(
             await asyncio.sleep(_POLL)
         await exits.enter_async_context(_traffic(producer, name, load.per_second))
         await asyncio.sleep(idle)
-        stats = await admin.topic_consume_stats(name, name)
+        stats = await admin.groups.topic_consume_stats(name, name)
         ends = {queue: entry.consumer_offset for queue, entry in stats.offset_table.items()}
         await group.begin(ends)
         ended, proven = 0.0, 0
@@ -190,8 +190,8 @@ async def _send(producer: Producer, topic: str, count: int) -> None:
 
 async def _is_stored(admin: AdminClient, name: str, count: int) -> bool:
     """Return True if the group has stored all its offsets: before, brokers refuse a reset."""
-    stats = await admin.topic_consume_stats(name, name)
-    stored = [await admin.stored_offset(name, queue) for queue in stats.offset_table]
+    stats = await admin.groups.topic_consume_stats(name, name)
+    stored = [await admin.groups.stored_offset(name, queue) for queue in stats.offset_table]
     return None not in stored and sum(offset or 0 for offset in stored) == count
 
 

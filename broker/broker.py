@@ -129,6 +129,8 @@ class Broker:
         if context is not None:
             await context.background.registration.close()
             context.resets.announcer.close()
+            if context.pop is not None:
+                context.pop.close()
             context.pulls.long_polling.close()
             await context.sends.appender.drain()
         await asyncio.gather(self._server.close(), self._vip_server.close())
@@ -243,6 +245,8 @@ class Broker:
             if reason in _CHANNEL_EVENTS:
                 context.stats.items.count_channel(_CHANNEL_EVENTS[reason])
             context.pulls.on_close(connection)
+            if context.pop is not None:
+                context.pop.on_close(connection)
             context.clients.on_close(connection)
             context.offsets.on_close(connection)
 

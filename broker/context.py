@@ -18,6 +18,7 @@ from rewindmq.broker.endpoints import Endpoints
 from rewindmq.broker.ha.build import Replication
 from rewindmq.broker.live_config import LiveConfig
 from rewindmq.broker.offsets.build import Offsets
+from rewindmq.broker.pop.build import PopConsumption
 from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.pull.build import Pulls
 from rewindmq.broker.reset.build import Resets
@@ -25,6 +26,7 @@ from rewindmq.broker.send.build import Sends
 from rewindmq.broker.stats.broker_stats import BrokerStats
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.tables.build import Tables
+from rewindmq.broker.timer.timers import TimerMessages
 from rewindmq.broker.transaction.build import Transactions
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.slices.large_responses import LargeResponses
@@ -35,6 +37,8 @@ class BrokerContext:
     """The facades of one broker, built by ``wiring.wire``.
 
     Attributes:
+        timers: None in releases without timer messages.
+        pop: None in releases without POP.
         large_responses: lets long work take turns.
     """
 
@@ -48,10 +52,12 @@ class BrokerContext:
     clients: Clients
     offsets: Offsets
     delays: Delays
+    timers: TimerMessages | None
     transactions: Transactions
     sends: Sends
     replication: Replication
     pulls: Pulls
+    pop: PopConsumption | None
     resets: Resets
     background: Background
     live_config: LiveConfig

@@ -58,7 +58,7 @@ class BrokerProfile:
             group holds a queue lock. 5.x assumes that an orderly consumer has given up the message.
         batch_records_are_limited: ``maxMessageSize`` limits the records of a batch, too (4.2.0
             ``MessageExtBatchEncoder``); later only the batch as it is sent.
-        knows_timers: the release has timer messages, which this broker refuses.
+        knows_timers: the release has timer messages.
         delivery_pause: seconds until the next try to store a delayed message (B.12).
         filters_texts: SQL92 knows CONTAINS, STARTSWITH and ENDSWITH.
         system_topics: names that applications must not use for topics: 5.3.3 has CHECKPOINT_TOPIC, too.
@@ -79,8 +79,8 @@ class BrokerProfile:
         adds_unique_key: a single message without UNIQ_KEY gets one. The response to a send has the UNIQ_KEY
             of the message or of the batch.
         reports_active: GET_BROKER_RUNTIME_INFO (28) has ``brokerActive``, which clusterList shows.
-        runtime_extras: keys of GET_BROKER_RUNTIME_INFO (28) that only this release has, about thread pools
-            and timer messages, with their fixed values.
+        runtime_extras: keys of GET_BROKER_RUNTIME_INFO (28) that only this release has, about thread pools,
+            with their fixed values.
         counts_transactions: a topic's statistics count its committed messages. The half topic's statistics
             count half messages that the broker stores again, and the op topic's statistics count op records.
         adds_stats: VIEW_BROKER_STATS_DATA (315) has statistics of connections, of heartbeats and of messages
@@ -193,11 +193,6 @@ PROFILES: Final = MappingProxyType(
                     "litePullThreadPoolQueueCapacity": "100000",
                     "litePullThreadPoolQueueHeadWaitTimeMills": "0",
                     "litePullThreadPoolQueueSize": "0",
-                    "timerCongestNum": "0",
-                    "timerDequeueTps": "0.0",
-                    "timerEnqueueTps": "0.0",
-                    "timerOffsetBehind": "0",
-                    "timerReadBehind": "0",
                 }
             ),
         ),

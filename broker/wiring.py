@@ -20,6 +20,7 @@ from rewindmq.broker.endpoints import Endpoints
 from rewindmq.broker.ha.build import build as build_replication
 from rewindmq.broker.live_config import LiveConfig
 from rewindmq.broker.offsets.build import build as build_offsets
+from rewindmq.broker.pop.build import build as build_pop
 from rewindmq.broker.profile import PROFILES
 from rewindmq.broker.pull.build import build as build_pulls
 from rewindmq.broker.pull.long_polling import LongPolling
@@ -31,6 +32,7 @@ from rewindmq.broker.stats.build import build as build_stats
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.tables.build import build as build_tables
+from rewindmq.broker.timer.build import build as build_timers
 from rewindmq.broker.transaction.build import build as build_transactions
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.address import pack_host
@@ -86,27 +88,43 @@ def _build(
         runtime, config, profile, store, stats, tables, long_polling, master.sync_replica
     )
     delays = build_delays(runtime, config, profile, disk, store, appender)
+    timers = build_timers(runtime, config, disk, store, appender) if profile.knows_timers else None
     transactions = build_transactions(
         runtime, config, profile, store, appender, tables, offsets, clients, host
     )
-    half_hook = transactions.half.before_put
+    half_hook, delay_hook = transactions.half.before_put, delays.hook.before_put
+    timer_hook = None if timers is None else timers.hook.before_put
     sends = build_sends(
-        runtime, config, profile, store, appender, tables, clients, half_hook, delays.send_hooks,
+        runtime, config, profile, store, appender, tables, clients, half_hook, timer_hook, delay_hook,
         long_polling.awaited, address,
     )  # fmt: skip
+    save_timer_progress = None if timers is None else timers.save_master_progress
     replication = build_replication(
         runtime, config, profile, store, master, client, address, tables, offsets, delays.offsets,
-        long_polling.on_arrivals,
+        save_timer_progress, long_polling.on_arrivals,
     )  # fmt: skip
     pulls = build_pulls(
         runtime, config, profile, store, stats, tables, clients, offsets, appender, long_polling,
         replication.has_master, host,
     )  # fmt: skip
+    pop = None
+    if timers is not None:
+        pop = build_pop(
+            runtime, config, profile, disk, store, tables, offsets, appender, timers, long_polling, stats,
+            host,
+        )  # fmt: skip
     large_responses = LargeResponses(runtime.timers)
-    resets = build_resets(runtime, config, profile, store, tables, clients, offsets, pulls, large_responses)
+    resets = build_resets(
+        runtime, config, profile, store, tables, clients, offsets, pulls, pop, large_responses
+    )
     slave, services = replication.slave, list[BackgroundService]()
-    # Only a master delivers delayed messages and checks transactions.
-    services += (delays.service, transactions.checks) if slave is None else (slave,)
+    # Only a master delivers messages later, checks transactions, and revives what was popped.
+    if slave is not None:
+        services += (slave,)
+    else:
+        services += (delays.service, transactions.checks)
+        services += () if timers is None else (timers.service,)
+        services += () if pop is None else (pop.revive, pop.orders)
     on_master = None if slave is None else slave.on_master
     background = build_background(
         runtime, config, profile, store, client, tables.topics, address, master.port, on_master, services
@@ -122,10 +140,12 @@ def _build(
         clients=clients,
         offsets=offsets,
         delays=delays,
+        timers=timers,
         transactions=transactions,
         sends=sends,
         replication=replication,
         pulls=pulls,
+        pop=pop,
         resets=resets,
         background=background,
         live_config=LiveConfig(config, tables.topics.renew),

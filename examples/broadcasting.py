@@ -78,7 +78,7 @@ async def main() -> None:
                     assert again.prices == {"tea": "4"}
                     print("the shop that was closed received only the price that it had missed")
                     try:
-                        await admin.reset_offset_by_timestamp("Prices", "shops", 0, True)
+                        await admin.resets.reset("Prices", "shops", 0)
                     except ResponseError as error:
                         print(f"the broker refuses a reset, because it stores no offsets: {error.remark}")
 

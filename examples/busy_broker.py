@@ -31,18 +31,18 @@ async def main() -> None:
         busy = cluster.brokers["broker-a"].address
         async with cluster.admin() as admin:
             for broker in cluster.brokers.values():
-                await admin.create_and_update_topic_config(
+                await admin.topics.create_and_update_topic_config(
                     broker.address, TopicConfig("Orders", read_queue_nums=2, write_queue_nums=2)
                 )
             # As if the page cache were full: 4.9's producers retry at another broker after this response.
-            await admin.update_broker_config(busy, {"emulatedBusy": "PC_SYNCHRONIZED"})
+            await admin.brokers.update_broker_config(busy, {"emulatedBusy": "PC_SYNCHRONIZED"})
             async with cluster.producer("counter") as producer:
                 stored = await send(producer, 20)
                 print("broker-a is busy:", dict(stored))
                 assert stored == {"broker-b": 20}
 
                 # A busy broker may also return SYSTEM_BUSY (2). 4.9's producers raise it; 5.3's retry.
-                await admin.update_broker_config(busy, {"emulatedBusy": "REJECTREQUEST"})
+                await admin.brokers.update_broker_config(busy, {"emulatedBusy": "REJECTREQUEST"})
                 code = 0
                 try:
                     await send(producer, 20)
@@ -55,7 +55,7 @@ async def main() -> None:
                 print("5.3 retries:     ", dict(stored))
                 assert stored == {"broker-b": 20}
 
-                await admin.update_broker_config(busy, {"emulatedBusy": "NONE"})
+                await admin.brokers.update_broker_config(busy, {"emulatedBusy": "NONE"})
                 stored = await send(producer, 20)
                 print("no longer busy:  ", dict(sorted(stored.items())))
                 assert stored == {"broker-a": 10, "broker-b": 10}

@@ -40,7 +40,7 @@ async def main() -> None:
     ):
         # If the topic does not exist when the consumer starts, the consumer looks for it again after 30 s.
         broker = cluster.brokers["broker-a"].address
-        await admin.create_and_update_topic_config(broker, TopicConfig(TOPIC))
+        await admin.topics.create_and_update_topic_config(broker, TopicConfig(TOPIC))
         await producer.send(Message(TOPIC, b"warming up"))
         consumer = cluster.push_consumer("sleepers", consume_from="first")
         consumer.subscribe(TOPIC)

@@ -46,7 +46,8 @@ async def until_copied(admin: AdminClient, master: str, slave: str) -> None:
     async with asyncio.timeout(60):
         while True:
             ends = [
-                (await admin.fetch_broker_runtime_stats(at))["commitLogMaxOffset"] for at in (master, slave)
+                (await admin.brokers.fetch_broker_runtime_stats(at))["commitLogMaxOffset"]
+                for at in (master, slave)
             ]
             if ends[0] == ends[1] != "0":
                 return

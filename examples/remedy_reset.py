@@ -29,7 +29,7 @@ async def repair(mode: str, profile: str) -> None:
                 # The broker refuses a classic reset until the group has stored an offset for every queue.
                 await asyncio.sleep(15 * TIME_SCALE)
             async with Repair(service, traffic) as repair:
-                await admin.reset_offset_by_timestamp(TOPIC, GROUP, begin, mode=mode)
+                await admin.resets.reset(TOPIC, GROUP, begin, mode=mode)
                 while service.missing:
                     await asyncio.sleep(0.1 * TIME_SCALE)
         repair.show(f"reset, {mode}, clients {profile}", carried=service.carried, stored=0)

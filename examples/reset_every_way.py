@@ -19,6 +19,7 @@ from rewindmq import (
     Message,
     MessageExt,
     MessageQueue,
+    ResetResult,
     TopicConfig,
 )
 
@@ -63,27 +64,27 @@ class Ways:
 
     async def classic(self, group: Group) -> int:
         """Notify the consumers, which apply the reset 10 s later."""
-        result = await self._admin.reset_offset_by_timestamp(TOPIC, group.name, self._middle)
+        result = await self._admin.resets.reset(TOPIC, group.name, self._middle)
         return result.offset_table[self._queue]
 
     async def classic_without_force(self, group: Group) -> int:
         """Reset to the end without force. Such a reset only moves offsets back, so the offset stays."""
-        result = await self._admin.reset_offset_by_timestamp(TOPIC, group.name, TO_THE_END, force=False)
+        result = await self._admin.resets.reset(TOPIC, group.name, TO_THE_END, force=False)
         return result.offset_table[self._queue]
 
     async def server_side(self, group: Group) -> int:
         """Reset as RocketMQ 5 does: the broker stores the target at once, and the next pull returns it."""
-        result = await self._admin.reset_offset_by_timestamp(TOPIC, group.name, self._middle, mode="server")
+        result = await self._admin.resets.reset(TOPIC, group.name, self._middle, mode="server")
         return result.offset_table[self._queue]
 
     async def fenced(self, group: Group) -> int:
         """Reset in RewindMQ's fenced mode, which cannot be lost with epoch-aware clients."""
-        result = await self._admin.reset_offset_by_timestamp(TOPIC, group.name, self._middle, mode="fenced")
+        result = await self._admin.resets.reset(TOPIC, group.name, self._middle, mode="fenced")
         return result.offset_table[self._queue]
 
     async def one_queue_to_an_offset(self, group: Group) -> int:
         """Reset one queue of one broker to a given offset."""
-        result = await self._admin.reset_offset_of_queue(
+        result = await self._admin.resets.reset_queue(
             self._broker, TOPIC, group.name, 0, offset=30, mode="fenced"
         )
         return result.offset_table[self._queue]
@@ -91,16 +92,16 @@ class Ways:
     async def offline(self, group: Group) -> int:
         """Reset a group without consumers: the broker refuses, and the admin client writes the offsets."""
         await group.consumer.shutdown()
-        outcome = await self._admin.reset_or_write(TOPIC, group.name, self._middle)
-        assert outcome.result is None
-        return outcome.offsets[self._queue]
+        result = await self._admin.resets.reset(TOPIC, group.name, self._middle)
+        assert result.written is not None
+        return result.offset_table[self._queue]
 
     async def by_the_consumer_itself(self, group: Group) -> int:
         """Let the consumer reset its own queues, without any other consumer of the group."""
         # It resets one topic after the other, 10 s each. The retry topic is empty, so leave it out.
         group.consumer.unsubscribe(f"%RETRY%{group.name}")
         await group.consumer.reset_offset_by_timestamp(self._middle)
-        return await self._admin.search_offset(self._queue, self._middle)
+        return await self._admin.messages.search_offset(self._queue, self._middle)
 
 
 async def try_way(
@@ -142,7 +143,7 @@ async def main() -> None:
         }
 
         async def stored(group: str) -> int:
-            stats = await admin.examine_consume_stats(group, TOPIC)
+            stats = await admin.groups.examine_consume_stats(group, TOPIC)
             return stats.offset_table[MessageQueue(TOPIC, "broker-a", 0)].consumer_offset
 
         groups = {name: Group(name, cluster) for name in table}
@@ -155,19 +156,18 @@ async def main() -> None:
         for name, (way, again) in table.items():
             await try_way(name, groups[name], way, again, stored)
 
-        outcomes = await admin.reset_groups(TOPIC, ["classic", "offline", "unknown"], TO_THE_END)
-        for outcome in outcomes:
-            offsets = list(outcome.offsets.values())
-            print(f"several groups: {outcome.group:<9} {outcome.error_message or offsets}")
-        assert [outcome.is_success for outcome in outcomes] == [True, True, False]
-        copy = await admin.clone_group_offset("offline", "copy-of-offline", TOPIC)
+        outcomes = await admin.resets.reset_groups(TOPIC, ["classic", "offline", "unknown"], TO_THE_END)
+        for name, outcome in outcomes.items():
+            shown = list(outcome.offset_table.values()) if isinstance(outcome, ResetResult) else outcome
+            print(f"several groups: {name:<9} {shown}")
+        copy = await admin.resets.clone_group_offset("offline", "copy-of-offline", TOPIC)
         print("cloned:", ", ".join(f"{queue.topic} queue {queue.queue_id}" for queue in copy.offset_table))
 
 
 async def fill(admin: AdminClient, broker: str, cluster: AsyncLocalCluster) -> int:
     """Send the messages, and return the store time of the second half's first message, ms."""
     topic = TopicConfig(topic_name=TOPIC, read_queue_nums=1, write_queue_nums=1)
-    await admin.create_and_update_topic_config(broker, topic)
+    await admin.topics.create_and_update_topic_config(broker, topic)
     async with cluster.producer("shop") as producer:
         for number in range(MESSAGES // 2):
             await producer.send(Message(TOPIC, b"order %d" % number))
@@ -178,7 +178,7 @@ async def fill(admin: AdminClient, broker: str, cluster: AsyncLocalCluster) -> i
         await asyncio.sleep(1 * TIME_SCALE)
         for number in range(MESSAGES // 2 + 1, MESSAGES):
             await producer.send(Message(TOPIC, b"order %d" % number))
-    return (await admin.message_at(middle.message_queue, middle.queue_offset)).store_timestamp
+    return (await admin.messages.message_at(middle.message_queue, middle.queue_offset)).store_timestamp
 
 
 if __name__ == "__main__":

@@ -38,18 +38,18 @@ async def main() -> None:
             await producer.send(Message("Readings", b"reading %04d " % number * 10), queue=queue)
         log = broker.store_path / "commitlog"
         before = len(list(log.iterdir()))
-        first, last = await admin.min_offset(queue), await admin.max_offset(queue)
+        first, last = await admin.messages.min_offset(queue), await admin.messages.max_offset(queue)
         print(f"{before} files, offsets {first} to {last}")
 
-        await admin.delete_expired_commit_log(broker.address)
+        await admin.brokers.delete_expired_commit_log(broker.address)
         # The clean task runs after 60 s and then every 10 s, which are 1.2 s and 0.2 s here.
         await asyncio.sleep(100 * TIME_SCALE)
         assert len(list(log.iterdir())) == 1
-        kept = await admin.min_offset(queue)
+        kept = await admin.messages.min_offset(queue)
         assert first < kept < last
         print(f"the newest file is left, offsets {kept} to {last}")
 
-        assert await admin.search_offset(queue, 0) == kept
+        assert await admin.messages.search_offset(queue, 0) == kept
         print(f"a reset to a time whose messages are deleted goes to {kept}")
 
 

@@ -35,11 +35,11 @@ async def main() -> None:
         # A client sends its last trace records before it stops.
 
         async with cluster.admin() as admin:
-            [by_key] = await admin.query_message("Orders", "order-7")
-            [by_id] = await admin.query_message_by_unique_key("Orders", sent.msg_id)
-            by_place = await admin.message_at(sent.message_queue, sent.queue_offset)
+            [by_key] = await admin.messages.query_message("Orders", "order-7")
+            [by_id] = await admin.messages.query_message_by_unique_key("Orders", sent.msg_id)
+            by_place = await admin.messages.message_at(sent.message_queue, sent.queue_offset)
             assert by_key.body == by_id.body == by_place.body == b"two lamps"
-            steps = await admin.query_message_trace(sent.msg_id)
+            steps = await admin.messages.query_message_trace(sent.msg_id)
         for step in steps:
             print(f"{step.kind:<4} {step.group:<9} {step.client_host:<10} {step.cost_time} ms  {step.status}")
         assert [(step.kind, step.group, step.status) for step in steps] == [

@@ -96,3 +96,16 @@ def _escape(character: str) -> str:
 def _escape_in_json(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{unit:04x}" for (unit,) in struct.iter_unpack(">H", units))
+
+
+_LONG_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
+_LONG_DIGITS: Final = 19
+
+
+def parse_long(text: str) -> int | None:
+    """Return the number as Java's ``Long.parseLong`` reads it; None if it is none."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isdecimal() or len(digits.lstrip("0")) > _LONG_DIGITS:
+        return None
+    number = -int(digits) if text[0] == "-" else int(digits)
+    return number if -_LONG_MAX - 1 <= number <= _LONG_MAX else None

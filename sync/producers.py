@@ -20,6 +20,7 @@ class Producer(GroupClient):
     send_with_selector = blocking(AsyncProducer.send_with_selector)
     send_oneway = blocking(AsyncProducer.send_oneway)
     send_batch = blocking(AsyncProducer.send_batch)
+    recall = blocking(AsyncProducer.recall)
     request = blocking(AsyncProducer.request)
     request_with_selector = blocking(AsyncProducer.request_with_selector)
     fetch_publish_message_queues = blocking(AsyncProducer.fetch_publish_message_queues)

@@ -12,10 +12,11 @@ from typing import Final
 import pytest
 
 from tests.support import properties
-from tests.support.default_group import leave_first
+from tests.support.choice import leave_first
 
 # A plugin stands before the plugins that import it, because pytest rewrites assertions at the first import.
 pytest_plugins = (
+    "tests.support.choice",
     "tests.support.scheduling",
     "tests.support.outcomes",
     "tests.support.costs",
@@ -49,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full",
         action="store_true",
-        help="use every seed and case of the long tests; CI uses the number that their rule names",
+        help="use every seed and case of the slow and interop tests, also those that CI leaves out",
     )
     parser.addoption(
         "--interop-results",
@@ -72,7 +73,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def full(pytestconfig: pytest.Config) -> bool:
-    """True if long tests use all their seeds and cases (``./scripts/test --full``)."""
+    """True if slow tests use all their seeds and cases (``./scripts/test --full``)."""
     return bool(pytestconfig.getoption("--full"))
 
 

@@ -36,16 +36,14 @@ def test_a_broker_of_a_hostile_store_touches_its_store_only(tmp_path: Path) -> N
     check(tmp_path, "open_a_hostile_store", allowed=("store",))
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_the_views_of_a_hostile_store_change_nothing_and_read_nothing_else(tmp_path: Path) -> None:
     touched = check(tmp_path, "read_a_hostile_store", allowed=("store",))
     store = str((tmp_path / "deep" / "er" / "store").resolve())
     assert not [touch for touch in touched if touch.is_change and touch.path.startswith(store)]
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_the_pipelines_writers_touch_their_output_only(tmp_path: Path) -> None:
     check(tmp_path, "write_outputs", allowed=("out",))
 

@@ -29,7 +29,7 @@ CLOSED = [
         ("race", "run", "R1", "--repeat", "2", "--jobs", "2"),
         0,
         id="race-run",
-        marks=[pytest.mark.long, pytest.mark.chosen],
+        marks=pytest.mark.slow,
     ),
     pytest.param(ALL, ("consume", "-t", "T", "-g", "G", *NOWHERE), 1, id="consume"),
     pytest.param(ALL, ("admin", "topicList", *NOWHERE), 1, id="admin"),

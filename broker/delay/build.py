@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.delay.delivery import DelayService
 from rewindmq.broker.delay.hook import DelayHook
-from rewindmq.broker.delay.timers import refuse_timers
 from rewindmq.broker.offsets.delay_offsets import DelayOffsets
 from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.send.appender import MessageAppender
-from rewindmq.broker.send.put_message_hook import PutMessageHook
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.store import MessageStore
@@ -25,13 +23,11 @@ class Delays:
 
     Attributes:
         hook: redirects them to the schedule topic.
-        send_hooks: what runs for each special send, in this order; ``hook`` is the last.
         service: delivers them at a master.
         offsets: how far each level is delivered.
     """
 
     hook: DelayHook
-    send_hooks: tuple[PutMessageHook, ...]
     service: DelayService
     offsets: DelayOffsets
 
@@ -61,6 +57,4 @@ def build(
         pause=profile.delivery_pause,
         save_seconds=config.flush_delay_offset_interval / 1_000,
     )
-    hook = DelayHook(levels, service.expect)
-    timers = (refuse_timers,) if profile.knows_timers else ()
-    return Delays(hook, (*timers, hook.before_put), service, offsets)
+    return Delays(DelayHook(levels, service.expect), service, offsets)

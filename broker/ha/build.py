@@ -47,11 +47,13 @@ def build(
     tables: Tables,
     offsets: Offsets,
     delay_offsets: DelayOffsets,
+    save_timer_progress: Callable[[bytes], None] | None,
     on_arrivals: Callable[[Sequence[Arrival]], None],
 ) -> Replication:
     """Let a master serve its log, or make the store a slave's; a slave's ``Background`` begins to follow.
 
     Args:
+        save_timer_progress: see ``SlaveSynchronize``.
         on_arrivals: called with the messages that a slave has copied.
     """
     if not config.is_slave:
@@ -69,6 +71,7 @@ def build(
         offsets.table,
         delay_offsets,
         removes_offsets=profile.offsets_go_with_topic,
+        save_timer_progress=save_timer_progress,
     )
     wake = on_arrivals if profile.slave_wakes_pulls else _ignore_arrivals
     return Replication(master, Slave(runtime, config, store, synchronize, wake))

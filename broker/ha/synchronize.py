@@ -1,10 +1,11 @@
 """Copies the master's tables to a slave (4.9.4 ``SlaveSynchronize``).
 
 The master's topics and groups replace the slave's if their data version differs. The master's offsets are
-merged into the slave's. The progress of the delay levels goes to the file that a master reads at its start.
+merged into the slave's. The progress of the delay levels and of the timer messages goes to the files that a
+master reads at its start.
 Changed: under v53 the master's offsets replace the slave's, because they go with a deleted topic or group.
 Epochs of fenced resets come with the offsets. Entries that this broker would refuse from a client are not
-copied.
+copied. The progress of timer messages is copied with the other tables; RocketMQ copies it every 3 s.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from rewindmq.protocol.body.registration import DataVersion, TopicConfigSerializ
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.errors import BodyError, RewindMQError
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Timers, Workers
 from rewindmq.protocol.remoting.slices.run import run_slices
@@ -51,6 +52,8 @@ class SlaveSynchronize:
 
     Args:
         removes_offsets: remove offsets that the master does not have.
+        save_timer_progress: saves the body of GET_TIMER_CHECK_POINT (60), on a worker thread; None in
+            releases without timer messages.
 
     Attributes:
         master_address: the master's address, None if no name server knows a master.
@@ -69,6 +72,7 @@ class SlaveSynchronize:
         delay_offsets: DelayOffsets,
         *,
         removes_offsets: bool = False,
+        save_timer_progress: Callable[[bytes], None] | None = None,
     ) -> None:
         self._client = client
         self._workers = workers
@@ -83,13 +87,14 @@ class SlaveSynchronize:
         self._delay_offsets = delay_offsets
         self._removes_offsets = removes_offsets
         self.master_address: str | None = None
+        self._save_timer_progress = save_timer_progress
         # Tables whose last copy failed, so that each failure is logged once.
         self._failing: set[str] = set()
         # The invalid entries of each table that were logged.
         self._refused: dict[str, str] = {}
 
     async def copy_all(self) -> None:
-        """Copy all four tables; a failure of one does not affect the others."""
+        """Copy all tables; a failure of one does not affect the others."""
         address = self.master_address
         if address is None or address == self._own_address:
             return
@@ -97,6 +102,7 @@ class SlaveSynchronize:
             ("topics", self._copy_topics),
             ("consumer offsets", self._copy_offsets),
             ("delay offsets", self._copy_delay_offsets),
+            ("timer progress", self._copy_timer_progress),
             ("groups", self._copy_groups),
         )
         for what, step in steps:
@@ -162,6 +168,16 @@ class SlaveSynchronize:
         if table != self._delay_offsets.table:
             self._delay_offsets.table = table
             await self._workers.run(self._delay_offsets.save, dict(table))
+
+    async def _copy_timer_progress(self, address: str) -> None:
+        if self._save_timer_progress is None:
+            return
+        request = RemotingCommand(RequestCode.GET_TIMER_CHECK_POINT)
+        response = await self._client.invoke(address, request, _TIMEOUT_SECONDS)
+        body = response.require_success().body
+        if not isinstance(body, bytes):
+            raise BodyError("the response has no timer progress")
+        await self._workers.run(self._save_timer_progress, body)
 
     async def _copy_groups(self, address: str) -> None:
         code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG

@@ -5,10 +5,10 @@ format (docs/statistics.md), with both spellings of getTransferedTps.
 Added: what held the event loop longest since the start (``eventLoop...``), except in a simulation. A slave
 adds haClientAddress: its end of the connection to its master's log, by which the master recognizes the slave.
 The keys ``usage...`` are RewindMQ's own, see docs/limits.md.
-Changed: this broker has no thread pools and no timer messages, so the sizes of their queues, the waiting
-times and their rates are 0, and the capacities are RocketMQ's defaults. Rates cover less than their window
-until it has passed; RocketMQ leaves them out. Times of puts exclude the waiting for disk and slaves. The
-broker always reports the earliest message's time; 4.x reports it only if the log has more than 8 MiB.
+Changed: this broker has no thread pools, so the sizes of their queues and the waiting times are 0, and the
+capacities are RocketMQ's defaults. Rates cover less than their window until it has passed; RocketMQ leaves
+them out. Times of puts exclude the waiting for disk and slaves. The broker always reports the earliest
+message's time; 4.x reports it only if the log has more than 8 MiB.
 Refused: nothing.
 """
 
@@ -63,6 +63,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         **dict.fromkeys(_QUEUES, 0),
         **context.profile.runtime_extras,
     }
+    if context.timers is not None:
+        table |= context.timers.runtime_info()
     if context.profile.reports_active:
         table["brokerActive"] = "false" if context.config.is_slave else "true"
     if context.replication.slave is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rewindmq.broker.clients.build import Clients
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.offsets.build import Offsets
+from rewindmq.broker.pop.build import PopConsumption
 from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.pull.build import Pulls
 from rewindmq.broker.reset.announcer import ResetAnnouncer
@@ -32,6 +33,7 @@ class Resets:
     tables: Tables
     clients: Clients
     offsets: Offsets
+    pop: PopConsumption | None
     announcer: ResetAnnouncer
     large_responses: LargeResponses
 
@@ -45,6 +47,7 @@ def build(
     clients: Clients,
     offsets: Offsets,
     pulls: Pulls,
+    pop: PopConsumption | None,
     large_responses: LargeResponses,
 ) -> Resets:
     """Return the parts of resets.
@@ -53,4 +56,4 @@ def build(
         pulls: those suspended end with a reset.
     """
     announcer = ResetAnnouncer(runtime.timers, pulls.long_polling, pulls.notifier)
-    return Resets(runtime, config, profile, store, tables, clients, offsets, announcer, large_responses)
+    return Resets(runtime, config, profile, store, tables, clients, offsets, pop, announcer, large_responses)

@@ -133,6 +133,9 @@ def _apply(resets: Resets, header: ResetOffsetRequestHeader, moving: dict[int, i
     before = resets.offsets.table.offsets_of(group, topic)
     epochs = resets.offsets.table.reset(group, topic, moving)
     resets.offsets.marks.remove(group, topic, moving)
+    if resets.pop is not None:
+        for queue_id in moving:
+            resets.pop.orders.clear_block(topic, group, queue_id)
     resets.offsets.rewinds.on_reset(group, topic, moving, before)
     if resets.runtime.probe is not None:
         for queue_id, offset in moving.items():

@@ -13,6 +13,9 @@ from rewindmq.protocol.codec.split_header import split_header
 from rewindmq.protocol.command import ExtValue, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageResponseHeader
+from rewindmq.protocol.message.properties import TIMER_OUT_MS, find_property
+from rewindmq.protocol.message.recall_handle import RecallHandle
+from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX
 
 _SUCCESS: Final = ResponseCode.SUCCESS
 _OFFSET_BYTES: Final = 8
@@ -35,6 +38,7 @@ class SendAnswers:
 
     def __init__(self, config: BrokerConfig, store_host: bytes) -> None:
         self._id_prefix = store_host.hex().upper()
+        self._broker_name = config.broker_name
         self._region = config.region_id
         self._trace_on = config.trace_on
         self._refusal_ext: dict[str, ExtValue] = {
@@ -43,19 +47,43 @@ class SendAnswers:
         }
 
     def stored(
-        self, queue_id: int, result: PutResult, transaction_id: str | None = None, ids: str | None = None
+        self,
+        queue_id: int,
+        result: PutResult,
+        transaction_id: str | None = None,
+        ids: str | None = None,
+        recall_handle: str | None = None,
     ) -> RemotingCommand:
         """Return the response with the messages' ids, and the queue and offset of the first.
 
         Args:
             ids: of a batch; None: that of the only message.
+            recall_handle: of a message that waits for its time.
         """
         if ids is None:
             ids = f"{self._id_prefix}{result.physical_offset:016X}"
         header = SendMessageResponseHeader(
-            ids, queue_id, result.queue_offset, transaction_id, self._region, self._trace_on
+            ids,
+            queue_id,
+            result.queue_offset,
+            transaction_id,
+            self._region,
+            self._trace_on,
+            recall_handle=recall_handle,
         )
         return RemotingCommand(_SUCCESS, header)
+
+    def recall_handle(self, topic: str, properties: bytes, unique_key: str | None) -> str | None:
+        """Return the handle of a message that waits in the timer topic; None for retry topics.
+
+        Args:
+            properties: as stored; the message has TIMER_OUT_MS unless it was sent to the timer topic.
+        """
+        out_ms = find_property(properties.decode("utf-8", "replace"), TIMER_OUT_MS)
+        if out_ms is None or unique_key is None or topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            return None
+        # RocketMQ adds 1, because the slot's time is cut to the second.
+        return RecallHandle(topic, self._broker_name, str(int(out_ms) + 1), unique_key).encode()
 
     def ids(self, physical_offset: int, starts: Sequence[int]) -> Generator[None, None, str]:
         """Return the ids of a batch; yields between slices of less than 1 ms.

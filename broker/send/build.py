@@ -89,15 +89,15 @@ def build(
     tables: Tables,
     clients: Clients,
     half_hook: PutMessageHook,
-    delay_hooks: tuple[PutMessageHook, ...],
+    timer_hook: PutMessageHook | None,
+    delay_hook: PutMessageHook,
     awaited: Mapping[tuple[str, int], object],
     address: str,
 ) -> Sends:
     """Return the services of sends.
 
     Args:
-        half_hook: stores half messages elsewhere.
-        delay_hooks: store delayed messages elsewhere; the last one also those of the broker.
+        half_hook, timer_hook, delay_hook: store half messages, timer messages and delayed messages elsewhere.
         awaited: the queues on which pulls wait, a view of what they are at any time.
         address: the registered one, ``host:port``.
     """
@@ -107,7 +107,8 @@ def build(
     )
     added = added_text(config, profile)
     # RocketMQ's order: a delayed half message goes to the half topic, not to the schedule topic.
-    hooks = PutMessageHooks((half_hook, refuse_inner_batch, *delay_hooks))
+    timed = () if timer_hook is None else (timer_hook,)
+    hooks = PutMessageHooks((half_hook, refuse_inner_batch, *timed, delay_hook))
     unique_ids = None
     if profile.adds_unique_key:
         unique_ids = UniqueIdGenerator(runtime, str(ip_address(store.store_host[:-_PORT_BYTES])))
@@ -136,7 +137,7 @@ def build(
             runtime.clock,
             clients.producers,
             validator,
-            delay_hooks[-1],
+            delay_hook,
             appender,
             address,
             region_properties(config, profile),

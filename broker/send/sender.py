@@ -25,6 +25,7 @@ from rewindmq.protocol.message.properties import (
     with_property,
 )
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.names import TIMER_TOPIC
 from rewindmq.protocol.remoting.address import pack_host
 from rewindmq.protocol.remoting.connection import Connection, Reply
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
@@ -123,17 +124,18 @@ class MessageSender:
                 pack_host(remote_address),
                 header.reconsume_times or 0,
             )
+            recall_handle = None
             if is_special:
                 message = self._hooks.before_put(message, text)
-                result = self._appender.put_special(message, queue_id)
-            else:
-                result = self._put(message)
+                if message.topic == TIMER_TOPIC != target.topic:
+                    recall_handle = self._answers.recall_handle(target.topic, message.properties, unique_key)
+            result = self._appender.put_special(message, queue_id) if is_special else self._put(message)
             if target.planned is not None:
                 self._validator.create(target.planned)
         except RequestError as error:
             self._appender.on_refused()
             return self._answers.refused(error)
-        response = self._answers.stored(queue_id, result, unique_key)
+        response = self._answers.stored(queue_id, result, unique_key, recall_handle=recall_handle)
         if target.is_unsaved:
             return self._appender.answer_when_saved(connection, request, response, result, waits=waits)
         return self._answer_when_durable(connection, request, response, result, waits=waits)

@@ -10,10 +10,14 @@ import msgspec
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.layout.compaction import ENTRY_BYTES
 from rewindmq.broker.store.layout.index import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, file_bytes
+from rewindmq.broker.store.layout.timer import UNIT_BYTES, WHEEL_SLOTS
 
 CQ_ENTRY_BYTES: Final = 20
 # 4.9.4: MessageStoreConfig.messageDelayLevel.
 DEFAULT_DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+_PRECISIONS_MS: Final = (100, 200, 500, 1_000)
+# 5.x TimerMessageStore.TIMER_BLANK_SLOTS.
+_BLANK_SLOTS: Final = 60
 # With 0, a pull returns one message, as in RocketMQ.
 TransferLimit = Annotated[int, msgspec.Meta(ge=0, le=0x7FFF_FFFF)]
 
@@ -51,6 +55,17 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     # 5.x: file sizes of the compaction store, before rounding.
     compaction_mapped_file_size: int = 104_857_600
     compaction_cq_mapped_file_size: int = 10_485_760
+    # 5.x: timer messages. Times are ms unless named otherwise.
+    timer_wheel_enable: bool = True
+    timer_precision_ms: int = 1_000
+    timer_max_delay_sec: Annotated[int, msgspec.Meta(ge=0, le=0x7FFF_FFFF)] = 259_200
+    timer_roll_window_slot: int = 172_800
+    timer_flush_interval_ms: Annotated[int, msgspec.Meta(ge=1, le=0x7FFF_FFFF)] = 1_000
+    timer_congest_num_each_slot: Annotated[int, msgspec.Meta(ge=1, le=0x7FFF_FFFF)] = 0x7FFF_FFFF
+    mapped_file_size_timer_log: int = 104_857_600
+    append_topic_for_timer_delete_key: bool = False
+    # RewindMQ only: slots of half a wheel; with another number, RocketMQ refuses the file.
+    timer_wheel_slots: Annotated[int, msgspec.Meta(ge=128, le=WHEEL_SLOTS)] = WHEEL_SLOTS
     # RewindMQ only: assumed physical memory; None reads it from the machine.
     physical_memory_bytes: int | None = None
 
@@ -75,6 +90,11 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
                 f"compactionMappedFileSize is {self.compaction_mapped_file_size},"
                 f" it must be between 1 and {0x3FFF_FFFF}"
             )
+        if not 8 * UNIT_BYTES <= self.mapped_file_size_timer_log <= 0x7FFF_FFFF:
+            raise StoreError(
+                f"mappedFileSizeTimerLog is {self.mapped_file_size_timer_log},"
+                f" it must be between {8 * UNIT_BYTES} and {0x7FFF_FFFF}"
+            )
         if self.max_hash_slot_num < 1 or self.max_index_num < 2:
             raise StoreError("maxHashSlotNum must be at least 1, and maxIndexNum at least 2")
         if (size := file_bytes(self.max_hash_slot_num, self.max_index_num)) > 0x7FFF_FFFF:
@@ -87,6 +107,17 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def consume_queue_file_bytes(self) -> int:
         """``mappedFileSizeConsumeQueue`` rounded up to whole entries."""
         return -(-self.mapped_file_size_consume_queue // CQ_ENTRY_BYTES) * CQ_ENTRY_BYTES
+
+    @property
+    def timer_precision(self) -> int:
+        """``timerPrecisionMs`` as RocketMQ rounds it: 100, 200, 500 or 1000."""
+        return max((step for step in _PRECISIONS_MS if step <= self.timer_precision_ms), default=100)
+
+    @property
+    def timer_window_slots(self) -> int:
+        """``timerRollWindowSlot``, or nearly half a wheel if it is out of range."""
+        longest = self.timer_wheel_slots - _BLANK_SLOTS
+        return self.timer_roll_window_slot if 2 <= self.timer_roll_window_slot <= longest else longest
 
     @property
     def compaction_cq_file_bytes(self) -> int:

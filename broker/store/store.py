@@ -482,6 +482,11 @@ class MessageStore:
         record = self._log.record_at(commit_log_offset)
         return None if record is None else self._log.read(commit_log_offset, record.size)
 
+    def look_properties(self, commit_log_offset: int) -> bytes | None:
+        """Return the properties text of the record at a log position; None at any other position."""
+        record = self._log.record_at(commit_log_offset)
+        return None if record is None else self._log.properties_of(record)
+
     def update_index(self, until: int, max_records: int) -> bool:
         """Add at most ``max_records`` messages to the key index; call it before a query.
 

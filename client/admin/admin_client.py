@@ -1,21 +1,16 @@
-"""AdminClient: mqadmin's functions as methods."""
+"""AdminClient: mqadmin's functions, in one part for each subject."""
 
 from __future__ import annotations
 
+import asyncio
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from rewindmq.client.admin.broker_tables import BrokerTableAdmin
 from rewindmq.client.admin.brokers import BrokerAdmin
-from rewindmq.client.admin.clone import CloneAdmin
-from rewindmq.client.admin.consumers import ConsumerAdmin
-from rewindmq.client.admin.fenced import FencedAdmin
-from rewindmq.client.admin.group_resets import GroupResetAdmin
 from rewindmq.client.admin.groups import GroupAdmin
-from rewindmq.client.admin.message_trace import TraceAdmin
-from rewindmq.client.admin.offset_resets import OffsetResetAdmin
-from rewindmq.client.admin.queue_reset import QueueResetAdmin
+from rewindmq.client.admin.messages import MessageAdmin
 from rewindmq.client.admin.remote import AdminRemote
+from rewindmq.client.admin.resets import ResetAdmin
 from rewindmq.client.admin.timestamp import parse_reset_timestamp
 from rewindmq.client.admin.topics import TopicAdmin
 from rewindmq.client.core.client_config import make_config
@@ -27,22 +22,15 @@ from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 
 
-class AdminClient(
-    TopicAdmin,
-    BrokerAdmin,
-    BrokerTableAdmin,
-    GroupAdmin,
-    ConsumerAdmin,
-    CloneAdmin,
-    GroupResetAdmin,
-    OffsetResetAdmin,
-    QueueResetAdmin,
-    FencedAdmin,
-    TraceAdmin,
-):
+class AdminClient:
     """Examines and changes a cluster (RocketMQ 4.9.4 ``DefaultMQAdminExt``).
 
-    Each base class holds the methods of one subject.
+    Attributes:
+        topics: lists, describes, creates, changes and deletes topics.
+        groups: offsets, connected consumers and settings of consumer groups.
+        messages: finds messages by id, key or queue offset, and the offsets of queues.
+        resets: resets groups, and copies and fences their offsets.
+        brokers: describes, configures and cleans brokers.
 
     Every method may raise ``ResponseError`` (a server refused, with its code and remark) and
     ``RemotingError`` (no connection, or no answer within 5 s). A call on another event loop than ``start``
@@ -80,7 +68,12 @@ class AdminClient(
         self._lease = lease_runtime(runtime, time_scale, seed)
         self.profile = config.profile
         self.runtime = self._lease.runtime
-        self._remote = AdminRemote(config, self.runtime, config.serialize_type)
+        self._remote = remote = AdminRemote(config, self.runtime, config.serialize_type)
+        self.topics = TopicAdmin(remote)
+        self.groups = GroupAdmin(remote)
+        self.messages = MessageAdmin(remote)
+        self.resets = ResetAdmin(remote)
+        self.brokers = BrokerAdmin(remote)
 
     async def start(self) -> None:
         """Start the client. It connects to a server when it first sends it a request."""
@@ -106,3 +99,15 @@ class AdminClient(
     def parse_timestamp(self, text: str) -> int:
         """Parse the time of a reset as the commands do; ``ClientError`` if the text is not a time."""
         return parse_reset_timestamp(text, self.profile.release, self.runtime.clock.now_ms())
+
+    @property
+    def namesrv_addresses(self) -> tuple[str, ...]:
+        """``host:port`` of each name server."""
+        return tuple(self._remote.namesrv_addresses)
+
+    def is_decoding(self, task: asyncio.Task[Any]) -> bool:
+        """Return whether a broker has answered the task's request, and its answer is being decoded.
+
+        A time limit for brokers is over by then.
+        """
+        return self._remote.is_decoding(task)

@@ -1,17 +1,22 @@
-"""Brokers: their runtime statistics, configuration, write permission and clean-up."""
+"""Brokers: their runtime statistics, configuration, producers, write permission and clean-up."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rewindmq.client.admin.remote import AdminBase
+from rewindmq.client.admin.remote import AdminPart
+from rewindmq.client.core.route import MASTER_ID
 from rewindmq.protocol.body.cluster import ClusterInfo
+from rewindmq.protocol.body.connection import ProducerInfo, ProducerTableInfo
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.stats import BrokerStatsData
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.config.property_file import format_properties_file, parse_properties_file
-from rewindmq.protocol.header.admin import ViewBrokerStatsDataRequestHeader
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.header.admin import (
+    ViewBrokerStatsDataRequestHeader,
+)
 from rewindmq.protocol.header.namesrv import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
@@ -20,17 +25,29 @@ from rewindmq.protocol.header.namesrv import (
 )
 
 
-class BrokerAdmin(AdminBase):
+class BrokerAdmin(AdminPart):
     """Describes, configures and cleans brokers."""
-
-    @property
-    def namesrv_addresses(self) -> tuple[str, ...]:
-        """``host:port`` of each name server."""
-        return tuple(self._remote.namesrv_addresses)
 
     async def examine_broker_cluster_info(self) -> ClusterInfo:
         """Return all brokers with their addresses and clusters: GET_BROKER_CLUSTER_INFO (106)."""
         return await self._remote.cluster_info()
+
+    async def master_addresses(self, cluster_name: str) -> list[tuple[str, str]]:
+        """Return name and address of every master of a cluster, sorted by name.
+
+        Raises:
+            ClientError: the cluster does not exist, or has no master.
+        """
+        info = await self._remote.cluster_info()
+        names = info.cluster_addr_table.get(cluster_name, ())
+        pairs = []
+        for name in sorted(names):
+            broker = info.broker_addr_table.get(name)
+            if broker is not None and MASTER_ID in broker.broker_addrs:
+                pairs.append((name, broker.broker_addrs[MASTER_ID]))
+        if not pairs:
+            raise ClientError(f"the name server knows no master of a cluster named {cluster_name!r}")
+        return pairs
 
     async def fetch_broker_runtime_stats(self, address: str) -> dict[str, str]:
         """Return a broker's runtime statistics: GET_BROKER_RUNTIME_INFO (28), docs/spec/protocol.md 5.9."""
@@ -107,3 +124,8 @@ class BrokerAdmin(AdminBase):
     async def clean_unused_topic(self, address: str) -> None:
         """Remove the ConsumeQueues of topics that a broker no longer has: CLEAN_UNUSED_TOPIC (316)."""
         await self._remote.ask_broker(address, self._remote.command(RequestCode.CLEAN_UNUSED_TOPIC))
+
+    async def broker_producers(self, address: str) -> dict[str, list[ProducerInfo]]:
+        """Return the connected producers of a broker, by group: GET_ALL_PRODUCER_INFO (328)."""
+        command = self._remote.command(RequestCode.GET_ALL_PRODUCER_INFO)
+        return (await self._remote.ask_broker_for(address, command, ProducerTableInfo)).data

@@ -1,34 +1,44 @@
-"""Consumer groups: their offsets, connected consumers and settings."""
+"""Consumer groups: their offsets, consumers and settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
-from rewindmq.client.admin.broker_tables import broker_consumer_offsets
-from rewindmq.client.admin.remote import TIMEOUT, AdminBase, AdminRemote, not_online
+from rewindmq.client.admin.remote import TIMEOUT, AdminPart, AdminRemote, not_online
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GroupList, SubscriptionGroupConfig, SubscriptionGroupWrapper
-from rewindmq.protocol.body.heartbeat import MessageModel
-from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
-from rewindmq.protocol.body.rewind import RewindList
-from rewindmq.protocol.body.stats import ConsumeStats
+from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper, GetConsumerStatusBody
+from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
+from rewindmq.protocol.body.stats import (
+    ConsumeStats,
+    ConsumeStatsList,
+    QueryConsumeTimeSpanBody,
+    QueueTimeSpan,
+)
 from rewindmq.protocol.body.topic_list import TopicList
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.admin import (
     DeleteSubscriptionGroupRequestHeader,
     GetConsumerConnectionListRequestHeader,
+    GetConsumeStatsInBrokerHeader,
     GetConsumeStatsRequestHeader,
-    ListRewindsRequestHeader,
+    QueryConsumeTimeSpanRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
 )
+from rewindmq.protocol.header.client import GetConsumerRunningInfoRequestHeader
+from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequestHeader
 from rewindmq.protocol.header.offset import QueryConsumerOffsetResponseHeader
+from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader
+from rewindmq.protocol.message.message import format_host
+from rewindmq.protocol.message.message_id import parse_offset_message_id
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX, SYSTEM_GROUP_PREFIX
 
-# DefaultMQAdminExtImpl#examineConsumeStats triples its timeout for the heaviest of its calls.
-_STATS_TIMEOUT: Final = 3 * TIMEOUT
+# DefaultMQAdminExtImpl triples its timeout for consume statistics, and where a broker waits for a client.
+_LONG_TIMEOUT: Final = 3 * TIMEOUT
 BROADCASTING_NOTE: Final = (
     "the consumers are broadcasting: each keeps its own offsets, so the group has no lag, and offsets that"
     " brokers still have of it do not count"
@@ -37,7 +47,7 @@ BROADCASTING_NOTE: Final = (
 _MAX_SHOWN: Final = 5
 
 
-class GroupAdmin(AdminBase):
+class GroupAdmin(AdminPart):
     """Offsets, connected consumers and settings of consumer groups."""
 
     async def consumer_groups(self) -> list[str]:
@@ -89,15 +99,6 @@ class GroupAdmin(AdminBase):
     async def broker_group_stats(self, address: str, group: str, topic: str | None = None) -> ConsumeStats:
         """Return the group's progress at one broker: GET_CONSUME_STATS (208); None means every topic."""
         return await broker_consume_stats(self._remote, address, group, topic)
-
-    async def broker_rewinds(self, address: str, group: str, topic: str) -> RewindList:
-        """Return the group's offsets and latest rewinds at one broker: RewindMQ's LIST_REWINDS (190003).
-
-        Raises:
-            ResponseError: REQUEST_CODE_NOT_SUPPORTED (3) from RocketMQ's brokers; TOPIC_NOT_EXIST (17).
-        """
-        command = self._remote.command(RequestCode.LIST_REWINDS, ListRewindsRequestHeader(group, topic))
-        return await self._remote.ask_broker_for(address, command, RewindList)
 
     async def topic_consume_stats(self, group: str, topic: str, *, has_offsets: bool = False) -> ConsumeStats:
         """Return stored and maximum offsets of the group in one topic, also if the group never connected.
@@ -221,35 +222,125 @@ class GroupAdmin(AdminBase):
         """Return every group's settings at one broker, by name: GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201)."""
         return await _subscription_groups(self._remote, address)
 
+    async def broker_consume_stats(self, address: str) -> dict[str, list[ConsumeStats]]:
+        """Return each group's progress at a broker, one entry for each topic: GET_BROKER_CONSUME_STATS (317).
 
-def shared_client_ids(connection: ConsumerConnection) -> dict[str, list[str]]:
-    """Return the client ids that several connections of one broker have, with the connections' addresses.
+        Groups without offsets are listed, too. RewindMQ's brokers refuse with SYSTEM_ERROR (1) if the
+        response would list more than 70,000 queues.
+        """
+        header = GetConsumeStatsInBrokerHeader(is_order=False)
+        command = self._remote.command(RequestCode.GET_BROKER_CONSUME_STATS, header)
+        answer = await self._remote.ask_broker_for(address, command, ConsumeStatsList)
+        return {group: stats for entry in answer.consume_stats_list for group, stats in entry.items()}
 
-    Broadcasting consumers of one machine have one id by default. They divide no queues, so none is returned.
-    """
-    if connection.message_model is MessageModel.BROADCASTING:
-        return {}
-    addresses: dict[str, list[str]] = {}
-    for client in connection.connection_set:
-        addresses.setdefault(client.client_id, []).append(client.client_addr)
-    return {client_id: sorted(found) for client_id, found in sorted(addresses.items()) if len(found) > 1}
+    async def broker_consumer_offsets(self, address: str) -> ConsumerOffsetSerializeWrapper:
+        """Return every stored offset of a broker: GET_ALL_CONSUMER_OFFSET (43)."""
+        return await broker_consumer_offsets(self._remote, address)
+
+    async def broker_consume_time_span(self, address: str, topic: str, group: str) -> list[QueueTimeSpan]:
+        """Return the store times of a topic's queues at a broker, and for how long the group's next message
+        of each has been stored: QUERY_CONSUME_TIME_SPAN (303).
+        """
+        header = QueryConsumeTimeSpanRequestHeader(topic=topic, group=group)
+        command = self._remote.command(RequestCode.QUERY_CONSUME_TIME_SPAN, header)
+        answer = await self._remote.ask_broker_for(address, command, QueryConsumeTimeSpanBody)
+        return answer.consume_time_span_set
+
+    async def get_consumer_running_info(
+        self, group: str, client_id: str, *, stacks: bool = False, address: str | None = None
+    ) -> ConsumerRunningInfo:
+        """Return the running info of one consumer: GET_CONSUMER_RUNNING_INFO (307).
+
+        mqadmin asks only the first broker of the group's route, which may not know the client. This method
+        asks every broker in turn until one knows it.
+
+        Args:
+            stacks: include the stacks of the client's tasks and threads.
+            address: ask only the broker at this address.
+
+        Raises:
+            ResponseError: TOPIC_NOT_EXIST (17) if no broker knows the group; SYSTEM_ERROR (1) if no broker
+                knows the client, or the client refused; CONSUME_MSG_TIMEOUT (207) if it did not answer.
+        """
+        header = GetConsumerRunningInfoRequestHeader(group, client_id, stacks)
+        refusal = not_online(f"no broker knows client {client_id} of group {group}")
+        if address is not None:
+            addresses = [address]
+        else:
+            addresses = await addresses_of_group(self._remote, group)
+        for where in addresses:
+            command = self._remote.command(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
+            try:
+                return await self._remote.ask_broker_for(where, command, ConsumerRunningInfo, _LONG_TIMEOUT)
+            except ResponseError as error:
+                if error.code == ResponseCode.CONSUME_MSG_TIMEOUT:
+                    raise
+                refusal = error
+        raise refusal
+
+    async def get_consumer_status(
+        self, topic: str, group: str, client: str | None = None
+    ) -> dict[str, dict[MessageQueue, int]]:
+        """Return the offsets that a group's consumers have in memory.
+
+        The broker gets INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223). Every consumer reports its queues of all
+        brokers. The first broker that knows a consumer is therefore enough.
+
+        Args:
+            client: ask only the consumer with this client id; RewindMQ's brokers also accept its address.
+
+        Returns:
+            Client id to queue to offset in memory. Consumers that did not answer within 5 s are missing.
+
+        Raises:
+            ResponseError: TOPIC_NOT_EXIST (17); SYSTEM_ERROR (1) if no consumer is connected, or the release
+                of a consumer is too old; CONSUME_MSG_TIMEOUT (207) if no consumer answered.
+        """
+        header = GetConsumerStatusRequestHeader(topic, group, client)
+        refusal = not_online(f"no consumer of group {group} is connected")
+        for _, address in await self._remote.brokers_of(topic):
+            command = self._remote.command(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header)
+            try:
+                answer = await self._remote.ask_broker(address, command, _LONG_TIMEOUT)
+            except ResponseError as error:
+                if error.code == ResponseCode.CONSUME_MSG_TIMEOUT:
+                    raise
+                refusal = error
+                continue
+            table = (await self._remote.decode(answer, GetConsumerStatusBody)).consumer_table
+            return {name: dict(sorted(table[name].items())) for name in sorted(table)}
+        raise refusal
+
+    async def consume_message_directly(
+        self, group: str, client_id: str, message_id: str
+    ) -> ConsumeMessageDirectlyResult:
+        """Pass one stored message to one consumer's listener: CONSUME_MESSAGE_DIRECTLY (309).
+
+        The broker that stores the message sends it to the client.
+
+        Args:
+            message_id: the message's offset id.
+
+        Raises:
+            ResponseError: SYSTEM_ERROR (1) if the text is not an offset id, the message does not exist, or
+                the client is not connected to that broker; CONSUME_MSG_TIMEOUT (207) if the listener took
+                more than 10 s. It may still be running then.
+        """
+        host, _ = parse_offset_message_id(message_id)
+        header = ConsumeMessageDirectlyResultRequestHeader(group, client_id, message_id)
+        command = self._remote.command(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)
+        answer = await self._remote.ask_broker(format_host(host), command, _LONG_TIMEOUT)
+        return decode_body(answer, ConsumeMessageDirectlyResult)
 
 
-def shared_id_warnings(connection: ConsumerConnection) -> list[str]:
-    """Return a sentence for each client id that several connections have."""
-    return [shared_id_warning(client_id, found) for client_id, found in shared_client_ids(connection).items()]
-
-
-def shared_id_warning(client_id: str, addresses: Sequence[str]) -> str:
-    """Return what it means that these addresses have one client id, and what to do."""
-    shown = ", ".join(addresses[:_MAX_SHOWN])
-    if len(addresses) > _MAX_SHOWN:
-        shown += f" and {len(addresses) - _MAX_SHOWN} more"
-    return (
-        f"{len(addresses)} consumers have the client id {client_id} ({shown}): they consume the same"
-        " messages, and leave other queues to no consumer; give each an instance name of its own (a consumer"
-        " that has just connected again shows this for up to 120 s)"
-    )
+async def group_connection(remote: AdminRemote, group: str) -> ConsumerConnection | None:
+    """Return the group's consumers; None if none is connected, or no broker knows the group."""
+    try:
+        return await GroupAdmin(remote).examine_consumer_connection_info(group)
+    except ResponseError as error:
+        if error.code in (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.TOPIC_NOT_EXIST):
+            return None
+        raise
 
 
 async def addresses_of_group(remote: AdminRemote, group: str) -> list[str]:
@@ -309,4 +400,10 @@ async def broker_consume_stats(
     """Send GET_CONSUME_STATS (208) to one broker; None for ``topic`` asks about all topics of the group."""
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
     command = remote.command(RequestCode.GET_CONSUME_STATS, header)
-    return await remote.ask_broker_for(address, command, ConsumeStats, _STATS_TIMEOUT)
+    return await remote.ask_broker_for(address, command, ConsumeStats, _LONG_TIMEOUT)
+
+
+async def broker_consumer_offsets(remote: AdminRemote, address: str) -> ConsumerOffsetSerializeWrapper:
+    """Send GET_ALL_CONSUMER_OFFSET (43) to one broker."""
+    command = remote.command(RequestCode.GET_ALL_CONSUMER_OFFSET)
+    return await remote.ask_broker_for(address, command, ConsumerOffsetSerializeWrapper)

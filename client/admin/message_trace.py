@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from rewindmq.client.admin.messages import MessageAdmin
 from rewindmq.client.msg_trace.records import (
-    DEFAULT_TRACE_TOPIC,
     EndTransaction,
     Pub,
     SubAfter,
@@ -44,36 +43,23 @@ class TraceLine(NamedTuple):
     status: str
 
 
-class TraceAdmin(MessageAdmin):
-    """Reads the traces of messages from a trace topic."""
-
-    async def query_message_trace(self, message_id: str, topic: str = DEFAULT_TRACE_TOPIC) -> list[TraceLine]:
-        """Return the traced sends, listener calls and transaction ends of a message, the oldest first.
-
-        Raises:
-            ResponseError: TOPIC_NOT_EXIST (17) if there is no trace topic; NO_MESSAGE (208) if it has no
-                trace of the message.
-        """
-        found = await self.query_message(topic, message_id)
-        records = [(record, message) for message in found for record in _records(message, message_id)]
-        afters = {record.request_id: record for record, _ in records if isinstance(record, SubAfter)}
-        lines: list[TraceLine] = []
-        for record, message in records:
-            host = message.born_host.rpartition(":")[0]
-            if isinstance(record, Pub):
-                status = _status(record.success)
-                lines.append(TraceLine("Pub", record.group, host, record.timestamp, record.cost_time, status))
-            elif isinstance(record, SubBefore):
-                after = afters.get(record.request_id)
-                cost, status = (
-                    (0, _UNFINISHED) if after is None else (after.cost_time, _status(after.success))
-                )
-                lines.append(TraceLine("Sub", record.group, host, record.timestamp, cost, status))
-            elif isinstance(record, EndTransaction):
-                lines.append(
-                    TraceLine("EndTransaction", record.group, host, record.timestamp, 0, record.state)
-                )
-        return sorted(lines, key=lambda line: (line.timestamp, _ORDER.index(line.kind)))
+def trace_lines(found: Iterable[MessageExt], message_id: str) -> list[TraceLine]:
+    """Return the steps of a message that messages of a trace topic record, the oldest first."""
+    records = [(record, message) for message in found for record in _records(message, message_id)]
+    afters = {record.request_id: record for record, _ in records if isinstance(record, SubAfter)}
+    lines: list[TraceLine] = []
+    for record, message in records:
+        host = message.born_host.rpartition(":")[0]
+        if isinstance(record, Pub):
+            status = _status(record.success)
+            lines.append(TraceLine("Pub", record.group, host, record.timestamp, record.cost_time, status))
+        elif isinstance(record, SubBefore):
+            after = afters.get(record.request_id)
+            cost, status = (0, _UNFINISHED) if after is None else (after.cost_time, _status(after.success))
+            lines.append(TraceLine("Sub", record.group, host, record.timestamp, cost, status))
+        elif isinstance(record, EndTransaction):
+            lines.append(TraceLine("EndTransaction", record.group, host, record.timestamp, 0, record.state))
+    return sorted(lines, key=lambda line: (line.timestamp, _ORDER.index(line.kind)))
 
 
 def _records(message: MessageExt, message_id: str) -> list[TraceRecord]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewindmq.client.admin.remote import TIMEOUT, AdminBase, AdminRemote
+from rewindmq.client.admin.message_trace import TraceLine, trace_lines
+from rewindmq.client.admin.remote import TIMEOUT, AdminPart, AdminRemote
 from rewindmq.client.consume.pull_result import PullResult, decode_pull_response
+from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC
 from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ResponseError
@@ -28,7 +30,7 @@ TOOLS_CONSUMER_GROUP: Final = "TOOLS_CONSUMER"
 _KEY_SEPARATOR: Final = " "
 
 
-class MessageAdmin(AdminBase):
+class MessageAdmin(AdminPart):
     """Looks up messages by id, key or queue offset, and the offsets of queues."""
 
     async def view_message(self, message_id: str) -> MessageExt:
@@ -157,6 +159,15 @@ class MessageAdmin(AdminBase):
         """
         header = QueryMessageRequestHeader(topic, key, MAX_COUNT, 0, END_OF_TIME, is_unique_key)
         return await _query_at(self._remote, broker_name, address, header)
+
+    async def query_message_trace(self, message_id: str, topic: str = DEFAULT_TRACE_TOPIC) -> list[TraceLine]:
+        """Return the traced sends, listener calls and transaction ends of a message, the oldest first.
+
+        Raises:
+            ResponseError: TOPIC_NOT_EXIST (17) if there is no trace topic; NO_MESSAGE (208) if it has no
+                trace of the message.
+        """
+        return trace_lines(await self.query_message(topic, message_id), message_id)
 
     async def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
         """Return the queue's offset at ``timestamp`` ms."""

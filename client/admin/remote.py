@@ -30,7 +30,7 @@ _LARGE_BODY_BYTES: Final = 32 << 10
 BodyT = TypeVar("BodyT", bound=RemotingBody)
 
 
-class _AdminConnections(RemotingClient):
+class AdminConnections(RemotingClient):
     """Connections that belong to the event loop on which the admin client was started."""
 
     _loop: asyncio.AbstractEventLoop | None = None
@@ -69,7 +69,7 @@ class AdminRemote:
     def __init__(self, config: ClientConfig, runtime: Runtime, serialize_type: SerializeType | None) -> None:
         self.runtime = runtime
         self.namesrv_addresses = config.namesrv_addrs
-        self._remoting = _AdminConnections(runtime, serialize_type=serialize_type)
+        self._remoting = AdminConnections(runtime, serialize_type=serialize_type)
         self.api = BrokerApi(
             self._remoting,
             config.namesrv_addrs,
@@ -230,19 +230,22 @@ class AdminRemote:
         return address
 
 
-class AdminBase:
-    """Base of the classes that ``AdminClient`` combines."""
+class AdminPart:
+    """Base of the parts of an ``AdminClient``, each of which has the methods of one subject."""
 
-    _remote: AdminRemote
-
-    def is_decoding(self, task: asyncio.Task[Any]) -> bool:
-        """Return whether a broker has answered the task's request, and its answer is being decoded.
-
-        A time limit for brokers is over by then.
-        """
-        return self._remote.is_decoding(task)
+    def __init__(self, remote: AdminRemote) -> None:
+        self._remote = remote
 
 
 def not_online(remark: str) -> ResponseError:
     """Return CONSUMER_NOT_ONLINE (206), mqadmin's own error for a group without consumers or offsets."""
     return ResponseError(ResponseCode.CONSUMER_NOT_ONLINE, remark)
+
+
+def queues_of(topic: str, route: TopicRouteData) -> list[MessageQueue]:
+    """Return every readable or writable queue of the topic, sorted."""
+    return sorted(
+        MessageQueue(topic, data.broker_name, queue_id)
+        for data in route.queue_datas
+        for queue_id in range(max(data.read_queue_nums, data.write_queue_nums))
+    )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewindmq.client.admin.broker_tables import broker_consumer_offsets
 from rewindmq.client.admin.deleted_topic import DeletedTopic, KeptOffsets
-from rewindmq.client.admin.remote import AdminBase
-from rewindmq.client.core.route import MASTER_ID
-from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.client.admin.groups import broker_consumer_offsets
+from rewindmq.client.admin.remote import AdminPart
+from rewindmq.protocol.body.registration import TopicConfig, TopicConfigSerializeWrapper
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.body.stats import TopicStatsTable
 from rewindmq.protocol.body.topic_list import TopicList
@@ -26,7 +25,7 @@ from rewindmq.protocol.topic_attributes import format_attributes
 _ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 
 
-class TopicAdmin(AdminBase):
+class TopicAdmin(AdminPart):
     """Lists, describes, creates, changes and deletes topics."""
 
     async def fetch_all_topic_list(self) -> list[str]:
@@ -67,23 +66,6 @@ class TopicAdmin(AdminBase):
         """
         header = PutKVConfigRequestHeader(namespace=_ORDER_NAMESPACE, key=topic, value=order_conf)
         await self._remote.ask_every_namesrv(lambda: self._remote.command(RequestCode.PUT_KV_CONFIG, header))
-
-    async def master_addresses(self, cluster_name: str) -> list[tuple[str, str]]:
-        """Return name and address of every master of a cluster, sorted by name.
-
-        Raises:
-            ClientError: the cluster does not exist, or has no master.
-        """
-        info = await self._remote.cluster_info()
-        names = info.cluster_addr_table.get(cluster_name, ())
-        pairs = []
-        for name in sorted(names):
-            broker = info.broker_addr_table.get(name)
-            if broker is not None and MASTER_ID in broker.broker_addrs:
-                pairs.append((name, broker.broker_addrs[MASTER_ID]))
-        if not pairs:
-            raise ClientError(f"the name server knows no master of a cluster named {cluster_name!r}")
-        return pairs
 
     async def examine_topic_stats(self, topic: str) -> TopicStatsTable:
         """Return offsets and last store time of each queue of a topic: GET_TOPIC_STATS_INFO (202).
@@ -142,6 +124,12 @@ class TopicAdmin(AdminBase):
             lambda: self._remote.command(RequestCode.DELETE_TOPIC_IN_NAMESRV, in_namesrv)
         )
         return await self._deleted(topic, addresses)
+
+    async def broker_topics(self, address: str) -> dict[str, TopicConfig]:
+        """Return every topic of a broker, by name: GET_ALL_TOPIC_CONFIG (21)."""
+        command = self._remote.command(RequestCode.GET_ALL_TOPIC_CONFIG)
+        answer = await self._remote.ask_broker_for(address, command, TopicConfigSerializeWrapper)
+        return answer.topic_config_table
 
     async def _deleted(self, topic: str, addresses: list[str]) -> DeletedTopic:
         kept, unread = [], {}

@@ -48,11 +48,11 @@ def run(arguments: argparse.Namespace) -> int:
 async def _check(admin: AdminClient, runtime: Runtime, wanted: int) -> None:
     from rewindmq.protocol.errors import ClientError
 
-    brokers = (await admin.examine_broker_cluster_info()).broker_addr_table
+    brokers = (await admin.brokers.examine_broker_cluster_info()).broker_addr_table
     if len(brokers) < wanted:
         names = ", ".join(sorted(brokers)) or "none"
         raise ClientError(f"{len(brokers)} of {wanted} brokers are registered: {names}")
     for broker in brokers.values():
         for address in broker.broker_addrs.values():
-            await admin.fetch_broker_runtime_stats(address)
+            await admin.brokers.fetch_broker_runtime_stats(address)
     print(f"healthy: {', '.join(sorted(brokers))}")

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _show(admin: AdminClient, runtime: Runtime, arguments: argparse.Namespace) -> None:
     while True:
-        groups = [arguments.group] if arguments.group is not None else await admin.consumer_groups()
+        groups = [arguments.group] if arguments.group is not None else await admin.groups.consumer_groups()
         found = [await _lag_of(admin, group) for group in groups]
         if arguments.json:
             print(_json(found, runtime.clock.now_ms()))
@@ -104,7 +104,8 @@ async def _lag_of(admin: AdminClient, group: str) -> GroupLag:
     Raises:
         ResponseError: TOPIC_NOT_EXIST (17) if no broker knows the group.
     """
-    from rewindmq.client.admin.groups import BROADCASTING_NOTE, shared_id_warnings
+    from rewindmq.client.admin.groups import BROADCASTING_NOTE
+    from rewindmq.client.admin.shared_ids import shared_id_warnings
     from rewindmq.protocol.body.heartbeat import MessageModel
     from rewindmq.protocol.code import ResponseCode
     from rewindmq.protocol.errors import ResponseError
@@ -112,7 +113,7 @@ async def _lag_of(admin: AdminClient, group: str) -> GroupLag:
     queues: list[QueueLag] = []
     consumers, notes = 0, list[str]()
     try:
-        connection = await admin.examine_consumer_connection_info(group)
+        connection = await admin.groups.examine_consumer_connection_info(group)
         consumers = len(connection.connection_set)
         if connection.message_model is MessageModel.BROADCASTING:
             return GroupLag(group, consumers, None, notes=[BROADCASTING_NOTE])
@@ -121,7 +122,7 @@ async def _lag_of(admin: AdminClient, group: str) -> GroupLag:
         if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
             raise
     try:
-        table = (await admin.examine_consume_stats(group)).offset_table
+        table = (await admin.groups.examine_consume_stats(group)).offset_table
     except ResponseError as error:
         if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
             raise

@@ -86,7 +86,7 @@ async def _peek(admin: AdminClient, runtime: Runtime, arguments: argparse.Namesp
 
 
 async def _bounds(admin: AdminClient, topic: str) -> dict[MessageQueue, tuple[int, int]]:
-    table = (await admin.examine_topic_stats(topic)).offset_table
+    table = (await admin.topics.examine_topic_stats(topic)).offset_table
     return {queue: (entry.min_offset, entry.max_offset) for queue, entry in sorted(table.items())}
 
 
@@ -108,7 +108,7 @@ async def _with_key(admin: AdminClient, topic: str, key: str, count: int) -> lis
     from rewindmq.protocol.errors import ResponseError
 
     try:
-        return (await admin.query_message(topic, key))[-count:]
+        return (await admin.messages.query_message(topic, key))[-count:]
     except ResponseError as error:
         if error.code != ResponseCode.NO_MESSAGE:
             raise
@@ -120,7 +120,7 @@ async def _pages(
 ) -> AsyncIterator[list[MessageExt]]:
     """Yield the messages of a queue up to ``end``, as the broker returns them."""
     while offset < end:
-        page = await admin.pull_messages(queue, offset, min(_PULL_MESSAGES, end - offset))
+        page = await admin.messages.pull_messages(queue, offset, min(_PULL_MESSAGES, end - offset))
         if page.messages:
             yield page.messages
         if page.next_begin_offset <= offset:

@@ -35,6 +35,7 @@ EPILOG: Final = """\
 examples:
   rewindmq produce -n 127.0.0.1:9876 -t TopicTest 'Hello RocketMQ'
   rewindmq produce -t TopicTest --transaction unknown 'ask me later'
+  rewindmq produce -t TopicTest --delay 90 'in a minute and a half'
   rewindmq produce -t TopicTest -c 10000 --body 'Hello RocketMQ {i}' --tag TagA --in-flight 64
 """
 
@@ -68,6 +69,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tag", help="tag of the messages")
     parser.add_argument("--keys", metavar="TEMPLATE", help="index keys; {i} becomes the message's number")
+    times = parser.add_mutually_exclusive_group()
+    times.add_argument(
+        "--delay",
+        type=int,
+        metavar="SECONDS",
+        help="deliver them so much later (5.x); not with --batch",
+    )
+    times.add_argument(
+        "--deliver-at",
+        metavar="TIME",
+        help="deliver them at yyyy-MM-dd#HH:mm:ss:SSS or at ms since 1970 (5.x); not with --batch",
+    )
     parser.add_argument("--size", type=positive_int, metavar="BYTES", help="pad bodies to this size")
     parser.add_argument(
         "--batch", type=positive_int, default=1, metavar="N", help="messages per request (default: 1)"
@@ -118,6 +131,7 @@ async def _produce(
 
     if arguments.transaction and arguments.batch > 1:
         raise ClientError("--transaction and --batch do not go together")
+    deliver_time_ms = _deliver_time(arguments)
     # A send without a route fails with the reason, so the log need not repeat it.
     route_log(is_silent=True)
     options: dict[str, Any] = {
@@ -131,7 +145,7 @@ async def _produce(
         else Producer(arguments.group, arguments.namesrv, **options)
     )
     async with _grace_period(stopping, runtime) as grace_over:
-        run = _Run(arguments, runtime, producer, stopping, grace_over)
+        run = _Run(arguments, runtime, producer, stopping, grace_over, deliver_time_ms)
         try:
             await producer.start()
             report.event("ready", topic=arguments.topic, group=arguments.group, client_id=producer.client_id)
@@ -166,6 +180,30 @@ async def _send_all(run: _Run, runtime: Runtime, report: CommandOutput, stopping
     report.line(f"sent {run.sent} messages in {(ended - started) / 1000:.2f} s{unanswered}")
 
 
+def _deliver_time(arguments: argparse.Namespace) -> int | None:
+    """Return the time of ``--deliver-at``, ms; None without it.
+
+    Raises:
+        ClientError: it is no time, or batches or transactions are to be delivered later.
+    """
+    from rewindmq.protocol.errors import ClientError
+    from rewindmq.protocol.reset_time import parse_reset_time
+
+    option = "--delay" if arguments.deliver_at is None else "--deliver-at"
+    if arguments.delay is not None or arguments.deliver_at is not None:
+        other = "--transaction" if arguments.transaction else "--batch" if arguments.batch > 1 else ""
+        if other:
+            raise ClientError(f"{option} and {other} do not go together")
+    if arguments.deliver_at is None:
+        return None
+    deliver_time_ms = parse_reset_time(arguments.deliver_at)
+    if deliver_time_ms is None:
+        raise ClientError(
+            f"--deliver-at {arguments.deliver_at!r} is neither yyyy-MM-dd#HH:mm:ss:SSS nor ms since 1970"
+        )
+    return deliver_time_ms
+
+
 @asynccontextmanager
 async def _grace_period(stopping: asyncio.Event, runtime: Runtime) -> AsyncIterator[asyncio.Event]:
     """Yield an event that is set ``_GRACE_SECONDS`` after ``stopping``."""
@@ -189,6 +227,7 @@ class _Run:
     Args:
         stopping: once set, no further message is sent.
         grace_over: once set, pending sends are cancelled.
+        deliver_time_ms: when the messages are to be delivered; None: at once, or after ``--delay``.
 
     Attributes:
         sent: number of stored messages.
@@ -202,10 +241,12 @@ class _Run:
         producer: Producer,
         stopping: asyncio.Event,
         grace_over: asyncio.Event,
+        deliver_time_ms: int | None,
     ) -> None:
         from rewindmq.client.produce.transaction_producer import TransactionProducer
 
         self._arguments = arguments
+        self._deliver_time_ms = deliver_time_ms
         self._runtime = runtime
         self._producer = producer
         self._transactions = producer if isinstance(producer, TransactionProducer) else None
@@ -277,7 +318,14 @@ class _Run:
         if arguments.size:
             body = body.ljust(arguments.size, b".")
         keys = arguments.keys.replace("{i}", str(number)) if arguments.keys else None
-        return Message(arguments.topic, body, arguments.tag, keys)
+        return Message(
+            arguments.topic,
+            body,
+            arguments.tag,
+            keys,
+            delay_time_sec=arguments.delay,
+            deliver_time_ms=self._deliver_time_ms,
+        )
 
     async def _worker(self) -> None:
         for batch in self._batches:

@@ -110,14 +110,13 @@ async def _record(
 ) -> None:
     from rewindmq.client.admin.watched_reset.brokers import Brokers
     from rewindmq.client.admin.watched_reset.follow import INTERVAL
-    from rewindmq.client.admin.watched_reset.make_preview import queues_of
     from rewindmq.client.admin.watched_reset.take_sample import take_sample
     from rewindmq.watch.evidence.sample import silent_brokers
     from rewindmq.watch.record.recording import Heading, heading_line, sample_line
 
     topic, group = arguments.topic, arguments.group
-    queues = await queues_of(admin, topic)
     brokers = Brokers(admin)
+    queues = (await brokers.routes.shape_of(topic)).queues
     file.write(heading_line(Heading(topic, group, runtime.clock.now_ms())))
     began, told, count = runtime.clock.monotonic(), -_TOLD_EVERY, 0
     print(f"recording group[{group}], topic[{topic}], queues: {len(queues)}; reset it now, Ctrl-C ends")
@@ -169,7 +168,7 @@ def _judge(arguments: argparse.Namespace) -> int:
 
 
 def _reset_of(recording: Recording, arguments: argparse.Namespace) -> FoundReset:
-    from rewindmq.client.admin.watched_reset.target import unique_offsets
+    from rewindmq.client.admin.target_offsets import unique_offsets
     from rewindmq.protocol.message_queue import MessageQueue
     from rewindmq.watch.record.judging import find_reset, reset_at
 

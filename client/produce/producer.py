@@ -12,6 +12,7 @@ from functools import partial
 from threading import get_ident
 from typing import Any, Final
 
+from rewindmq.client.core.checks import require_sendable
 from rewindmq.client.core.client_config import (
     DEFAULT_API_TIMEOUT_MS,
     DEFAULT_CALLBACK_THREADS,
@@ -31,11 +32,15 @@ from rewindmq.client.produce.send_result import SendResult, SendStatus, result_o
 from rewindmq.client.produce.send_trace import SendTrace
 from rewindmq.client.produce.waiting_requests import WaitingRequests
 from rewindmq.protocol.body.route import TopicRouteData
-from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ClientError, ResponseError, RewindMQError
+from rewindmq.protocol.header.recall import RecallMessageRequestHeader, RecallMessageResponseHeader
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES
 from rewindmq.protocol.message import Message, MessageExt
+from rewindmq.protocol.message.arguments import text_of
+from rewindmq.protocol.message.recall_handle import decode_recall_handle
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import DEFAULT_TOPIC
 from rewindmq.protocol.options import refuse_unknown_options
@@ -256,6 +261,35 @@ class Producer(Client):
         if queue is not None:
             return await self._send_to(outgoing, queue, timeout)
         return await self._send_in_turn(outgoing, messages[0].topic, timeout)
+
+    async def recall(self, topic: str, recall_handle: str, timeout: float = SEND_TIMEOUT) -> str:
+        """Take back a message that waits for its time (5.x), and return its unique id.
+
+        The broker does not say whether the message was still there; a second recall succeeds, too.
+
+        Args:
+            topic: the topic to which the message was sent.
+            recall_handle: from the ``SendResult``.
+
+        Raises:
+            ClientError: the topic is invalid, or it is no handle, or its broker has no address.
+            ResponseError: NO_PERMISSION (16), the broker has ``recallMessageEnable=false``; ILLEGAL_OPERATION
+                (604), the message's time has passed; TOPIC_NOT_EXIST (17).
+            RemotingError: the broker did not answer.
+        """
+        self._require_running()
+        require_sendable(topic)
+        handle = decode_recall_handle(text_of("recall_handle", recall_handle))
+        if handle is None:
+            raise ClientError("recall handle is invalid: pass the recall_handle of a SendResult")
+        address = await self.instance.routes.find_master_address(topic, handle.broker_name)
+        header = RecallMessageRequestHeader(topic, recall_handle, self.group)
+        request = RemotingCommand(
+            RequestCode.RECALL_MESSAGE, header, version=self.config.profile.announced_version
+        )
+        response = await self.instance.remoting.invoke(address, request, timeout)
+        response.require_success()
+        return response.decode_header(RecallMessageResponseHeader).msg_id
 
     # Requests and replies.
 

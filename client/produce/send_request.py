@@ -20,6 +20,7 @@ from rewindmq.protocol.message.properties import (
     MSG_TYPE,
     NAME_VALUE_SEPARATOR,
     REPLY_MESSAGE_FLAG,
+    TIMERS,
     UNIQ_KEY,
     WAIT,
     format_properties,
@@ -129,6 +130,8 @@ class SendRequests:
                 raise ClientError("The topic of the messages in one batch should be the same")
             if DELAY in properties:
                 raise ClientError("TimeDelayLevel in not supported for batching")
+            if any(name in properties for name in TIMERS):
+                raise ClientError("a batch cannot have a delivery time: send its messages one by one")
             if properties.get(WAIT) != wait:
                 raise ClientError("The waitStoreMsgOK of the messages in one batch should the same")
             if not message.body:

@@ -43,6 +43,7 @@ class SendResult(NamedTuple):
         message_queue: the queue in which the message is stored.
         queue_offset: the offset in that queue; for a batch, that of the first message.
         region: the broker's region (``MSG_REGION``).
+        recall_handle: for ``Producer.recall``; None unless the message waits for its time at a 5.x broker.
     """
 
     status: SendStatus
@@ -51,6 +52,7 @@ class SendResult(NamedTuple):
     message_queue: MessageQueue
     queue_offset: int
     region: str
+    recall_handle: str | None = None
 
 
 _SEND_OK: Final = SendStatus.SEND_OK
@@ -84,4 +86,6 @@ def stored_result(
         queue = queue._replace(queue_id=header.queue_id)
     region = header.msg_region or "DefaultRegion"
     # Without the call of the named tuple's own function.
-    return _new(SendResult, (status, msg_id, header.msg_id, queue, header.queue_offset, region))
+    return _new(
+        SendResult, (status, msg_id, header.msg_id, queue, header.queue_offset, region, header.recall_handle)
+    )

@@ -36,7 +36,7 @@ from rewindmq.protocol.header.message import (
 from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES
 from rewindmq.protocol.message import Message, MessageExt
 from rewindmq.protocol.message.message_id import parse_offset_message_id
-from rewindmq.protocol.message.properties import DELAY, PGROUP, TRAN_MSG
+from rewindmq.protocol.message.properties import DELAY, PGROUP, TIMERS, TRAN_MSG
 from rewindmq.protocol.message.sysflag import MessageSysFlag
 from rewindmq.protocol.options import refuse_unknown_options
 from rewindmq.protocol.profile import Profile
@@ -167,6 +167,8 @@ class TransactionProducer(Producer):
                 run.
         """
         message.properties.pop(DELAY, None)
+        if any(name in message.properties for name in TIMERS):
+            raise ClientError("a transactional message cannot have a delivery time")
         message.properties[TRAN_MSG] = "true"
         message.properties[PGROUP] = self.group
         outgoing = self._prepare(message)

@@ -81,7 +81,7 @@ async def _open_clients(
         topic_name=TOPIC, read_queue_nums=QUEUES_PER_BROKER, write_queue_nums=QUEUES_PER_BROKER
     )
     for broker in cluster.brokers.values():
-        await admin.create_and_update_topic_config(broker.address, topic)
+        await admin.topics.create_and_update_topic_config(broker.address, topic)
     # Entering a worker only starts its process, so all workers load at the same time.
     producer = await exits.enter_async_context(ProducerWorker(workers))
     consumers = [
@@ -117,7 +117,7 @@ async def _wait_ready(stage: DemoStage) -> None:
         try:
             if len(await stage.ends()) < QUEUES:
                 return False
-            group = await stage.admin.examine_consumer_connection_info(CONSUMER_GROUP)
+            group = await stage.admin.groups.examine_consumer_connection_info(CONSUMER_GROUP)
         except ResponseError:
             # The topic has no route yet, or the group has no consumer.
             return False

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rewindmq.client.admin.reset import ResetResult
+from rewindmq.client.admin.reset_result import ResetResult
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.cluster.demo.expectation import SEARCH_RULES
 from rewindmq.cluster.demo.journal import DeliveryCounts, DemoDelivery
@@ -44,6 +44,7 @@ class _Command:
     given_ms: int
     answered_ms: int
     old: dict[MessageQueue, int]
+    timestamp: int
     result: ResetResult
     admin_steps: list[AdminStep]
 
@@ -89,7 +90,7 @@ async def _command_reset(stage: DemoStage, name: str, timestamp: int) -> _Comman
     stage.admin_steps.clear()
     mark = stage.journal.mark()
     given_ms = stage.runtime.clock.now_ms()
-    result = await stage.admin.reset_offset_by_timestamp(TOPIC, CONSUMER_GROUP, timestamp)
+    result = await stage.admin.resets.reset(TOPIC, CONSUMER_GROUP, timestamp, write=False)
     answered_ms = stage.runtime.clock.now_ms() - given_ms
     steps = list(stage.admin_steps)
     await stage.wait_for(
@@ -98,7 +99,7 @@ async def _command_reset(stage: DemoStage, name: str, timestamp: int) -> _Comman
         lambda: len(stage.journal.events(mark, Point.RESUMED)),
         _SECONDS_TO_RESET,
     )
-    return _Command(name, mark, given_ms, answered_ms, old, result, steps)
+    return _Command(name, mark, given_ms, answered_ms, old, timestamp, result, steps)
 
 
 async def _verify_consumed(
@@ -135,7 +136,7 @@ def _record_reset(
     timeline = build_timeline(command.given_ms, command.admin_steps, entries, stage.broker_names())
     finished_ms = stage.runtime.clock.now_ms() - command.given_ms
     stage.report.resets.append(
-        DemoReset(command.name, command.result.timestamp, command.answered_ms, finished_ms, rows, timeline)
+        DemoReset(command.name, command.timestamp, command.answered_ms, finished_ms, rows, timeline)
     )
     name = command.name
     right = sum(row.requested == row.expected for row in rows)

@@ -137,12 +137,12 @@ class DemoStage:
 
     async def ends(self) -> dict[MessageQueue, int]:
         """Return each queue's max offset: one past its last message."""
-        stats = await self.admin.examine_topic_stats(TOPIC)
+        stats = await self.admin.topics.examine_topic_stats(TOPIC)
         return {queue: entry.max_offset for queue, entry in sorted(stats.offset_table.items())}
 
     async def stored_offsets(self) -> dict[MessageQueue, int]:
         """Return the group's stored offsets by queue."""
-        stats = await self.admin.examine_consume_stats(CONSUMER_GROUP, TOPIC)
+        stats = await self.admin.groups.examine_consume_stats(CONSUMER_GROUP, TOPIC)
         return {queue: entry.consumer_offset for queue, entry in sorted(stats.offset_table.items())}
 
     async def settle(self) -> None:

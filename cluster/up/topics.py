@@ -32,8 +32,8 @@ async def create_topics(cluster: ClusterClients, topics: Sequence[tuple[str, int
     async with cluster.admin() as admin:
         # Not the processes' addresses: a broker may listen at all interfaces.
         masters: dict[str, str] = {}
-        for cluster_name in (await admin.examine_broker_cluster_info()).cluster_addr_table:
-            masters |= await admin.master_addresses(cluster_name)
+        for cluster_name in (await admin.brokers.examine_broker_cluster_info()).cluster_addr_table:
+            masters |= await admin.brokers.master_addresses(cluster_name)
         for name, queues in topics:
             await _create(admin, masters, name, queues)
 
@@ -44,7 +44,7 @@ async def _create(admin: AdminClient, masters: dict[str, str], topic: str, queue
     config = TopicConfig(topic, read_queue_nums=count, write_queue_nums=count)
     for name, address in masters.items():
         if name not in existing:
-            await admin.create_and_update_topic_config(address, config)
+            await admin.topics.create_and_update_topic_config(address, config)
     clock = admin.runtime.clock
     end = clock.monotonic() + _ROUTE_SECONDS
     while missing := masters.keys() - await _brokers_of(admin, topic):
@@ -56,7 +56,7 @@ async def _create(admin: AdminClient, masters: dict[str, str], topic: str, queue
 
 async def _brokers_of(admin: AdminClient, topic: str) -> set[str]:
     try:
-        route = await admin.examine_topic_route_info(topic)
+        route = await admin.topics.examine_topic_route_info(topic)
     except ResponseError as error:
         if error.code != ResponseCode.TOPIC_NOT_EXIST:
             raise

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.groups import groups_with_offsets, groups_with_retry_topic
+from rewindmq.client.admin.watched_reset.routes import Routes, addressed
 from rewindmq.dashboard.data.answer import (
     LIMIT_SECONDS,
     NAME_SERVER,
@@ -19,7 +20,6 @@ from rewindmq.dashboard.data.answer import (
 )
 from rewindmq.dashboard.data.lag_history import LagHistory
 from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
-from rewindmq.protocol.body.route import BrokerData
 from rewindmq.protocol.body.stats import OffsetWrapper, TopicOffset
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RewindMQError
@@ -124,7 +124,7 @@ class ClusterSource:
 
     async def brokers(self) -> Answer[list[BrokerState]]:
         """Return every broker process with its statistics, sorted by cluster, name and id."""
-        info = await self.ask(self.admin.examine_broker_cluster_info(), server=NAME_SERVER)
+        info = await self.ask(self.admin.brokers.examine_broker_cluster_info(), server=NAME_SERVER)
         if info.value is None:
             return info.failed()
         places = sorted(
@@ -132,13 +132,15 @@ class ClusterSource:
             for name, broker in info.value.broker_addr_table.items()
             for broker_id, address in broker.broker_addrs.items()
         )
-        stats = await self.ask_each((place[3] for place in places), self.admin.fetch_broker_runtime_stats)
+        stats = await self.ask_each(
+            (place[3] for place in places), self.admin.brokers.fetch_broker_runtime_stats
+        )
         return Answer([BrokerState(*place, stats[place[3]]) for place in places])
 
     async def own_topics(self) -> Answer[frozenset[str]]:
         """Return the topics that brokers create for themselves: one named after each cluster and broker,
         and one for replies in each cluster."""
-        info = await self.ask(self.admin.examine_broker_cluster_info(), server=NAME_SERVER)
+        info = await self.ask(self.admin.brokers.examine_broker_cluster_info(), server=NAME_SERVER)
         if info.value is None:
             return info.failed()
         clusters = info.value.cluster_addr_table
@@ -152,14 +154,14 @@ class ClusterSource:
         masters = await self.masters(topic)
         answers = await self.ask_each(
             (masters.value or {}).values(),
-            lambda address: self.admin.view_broker_stats_data(address, "TOPIC_PUT_NUMS", topic),
+            lambda address: self.admin.brokers.view_broker_stats_data(address, "TOPIC_PUT_NUMS", topic),
         )
         rates = [answer.value.stats_minute.tps for answer in answers.values() if answer.value is not None]
         return sum(rates) if rates else None
 
     async def topics(self) -> Answer[list[str]]:
         """Return the names of all topics, sorted, without groups' retry topics."""
-        names = await self.ask(self.admin.fetch_all_topic_list(), server=NAME_SERVER)
+        names = await self.ask(self.admin.topics.fetch_all_topic_list(), server=NAME_SERVER)
         if names.value is None:
             return names
         return Answer([name for name in names.value if not name.startswith(RETRY_GROUP_TOPIC_PREFIX)])
@@ -171,36 +173,42 @@ class ClusterSource:
         it. Offsets at a broker that does not answer are left out, and RocketMQ's own groups.
         """
         names, masters = await asyncio.gather(
-            self.ask(self.admin.fetch_all_topic_list(), server=NAME_SERVER), self.every_master()
+            self.ask(self.admin.topics.fetch_all_topic_list(), server=NAME_SERVER), self.every_master()
         )
         if names.value is None:
             return names
-        answers = await self.ask_each((masters.value or {}).values(), self.admin.broker_consumer_offsets)
+        answers = await self.ask_each(
+            (masters.value or {}).values(), self.admin.groups.broker_consumer_offsets
+        )
         offsets = [answer.value for answer in answers.values() if answer.value is not None]
         # In a worker thread, as there may be offsets of 100,000 topics and groups.
         return Answer(await self.runtime.workers.run(_group_names, names.value, offsets))
 
     async def addresses(self) -> Answer[dict[str, str]]:
         """Return the broker's name by the address of every broker process that the name server knows."""
-        info = await self.ask(self.admin.examine_broker_cluster_info(), server=NAME_SERVER)
+        info = await self.ask(self.admin.brokers.examine_broker_cluster_info(), server=NAME_SERVER)
         if info.value is None:
             return info.failed()
         brokers = info.value.broker_addr_table.items()
         return Answer({address: name for name, each in brokers for address in each.broker_addrs.values()})
 
-    async def topic_queues(self, topic: str) -> Answer[Queues[TopicOffset]]:
-        """Return the bounds of each queue of a topic."""
+    async def topic_queues(self, topic: str, routes: Routes | None = None) -> Answer[Queues[TopicOffset]]:
+        """Return the bounds of each queue of a topic.
+
+        Args:
+            routes: learns the topic's route; None asks without it.
+        """
 
         async def ask(address: str) -> Mapping[MessageQueue, TopicOffset]:
-            return (await self.admin.broker_topic_stats(address, topic)).offset_table
+            return (await self.admin.topics.broker_topic_stats(address, topic)).offset_table
 
-        return await self._queues(await self.masters(topic), ask)
+        return await self._queues(await self.masters(topic, routes), ask)
 
     async def group_queues(self, group: str) -> Answer[Queues[OffsetWrapper]]:
         """Return stored and maximum offset of each queue that a group consumes."""
 
         async def ask(address: str) -> Mapping[MessageQueue, OffsetWrapper]:
-            return (await self.admin.broker_group_stats(address, group)).offset_table
+            return (await self.admin.groups.broker_group_stats(address, group)).offset_table
 
         return await self._queues(await self.group_masters(group), ask)
 
@@ -217,9 +225,10 @@ class ClusterSource:
         # In a worker thread: 50,000 queues would hold the event loop.
         return Answer(await self.runtime.workers.run(_merged, by_name))
 
-    async def masters(self, topic: str) -> Answer[dict[str, str]]:
+    async def masters(self, topic: str, routes: Routes | None = None) -> Answer[dict[str, str]]:
         """Return the address of each broker that serves the topic, by name: the master's, else a slave's."""
-        route = await self.ask(self.admin.examine_topic_route_info(topic), server=NAME_SERVER)
+        ask = self.admin.topics.examine_topic_route_info if routes is None else routes.route
+        route = await self.ask(ask(topic), server=NAME_SERVER)
         if route.value is None:
             if route.code == ResponseCode.TOPIC_NOT_EXIST:
                 return replace(route.failed(), problem="no broker has this topic")
@@ -231,14 +240,14 @@ class ClusterSource:
                     code=ResponseCode.TOPIC_NOT_EXIST,
                 )
             return route.failed()
-        return Answer(_masters(route.value.broker_datas))
+        return Answer(dict(addressed(route.value.broker_datas)))
 
     async def every_master(self) -> Answer[dict[str, str]]:
         """Return the address of every broker, by name: the master's, else a slave's."""
-        info = await self.ask(self.admin.examine_broker_cluster_info(), server=NAME_SERVER)
-        return (
-            info.failed() if info.value is None else Answer(_masters(info.value.broker_addr_table.values()))
-        )
+        info = await self.ask(self.admin.brokers.examine_broker_cluster_info(), server=NAME_SERVER)
+        if info.value is None:
+            return info.failed()
+        return Answer(dict(addressed(info.value.broker_addr_table.values())))
 
     async def group_masters(self, group: str) -> Answer[dict[str, str]]:
         """Return the same if the group has a retry topic, or a broker has an offset or settings of it."""
@@ -253,21 +262,12 @@ class ClusterSource:
         """Return whether a broker has an offset or settings of the group, or may have them: it is silent."""
 
         async def ask(address: str) -> bool:
-            if (await self.admin.broker_group_stats(address, group)).offset_table:
+            if (await self.admin.groups.broker_group_stats(address, group)).offset_table:
                 return True
-            return group in await self.admin.subscription_groups(address)
+            return group in await self.admin.groups.subscription_groups(address)
 
         answers = await self.ask_each(addresses, ask)
         return any(each.value or each.value is None for each in answers.values())
-
-
-def _masters(brokers: Iterable[BrokerData]) -> dict[str, str]:
-    """Return the address of each broker, by name: the master's, else a slave's."""
-    return {
-        broker.broker_name: broker.broker_addrs[min(broker.broker_addrs)]
-        for broker in sorted(brokers, key=lambda each: each.broker_name)
-        if broker.broker_addrs
-    }
 
 
 def _group_names(topics: Iterable[str], offsets: Iterable[ConsumerOffsetSerializeWrapper]) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from rewindmq.client.admin.groups import shared_client_ids, shared_id_warning
 from rewindmq.client.admin.running_info_report import find_trouble
+from rewindmq.client.admin.shared_ids import shared_client_ids, shared_id_warning
 from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.cluster_source import ClusterSource
 from rewindmq.protocol.body.connection import Connection, ConsumerConnection
@@ -127,7 +127,7 @@ async def consumers_of(
     result = GroupConsumers()
     admin = source.admin
     answers = await source.ask_each(
-        masters.value.values(), lambda address: admin.examine_consumer_connection_info(group, address)
+        masters.value.values(), lambda address: admin.groups.examine_consumer_connection_info(group, address)
     )
     for name, address in masters.value.items():
         answer = answers[address]
@@ -148,7 +148,7 @@ async def consumers_of(
         through = {client: masters.value[each.brokers[0]] for client, each in result.consumers.items()}
         infos = await source.ask_each(
             asked,
-            lambda client: admin.get_consumer_running_info(
+            lambda client: admin.groups.get_consumer_running_info(
                 group, client, stacks=stacks, address=through[client]
             ),
         )

@@ -98,7 +98,9 @@ async def resend(source: ClusterSource, group: str, letters: Sequence[Letter]) -
     topic = dlq_topic(group)
     read = await source.ask_each(
         letters,
-        lambda each: source.admin.message_at(MessageQueue(topic, each.broker, each.queue), each.offset),
+        lambda each: source.admin.messages.message_at(
+            MessageQueue(topic, each.broker, each.queue), each.offset
+        ),
     )
     unread = [
         Resent(letter, None, f"it could not be read: {answer.problem}")
@@ -164,7 +166,7 @@ async def _send_one(
         return Resent(letter, None, text), True
     queue, offset = answer.value.message_queue, answer.value.queue_offset
     # A broker may answer success, and put the copy elsewhere. Its log shows the copy before its queues do.
-    stored = await source.ask(source.admin.view_message(answer.value.offset_msg_id))
+    stored = await source.ask(source.admin.messages.view_message(answer.value.offset_msg_id))
     if stored.value is None:
         return Resent(letter, None, f"the broker took the copy, but did not show it: {stored.problem}"), False
     if stored.value.topic != copy.topic:

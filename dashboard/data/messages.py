@@ -68,7 +68,9 @@ class _Reader:
         messages: list[MessageExt] = []
         while begin < end:
             wanted = min(_PULL_MESSAGES, end - begin)
-            result = await self._ask(queue, partial(self._source.admin.pull_messages, queue, begin, wanted))
+            result = await self._ask(
+                queue, partial(self._source.admin.messages.pull_messages, queue, begin, wanted)
+            )
             if result is None:
                 break
             # Before any other task runs, and with it the next question.
@@ -84,7 +86,9 @@ class _Reader:
     ) -> list[MessageExt]:
         """Return the first messages of a queue that were stored at ``begin_ms`` or later."""
         # Of several messages with the time that is searched, RocketMQ 4.x returns any.
-        place = await self._ask(queue, partial(self._source.admin.search_offset, queue, max(begin_ms - 1, 0)))
+        place = await self._ask(
+            queue, partial(self._source.admin.messages.search_offset, queue, max(begin_ms - 1, 0))
+        )
         if place is None:
             return []
         position, late = max(place, bounds.min_offset), list[MessageExt]()
@@ -175,7 +179,7 @@ async def by_id(source: ClusterSource, topic: str, message_id: str) -> Answer[Fo
     brokers = await source.addresses()
     if brokers.value is None or host not in brokers.value or brokers.value[host] in answer.value.problems:
         return answer
-    message = await source.ask(source.admin.view_message(message_id))
+    message = await source.ask(source.admin.messages.view_message(message_id))
     if message.value is not None and message.value.topic == topic:
         message.value.broker_name = brokers.value[host]
         answer.value.messages.append(message.value)
@@ -205,7 +209,9 @@ async def message_at(source: ClusterSource, queue: MessageQueue, offset: int) ->
         return route.failed()
     if queue.broker_name not in route.value:
         return _absent(queue)
-    return await source.ask(source.admin.message_at(queue, offset), server=f"Broker {queue.broker_name}")
+    return await source.ask(
+        source.admin.messages.message_at(queue, offset), server=f"Broker {queue.broker_name}"
+    )
 
 
 def _absent(queue: MessageQueue) -> Answer[Any]:
@@ -221,7 +227,7 @@ async def _query(
         return masters.failed()
     answers = await source.ask_each(
         masters.value.items(),
-        lambda place: source.admin.query_message_at(*place, topic, key, is_unique_key=is_unique_key),
+        lambda place: source.admin.messages.query_message_at(*place, topic, key, is_unique_key=is_unique_key),
     )
     found = FoundMessages()
     for (name, _), answer in answers.items():

@@ -9,11 +9,13 @@ from typing import Final
 
 import msgspec
 
+from rewindmq.client.admin.reset_target import Target
+from rewindmq.client.admin.target_offsets import offsets_of_group, unique_offsets
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_duration
+from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.expected import Expected, expected_of
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.preview import Preview
-from rewindmq.client.admin.watched_reset.target import Target, offsets_of_group, unique_offsets
 from rewindmq.dashboard.data.answer import Answer
 from rewindmq.dashboard.data.cluster_source import ClusterSource, Queues
 from rewindmq.protocol.body.stats import TopicOffset
@@ -44,6 +46,7 @@ class Previewed:
     """A preview, or in one sentence why there is none; both are None if none was asked for.
 
     Attributes:
+        brokers: knows the routes that the preview needed.
         status: the HTTP status of a page about it: 404 if the topic or a group does not exist, 400 if the
             query names no target.
     """
@@ -51,6 +54,7 @@ class Previewed:
     preview: Preview | None
     problem: str | None = None
     status: int = 200
+    brokers: Brokers | None = None
 
 
 def target_of(to: str, at: int | None, ago: str, now_ms: int) -> int:
@@ -133,50 +137,48 @@ def target_of_expected(expected: Expected) -> Target:
     )
 
 
-async def preview_as_group(
-    source: ClusterSource, group: str, topic: str, other: str, mode: ResetMode | None = None
-) -> Previewed:
-    """Ask what a reset to another group's stored offsets would do now; nothing is changed."""
-    if not other:
-        return Previewed(None, "Enter the group whose offsets this group is to take.", 400)
-    # A broker that hangs is named after 2 s; the question for the offsets would wait for it longer.
-    if (unready := _unready(topic, await source.topic_queues(topic))) is not None:
-        return unready
-    offsets = await source.ask(offsets_of_group(source.admin, topic, other), PREVIEW_SECONDS)
-    if offsets.value is None:
-        # Every broker has just answered, so what is missing is the group.
-        status = 404 if isinstance(offsets.error, ClientError) else 200
-        return Previewed(None, f"The offsets of group {other} cannot be taken: {offsets.problem}.", status)
-    return await preview_of(source, group, topic, offsets.value, mode)
-
-
 async def preview_of(
-    source: ClusterSource, group: str, topic: str, target: Target, mode: ResetMode | None = None
+    source: ClusterSource, group: str, topic: str, target: Target | str, mode: ResetMode | None = None
 ) -> Previewed:
-    """Ask what a reset would do now. A broker that hangs is named after 2 s; nothing is changed."""
-    if (unready := _unready(topic, await source.topic_queues(topic))) is not None:
-        return unready
-    answer = await source.ask(make_preview(source.admin, topic, group, target, mode=mode), PREVIEW_SECONDS)
+    """Ask what a reset would do now. A broker that hangs is named after 2 s; nothing is changed.
+
+    Args:
+        target: a time, offsets, or the name of a group: its stored offsets.
+    """
+    brokers = Brokers(source.admin)
+    # First, because the questions of a preview would wait longer for a broker that hangs.
+    queues = await source.topic_queues(topic, brokers.routes)
+    if queues.value is None or queues.value.problems:
+        return _unready(topic, queues)
+    if isinstance(target, str):
+        offsets = await source.ask(offsets_of_group(source.admin, topic, target), PREVIEW_SECONDS)
+        if offsets.value is None:
+            # Every broker has just answered, so what is missing is the group.
+            status = 404 if isinstance(offsets.error, ClientError) else 200
+            problem = f"The offsets of group {target} cannot be taken: {offsets.problem}."
+            return Previewed(None, problem, status)
+        target = offsets.value
+    asking = make_preview(
+        source.admin, topic, group, target, mode=mode, brokers=brokers, listed=queues.value.rows
+    )
+    answer = await source.ask(asking, PREVIEW_SECONDS)
     if answer.value is None:
         return Previewed(None, f"The preview failed: {answer.problem}.")
-    found = answer.value
-    if not found.knows_group:
+    if not answer.value.knows_group:
         return Previewed(
             None,
             f"Group {group} is gone, or has another name: no broker of topic {topic} knows it.",
             404,
         )
-    return Previewed(found)
+    return Previewed(answer.value, brokers=brokers)
 
 
-def _unready(topic: str, queues: Answer[Queues[TopicOffset]]) -> Previewed | None:
-    """Return why there can be no preview of the topic now; None: every broker of it answers."""
+def _unready(topic: str, queues: Answer[Queues[TopicOffset]]) -> Previewed:
+    """Return why there can be no preview of the topic now."""
     if queues.value is None:
         is_absent = queues.is_absent
         return Previewed(
             None, f"Topic {topic}: {queues.problem}." if is_absent else queues.sentence, queues.status
         )
-    if queues.value.problems:
-        silent = "; ".join(f"{name}: {problem}" for name, problem in sorted(queues.value.problems.items()))
-        return Previewed(None, f"There is no preview without every broker of the topic. {silent}.")
-    return None
+    silent = "; ".join(f"{name}: {problem}" for name, problem in sorted(queues.value.problems.items()))
+    return Previewed(None, f"There is no preview without every broker of the topic. {silent}.")

@@ -108,12 +108,12 @@ async def ask_broker(source: ClusterSource, place: BrokerPlace, until: float) ->
     """
     report = BrokerReport(place, Questions(source, until))
     admin, ask = source.admin, report.questions.ask
-    report.stats = await ask(lambda: admin.fetch_broker_runtime_stats(place.address))
+    report.stats = await ask(lambda: admin.brokers.fetch_broker_runtime_stats(place.address))
     if report.stats is None or place.broker_id != MASTER_ID:
         return report
     await _broker_rates(admin, report)
-    report.groups = await ask(lambda: admin.broker_consume_stats(place.address))
-    producers = await ask(lambda: admin.broker_producers(place.address)) or {}
+    report.groups = await ask(lambda: admin.groups.broker_consume_stats(place.address))
+    producers = await ask(lambda: admin.brokers.broker_producers(place.address)) or {}
     report.producers = {group: len(members) for group, members in producers.items()}
     if _OWN_KEY in report.stats:
         await _fenced(admin, report)
@@ -126,17 +126,19 @@ async def _broker_rates(admin: AdminClient, report: BrokerReport) -> None:
     keys = {"rocketmq_broker_tps": "BROKER_PUT_NUMS", "rocketmq_broker_qps": "BROKER_GET_NUMS"}
     found = await report.questions.ask_each(
         keys,
-        lambda key: admin.view_broker_stats_data(report.place.address, keys[key], report.place.cluster),
+        lambda key: admin.brokers.view_broker_stats_data(
+            report.place.address, keys[key], report.place.cluster
+        ),
     )
     report.rates |= {(key, ""): data.stats_minute.tps for key, data in found.items()}
 
 
 async def _fenced(admin: AdminClient, report: BrokerReport) -> None:
     address = report.place.address
-    commits = await report.questions.ask(lambda: admin.fenced_commits(address=address))
+    commits = await report.questions.ask(lambda: admin.resets.fenced_commits(address=address))
     if commits is not None:
         report.fenced_commits = commits[address].total
-    offsets = await report.questions.ask(lambda: admin.broker_consumer_offsets(address))
+    offsets = await report.questions.ask(lambda: admin.groups.broker_consumer_offsets(address))
     for key, epochs in ((offsets and offsets.epoch_table) or {}).items():
         topic, _, group = key.partition("@")
         report.fenced_resets[TopicGroup(topic, group)] = sum(epochs.values())
@@ -146,7 +148,7 @@ async def _topics(source: ClusterSource, report: BrokerReport) -> None:
     """Ask for every topic's queues, then for the rates of those that got a message lately."""
     admin, now_ms = source.admin, source.runtime.clock.now_ms()
     address, questions = report.place.address, report.questions
-    names = await questions.ask(lambda: admin.broker_topics(address))
+    names = await questions.ask(lambda: admin.topics.broker_topics(address))
     if names is None:
         return
     report.topic_count = len(names)
@@ -161,13 +163,13 @@ async def _topics(source: ClusterSource, report: BrokerReport) -> None:
     }
     asked = [(metric, topic) for topic in last if now_ms - last[topic] <= _IDLE_MS for metric in metrics]
     found = await questions.ask_each(
-        asked, lambda key: admin.view_broker_stats_data(address, metrics[key[0]], key[1])
+        asked, lambda key: admin.brokers.view_broker_stats_data(address, metrics[key[0]], key[1])
     )
     report.rates |= {key: data.stats_minute.tps for key, data in found.items()}
 
 
 async def _topic_sums(source: ClusterSource, address: str, topic: str) -> TopicSums:
-    table = await source.admin.broker_topic_stats(address, topic)
+    table = await source.admin.topics.broker_topic_stats(address, topic)
     if len(table.offset_table) > _FEW_QUEUES:
         return await source.runtime.workers.run(_sums, table)
     return _sums(table)
@@ -185,13 +187,13 @@ async def _groups(source: ClusterSource, report: BrokerReport) -> None:
     address, questions, progress = report.place.address, report.questions, report.progress
     report.members = await questions.ask_each(
         sorted({pair.group for pair in progress}),
-        lambda group: admin.examine_consumer_connection_info(group, address),
+        lambda group: admin.groups.examine_consumer_connection_info(group, address),
     )
     # The consumers of a broadcasting group keep their offsets themselves.
     counted = {pair: stats for pair, stats in progress.items() if pair.group not in report.broadcasting}
     lagging = await source.runtime.workers.run(_lagging, counted)
     spans = await questions.ask_each(
-        lagging, lambda pair: admin.broker_consume_time_span(address, pair.topic, pair.group)
+        lagging, lambda pair: admin.groups.broker_consume_time_span(address, pair.topic, pair.group)
     )
     report.delays = dict.fromkeys(counted.keys() - set(lagging), 0.0)
     report.delays |= {
@@ -200,12 +202,16 @@ async def _groups(source: ClusterSource, report: BrokerReport) -> None:
     }
     sent_back = await questions.ask_each(
         progress,
-        lambda pair: admin.view_broker_stats_data(address, "SNDBCK_PUT_NUMS", f"{pair.topic}@{pair.group}"),
+        lambda pair: admin.brokers.view_broker_stats_data(
+            address, "SNDBCK_PUT_NUMS", f"{pair.topic}@{pair.group}"
+        ),
     )
     report.rates |= {("rocketmq_send_back_nums", k): float(d.stats_minute.sum) for k, d in sent_back.items()}
     sizes = await questions.ask_each(
         progress,
-        lambda pair: admin.view_broker_stats_data(address, "GROUP_GET_SIZE", f"{pair.topic}@{pair.group}"),
+        lambda pair: admin.brokers.view_broker_stats_data(
+            address, "GROUP_GET_SIZE", f"{pair.topic}@{pair.group}"
+        ),
     )
     report.rates |= {("rocketmq_consumer_message_size", k): d.stats_minute.tps for k, d in sizes.items()}
 

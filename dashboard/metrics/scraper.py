@@ -57,7 +57,7 @@ class Scraper:
         source, samples = self._source, Samples()
         clock = source.runtime.clock
         started = clock.monotonic()
-        info = await source.ask(source.admin.examine_broker_cluster_info())
+        info = await source.ask(source.admin.brokers.examine_broker_cluster_info())
         samples.add("rewindmq_namesrv_up", (), float(info.value is not None))
         brokers = sorted(info.value.broker_addr_table.items()) if info.value else []
         places = [

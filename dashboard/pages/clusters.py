@@ -55,7 +55,7 @@ async def show_broker(visit: Visit) -> Response:
     broker = found[0]
     # A broker that did not answer once is not asked again.
     config: Answer[dict[str, str]] = (
-        await visit.source.ask(visit.source.admin.get_broker_config(broker.address))
+        await visit.source.ask(visit.source.admin.brokers.get_broker_config(broker.address))
         if broker.stats.value is not None
         else broker.stats.failed()
     )

@@ -49,7 +49,7 @@ async def show_stacks(visit: Visit) -> Response:
 async def show_one(visit: Visit) -> Response:
     """Show a consumer's running info with the stacks of its threads or tasks."""
     group, client = visit.path("group"), visit.path("client")
-    work = visit.source.admin.get_consumer_running_info(group, client, stacks=True)
+    work = visit.source.admin.groups.get_consumer_running_info(group, client, stacks=True)
     answer = await visit.source.ask(work, server="The consumer, or its broker,")
     if answer.outcome is NoAnswer.REFUSED:
         # Brokers refuse with SYSTEM_ERROR (1), whether they do not know the client or it failed.

@@ -16,7 +16,7 @@ async def show(visit: Visit) -> Response:
     addresses = masters.value or {}
     admin = visit.source.admin
     answers = await visit.source.ask_each(
-        addresses.values(), lambda address: admin.fenced_commits(group, address=address)
+        addresses.values(), lambda address: admin.resets.fenced_commits(group, address=address)
     )
     commits: list[tuple[str, FencedCommit]] = []
     problems: dict[str, str] = {}

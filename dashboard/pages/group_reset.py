@@ -13,7 +13,6 @@ from rewindmq.dashboard.data.reset_previews import (
     MAX_QUEUES,
     Previewed,
     pack_expected,
-    preview_as_group,
     preview_of,
     target_of,
     target_of_expected,
@@ -119,7 +118,10 @@ async def _preview(visit: Visit, group: str, topic: str, to: str) -> Previewed:
         return Previewed(None, f"Choose one of the modes {', '.join(filter(None, MODES))}, or none.", 400)
     mode = ResetMode(asked) if asked else None
     if to == "group":
-        return await preview_as_group(visit.source, group, topic, visit.query("as").strip(), mode)
+        other = visit.query("as").strip()
+        if not other:
+            return Previewed(None, "Enter the group whose offsets this group is to take.", 400)
+        return await preview_of(visit.source, group, topic, other, mode)
     now_ms = visit.source.runtime.clock.now_ms()
     try:
         target = target_of(to, milliseconds(visit.query("at")), visit.query("ago"), now_ms)

@@ -81,7 +81,7 @@ async def show_groups(visit: Visit) -> Response:
     problems: dict[str, str] = {}
     addresses = masters.value or {}
     answers = await visit.source.ask_each(
-        addresses.values(), lambda address: admin.broker_topic_groups(address, topic)
+        addresses.values(), lambda address: admin.groups.broker_topic_groups(address, topic)
     )
     for name, address in addresses.items():
         answer = answers[address]

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from rewindmq.client.admin.reset_target import Target
 from rewindmq.client.admin.watched_reset.expected import Expected, moved_since
 from rewindmq.client.admin.watched_reset.run import Began, run_watched
-from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.dashboard.data.cluster_source import ClusterSource
-from rewindmq.dashboard.data.reset_previews import MAX_QUEUES, preview_of
+from rewindmq.dashboard.data.reset_previews import MAX_QUEUES, Previewed, preview_of
 from rewindmq.dashboard.resets.history import ResetHistory
 from rewindmq.dashboard.resets.record import VERSION, ResetRecord, Status
 from rewindmq.dashboard.resets.recorder import ResetRecorder
@@ -116,15 +116,16 @@ class ResetService:
         self._running[key] = record
         task = None
         try:
-            refused = await self._check(confirmed, record)
-            if refused is None:
-                task = asyncio.create_task(self._carry_out(confirmed, record))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+            found = await self._check(confirmed, record)
+            if isinstance(found, Refused):
+                return found
+            task = asyncio.create_task(self._carry_out(confirmed, record, found))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         finally:
             if task is None:
                 del self._running[key]
-        return refused or record
+        return record
 
     def _new_record(self, confirmed: Confirmed) -> ResetRecord:
         now_ms = self._runtime.clock.now_ms()
@@ -141,8 +142,8 @@ class ResetService:
             as_group=confirmed.as_group,
         )
 
-    async def _check(self, confirmed: Confirmed, record: ResetRecord) -> Refused | None:
-        """Return why the reset must not begin; else keep its record."""
+    async def _check(self, confirmed: Confirmed, record: ResetRecord) -> Refused | Previewed:
+        """Keep the record, and return what the cluster told; or return why the reset must not begin."""
         expected = confirmed.expected
         now = await preview_of(self._source, expected.group, expected.topic, confirmed.target, expected.mode)
         if now.preview is None:
@@ -159,11 +160,11 @@ class ResetService:
             await self.history.save(record)
         except OSError as error:
             return Refused(f"The history cannot be written: {error.strerror}.")
-        return None
+        return now
 
-    async def _carry_out(self, confirmed: Confirmed, record: ResetRecord) -> None:
+    async def _carry_out(self, confirmed: Confirmed, record: ResetRecord, found: Previewed) -> None:
         try:
-            await self._watch(confirmed, record)
+            await self._watch(confirmed, record, found)
         except RewindMQError as error:
             record.status = Status.FAILED
             record.problem = _failure(error, has_begun=bool(record.queues))
@@ -180,7 +181,7 @@ class ResetService:
             del self._running[record.group, record.topic]
             await self._save(record)
 
-    async def _watch(self, confirmed: Confirmed, record: ResetRecord) -> None:
+    async def _watch(self, confirmed: Confirmed, record: ResetRecord, found: Previewed) -> None:
         recorder = ResetRecorder(record)
         clock = self._runtime.clock
         running = run_watched(
@@ -193,6 +194,8 @@ class ResetService:
             observe=recorder.observe,
             # The page shows after each sample what the watch waits for.
             remind_after=0.0,
+            preview=found.preview,
+            brokers=found.brokers,
         )
         saving = asyncio.create_task(self._save_often(record))
         try:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.message.properties import TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS
 
 # MessageConst.KEY_SEPARATOR.
 KEY_SEPARATOR: Final = " "
@@ -77,6 +78,28 @@ def check_numbers(flag: object, delay_level: object) -> None:
         raise ClientError(f"flag must be an int32, not {flag!r}")
     if not isinstance(delay_level, int):
         raise ClientError(f"delay_level must be int, not {_kind(delay_level)}")
+
+
+def timer_of(delay_time_ms: object, delay_time_sec: object, deliver_time_ms: object) -> tuple[str, str]:
+    """Return name and value of the property that asks for a delivery time; at least one argument is given.
+
+    Raises:
+        ClientError: several are given, one is no int, or a delay is negative.
+    """
+    given = {
+        TIMER_DELAY_MS: ("delay_time_ms", delay_time_ms),
+        TIMER_DELAY_SEC: ("delay_time_sec", delay_time_sec),
+        TIMER_DELIVER_MS: ("deliver_time_ms", deliver_time_ms),
+    }
+    given = {name: pair for name, pair in given.items() if pair[1] is not None}
+    if len(given) > 1:
+        raise ClientError(f"{' and '.join(pair[0] for pair in given.values())} do not go together: pass one")
+    ((name, (argument, value)),) = given.items()
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ClientError(f"{argument} must be int, not {_kind(value)}")
+    if not 0 <= value < 1 << 63:
+        raise ClientError(f"{argument} must be a number from 0 to 2^63 - 1, not {value}")
+    return name, str(value)
 
 
 def _kind(value: object) -> str:

@@ -10,7 +10,14 @@ from typing import Final
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.limits import MAX_INFLATED_BODY_BYTES
 from rewindmq.protocol.message import properties as names
-from rewindmq.protocol.message.arguments import body_of, check_numbers, keys_of, properties_of, text_of
+from rewindmq.protocol.message.arguments import (
+    body_of,
+    check_numbers,
+    keys_of,
+    properties_of,
+    text_of,
+    timer_of,
+)
 from rewindmq.protocol.message.message_id import offset_message_id
 from rewindmq.protocol.message.properties import find_property, parse_properties
 from rewindmq.protocol.message.sysflag import (
@@ -33,6 +40,9 @@ class Message:
         flag: an int32 for the application's own use.
         properties: user properties; names and values must not contain the characters 1 and 2.
         delay_level: 1 to 18; 0 means no delay.
+        delay_time_ms: deliver the message so many ms after the broker got it (5.x); None does not.
+        delay_time_sec: the same in seconds (5.x).
+        deliver_time_ms: deliver it at this time, ms since 1970 (5.x). A message has one of the three.
         wait_store_msg_ok: False sends without waiting for flush and replication.
 
     Raises:
@@ -52,6 +62,9 @@ class Message:
         flag: int = 0,
         properties: Mapping[str, str] | None = None,
         delay_level: int = 0,
+        delay_time_ms: int | None = None,
+        delay_time_sec: int | None = None,
+        deliver_time_ms: int | None = None,
         wait_store_msg_ok: bool = True,
     ) -> None:
         # The usual types are checked without a call, because every send creates a message.
@@ -71,6 +84,11 @@ class Message:
             check_numbers(flag, delay_level)
             if delay_level:
                 self.properties[names.DELAY] = str(delay_level)
+        if delay_time_ms is not None or delay_time_sec is not None or deliver_time_ms is not None:
+            name, value = timer_of(delay_time_ms, delay_time_sec, deliver_time_ms)
+            if delay_level:
+                raise ClientError("delay_level does not go together with a delivery time: pass one")
+            self.properties[name] = value
         # Java clients always send WAIT; the broker removes it before it stores the message.
         self.properties[names.WAIT] = "true" if wait_store_msg_ok else "false"
 

@@ -5,7 +5,7 @@ Specification: docs/spec/protocol.md 6.5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from rewindmq.protocol.code import ResponseCode
@@ -28,11 +28,22 @@ REAL_TOPIC: Final = "REAL_TOPIC"
 REAL_QID: Final = "REAL_QID"
 TRAN_MSG: Final = "TRAN_MSG"
 PGROUP: Final = "PGROUP"
+BORN_TIMESTAMP: Final = "BORN_TIMESTAMP"
 TRANSACTION_CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
 CHECK_IMMUNITY_TIME_IN_SECONDS: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
 TRAN_PREPARED_QUEUE_OFFSET: Final = "TRAN_PREPARED_QUEUE_OFFSET"
 TRANSACTION_ID: Final = "__transactionId__"
 CLUSTER: Final = "CLUSTER"
+# Timer messages of 5.x: what the producer asks for, and what the broker adds.
+TIMER_DELAY_SEC: Final = "TIMER_DELAY_SEC"
+TIMER_DELAY_MS: Final = "TIMER_DELAY_MS"
+TIMER_DELIVER_MS: Final = "TIMER_DELIVER_MS"
+TIMERS: Final = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
+TIMER_OUT_MS: Final = "TIMER_OUT_MS"
+TIMER_ENQUEUE_MS: Final = "TIMER_ENQUEUE_MS"
+TIMER_DEQUEUE_MS: Final = "TIMER_DEQUEUE_MS"
+TIMER_ROLL_TIMES: Final = "TIMER_ROLL_TIMES"
+TIMER_DEL_UNIQKEY: Final = "TIMER_DEL_UNIQKEY"
 MIN_OFFSET: Final = "MIN_OFFSET"
 MAX_OFFSET: Final = "MAX_OFFSET"
 MSG_REGION: Final = "MSG_REGION"
@@ -45,6 +56,11 @@ MSG_TYPE: Final = "MSG_TYPE"
 PUSH_REPLY_TIME: Final = "PUSH_REPLY_TIME"
 ARRIVE_TIME: Final = "ARRIVE_TIME"
 REPLY_MESSAGE_FLAG: Final = "reply"
+# Of popped messages: the handle, and when the message was popped for the first time, in ms.
+POP_CK: Final = "POP_CK"
+FIRST_POP_TIME: Final = "1ST_POP_TIME"
+# The group for which a message was stored in a retry topic of POP.
+ORIGIN_GROUP: Final = "ORIGIN_GROUP"
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -83,6 +99,14 @@ def with_property(text: str, name: str, value: str) -> str:
     mark = name + NAME_VALUE_SEPARATOR
     kept = [piece for piece in text.split(PROPERTY_SEPARATOR) if piece and not piece.startswith(mark)]
     return PROPERTY_SEPARATOR.join((*kept, mark + value))
+
+
+def without_properties(text: str, names: Collection[str]) -> str:
+    """Return the text without the properties of these names."""
+    pieces = text.split(PROPERTY_SEPARATOR)
+    return PROPERTY_SEPARATOR.join(
+        piece for piece in pieces if piece.partition(NAME_VALUE_SEPARATOR)[0] not in names
+    )
 
 
 def ended(properties: bytes) -> bytes:

@@ -28,7 +28,17 @@ SINCE: Final = MappingProxyType(
         RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: Profile.V53,
         RequestCode.LITE_PULL_MESSAGE: Profile.V53,
         RequestCode.SET_MESSAGE_REQUEST_MODE: Profile.V53,
+        RequestCode.POP_MESSAGE: Profile.V53,
+        RequestCode.ACK_MESSAGE: Profile.V53,
+        RequestCode.BATCH_ACK_MESSAGE: Profile.V53,
+        RequestCode.PEEK_MESSAGE: Profile.V53,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME: Profile.V53,
+        RequestCode.NOTIFICATION: Profile.V53,
+        RequestCode.POLLING_INFO: Profile.V53,
+        # Since 5.3.2.
+        RequestCode.RECALL_MESSAGE: Profile.V53,
         # Since 5.0.0.
+        RequestCode.GET_TIMER_CHECK_POINT: Profile.V53,
         RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: Profile.V53,
         RequestCode.GET_BROKER_HA_STATUS: Profile.V53,
         RequestCode.RESET_MASTER_FLUSH_OFFSET: Profile.V53,

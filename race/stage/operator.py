@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -82,7 +82,7 @@ class Operator:
         """Create the race's topic at every broker."""
         topic = TopicConfig(topic_name=self.topic, read_queue_nums=queues, write_queue_nums=queues)
         for address in addresses:
-            await self._admin.create_and_update_topic_config(address, topic)
+            await self._admin.topics.create_and_update_topic_config(address, topic)
 
     async def send(self, count: int, queue: MessageQueue, tag: str) -> None:
         """See ``Stage.send``."""
@@ -113,25 +113,19 @@ class Operator:
         place = {"broker_name": queue.broker_name, "queue_id": queue.queue_id, "offset": offset}
         note(ADMIN, Lab.RESET_STARTED, **what, **place, timestamp=timestamp)
         try:
-            targets = await (self._write if is_direct else self._ask)(timestamp)
+            result = await self._admin.resets.reset(self.topic, self._group, timestamp, write=is_direct)
         except RewindMQError as error:
             code = error.code if isinstance(error, ResponseError) else None
             note(ADMIN, Lab.RESET_REFUSED, **what, code=code, remark=str(error))
         else:
-            named = [[where.broker_name, where.queue_id, target] for where, target in targets.items()]
+            named = [
+                [where.broker_name, where.queue_id, target] for where, target in result.offset_table.items()
+            ]
             note(ADMIN, Lab.RESET_ACKNOWLEDGED, **what, targets=named)
-
-    async def _ask(self, timestamp: int) -> Mapping[MessageQueue, int]:
-        result = await self._admin.reset_offset_by_timestamp(self.topic, self._group, timestamp)
-        return result.offset_table
-
-    async def _write(self, timestamp: int) -> Mapping[MessageQueue, int]:
-        written = await self._admin.reset_offset_by_timestamp_old(self.topic, self._group, timestamp)
-        return {stats.queue: stats.rollback_offset for stats in written}
 
     async def stored(self, queue: MessageQueue) -> int:
         """See ``Stage.stored``."""
-        stats = await self._admin.examine_consume_stats(self._group, self.topic)
+        stats = await self._admin.groups.examine_consume_stats(self._group, self.topic)
         offset = stats.offset_table[queue].consumer_offset
         self._journal.note(
             ADMIN,
@@ -158,4 +152,4 @@ class Operator:
                 f"a reset to offset {offset} of queue {queue.queue_id} at {queue.broker_name},"
                 f" which has {len(sent)} messages"
             )
-        return (await self._admin.view_message(sent[offset])).store_timestamp
+        return (await self._admin.messages.view_message(sent[offset])).store_timestamp

@@ -182,7 +182,7 @@ class OutsideStage(ProcessStage):
             # The group's offsets outlive the race's topic; its retry topic shows that they exist.
             for topic in (TOPIC, retry_topic(GROUP)):
                 await self._require_absent(topic, admin)
-            table = (await admin.examine_broker_cluster_info()).broker_addr_table
+            table = (await admin.brokers.examine_broker_cluster_info()).broker_addr_table
         masters = {
             name: data.broker_addrs[_MASTER]
             for name, data in sorted(table.items())
@@ -195,7 +195,7 @@ class OutsideStage(ProcessStage):
 
     async def _require_absent(self, topic: str, admin: AdminClient) -> None:
         try:
-            await admin.examine_topic_route_info(topic)
+            await admin.topics.examine_topic_route_info(topic)
         except ResponseError as error:
             if error.code != ResponseCode.TOPIC_NOT_EXIST:
                 raise

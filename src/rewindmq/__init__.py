@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
-    from rewindmq.client.admin.reset import ResetResult
+    from rewindmq.client.admin.reset_result import ResetResult
     from rewindmq.client.consume.allocate import (
         AllocateAveragely,
         AllocateByCircle,
@@ -191,7 +191,7 @@ _MODULES: Final = MappingProxyType(
         "NotConnectedError": "protocol.errors",
         "RequestTimeoutError": "protocol.errors",
         "ResetMode": "protocol.reset_mode",
-        "ResetResult": "client.admin.reset",
+        "ResetResult": "client.admin.reset_result",
         "ResponseError": "protocol.errors",
         "RewindMQError": "protocol.errors",
         "SendResult": "client.produce.send_result",

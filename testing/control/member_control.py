@@ -107,7 +107,9 @@ class MemberControl:
         async with cluster.admin() as admin:
 
             async def condition() -> str | None:
-                missing = wanted - (await admin.examine_broker_cluster_info()).broker_addr_table.keys()
+                missing = (
+                    wanted - (await admin.brokers.examine_broker_cluster_info()).broker_addr_table.keys()
+                )
                 return f"not registered: {', '.join(sorted(missing))}" if missing else None
 
             await self._waiter.until(condition, "the brokers are registered")

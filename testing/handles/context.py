@@ -40,7 +40,7 @@ class Context:
             ResponseError: TOPIC_NOT_EXIST (17).
             ClientError: no broker lists a queue.
         """
-        table = (await self.admin.examine_topic_stats(topic)).offset_table
+        table = (await self.admin.topics.examine_topic_stats(topic)).offset_table
         return {queue: (entry.min_offset, entry.max_offset) for queue, entry in sorted(table.items())}
 
     async def first_since(self, topic: str, at_ms: int) -> dict[MessageQueue, tuple[int, int | None]]:
@@ -63,7 +63,7 @@ class Context:
         if begin == end:
             return end, None
         # RocketMQ 4.9 returns the neighbour that is nearer in time, which may be the earlier one.
-        offset = max(begin, min(await self.admin.search_offset(queue, at_ms), end - 1))
+        offset = max(begin, min(await self.admin.messages.search_offset(queue, at_ms), end - 1))
         stored_at = await self._store_timestamp(queue, offset)
         while stored_at >= at_ms and offset > begin:
             before = await self._store_timestamp(queue, offset - 1)
@@ -78,7 +78,7 @@ class Context:
         return offset, stored_at
 
     async def _store_timestamp(self, queue: MessageQueue, offset: int) -> int:
-        return (await self.admin.message_at(queue, offset)).store_timestamp
+        return (await self.admin.messages.message_at(queue, offset)).store_timestamp
 
     async def read(self, topic: str) -> list[KitMessage]:
         """Return all messages of a topic, by queue and offset. No group is left behind.
@@ -89,7 +89,7 @@ class Context:
         messages = []
         for queue, (offset, end) in (await self.queue_bounds(topic)).items():
             while offset < end:
-                page = await self.admin.pull_messages(queue, offset, _PULL_MESSAGES)
+                page = await self.admin.messages.pull_messages(queue, offset, _PULL_MESSAGES)
                 messages += [kit_message(message) for message in page.messages]
                 if page.next_begin_offset <= offset:
                     break

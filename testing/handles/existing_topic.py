@@ -18,7 +18,7 @@ async def has_topic(admin: AdminClient, topic: str, queues: int, masters: Collec
         RewindMQError: no name server answered.
     """
     try:
-        route = await admin.examine_topic_route_info(topic)
+        route = await admin.topics.examine_topic_route_info(topic)
     except ResponseError as error:
         if error.code != ResponseCode.TOPIC_NOT_EXIST:
             raise

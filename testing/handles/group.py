@@ -129,7 +129,7 @@ class Group(WatchedGroup):
     async def _require_topic(self) -> None:
         """Fail if the topic does not exist: no queue would ever get a consumer."""
         try:
-            await self._context.admin.examine_topic_route_info(self.topic)
+            await self._context.admin.topics.examine_topic_route_info(self.topic)
         except ResponseError as error:
             if error.code != ResponseCode.TOPIC_NOT_EXIST:
                 raise

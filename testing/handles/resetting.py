@@ -99,7 +99,7 @@ class Resetter:
         first = await self._context.first_since(self._topic, to.at_ms)
         timestamp = min((at_ms for _, at_ms in first.values() if at_ms is not None), default=to.at_ms)
         for queue, (offset, _) in first.items():
-            if await self._context.admin.search_offset(queue, timestamp) != offset:
+            if await self._context.admin.messages.search_offset(queue, timestamp) != offset:
                 return _Plan(None, {queue: offset for queue, (offset, _) in first.items()})
         return _Plan(timestamp, {})
 
@@ -120,28 +120,11 @@ class Resetter:
 
     async def _carry_out(self, plan: _Plan, mode: ResetMode | None) -> Accepted:
         admin = self._context.admin
-        if plan.timestamp is not None:
-            result = await admin.reset_offset_by_timestamp(
-                self._topic, self._group, plan.timestamp, mode=mode
-            )
-            return Accepted(result.offset_table, result.modes)
-        route = await admin.examine_topic_route_info(self._topic)
-        masters = {broker.broker_name: broker.broker_addrs[0] for broker in route.broker_datas}
-        targets: dict[MessageQueue, int] = {}
-        modes: dict[str, ResetMode | None] = {}
-        for queue, offset in plan.offsets.items():
-            result = await admin.reset_offset_of_queue(
-                masters[queue.broker_name],
-                self._topic,
-                self._group,
-                queue.queue_id,
-                offset=offset,
-                mode=mode or ResetMode.FENCED,
-            )
-            targets.update(result.offset_table)
-            # The result names the broker by its address.
-            (modes[queue.broker_name],) = result.modes.values()
-        return Accepted(dict(sorted(targets.items())), modes)
+        if plan.timestamp is None:
+            mode = mode or ResetMode.FENCED
+        target = plan.offsets if plan.timestamp is None else plan.timestamp
+        result = await admin.resets.reset(self._topic, self._group, target, mode=mode, write=False)
+        return Accepted(result.offset_table, result.modes)
 
 
 def _name(queue: MessageQueue) -> str:

@@ -128,10 +128,10 @@ class Rmq(WireControl, ServerControl):
             return Topic(self._context, full, queues)
         config = TopicConfig(full, read_queue_nums=queues, write_queue_nums=queues)
         for address in masters.values():
-            await self._admin.create_and_update_topic_config(address, config)
+            await self._admin.topics.create_and_update_topic_config(address, config)
 
         async def condition() -> str | None:
-            route = await self._admin.examine_topic_route_info(full)
+            route = await self._admin.topics.examine_topic_route_info(full)
             missing = masters.keys() - {queue.broker_name for queue in route.queue_datas}
             return f"not at {', '.join(sorted(missing))}" if missing else None
 
@@ -443,12 +443,12 @@ class Rmq(WireControl, ServerControl):
         if asyncio.get_running_loop() is not self._loop:
             raise KitError("the test runs on another event loop than the fixture rmq: omit its loop_scope")
         if not self._cluster_name:
-            info = await self._admin.examine_broker_cluster_info()
+            info = await self._admin.brokers.examine_broker_cluster_info()
             names = list(info.cluster_addr_table)
             if len(names) != 1:
                 raise KitError(f"the kit needs a name server of one cluster, but it knows {names or 'none'}")
             self._cluster_name = names[0]
-        return dict(await self._admin.master_addresses(self._cluster_name))
+        return dict(await self._admin.brokers.master_addresses(self._cluster_name))
 
     async def _registered(self) -> None:
         """Wait until each broker that runs is registered; a new name server knows none at first."""
@@ -473,7 +473,7 @@ class Rmq(WireControl, ServerControl):
             for group in self._group_names:
                 for address in masters.values():
                     with contextlib.suppress(RewindMQError):
-                        await self._admin.delete_subscription_group(address, group, remove_offset=True)
+                        await self._admin.groups.delete_subscription_group(address, group, remove_offset=True)
             for topic in topics:
                 with contextlib.suppress(RewindMQError):
-                    await self._admin.delete_topic(self._cluster_name, topic)
+                    await self._admin.topics.delete_topic(self._cluster_name, topic)

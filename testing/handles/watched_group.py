@@ -41,7 +41,7 @@ class WatchedGroup:
     async def offsets(self) -> dict[MessageQueue, int]:
         """Return the offsets that the brokers store for the group now; empty for an unknown group."""
         try:
-            stats = await self._context.admin.examine_consume_stats(self.name, self.topic)
+            stats = await self._context.admin.groups.examine_consume_stats(self.name, self.topic)
         except ResponseError as error:
             if error.code in _UNKNOWN:
                 return {}

@@ -140,13 +140,13 @@ def check_log(caplog: pytest.LogCaptureFixture, refusals: list[RemotingCommand],
     assert len(lines) <= 5 * STEPS, Counter(lines).most_common(5)
 
 
-def group_of(operation: str, number: int, flush: FlushDiskType) -> tuple[pytest.MarkDecorator, ...]:
+def group_of(operation: str, number: int, flush: FlushDiskType) -> list[pytest.MarkDecorator]:
     """The default group has each operation with one error and each error with one operation, CI all pairs."""
     if flush is FlushDiskType.ASYNC_FLUSH:
-        return (pytest.mark.long, pytest.mark.computing)
+        return [pytest.mark.slow(full_only="the cases are those of SYNC_FLUSH")]
     if number == errno.EIO or operation == "sync":
-        return ()
-    return (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen)
+        return []
+    return [pytest.mark.slow]
 
 
 @pytest.mark.parametrize(

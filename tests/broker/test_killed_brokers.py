@@ -79,8 +79,7 @@ async def read_all(peer: Peer) -> Acknowledged:
     return found
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
 async def test_a_broker_killed_at_any_moment_keeps_what_it_acknowledged(

@@ -87,7 +87,7 @@ async def reset(stage: SimStage, timestamp: int = 0) -> float:
     """Reset the group in the topic; return the time at which the reset began."""
     admin = await stage.admin()
     start = stage.world.now
-    await admin.reset_offset_by_timestamp("T", "G", timestamp, True)
+    await admin.resets.reset("T", "G", timestamp)
     return start
 
 

@@ -54,8 +54,7 @@ def test_the_next_cluster_removes_the_folder_of_a_killed_program(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_folder_that_was_chosen_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even one with the name of a temporary folder, of a cluster that has ended."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -25,7 +25,6 @@ from tests.support.processes import WAIT_SECONDS, Watched
 # 30 s between two registrations become 0.6 s.
 FAST = 0.02
 # Every test here starts two processes or more, so the default group has one signal.
-CHOSEN = (pytest.mark.long, pytest.mark.chosen)
 
 
 def entries(directory: Path) -> list[str]:
@@ -174,9 +173,9 @@ def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch: Watch) -> N
 @pytest.mark.parametrize(
     ("number", "code"),
     [
-        pytest.param(signal.SIGINT, 130, marks=CHOSEN),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
         (signal.SIGTERM, 0),
-        pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=CHOSEN),
+        pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=pytest.mark.slow),
     ],
 )
 def test_up_ends_with_all_its_processes(
@@ -241,7 +240,7 @@ def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(
 
 async def configurations(addresses: list[str]) -> list[dict[str, str]]:
     async with AdminClient("127.0.0.1:1") as admin:
-        return [await admin.get_broker_config(address) for address in addresses]
+        return [await admin.brokers.get_broker_config(address) for address in addresses]
 
 
 def test_up_sets_keys_of_all_brokers(tmp_path: Path) -> None:

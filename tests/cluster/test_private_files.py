@@ -42,7 +42,7 @@ def _umask_0() -> Iterator[None]:
 async def until_copied(admin: AdminClient, slave: str, timers: Timers) -> None:
     """Wait until a slave has the master's topics, which it asks for at intervals."""
     async with asyncio.timeout(WAIT_SECONDS):
-        while "T" not in await admin.broker_topics(slave):
+        while "T" not in await admin.topics.broker_topics(slave):
             await timers.sleep(TIME_SCALE)
 
 
@@ -52,8 +52,7 @@ def modes(root: Path) -> dict[str, str]:
     return {str(path.relative_to(root)): stat.filemode(path.lstat().st_mode) for path in paths}
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_after_work_all_files_of_a_cluster_are_private(tmp_path: Path) -> None:
     directory, events = tmp_path / "new" / "data", tmp_path / "events"
     events.mkdir()
@@ -74,7 +73,7 @@ async def test_after_work_all_files_of_a_cluster_are_private(tmp_path: Path) -> 
                         await producer.send(MESSAGE, timeout=WAIT_SECONDS)
                     ).status is not SendStatus.SEND_OK:
                         pass
-            assert await admin.query_message("T", "key", 1)
+            assert await admin.messages.query_message("T", "key", 1)
             await until_copied(admin, cluster.slaves["broker-a-s1"].address, runtime.timers)
         peer = Peer(runtime, cluster.namesrv_address)
         header = PutKVConfigRequestHeader("namespace", "key", "value")

@@ -19,7 +19,7 @@ async def until_copied(admin: AdminClient, timers: Timers, master: str, slave: s
     async with asyncio.timeout(WAIT_SECONDS):
         while True:
             ends = [
-                (await admin.fetch_broker_runtime_stats(address))["commitLogMaxOffset"]
+                (await admin.brokers.fetch_broker_runtime_stats(address))["commitLogMaxOffset"]
                 for address in (master, slave)
             ]
             if ends[0] == ends[1] != "0":
@@ -29,11 +29,11 @@ async def until_copied(admin: AdminClient, timers: Timers, master: str, slave: s
 
 async def until_copying(admin: AdminClient, timers: Timers, slave: str) -> None:
     async with asyncio.timeout(WAIT_SECONDS):
-        while (await admin.fetch_broker_runtime_stats(slave))["commitLogMaxOffset"] == "0":
+        while (await admin.brokers.fetch_broker_runtime_stats(slave))["commitLogMaxOffset"] == "0":
             await timers.sleep(1)
 
 
-@pytest.mark.long
+@pytest.mark.slow(full_only="tests/broker/ha interrupts the copy in virtual time")
 async def test_a_slave_and_a_master_killed_while_they_copy_have_the_same_log_in_the_end(
     brokers_at: BrokersAt,
 ) -> None:

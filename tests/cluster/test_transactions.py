@@ -61,7 +61,10 @@ async def half_messages_of_a_dead_producer(namesrv: str) -> None:
     )
 
 
-@pytest.mark.parametrize("profile", ["v49", pytest.param("v53", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "profile",
+    ["v49", pytest.param("v53", marks=pytest.mark.slow(full_only="the checks of v49 are the same"))],
+)
 async def test_another_producer_of_the_group_resolves_the_transactions_of_a_dead_one(profile: str) -> None:
     """The broker is killed and restarted between the half messages and the checks."""
     received: list[bytes] = []

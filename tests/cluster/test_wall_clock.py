@@ -23,9 +23,7 @@ TWO_HOURS_MS = 7_200_000
 
 
 # Each case takes seconds, so the default group has the first.
-@pytest.mark.parametrize(
-    "restarts", [False, pytest.param(True, marks=(pytest.mark.long, pytest.mark.chosen))]
-)
+@pytest.mark.parametrize("restarts", [False, pytest.param(True, marks=pytest.mark.slow)])
 async def test_a_delay_and_a_retry_last_their_length_after_the_clock_is_set_back(*, restarts: bool) -> None:
     """Only lower bounds of real time are checked. The defaults of the delays: level 2 is 5 s, and the first
     retry of a listener that fails comes after 10 s."""

@@ -35,6 +35,6 @@ async def store_offsets(consumer: PushConsumer, group: str, namesrv: str, topic:
     async with AdminClient(namesrv) as admin, asyncio.timeout(60):
         while True:
             await consumer.persist_offsets()
-            stats = await admin.examine_consume_stats(group, topic)
+            stats = await admin.groups.examine_consume_stats(group, topic)
             if sum(offsets.consumer_offset for offsets in stats.offset_table.values()) == count:
                 return

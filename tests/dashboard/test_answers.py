@@ -39,7 +39,7 @@ def _asked(answer: Answering) -> tuple[Answer[ConsumeStats], float]:
             AdminClient("n:1", runtime=runtime) as admin,
         ):
             source, began = ClusterSource(admin), world.now
-            return await source.ask(admin.broker_group_stats(broker.address, "g")), world.now - began
+            return await source.ask(admin.groups.broker_group_stats(broker.address, "g")), world.now - began
 
     return world.run(main())
 
@@ -77,7 +77,7 @@ def test_a_visitor_who_leaves_while_an_answer_is_decoded_ends_the_question() -> 
             scripted(world.runtime("b"), "b", answers) as broker,
             AdminClient("n:1", runtime=runtime) as admin,
         ):
-            question = asyncio.ensure_future(admin.broker_group_stats(broker.address, "g"))
+            question = asyncio.ensure_future(admin.groups.broker_group_stats(broker.address, "g"))
             page = asyncio.ensure_future(ClusterSource(admin).ask(question))
             await world.sleep(1.5 * LIMIT_SECONDS)
             assert not question.done()

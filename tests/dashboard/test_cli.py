@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from tests.support.default_group import first_of
+from tests.support.choice import first_of
 
 _MISSING = """\
 import sys

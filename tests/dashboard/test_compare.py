@@ -28,8 +28,8 @@ async def test_two_groups_are_compared_queue_by_queue_and_lead_to_a_clone(cluste
         await create_topic(cluster, retry_topic(group))
     first, second = ends
     async with cluster.admin() as admin, dashboard(cluster.namesrv_address) as site:
-        await admin.write_offsets("ahead", ends)
-        await admin.write_offsets("behind", {first: ends[first] - 2, second: ends[second]})
+        await admin.resets.reset(TOPIC, "ahead", ends, write=True)
+        await admin.resets.reset(TOPIC, "behind", {first: ends[first] - 2, second: ends[second]}, write=True)
         asked = (await site.get("/groups/ahead/compare")).text
         assert '<option value="behind">' in asked
         assert '<option value="ahead">' not in asked
@@ -52,7 +52,7 @@ async def test_two_groups_are_compared_queue_by_queue_and_lead_to_a_clone(cluste
         assert "<dt>To be skipped</dt><dd>2 <small>" in preview
         assert "where ahead is" in preview
         assert "Reset the group and watch it" in preview
-        assert await admin.stored_offset("behind", first) == ends[first] - 2
+        assert await admin.groups.stored_offset("behind", first) == ends[first] - 2
 
 
 async def test_a_group_without_offsets_can_be_compared_and_be_the_clone(cluster: LocalCluster) -> None:
@@ -60,7 +60,7 @@ async def test_a_group_without_offsets_can_be_compared_and_be_the_clone(cluster:
     for group in ("old", "new"):
         await create_topic(cluster, retry_topic(group))
     async with cluster.admin() as admin, dashboard(cluster.namesrv_address) as site:
-        await admin.write_offsets("old", ends)
+        await admin.resets.reset(TOPIC, "old", ends, write=True)
         page = (await site.get(f"/groups/old/compare?with=new&topic={TOPIC}")).text
         assert "<dt>Queues that differ</dt><dd>2 <small>of 2</small>" in page
         assert page.count('<td class="n"><span class="none">none</span></td>') == 2
@@ -87,16 +87,15 @@ async def test_a_lag_leads_to_a_look_at_skipping_it(cluster: LocalCluster) -> No
     ends = await _queues(cluster)
     await create_topic(cluster, retry_topic("slow"))
     async with cluster.admin() as admin, dashboard(cluster.namesrv_address) as site:
-        await admin.write_offsets("slow", {queue: end - 3 for queue, end in ends.items()})
+        await admin.resets.reset(TOPIC, "slow", {queue: end - 3 for queue, end in ends.items()}, write=True)
         skip = f"/groups/slow/reset?topic={TOPIC}&to=latest"
         assert f'href="{skip.replace("&", "&amp;")}"' in (await site.get("/groups/slow")).text
         assert "<dt>To be skipped</dt><dd>6 <small>" in (await site.get(skip)).text
-        await admin.write_offsets("slow", ends)
+        await admin.resets.reset(TOPIC, "slow", ends, write=True)
         assert "Skip what has accumulated" not in (await site.get("/groups/slow")).text
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_comparison_names_a_broker_that_hangs_after_2_s(cluster: LocalCluster) -> None:
     for group in ("ahead", "behind"):
         await create_topic(cluster, retry_topic(group))

@@ -115,7 +115,7 @@ async def test_a_broker_that_hangs_is_not_taken_for_one_without_dead_letters(clu
     hanging = max(cluster.brokers)
     async with cluster.admin() as admin:
         config = TopicConfig(topic_name=dlq_topic("unheard"))
-        await admin.create_and_update_topic_config(cluster.brokers[hanging].address, config)
+        await admin.topics.create_and_update_topic_config(cluster.brokers[hanging].address, config)
     cluster.pause(hanging)
     try:
         async with dashboard(cluster.namesrv_address) as site:
@@ -165,10 +165,10 @@ async def test_a_copy_has_no_trace_of_retries_delays_and_timers(cluster: LocalCl
     async with cluster.producer("p") as producer, cluster.admin() as admin:
         topic = dlq_topic("copied")
         sent = await producer.send(Message(topic, b"one", properties=kept | dropped))
-        copy = copy_of(await admin.message_at(sent.message_queue, sent.queue_offset), "copied")
+        copy = copy_of(await admin.messages.message_at(sent.message_queue, sent.queue_offset), "copied")
         assert (copy.topic, copy.body, copy.unique_key) == (retry_topic("copied"), b"one", sent.msg_id)
         assert kept.items() <= copy.properties.items()
         assert not dropped.keys() & copy.properties.keys()
         sent = await producer.send(Message(topic, b"two"))
         with pytest.raises(ClientError, match="RETRY_TOPIC"):
-            copy_of(await admin.message_at(sent.message_queue, sent.queue_offset), "copied")
+            copy_of(await admin.messages.message_at(sent.message_queue, sent.queue_offset), "copied")

@@ -69,7 +69,7 @@ async def test_a_search_does_not_find_the_messages_of_a_topic_with_the_same_hash
     address = cluster.brokers["broker-a"].address
     async with cluster.producer("p") as producer, cluster.admin() as admin:
         for topic in ("AaFind", "BBFind"):
-            await admin.create_and_update_topic_config(address, TopicConfig(topic_name=topic))
+            await admin.topics.create_and_update_topic_config(address, TopicConfig(topic_name=topic))
             queue = MessageQueue(topic, "broker-a", 0)
             sent.append(await producer.send(Message(topic, topic.encode(), keys="k"), queue=queue))
     async with dashboard(cluster.namesrv_address) as site:
@@ -151,12 +151,11 @@ async def test_an_id_with_an_address_of_another_server_opens_no_connection(clust
         raise AssertionError("the dashboard connected to a server that is none of the cluster's")
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_broker_that_hangs_leaves_the_messages_of_the_others(cluster: LocalCluster) -> None:
     async with cluster.admin() as admin:
         for broker in cluster.brokers.values():
-            await admin.create_and_update_topic_config(broker.address, TopicConfig(topic_name="Both"))
+            await admin.topics.create_and_update_topic_config(broker.address, TopicConfig(topic_name="Both"))
     async with cluster.producer("p") as producer:
         for queue in await producer.fetch_publish_message_queues("Both"):
             await producer.send(Message("Both", b"one", keys="k"), queue=queue)
@@ -178,7 +177,9 @@ async def test_a_search_reads_at_most_one_response_more_for_each_question_at_a_t
     queues = 4 * MAX_QUESTIONS
     async with cluster.admin() as admin:
         config = TopicConfig(topic_name="Wide", read_queue_nums=queues, write_queue_nums=queues)
-        await admin.create_and_update_topic_config(next(iter(cluster.brokers.values())).address, config)
+        await admin.topics.create_and_update_topic_config(
+            next(iter(cluster.brokers.values())).address, config
+        )
         async with cluster.producer("p") as producer:
             for queue in await producer.fetch_publish_message_queues("Wide"):
                 await producer.send(Message("Wide", b"x"), queue=queue)

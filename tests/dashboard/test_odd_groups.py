@@ -47,7 +47,7 @@ async def broadcasting(namesrv: str, topic: str, group: str, root: Path) -> Asyn
 async def test_a_group_with_offsets_that_never_connected_has_pages(cluster: LocalCluster) -> None:
     await consume(cluster, "OddCopied", "odd-source")
     async with cluster.admin() as admin, dashboard(cluster.namesrv_address) as site:
-        await admin.clone_group_offset("odd-source", "odd-copy", "OddCopied")
+        await admin.resets.clone_group_offset("odd-source", "odd-copy", "OddCopied")
         assert 'href="/groups/odd-copy"' in (await site.get("/groups?q=odd-copy")).text
         page = await site.get("/groups/odd-copy")
         assert page.status == 200
@@ -68,7 +68,9 @@ async def test_a_group_with_offsets_that_never_connected_has_pages(cluster: Loca
 async def test_a_group_that_was_only_created_is_not_absent(cluster: LocalCluster) -> None:
     async with cluster.admin() as admin, dashboard(cluster.namesrv_address) as site:
         config = SubscriptionGroupConfig(group_name="odd-created")
-        await admin.create_and_update_subscription_group_config(cluster.brokers["broker-b"].address, config)
+        await admin.groups.create_and_update_subscription_group_config(
+            cluster.brokers["broker-b"].address, config
+        )
         page = await site.get("/groups/odd-created")
         assert page.status == 200
         assert "it has not consumed a message" in page.text
@@ -85,7 +87,7 @@ async def test_a_group_that_changed_to_broadcasting_has_no_lag(cluster: LocalClu
         ("rocketmq_consumer_lag_latency", {"topic": topic, "consumer_group": group}),
     )
     async with cluster.admin() as admin, dashboard(namesrv) as site:
-        await admin.clone_group_offset(group, "odd-clustering", topic)
+        await admin.resets.clone_group_offset(group, "odd-clustering", topic)
         found = exposed(text_format((await site.get("/metrics")).text))
         assert total(found, "rocketmq_group_diff", topic=topic, group=group) == COUNT
         assert f"<dt>Lag</dt><dd>{COUNT} <small>messages" in (await site.get(f"/groups/{group}")).text

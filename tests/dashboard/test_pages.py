@@ -46,7 +46,7 @@ async def test_a_group_beyond_the_end_of_a_queue_is_told_what_it_skips(cluster: 
             (2, "The group will skip the next 1 message of "),
             (9, "The group will skip the next 8 messages of "),
         ):
-            await admin.write_offsets("Skipping", {queue: offset})
+            await admin.resets.reset(queue.topic, "Skipping", {queue: offset}, write=True, is_checked=True)
             async with dashboard(cluster.namesrv_address) as site:
                 page = (await site.get("/groups/Skipping")).text
             assert (says is not None) == ("/groups/Skipping/reset?topic=Renewed&amp;to=earliest" in page)
@@ -125,8 +125,7 @@ async def test_a_broker_that_hangs_is_shown_so_and_the_rest_stays_alive(cluster:
     assert f'<tr><td>DefaultCluster</td><td><a href="/brokers/{alive}/0">' in page.text
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_name_server_that_hangs_is_named_after_2_s(cluster: LocalCluster) -> None:
     async with limited_dashboard(cluster.namesrv_address) as site:
         assert "broker-a" in (await site.get("/")).text

@@ -158,8 +158,7 @@ async def test_a_run_that_was_just_played_is_shown_while_another_one_runs(tmp_pa
         await runs.play(RaceCase("R1", Profile.V49, ResetMode.CLASSIC, 3))
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_races_of_every_kind_have_their_documented_outcome_on_their_page() -> None:
     async with dashboard("127.0.0.1:1") as site:
         for race in ("SEED", "R4", "R8-KILL", "R11", "BROADCAST", "S1"):

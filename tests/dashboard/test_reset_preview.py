@@ -17,7 +17,7 @@ async def create_topic(cluster: LocalCluster, topic: str = "Rewound") -> None:
     """Create the topic on every broker; brokers take it as it is if they have it."""
     async with cluster.admin() as admin:
         for broker in cluster.brokers.values():
-            await admin.create_and_update_topic_config(
+            await admin.topics.create_and_update_topic_config(
                 broker.address, TopicConfig(topic_name=topic, read_queue_nums=1, write_queue_nums=1)
             )
 
@@ -30,7 +30,7 @@ async def test_the_page_previews_what_a_reset_would_do_to_each_queue(cluster: Lo
         for result in sent:
             queue = MessageQueue(*result.message_queue)
             ends[queue] = max(ends.get(queue, 0), result.queue_offset + 1)
-        await admin.write_offsets("rewinder", ends)
+        await admin.resets.reset("Rewound", "rewinder", ends, write=True)
         async with dashboard(cluster.namesrv_address) as site:
             asked = await site.get("/groups/rewinder/reset")
             assert "A preview changes nothing" in asked.text
@@ -48,7 +48,7 @@ async def test_the_page_previews_what_a_reset_would_do_to_each_queue(cluster: Lo
             assert "?topic=Rewound&amp;to=time&amp;at=" in ago
             end_page = (await site.get("/groups/rewinder/reset?topic=Rewound&to=latest&at=&ago=")).text
             assert "<dt>To come again</dt><dd>0 <small>" in end_page
-        assert {queue: await admin.stored_offset("rewinder", queue) for queue in ends} == ends
+        assert {queue: await admin.groups.stored_offset("rewinder", queue) for queue in ends} == ends
 
 
 async def test_the_page_says_why_brokers_would_refuse_a_reset(cluster: LocalCluster) -> None:
@@ -66,7 +66,7 @@ async def test_the_page_previews_the_mode_that_it_will_ask_for(cluster: LocalClu
     async with cluster.admin() as admin:
         for broker in cluster.brokers.values():
             settings = SubscriptionGroupConfig(group_name="made")
-            await admin.create_and_update_subscription_group_config(broker.address, settings)
+            await admin.groups.create_and_update_subscription_group_config(broker.address, settings)
     async with dashboard(cluster.namesrv_address) as site:
         page = "/groups/made/reset?topic=Rewound&to=earliest"
         classic, server = await site.get(page), await site.get(f"{page}&mode=server")
@@ -103,8 +103,7 @@ async def test_a_preview_that_cannot_be_made_says_why_in_one_sentence(cluster: L
             assert "<b>" not in page.text
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_preview_names_a_broker_that_hangs_after_2_s(cluster: LocalCluster) -> None:
     await create_topic(cluster)
     await create_topic(cluster, retry_topic("rewinder"))

@@ -38,7 +38,7 @@ async def test_a_topic_that_does_not_exist_is_not_created_by_a_send(cluster: Loc
         assert "Nothing was sent: no broker has this topic." in answered.text
         assert answered.status == 404
         assert "k1 k2" in answered.text
-        assert "Mistyped" not in await admin.fetch_all_topic_list()
+        assert "Mistyped" not in await admin.topics.fetch_all_topic_list()
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ async def test_a_message_that_the_producer_refuses_was_not_sent(
 async def test_a_topic_that_cannot_be_written_to_gets_no_message(cluster: LocalCluster) -> None:
     async with cluster.admin() as admin:
         for broker in cluster.brokers.values():
-            await admin.create_and_update_topic_config(broker.address, TopicConfig("ReadOnly", perm=4))
+            await admin.topics.create_and_update_topic_config(broker.address, TopicConfig("ReadOnly", perm=4))
     async with dashboard(cluster.namesrv_address) as site:
         answered = await site.post("/topics/ReadOnly/send", FIELDS)
     assert "Nothing was sent: No route info of this topic: ReadOnly" in answered.text

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow(full_only="each prints a result that other tests check")
 
 
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda path: path.stem)

@@ -44,6 +44,7 @@ OTHER_KEYS = {
     "diskMaxUsedSpaceRatio",
     "haSlaveFallbehindMax",
     "maxStatsIdleTimeInMinutes",
+    "timerMaxDelaySec",
 }
 
 

@@ -18,7 +18,6 @@ EXAMPLE: Final = ROOT / "examples" / "order_service"
 NEWER: Final = ("3.12", "3.13", "3.14")
 # Seconds; only a hang takes so long.
 TIMEOUT: Final = 600
-CHOSEN: Final = (pytest.mark.long, pytest.mark.chosen)
 
 
 def run(*words: object, cwd: Path) -> str:
@@ -77,8 +76,7 @@ def copy_of_example(folder: Path) -> Path:
     return Path(shutil.copytree(EXAMPLE, folder, ignore=ignored))
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_the_example_passes_with_the_installed_wheel_and_two_workers(wheel: Path, tmp_path: Path) -> None:
     example = copy_of_example(tmp_path / "order_service")
     python = make_environment(tmp_path / "environment", wheel, build(example))
@@ -89,7 +87,7 @@ def test_the_example_passes_with_the_installed_wheel_and_two_workers(wheel: Path
     assert "12 passed" in run(python, "-m", "pytest", "-q", "-n", "2", cwd=example)
 
 
-@pytest.mark.parametrize("version", [pytest.param(version, marks=CHOSEN) for version in NEWER])
+@pytest.mark.parametrize("version", [pytest.param(version, marks=pytest.mark.slow) for version in NEWER])
 def test_the_example_passes_with_newer_interpreters(version: str, wheel: Path, tmp_path: Path) -> None:
     """The dependencies come from the package index: compiled ones differ between interpreters."""
     python = shutil.which(f"python{version}")

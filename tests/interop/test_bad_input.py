@@ -38,8 +38,6 @@ from tools.interop.scenarios import SCENARIOS, InteropStage
 from tools.interop.servers import RewindMQServer, RocketMQServer, Server
 from tools.interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
 
-pytestmark = pytest.mark.chosen
-
 _ALL: Final = (*FRAMES, *VERSIONS, *BODIES, *FIELDS, *TOOLS)
 CASES: Final[dict[str, BadInput]] = {case.name: case for case in _ALL}
 Reactions = dict[str, dict[str, Reaction]]

@@ -34,12 +34,12 @@ def _outcome(runs: Runs, play: Play) -> Outcome:
     return result.outcome
 
 
+_NOT_CHOSEN = pytest.mark.interop(full_only="CI has each pair: tools/interop/plan.py")
+
+
 @pytest.mark.parametrize(
     "play",
-    [
-        pytest.param(play, id=str(play), marks=[pytest.mark.chosen] if play.is_chosen else [])
-        for play in plays()
-    ],
+    [pytest.param(play, id=str(play), marks=() if play.is_chosen else _NOT_CHOSEN) for play in plays()],
 )
 def test_scenario(runs: Runs, play: Play, record_property: Callable[[str, object], None]) -> None:
     """The promises hold, and the outcome is that of RocketMQ's cluster."""
@@ -59,7 +59,6 @@ def test_scenario(runs: Runs, play: Play, record_property: Callable[[str, object
     assert not different, f"RewindMQ, RocketMQ: {json.dumps(different, default=str)}"
 
 
-@pytest.mark.chosen
 def test_every_explanation_is_needed(runs: Runs) -> None:
     """An explanation without a difference must be removed."""
     needed, played = set(), set()

@@ -23,7 +23,11 @@ _AT: Final = ClusterKind(True, SERVER_4, ResetMode.CLASSIC)
 LOST: Final = [Cell(race, SERVER_4, _AT) for race in ("R1", "R6")]
 KEPT: Final = [Cell(race, SERVER_4, _AT) for race in ("SEED",)]
 
-pytestmark = [pytest.mark.unlisted, pytest.mark.timeout(1_200)]
+pytestmark = [
+    pytest.mark.interop(full_only="it takes two minutes; tests/dashboard shows lost and kept resets"),
+    pytest.mark.unlisted,
+    pytest.mark.timeout(1_200),
+]
 
 
 @pytest.fixture(scope="module")

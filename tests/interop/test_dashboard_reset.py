@@ -28,6 +28,7 @@ _EXPECTED: Final = re.compile(r'name="expected" value="([^"]*)"')
 _VERDICT: Final = re.compile(r'id="verdict">(\w+)<')
 
 
+@pytest.mark.interop(full_only="it takes a minute; tests/dashboard proves resets")
 @pytest.mark.unlisted
 async def test_a_reset_from_the_page_is_proven_at_rocketmq() -> None:
     server = await asyncio.to_thread(RocketMQServer, SERVER_4)
@@ -57,15 +58,15 @@ async def _reset(server: RocketMQServer) -> None:
     consumer.register_message_listener(listen)
     async with AdminClient(namesrv) as admin, Producer("proven-producer", namesrv) as producer:
         config = TopicConfig(topic_name=TOPIC, read_queue_nums=1, write_queue_nums=1)
-        await admin.create_and_update_topic_config(server.broker_address, config)
+        await admin.topics.create_and_update_topic_config(server.broker_address, config)
         async with asyncio.timeout(SECONDS):
-            while TOPIC not in await admin.fetch_all_topic_list():  # noqa: ASYNC110 - in another process
+            while TOPIC not in await admin.topics.fetch_all_topic_list():  # noqa: ASYNC110 - in another process
                 await asyncio.sleep(0.1)
         (queue,) = await producer.fetch_publish_message_queues(TOPIC)
         for _ in range(COUNT):
             await producer.send(Message(TOPIC, b"x"))
         async with consumer, dashboard(namesrv) as site, asyncio.timeout(SECONDS):
-            while await admin.stored_offset(GROUP, queue) != COUNT:  # noqa: ASYNC110 - in another process
+            while await admin.groups.stored_offset(GROUP, queue) != COUNT:  # noqa: ASYNC110 - in another process
                 await asyncio.sleep(0.1)
             proof = await _confirm(site)
             await _until(site, proof, "the brokers accepted the reset; queues: 1")

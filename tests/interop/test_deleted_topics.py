@@ -91,6 +91,7 @@ class Store:
         )
 
 
+@pytest.mark.interop(full_only="tests/broker/store has the lives of a topic")
 @pytest.mark.parametrize("release", [SERVER_4, SERVER_5])
 def test_lives_of_a_topic_stay_apart_from_broker_to_broker(tmp_path: Path, release: str) -> None:
     namesrv = RewindMQNamesrv(PROFILES[release], tmp_path / "namesrv")

@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.up.running_up import running_up
 from tools.interop.kit.helpers import go_test, java_test
 
-pytestmark = [pytest.mark.chosen, pytest.mark.unlisted, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.unlisted, pytest.mark.timeout(900)]
 
 # A test's own waits are two minutes each.
 _LIMIT_SECONDS: Final = 600

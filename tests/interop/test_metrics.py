@@ -20,7 +20,6 @@ TOPIC, GROUP, COUNT = "measured", "measured-readers", 6
 SECONDS: Final = 120.0
 
 
-@pytest.mark.chosen
 @pytest.mark.unlisted
 async def test_a_rocketmq_broker_feeds_the_metrics_of_its_topics_and_groups() -> None:
     server = await asyncio.to_thread(RocketMQServer, SERVER_4)
@@ -37,9 +36,9 @@ async def _measure(server: RocketMQServer) -> None:
     namesrv = server.namesrv_address
     async with AdminClient(namesrv) as admin:
         config = TopicConfig(topic_name=TOPIC, read_queue_nums=2, write_queue_nums=2)
-        await admin.create_and_update_topic_config(server.broker_address, config)
+        await admin.topics.create_and_update_topic_config(server.broker_address, config)
         async with asyncio.timeout(SECONDS):
-            while TOPIC not in await admin.fetch_all_topic_list():  # noqa: ASYNC110 - in another process
+            while TOPIC not in await admin.topics.fetch_all_topic_list():  # noqa: ASYNC110 - in another process
                 await asyncio.sleep(0.1)
     consumer, read = reader(GROUP, namesrv, TOPIC, COUNT)
     async with Producer("measured-producer", namesrv) as producer:

@@ -63,13 +63,16 @@ PROCESSES: Final = (
 )
 
 
+_OTHER_RELEASE: Final = pytest.mark.interop(full_only="both releases share most of their code")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.cls is None or not issubclass(metafunc.cls, Prints):
         return
     kind = metafunc.cls.kind
 
     def marks(place: int, matches: tuple[str, ...]) -> list[pytest.MarkDecorator]:
-        return [pytest.mark.chosen] if chosen_at(place, matches) == kind else []
+        return [] if chosen_at(place, matches) == kind else [_OTHER_RELEASE]
 
     if "case" in metafunc.fixturenames:
         cases = [
@@ -153,11 +156,6 @@ class Prints:
 class Serves(Prints):
     """Tests that do not depend on whether broker or consumers reset."""
 
-    @pytest.mark.chosen
-    def test_a_reset_group_consumes_again(self, match: Match) -> None:
-        super().test_a_reset_group_consumes_again(match)
-
-    @pytest.mark.chosen
     def test_write_permission_is_removed_and_restored(self, match: Match) -> None:
         """The printed counts are over all topics; the clusters have different system topics."""
         lines = (
@@ -171,7 +169,6 @@ class Serves(Prints):
             printed = match.wait(match.rewindmq.ask(then))
             assert f'"perm":{perm},' in printed.output
 
-    @pytest.mark.chosen
     @pytest.mark.parametrize(
         ("line", "keys"),
         [
@@ -197,7 +194,6 @@ class Serves(Prints):
         assert ours.column == theirs.column
         record_property(EXPLAINED, "RewindMQ has fewer keys, and some of its own")
 
-    @pytest.mark.chosen
     def test_is_refused(
         self, match: Match, refusal: Refusal, record_property: Callable[[str, object], None]
     ) -> None:
@@ -207,7 +203,6 @@ class Serves(Prints):
         assert rocketmq.output + rocketmq.errors
         record_property(EXPLAINED, f"{REFUSED}{refusal.why}")
 
-    @pytest.mark.chosen
     @pytest.mark.parametrize("line", ["clusterRT -a 3 -s 16 -c DefaultCluster -i 1"])
     def test_a_command_without_end_begins_the_same(self, match: Match, line: str, tmp_path: Path) -> None:
         rewindmq, rocketmq = (
@@ -224,13 +219,11 @@ class Serves(Prints):
             # A new JVM that waits 3 s for the processor gives up; no option of the tool changes that.
             assert lines == _RESPONSE_TIMES or OWN_TIMEOUT in printed.errors, printed
 
-    @pytest.mark.chosen
     def test_the_tool_has_the_commands_of_the_page(self, match: Match, tmp_path: Path) -> None:
         listed = run_process(match.kind.tool, tmp_path, []).output
         names = [line.split()[0] for line in listed.splitlines() if line.startswith("   ")]
         assert tuple(names) == COMMANDS[match.kind.tool]
 
-    @pytest.mark.chosen
     def test_an_index_beyond_the_queue_is_an_error(self, match: Match) -> None:
         """RocketMQ returns SUCCESS without a body, and its tool fails with a NullPointerException."""
         line = f"queryCq -t {LOOK} -q 0 -i 99 -c 1 -b {{broker}}"
@@ -250,7 +243,6 @@ class Serves(Prints):
             text = printed.output + printed.errors
             assert words in text or OWN_TIMEOUT in text
 
-    @pytest.mark.chosen
     def test_the_shared_tools_sign_their_requests(self, match: Match, tmp_path: Path) -> None:
         """With a ``tools.yml``, as in all comparisons above."""
 
@@ -291,7 +283,6 @@ class Test498(Serves):
 class Test550(Serves):
     kind = V5
 
-    @pytest.mark.chosen
     @pytest.mark.parametrize("line", [f"statsAll -t {LOOK}", f"statsAll -a -t {IDLE}", "statsAll"])
     def test_rewindmq_admin_prints_the_statistics_of_rocketmq(
         self, match: Match, line: str, capsys: pytest.CaptureFixture[str]
@@ -304,5 +295,6 @@ class Test550(Serves):
         assert _statistics(ran.output) == _statistics(printed)
 
 
+@pytest.mark.interop(full_only="consumers of 5.5.0 reset as those of 4.9.8 do")
 class Test550ResetsByConsumers(Prints):
     kind = V5_CONSUMERS

@@ -17,7 +17,7 @@ from rewindmq import (
     PushConsumer,
     TopicConfig,
 )
-from rewindmq.client.admin.groups import shared_client_ids
+from rewindmq.client.admin.shared_ids import shared_client_ids
 from tests.dashboard.reading import reader, store_offsets
 from tools.interop.servers import BROKER, RocketMQServer
 from tools.interop.versions import SERVER_4, SERVER_5
@@ -27,7 +27,6 @@ QUEUES, COUNT = 4, 8
 SECONDS: Final = 120.0
 
 
-@pytest.mark.chosen
 @pytest.mark.unlisted
 @pytest.mark.parametrize("release", [SERVER_4, SERVER_5])
 async def test_shared_client_ids_and_copied_offsets_are_as_at_rocketmq(release: str) -> None:
@@ -45,8 +44,8 @@ async def _look(server: RocketMQServer) -> None:
     namesrv = server.namesrv_address
     async with AdminClient(namesrv) as admin, asyncio.timeout(SECONDS):
         config = TopicConfig(topic_name=TOPIC, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
-        await admin.create_and_update_topic_config(server.broker_address, config)
-        while TOPIC not in await admin.fetch_all_topic_list():  # noqa: ASYNC110
+        await admin.topics.create_and_update_topic_config(server.broker_address, config)
+        while TOPIC not in await admin.topics.fetch_all_topic_list():  # noqa: ASYNC110
             await asyncio.sleep(0.1)
         consumer, read = reader(GROUP, namesrv, TOPIC, COUNT)
         async with Producer("odd-producer", namesrv) as producer, consumer:
@@ -56,9 +55,9 @@ async def _look(server: RocketMQServer) -> None:
                     await producer.send(Message(TOPIC, b"x"), queue=queue)
             await read.wait()
             await store_offsets(consumer, GROUP, namesrv, TOPIC, COUNT)
-        await admin.clone_group_offset(GROUP, COPY, TOPIC)
-        assert {GROUP, COPY} <= {*await admin.consumer_groups()}
-        table = (await admin.examine_consume_stats(COPY)).offset_table
+        await admin.resets.clone_group_offset(GROUP, COPY, TOPIC)
+        assert {GROUP, COPY} <= {*await admin.groups.consumer_groups()}
+        table = (await admin.groups.examine_consume_stats(COPY)).offset_table
         assert {queue.topic for queue in table} == {TOPIC}
         assert sum(entry.consumer_offset for entry in table.values()) == COUNT
         await _look_at_twins(admin, namesrv, server.broker_address)
@@ -73,9 +72,9 @@ async def _look_at_twins(admin: AdminClient, namesrv: str, broker: str) -> None:
             twin.subscribe(TOPIC, "*")
             twin.register_message_listener(lambda _: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
             twins.append(await stack.enter_async_context(twin))
-        while len((await admin.examine_consumer_connection_info(TWINS)).connection_set) < 2:  # noqa: ASYNC110
+        while len((await admin.groups.examine_consumer_connection_info(TWINS)).connection_set) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
-        (addresses,) = shared_client_ids(await admin.examine_consumer_connection_info(TWINS)).values()
+        (addresses,) = shared_client_ids(await admin.groups.examine_consumer_connection_info(TWINS)).values()
         assert len(addresses) == 2
         ids = await twins[0].instance.api.consumer_ids(broker, TWINS)
         assert ids == [twins[0].client_id] * 2

@@ -18,8 +18,6 @@ from tools.interop.raw import RawConnection
 from tools.interop.servers import RewindMQServer, RocketMQServer, Server
 from tools.interop.versions import SERVER_5
 
-pytestmark = pytest.mark.chosen
-
 _SECONDS: Final = 60.0
 # Fields that RewindMQ omits or adds: docs/differences.md.
 _OTHER_FIELDS: Final = frozenset(("groupSysFlag", "topicSysFlag", "forbiddenType", "resetMode"))

@@ -1,8 +1,7 @@
 """The races of the laboratory, with the official Java client, at a RocketMQ and at a RewindMQ broker.
 
 Each race ends as the catalogue claims for that release. With ``--full`` all cells of the table in
-``docs/race/for_real.md`` run, otherwise one or two of each race. CI runs those at a RocketMQ broker, because
-the laboratory's tests run every race at RewindMQ.
+``docs/race/for_real.md`` run, otherwise one or two of each race, at a RocketMQ broker.
 """
 
 from __future__ import annotations
@@ -18,6 +17,9 @@ from tools.interop.races.play import CellResult, play
 pytestmark = pytest.mark.timeout(7_200)
 
 
+_AT_REWINDMQ = pytest.mark.interop(full_only="the laboratory's tests run every race at RewindMQ")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "cell" in metafunc.fixturenames:
         cells = ALL if metafunc.config.getoption("--full") else DEFAULT
@@ -28,7 +30,7 @@ def marks(cell: Cell) -> list[pytest.MarkDecorator]:
     """Mark a cell: the compatibility page lists the cells of every run, the races' table lists all."""
     if cell not in DEFAULT:
         return [pytest.mark.unlisted]
-    return [pytest.mark.chosen] if cell.cluster.is_real else []
+    return [] if cell.cluster.is_real else [_AT_REWINDMQ]
 
 
 @pytest.fixture(scope="module")

@@ -52,9 +52,9 @@ async def place_at(
     async with AdminClient(namesrv) as admin:
         for topic in (TOPIC, GONE):
             config = TopicConfig(topic_name=topic, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
-            await admin.create_and_update_topic_config(broker, config)
+            await admin.topics.create_and_update_topic_config(broker, config)
         async with asyncio.timeout(SECONDS):
-            while not {TOPIC, GONE} <= {*await admin.fetch_all_topic_list()}:  # noqa: ASYNC110
+            while not {TOPIC, GONE} <= {*await admin.topics.fetch_all_topic_list()}:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
     async with Producer("ruled-producer", namesrv, enable_msg_trace=True) as producer:
         queues = sorted(await producer.fetch_publish_message_queues(TOPIC))
@@ -135,16 +135,16 @@ REFUSED: Final = (
 )
 
 
+_OTHER_RELEASE = pytest.mark.interop(full_only="requests are the same for both releases")
 of_each_release = pytest.mark.parametrize(
     "release",
     [
-        pytest.param(release, marks=[pytest.mark.chosen] if is_chosen(release, ROCKETMQ_NAMESRV) else [])
+        pytest.param(release, marks=() if is_chosen(release, ROCKETMQ_NAMESRV) else _OTHER_RELEASE)
         for release in PROFILES
     ],
 )
 
 
-@pytest.mark.chosen
 def test_every_command_is_tested() -> None:
     tried = {name for name, *_ in (*WORKING, *REFUSED)}
     assert tried == {command.name for command in COMMANDS}

@@ -22,6 +22,7 @@ from tools.interop.servers import Server
 (_RUST,) = (client for client in CLIENTS if client.name == "rust")
 
 
+@pytest.mark.interop(full_only="tests/namesrv/test_route_json.py shows which profile sends the field")
 @pytest.mark.parametrize(
     ("profile", "result"),
     [(V49, "missing field `enableActingMaster`"), (V53, "SEND_OK")],

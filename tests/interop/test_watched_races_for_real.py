@@ -26,7 +26,11 @@ KEPT: Final = [Cell(race, SERVER_4, _AT) for race in ("SEED",)]
 # Seconds after the reset by which a loss is named (docs/watched_reset.md).
 LATEST: Final = 80.0
 
-pytestmark = [pytest.mark.unlisted, pytest.mark.timeout(1_200)]
+pytestmark = [
+    pytest.mark.interop(full_only="it takes a minute; the laboratory's tests watch every race"),
+    pytest.mark.unlisted,
+    pytest.mark.timeout(1_200),
+]
 
 
 @dataclass(frozen=True)

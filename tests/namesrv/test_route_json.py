@@ -108,7 +108,7 @@ def test_rewindmq_clients_read_the_routes_of_every_release(
     async def scenario(stage: SimStage) -> None:
         await registered(stage)
         async with AdminClient(stage.namesrv, runtime=stage.runtime, serialize_type=serialize_type) as admin:
-            route = await admin.examine_topic_route_info("T")
+            route = await admin.topics.examine_topic_route_info("T")
         assert [queues.topic_sys_flag for queues in route.queue_datas] == [UNIT]
         assert [broker.broker_addrs for broker in route.broker_datas] == [{0: "10.0.0.2:10911"}]
 

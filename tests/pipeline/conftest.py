@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from rewindmq.pipeline.engines.runner import Runner
 
 HERE: Final = Path(__file__).parent
+_SPARK: Final = pytest.mark.slow(
+    full_only="CI runs it with the local engine, and test_job_engines.py compares the engines"
+)
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +34,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(
     scope="session",
-    params=["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long, pytest.mark.chosen])],
+    params=["local", pytest.param("spark", marks=_SPARK)],
 )
 def runner(request: pytest.FixtureRequest) -> Runner:
     """Each engine that a job's function takes; Spark's is the session of the test run."""
@@ -40,17 +43,7 @@ def runner(request: pytest.FixtureRequest) -> Runner:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that start Spark, which is slow and needs Java.
-
-    A test that uses the session is of the long group and of CI's part of it. A long test of this folder
-    starts Spark itself, and says whether CI runs it.
-    """
+    """Mark tests that use the session as slow."""
     for item in items:
-        if not item.path.is_relative_to(HERE):
-            continue
-        is_long = item.get_closest_marker("long") is not None
-        if is_long:
-            item.add_marker(pytest.mark.spark)
-        elif "spark" in getattr(item, "fixturenames", ()):
-            for marker in (pytest.mark.spark, pytest.mark.long, pytest.mark.chosen):
-                item.add_marker(marker)
+        if item.path.is_relative_to(HERE) and "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)

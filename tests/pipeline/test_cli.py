@@ -372,7 +372,7 @@ def test_a_summary_of_nothing_new_is_one_line_and_what_to_do_next(capsys: pytest
     )
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.long, pytest.mark.chosen])])
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.slow)])
 def engine(request: pytest.FixtureRequest) -> str:
     """Each engine; Spark's is the session of the test run."""
     if request.param == "spark":
@@ -402,8 +402,7 @@ def test_show_prints_rows_as_a_table_as_json_or_their_count(
     assert {row.split()[2] for row in text.splitlines()[1:]} == {"Prices"}
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_the_jobs_run_by_command(
     spark: SparkSession, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -445,7 +444,7 @@ def test_verify_exits_with_1_when_something_is_wrong(
     assert not json.loads(text)["isIntact"]
 
 
-@pytest.mark.long
+@pytest.mark.slow(full_only="tests/pipeline/test_processes.py starts such a process")
 def test_a_process_prints_its_steps_and_no_output_of_spark(store: Path) -> None:
     command = [sys.executable, "-W", "error", "-m", "rewindmq", "pipeline", "show", str(store)]
     result = subprocess.run([*command, "--count", "--master", "local[1]"], capture_output=True, text=True)

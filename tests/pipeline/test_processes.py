@@ -14,7 +14,7 @@ from rewindmq.pipeline.spark.java import find_java
 from tests.pipeline.logs import random_store
 from tests.pipeline.sparks import JAVA_OPTIONS
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 JOBS = Path(__file__).resolve().parents[2] / "pipeline" / "jobs"
 
@@ -26,7 +26,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.chosen
 def test_ctrl_c_ends_a_job_its_java_and_leaves_no_output(store: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "rewindmq", "pipeline", "index", str(store), str(out)]
@@ -73,13 +72,13 @@ def submit(program: Path, *arguments: str, folder: Path) -> subprocess.Completed
     )
 
 
-@pytest.mark.chosen
 def test_a_job_can_be_submitted(store: Path, tmp_path: Path) -> None:
     result = submit(JOBS / "show.py", str(store), "--count", "--quiet", folder=tmp_path)
     assert result.returncode == 0, result.stderr
     assert int(result.stdout) > 0
 
 
+@pytest.mark.slow(full_only="test_session.py and test_snapshot.py have the same lines")
 def test_a_submitted_job_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
     result = submit(JOBS / "show.py", str(tmp_path / "nowhere"), folder=tmp_path)
     assert result.returncode == 1
@@ -87,6 +86,7 @@ def test_a_submitted_job_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
     assert result.stdout == f"show: there is no store at {tmp_path}/nowhere: the directory does not exist\n"
 
 
+@pytest.mark.slow(full_only="tests/pipeline/test_source.py reads by that name")
 def test_a_plain_spark_session_reads_by_the_name_of_the_data_source(store: Path, tmp_path: Path) -> None:
     program = tmp_path / "plain.py"
     program.write_text(

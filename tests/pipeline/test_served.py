@@ -144,7 +144,7 @@ def test_a_broker_serves_a_compaction_store_and_goes_on_from_there(
     store.close()
 
 
-@pytest.mark.long
+@pytest.mark.slow(full_only="another test serves a compaction store and goes on from there")
 def test_beside_the_log_it_was_made_from_a_compaction_store_gets_what_is_newer(
     spark: SparkSession, tmp_path: Path
 ) -> None:

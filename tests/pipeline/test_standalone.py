@@ -22,7 +22,7 @@ from tests.support.repository import importing_environment
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.long, pytest.mark.chosen]
+pytestmark = pytest.mark.slow
 
 DEPLOY = "org.apache.spark.deploy"
 # The driver program; the local session does the same in this process.

@@ -22,7 +22,7 @@ from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.slices.run import run_at_once
-from tests.support.default_group import first_of
+from tests.support.choice import first_of
 from tests.support.work import lines_run
 
 

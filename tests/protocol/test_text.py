@@ -61,9 +61,7 @@ def test_there_are_as_many_lines_as_items(lines: list[str]) -> None:
     assert len(escape_lines([f"{line}." for line in lines]).splitlines()) == len(lines)
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 @given(
     st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 )

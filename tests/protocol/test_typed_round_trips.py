@@ -156,9 +156,7 @@ def as_msgpack(value: Any) -> bytes:
     return msgspec.msgpack.encode(fit(value))
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(data=st.data(), body_type=st.sampled_from(BODIES))
 def test_a_body_with_anything_in_it_is_taken_or_a_body_error(
@@ -186,9 +184,7 @@ def test_a_damaged_body_is_taken_or_a_body_error(
             decode_body(RemotingCommand(1, body=bytes(damaged), serialize_type=serialize_type), body_type)
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(data=st.data(), header_type=st.sampled_from(HEADERS))
 def test_a_header_with_anything_in_it_is_taken_or_a_header_error(

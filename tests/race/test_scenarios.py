@@ -26,7 +26,6 @@ CASES = [
     for scenario in SCENARIOS.values()
     for profile, mode in scenario.cases
 ]
-COMPUTING = (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen)
 
 
 def one_of(cases: Sequence[ParameterSet], number: int) -> list[ParameterSet]:
@@ -37,7 +36,7 @@ def one_of(cases: Sequence[ParameterSet], number: int) -> list[ParameterSet]:
     """
     kept = number % len(cases)
     return [
-        case if place == kept else pytest.param(*case.values, id=case.id, marks=COMPUTING)
+        case if place == kept else pytest.param(*case.values, id=case.id, marks=pytest.mark.slow)
         for place, case in enumerate(cases)
     ]
 
@@ -84,9 +83,7 @@ def test_a_case_of_each_mode_comes_out_as_documented(
 
 
 @pytest.mark.parametrize(("scenario_id", "profile", "mode"), CASES)
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_every_case_comes_out_as_documented(
     scenario_id: str, profile: Profile, mode: ResetMode, full: bool
 ) -> None:
@@ -97,9 +94,7 @@ def test_every_case_comes_out_as_documented(
 
 
 @pytest.mark.parametrize(("scenario_id", "profile", "mode"), SHOWN)
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_1_000_of_1_000_seeds_come_out_as_documented(
     scenario_id: str, profile: Profile, mode: ResetMode, full: bool
 ) -> None:
@@ -140,8 +135,7 @@ def held_once(full: bool) -> dict[str, PlayOutcome]:
 
 
 @pytest.mark.parametrize("scenario_id", SCENARIOS)
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_20_of_20_held_runs_come_out_as_documented(
     scenario_id: str, full: bool, held_once: dict[str, PlayOutcome]
 ) -> None:
@@ -173,8 +167,7 @@ def test_every_single_remedy_closes_the_races_that_it_is_documented_to_close(
 
 @pytest.mark.parametrize("remedy", Remedy)
 @pytest.mark.parametrize("scenario_id", SCENARIOS)
-@pytest.mark.long
-@pytest.mark.computing
+@pytest.mark.slow(full_only="CI plays one case of each remedy")
 def test_every_single_remedy_has_its_documented_outcome_in_every_case_with_more_seeds(
     scenario_id: str, remedy: Remedy
 ) -> None:
@@ -183,14 +176,13 @@ def test_every_single_remedy_has_its_documented_outcome_in_every_case_with_more_
 
 
 @pytest.mark.parametrize("scenario_id", ["R1", "R3a"])
-@pytest.mark.long
+@pytest.mark.slow(full_only="the default group plays it simulated")
 def test_a_single_remedy_closes_a_race_on_real_sockets(scenario_id: str) -> None:
     plan = Plan(scenario_id, Profile.V49, ResetMode.CLASSIC, Staging.HELD, HELD_TIME_SCALE, remedy=Remedy.F3)
     assert _undocumented(play_many(plan, range(1), 1, lambda outcome: None)) == []
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_R1_held_does_not_hold_the_response_that_tells_of_a_server_reset() -> None:
     plan = Plan("R1", Profile.V53, ResetMode.SERVER, Staging.HELD, HELD_TIME_SCALE)
     (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)

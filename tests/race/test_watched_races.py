@@ -13,7 +13,6 @@ from rewindmq.race.scenario.scenario import Loss
 from rewindmq.watch.verdict.states import State
 from tests.race.watched import Watched, play_watched
 
-COMPUTING: Final = (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen)
 # Seconds after the reset by which a loss is named.
 LATEST: Final = 80.0
 # From outside, these look like a redelivery between two samples (docs/watched_reset.md). By broker.
@@ -102,7 +101,7 @@ def test_the_fast_redelivery_of_an_idle_group_is_counted_at_rocketmq() -> None:
 
 
 @BROKERS
-@pytest.mark.parametrize("scenario_id", [pytest.param(item, marks=COMPUTING) for item in SCENARIOS])
+@pytest.mark.parametrize("scenario_id", [pytest.param(item, marks=pytest.mark.slow) for item in SCENARIOS])
 def test_the_watcher_names_each_loss_and_never_proves_a_lost_reset(
     scenario_id: str, asks_rewinds: bool, seeds: range
 ) -> None:
@@ -112,7 +111,7 @@ def test_the_watcher_names_each_loss_and_never_proves_a_lost_reset(
 
 @BROKERS
 @pytest.mark.parametrize(
-    "scenario_id", [pytest.param(item, marks=COMPUTING) for item in SCENARIOS if item not in NOT_IDLE]
+    "scenario_id", [pytest.param(item, marks=pytest.mark.slow) for item in SCENARIOS if item not in NOT_IDLE]
 )
 def test_the_watcher_never_proves_a_lost_reset_of_a_group_that_was_idle(
     scenario_id: str, asks_rewinds: bool, idle_seeds: range

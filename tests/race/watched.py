@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.follow import follow
-from rewindmq.client.admin.watched_reset.make_preview import queues_of
 from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
@@ -69,7 +68,8 @@ class WatchedStage(SimulatedStage):
         admin = AdminClient(self._namesrv, runtime=self._world.runtime(_HOST), profile=self.profile.release)
         await admin.start()
         brokers = Brokers(admin, asks_rewinds=self.asks_rewinds)
-        before = await take_sample(admin, TOPIC, GROUP, await queues_of(admin, TOPIC), brokers)
+        queues = (await brokers.routes.shape_of(TOPIC)).queues
+        before = await take_sample(admin, TOPIC, GROUP, queues, brokers)
         began = admin.runtime.clock.monotonic()
         earlier = len(self.history.of(Lab.RESET_ACKNOWLEDGED))
         await super().reset(offset, queue=queue, broker=broker, wait=wait, is_direct=is_direct)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.support.repository import ROOT
+
+OTHER: Final = pytest.mark.slow(full_only="v49 has every feature that the soak uses")
 
 
 def soak(*options: str, seconds: float) -> subprocess.CompletedProcess[str]:
@@ -21,10 +24,10 @@ def soak(*options: str, seconds: float) -> subprocess.CompletedProcess[str]:
     )
 
 
-# The default profile is chosen, because it has every feature that the soak uses.
-@pytest.mark.long
-@pytest.mark.realtime
-@pytest.mark.parametrize("profile", ["v42", pytest.param("v49", marks=pytest.mark.chosen), "v53"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "profile", ["v49", *(pytest.param(profile, marks=OTHER) for profile in ("v42", "v53"))]
+)
 def test_a_cluster_at_work_keeps_every_promise_while_it_is_killed_and_rewound(
     profile: str, tmp_path: Path
 ) -> None:

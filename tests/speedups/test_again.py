@@ -13,8 +13,7 @@ import pytest
 from tests.support.kernel import FOLDER, NAME, VARIABLE
 from tests.support.repository import ROOT
 
-# CI's long group has them: they start pytest and Cargo.
-pytestmark = [pytest.mark.long, pytest.mark.computing, pytest.mark.chosen]
+pytestmark = pytest.mark.slow
 
 # Tests that start brokers: of each sub-folder, and of the files beside them. Scenarios that listen to points
 # have no kernel (docs/speedups.md), and the others do.
@@ -25,10 +24,21 @@ _FOLDERS = tuple(
     if (path / "__init__.py").exists()
 )
 _PLACES = (*_FOLDERS, "tests/broker/test_*.py", "tests/cluster", "tests/sync", "tests/testing")
+# Where the kernel takes part: in plain sends and pulls (docs/speedups.md).
+_SENDS_OR_PULLS = (
+    *(f"tests/broker/{name}" for name in ("ha", "pull", "send", "test_*.py", "transaction")),
+    *(f"tests/client/{name}" for name in ("produce", "pull", "push")),
+    "tests/cluster",
+    "tests/sync",
+)
+_OTHER = pytest.mark.slow(full_only="CI repeats the tests that send or pull")
 _SECONDS = 600
 
 
-@pytest.mark.parametrize("place", _PLACES)
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(place, marks=() if place in _SENDS_OR_PULLS else _OTHER) for place in _PLACES],
+)
 def test_tests_that_start_brokers_pass_with_the_kernel(place: str, library: Path, tmp_path: Path) -> None:
     """Brokers of a stage get the kernel, and so do processes."""
     paths = [str(path) for path in sorted(ROOT.glob(place))]

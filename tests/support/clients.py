@@ -143,7 +143,7 @@ class Clients(Servers):
         reads = queues if read is None else read
         config = TopicConfig(topic_name=topic, read_queue_nums=reads, write_queue_nums=queues)
         for broker in self.brokers.values():
-            await admin.create_and_update_topic_config(broker.address, config)
+            await admin.topics.create_and_update_topic_config(broker.address, config)
 
     async def fill(self, per_queue: int, topic: str = "T", *, first: int = 0) -> None:
         """The same numbered messages into every queue of the topic, at once."""

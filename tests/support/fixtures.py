@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pytest
 
@@ -21,8 +21,17 @@ from tests.support.servers import NO_KEYS
 from tests.support.stage import Scenario, ServerStage, SimStage
 
 
-class RunScenario(Protocol):
-    """Runs a scenario under virtual time, from second 0, on a fresh stage."""
+class RunScenario:
+    """Runs a scenario under virtual time, from second 0, on a fresh stage.
+
+    Args:
+        root: a folder for the files of all its stages.
+        has_namesrv: whether a name server starts first, on a network that takes time.
+    """
+
+    def __init__(self, root: Path, *, has_namesrv: bool) -> None:
+        self._root = root
+        self._has_namesrv = has_namesrv
 
     def __call__(
         self,
@@ -47,12 +56,28 @@ class RunScenario(Protocol):
             store: keys of the brokers' ``StoreConfig``.
             switches: keys of the brokers' ``BrokerConfig``.
         """
+        world = World(seed, latency=(0.0, 0.001 if self._has_namesrv else 0.0))
+
+        async def main() -> None:
+            root = Path(tempfile.mkdtemp(dir=self._root))
+            async with AsyncExitStack() as exits:
+                stage = SimStage(
+                    world, root, exits, profile=profile, serialize_type=serialize_type, version=version
+                )
+                if self._has_namesrv:
+                    stage.probe = stage.events
+                    await stage.start_namesrv()
+                for letter in "abc"[:brokers]:
+                    await stage.start_broker(f"broker-{letter}", store=store, **switches)
+                await scenario(stage)
+
+        world.run(main())
 
 
 @pytest.fixture
 def simulate(tmp_path: Path) -> RunScenario:
     """``simulate(scenario, ...)``: brokers without a name server, on a network that takes no time."""
-    return _Run(tmp_path, has_namesrv=False)
+    return RunScenario(tmp_path, has_namesrv=False)
 
 
 @pytest.fixture
@@ -61,7 +86,7 @@ def play(tmp_path: Path) -> RunScenario:
 
     The stage's ``events`` hear of every point that is passed.
     """
-    return _Run(tmp_path, has_namesrv=True)
+    return RunScenario(tmp_path, has_namesrv=True)
 
 
 _Test = Callable[..., Awaitable[None]]
@@ -71,6 +96,9 @@ _OF_PARAMETERS: Final = frozenset({"brokers", "profile", "serialize_type", "vers
 
 def simulated(**options: Any) -> Callable[[_Test], Callable[..., None]]:
     """Run an async test under virtual time, on a ``stage`` of brokers without a name server.
+
+    It is for tests of a broker or a client. ``rewindmq.testing.simulated``, which users have for the tests of
+    their applications, gives a whole cluster and repeats the test with many seeds.
 
     Args:
         options: see ``RunScenario``. Otherwise a parameter of the test gives the option of its name.
@@ -118,38 +146,3 @@ async def stage(tmp_path: Path) -> AsyncIterator[ServerStage]:
     """Real sockets; starts nothing by itself."""
     async with real_stage(tmp_path) as made:
         yield made
-
-
-class _Run:
-    def __init__(self, root: Path, *, has_namesrv: bool) -> None:
-        self._root = root
-        self._has_namesrv = has_namesrv
-
-    def __call__(
-        self,
-        scenario: Scenario,
-        *,
-        brokers: int = 1,
-        profile: Profile = Profile.V49,
-        serialize_type: SerializeType | None = None,
-        version: int = CURRENT_VERSION,
-        seed: int = 1,
-        store: Mapping[str, object] = NO_KEYS,
-        **switches: Any,
-    ) -> None:
-        world = World(seed, latency=(0.0, 0.001 if self._has_namesrv else 0.0))
-
-        async def main() -> None:
-            root = Path(tempfile.mkdtemp(dir=self._root))
-            async with AsyncExitStack() as exits:
-                stage = SimStage(
-                    world, root, exits, profile=profile, serialize_type=serialize_type, version=version
-                )
-                if self._has_namesrv:
-                    stage.probe = stage.events
-                    await stage.start_namesrv()
-                for letter in "abc"[:brokers]:
-                    await stage.start_broker(f"broker-{letter}", store=store, **switches)
-                await scenario(stage)
-
-        world.run(main())

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tools.interop.results import COMMITTED, GROUP, OF_GROUP, UNLISTED, ResultRecorder, read, written
+from tools.interop.results import COMMITTED, GROUP, OF_GROUP, TESTS, UNLISTED, ResultRecorder, read, written
 
 _IS_PART: Final = "interop_is_part"
 
@@ -49,7 +49,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     options = session.config.option
     # The default group ignores the folder; then nothing is deselected either.
-    _recorder.is_part |= bool(options.ignore)
+    _recorder.is_part |= any(Path(path).resolve() == TESTS for path in options.ignore or ())
     target = options.interop_results
     if target is not None:
         Path(target).write_text(written(_recorder.results))

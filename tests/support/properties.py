@@ -10,17 +10,20 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 _PROFILE = "rewindmq"
+_EVERY = pytest.mark.slow(full_only="fewer examples are tried")
 
 
 def few_and_all(few: int, every: int) -> list[ParameterSet]:
     """Return the numbers of examples that a slow property test tries, for ``pytest.mark.parametrize``.
 
-    The default group tries the few. The computing group tries all of them, in CI, too.
+    The default group tries the few, ``--full`` all of them. CI tries a quarter where that is many more.
     """
-    marks = (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen)
+    quarter = every // 4
+    of_ci = [pytest.param(quarter, id=f"{quarter} examples", marks=pytest.mark.slow)]
     return [
         pytest.param(few, id=f"{few} examples"),
-        pytest.param(every, id=f"{every} examples", marks=marks),
+        *(of_ci if quarter > 2 * few else ()),
+        pytest.param(every, id=f"{every} examples", marks=_EVERY),
     ]
 
 

@@ -12,9 +12,11 @@ from xdist.scheduler import LoadFileScheduling, Scheduling
 PIPELINE: Final = "tests/pipeline/"
 # The tests of these files share stores that several brokers have written in turn, which takes minutes.
 STORES: Final = frozenset({"tests/interop/test_pipeline_at_real_broker.py", "tests/interop/test_stores.py"})
+# Most of a minute or more is waiting: they start first, so that no process waits for them at the end.
+_LONGEST: Final = ("tests/soak/", "tests/race/play/")
 # Seconds until a test that hangs fails. They only end a hang: no test is near them.
 _SPARK_SECONDS: Final = 600
-_LONG_SECONDS: Final = 1_200
+_SLOW_SECONDS: Final = 1_200
 _INTEROP_SECONDS: Final = 2_400
 
 
@@ -35,7 +37,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give slow tests more time before they count as hanging."""
+    """Start the longest tests first, and give slow tests more time before they count as hanging."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
     for item in items:
         if item.get_closest_marker("timeout") is None:
             seconds = _seconds(item)
@@ -46,6 +49,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _seconds(item: pytest.Item) -> int | None:
     if item.get_closest_marker("interop") is not None:
         return _INTEROP_SECONDS
-    if item.get_closest_marker("long") is not None:
-        return _LONG_SECONDS
+    if item.get_closest_marker("slow") is not None:
+        return _SLOW_SECONDS
     return _SPARK_SECONDS if item.nodeid.startswith(PIPELINE) else None

@@ -40,8 +40,7 @@ def test_a_folder_that_costs_little_is_summed_up_in_the_one_around_it() -> None:
     ]
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_time_of_tests_in_all_processes_and_of_their_children_is_counted(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(COMPUTING)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")

@@ -53,8 +53,7 @@ def test_many_threads_share_one_producer(cluster: sync.LocalCluster) -> None:
     assert len(places) == 80
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_listener_may_send(cluster: sync.LocalCluster) -> None:
     """A plain listener runs on a worker thread, so it does not block the loop that it waits for."""
     done = threading.Event()
@@ -73,8 +72,7 @@ def test_a_listener_may_send(cluster: sync.LocalCluster) -> None:
             assert done.wait(30)
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_call_on_the_loop_itself_is_refused(cluster: sync.LocalCluster) -> None:
     """It would wait for itself for ever."""
     refused: list[str] = []
@@ -101,8 +99,8 @@ def test_a_call_on_the_loop_itself_is_refused(cluster: sync.LocalCluster) -> Non
 def test_pull_lite_pull_and_admin_clients_block(cluster: sync.LocalCluster) -> None:
     with cluster.producer("sync-pull") as producer, cluster.admin() as admin:
         sent = [producer.send(Message("SyncPull", b"%d" % n)) for n in range(8)]
-        assert "SyncPull" in admin.fetch_all_topic_list()
-        assert admin.max_offset(sent[0].message_queue) == 2
+        assert "SyncPull" in admin.topics.fetch_all_topic_list()
+        assert admin.messages.max_offset(sent[0].message_queue) == 2
     with cluster.pull_consumer("sync-pull") as puller:
         queues = puller.fetch_subscribe_message_queues("SyncPull")
         bodies = [m.body for queue in queues for m in puller.pull(queue, "*", 0, 32).messages]
@@ -167,8 +165,7 @@ def _run(program: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_forked_process_has_clients_of_its_own() -> None:
     assert _run(_FORKED) == "42"
 
@@ -199,6 +196,14 @@ def test_every_method_that_an_application_awaits_exists(name: str) -> None:
     assert missing == set()
     coroutines: list[Any] = [v for _, v in inspect.getmembers(blocking, inspect.iscoroutinefunction)]
     assert coroutines == []
+
+
+@pytest.mark.parametrize("part", ["topics", "groups", "messages", "resets", "brokers"])
+def test_every_method_of_a_part_of_the_admin_client_exists(part: str) -> None:
+    wanted = _awaited(type(getattr(rewindmq.AdminClient("127.0.0.1:1"), part)))
+    blocking = type(getattr(sync.AdminClient("127.0.0.1:1"), part))
+    assert len(wanted) > 5
+    assert {method for method in wanted if not hasattr(blocking, method)} == set()
 
 
 def test_a_client_used_on_another_loop_says_so(cluster: sync.LocalCluster) -> None:

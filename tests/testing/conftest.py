@@ -1,4 +1,4 @@
-"""Fixtures of the test kit's own tests, made by its factories, as a user's are; and CI's part of them."""
+"""Fixtures of the test kit's own tests, made by its factories, as a user's are; and which are slow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from rewindmq import testing
-from tests.support.default_group import leave_first
+from tests.support.choice import leave_first
 
 HERE: Final = Path(__file__).parent
 # They kill, pause, cut off and reset for most of their time.
@@ -30,5 +30,5 @@ wired = testing.rmq("kit_cluster", wire=True)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the first test function of each slow file in the default group; CI's long part has the others."""
+    """Leave the first test function of each slow file in the default group; the others are slow."""
     leave_first(items, _SLOW)

@@ -79,8 +79,8 @@ async def test_old_segments_are_deleted_after_the_travel(small: Rmq, small_clust
     await orders.send(b"last")
     # RocketMQ's fileReservedTime is not scaled.
     await small.travel((RESERVED_HOURS + 1) * HOURS / small.time_scale)
-    (master,) = (await small.admin.examine_broker_cluster_info()).broker_addr_table.values()
-    await small.admin.delete_expired_commit_log(master.broker_addrs[0])
+    (master,) = (await small.admin.brokers.examine_broker_cluster_info()).broker_addr_table.values()
+    await small.admin.brokers.delete_expired_commit_log(master.broker_addrs[0])
     await small.eventually(lambda: _begins_later(orders))
     assert [message.body for message in await orders.read()][-1] == b"last"
 

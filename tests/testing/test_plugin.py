@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.processes import WAIT_SECONDS
 
-pytestmark = [pytest.mark.long, pytest.mark.chosen]
+pytestmark = pytest.mark.slow
 
 _INI = """\
 [pytest]
@@ -124,12 +124,12 @@ def test_the_marker_chooses_the_cluster(project: _Project) -> None:
     project.test("""
 @pytest.mark.rewindmq(brokers=2, profile="v53", broker_config={"messageDelayLevel": "1s 2s"})
 async def test_marked(rmq: Rmq):
-    info = await rmq.admin.examine_broker_cluster_info()
+    info = await rmq.admin.brokers.examine_broker_cluster_info()
     assert sorted(info.broker_addr_table) == ["broker-a", "broker-b"]
-    config = await rmq.admin.get_broker_config(info.broker_addr_table["broker-a"].broker_addrs[0])
+    config = await rmq.admin.brokers.get_broker_config(info.broker_addr_table["broker-a"].broker_addrs[0])
     assert config["messageDelayLevel"] == "1s 2s"
 async def test_plain(rmq: Rmq):
-    assert sorted((await rmq.admin.examine_broker_cluster_info()).broker_addr_table) == ["broker-a"]
+    assert sorted((await rmq.admin.brokers.examine_broker_cluster_info()).broker_addr_table) == ["broker-a"]
 """)
     assert project.run("--strict-markers")[0] == 0
 
@@ -138,7 +138,7 @@ def test_options_come_from_the_command_line_before_the_ini_file(project: _Projec
     project.add_to_ini("rewindmq_time_scale = 0.5\nrewindmq_brokers = 2")
     project.test("""
 async def test_it(rmq: Rmq):
-    assert len((await rmq.admin.examine_broker_cluster_info()).broker_addr_table) == 2
+    assert len((await rmq.admin.brokers.examine_broker_cluster_info()).broker_addr_table) == 2
     print("scale", rmq.time_scale)
 """)
     assert "scale 0.5" in project.run("-s")[1]

@@ -84,7 +84,7 @@ async def test_the_end_of_a_test_stops_everything_even_if_one_stop_fails(kit_clu
         await first.close()
     assert not producer.is_running
     async with Rmq(kit_cluster) as second:
-        assert topic.name not in await second.admin.fetch_all_topic_list()
+        assert topic.name not in await second.admin.topics.fetch_all_topic_list()
 
 
 async def test_what_a_test_created_is_gone_after_it(kit_cluster: Servers) -> None:
@@ -93,7 +93,9 @@ async def test_what_a_test_created_is_gone_after_it(kit_cluster: Servers) -> Non
         async with first.push("billing", topic):
             pass
     async with Rmq(kit_cluster) as second:
-        assert [name for name in await second.admin.fetch_all_topic_list() if first.name("") in name] == []
+        assert [
+            name for name in await second.admin.topics.fetch_all_topic_list() if first.name("") in name
+        ] == []
 
 
 async def test_offsets_of_an_application_do_not_reach_the_next_test(kit_cluster: Servers) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from rewindmq import ClientError, MessageQueue, ResponseError
-from rewindmq.client.admin.reset import ResetResult
+from rewindmq.client.admin.reset_result import ResetResult
 from rewindmq.testing import KitError, Rmq
 
 
@@ -13,13 +13,13 @@ async def test_a_permanent_refusal_is_raised_at_once(rmq: Rmq, monkeypatch: pyte
     async with rmq.push("billing", orders) as billing:
         await billing.caught_up()
         await (await billing.reset("begin", mode="fenced")).redelivered()
-        reset_offset, modes = rmq.admin.reset_offset_by_timestamp, list[object]()
+        reset, modes = rmq.admin.resets.reset, list[object]()
 
-        async def counted(topic: str, group: str, timestamp: int, *, mode: str) -> ResetResult:
+        async def counted(topic: str, group: str, target: int, *, mode: str, write: bool) -> ResetResult:
             modes.append(mode)
-            return await reset_offset(topic, group, timestamp, mode=mode)
+            return await reset(topic, group, target, mode=mode, write=write)
 
-        monkeypatch.setattr(rmq.admin, "reset_offset_by_timestamp", counted)
+        monkeypatch.setattr(rmq.admin.resets, "reset", counted)
         for mode in ("server", "classic"):
             with pytest.raises(ResponseError, match="was reset in fenced mode"):
                 await billing.reset("begin", mode=mode)
@@ -37,7 +37,7 @@ async def test_a_reset_that_a_broker_made_in_another_mode_is_not_repeated(
         raise ClientError("broker-a was asked to reset in mode fenced, but its response names mode classic")
 
     orders = await rmq.topic("orders", queues=1)
-    monkeypatch.setattr(rmq.admin, "reset_offset_by_timestamp", other_mode)
+    monkeypatch.setattr(rmq.admin.resets, "reset", other_mode)
     with pytest.raises(ClientError, match="names mode classic"):
         await rmq.push("billing", orders).reset("begin")
     assert calls == 1

@@ -24,7 +24,7 @@ async def owner(kit_cluster: Servers) -> AsyncIterator[Rmq]:
 
 
 async def queues_of(rmq: Rmq, topic: str) -> list[QueueData]:
-    return (await rmq.admin.examine_topic_route_info(topic)).queue_datas
+    return (await rmq.admin.topics.examine_topic_route_info(topic)).queue_datas
 
 
 async def test_exact_topics_and_groups_of_a_running_cluster_stay(owner: Rmq, running: Servers) -> None:
@@ -64,4 +64,4 @@ async def test_names_with_a_suffix_are_deleted_in_a_running_cluster(owner: Rmq, 
         topic = await rmq.topic("orders")
         async with rmq.push("billing", topic):
             pass
-    assert [name for name in await owner.admin.fetch_all_topic_list() if rmq.name("") in name] == []
+    assert [name for name in await owner.admin.topics.fetch_all_topic_list() if rmq.name("") in name] == []

@@ -107,15 +107,17 @@ async def test_a_restore_takes_back_what_came_after_the_snapshot(small: Rmq, sma
 
 
 async def _has(rmq: Rmq, topic: str, body: bytes) -> bool:
-    stats = await rmq.admin.examine_topic_stats(topic)
+    stats = await rmq.admin.topics.examine_topic_stats(topic)
     for queue, entry in stats.offset_table.items():
-        if entry.max_offset and (await rmq.admin.message_at(queue, entry.max_offset - 1)).body == body:
+        if (
+            entry.max_offset
+            and (await rmq.admin.messages.message_at(queue, entry.max_offset - 1)).body == body
+        ):
             return True
     return False
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_nothing_changes_a_snapshot() -> None:
     """Sends, retention, a new topic, a kill, a clean restart, and work after a restore."""
     # The broker deletes messages only when it is asked to: the hour is another one.
@@ -139,7 +141,7 @@ async def _change_after_a_snapshot(rmq: Rmq, servers: Servers, broker: ServerPro
         await rmq.restart("broker-a")
         await fill(orders, 300)
         await rmq.restart("broker-a")
-        await rmq.admin.delete_expired_commit_log(broker.address)
+        await rmq.admin.brokers.delete_expired_commit_log(broker.address)
         await rmq.eventually(lambda: not oldest.exists())
         await (await rmq.topic("other")).send(b"x")
         assert hashes(folder_of(servers, "kept")) == before
@@ -148,8 +150,7 @@ async def _change_after_a_snapshot(rmq: Rmq, servers: Servers, broker: ServerPro
     assert hashes(folder_of(servers, "kept")) == before
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_snapshot_is_saved_to_a_file_and_loaded_by_another_cluster(
     small: Rmq, tmp_path: Path
 ) -> None:
@@ -164,9 +165,9 @@ async def test_a_snapshot_is_saved_to_a_file_and_loaded_by_another_cluster(
         await cluster.restore("given")
         assert cluster.snapshots() == ["given"]
         async with cluster.admin() as admin:
-            stats = await admin.examine_topic_stats(orders.name)
+            stats = await admin.topics.examine_topic_stats(orders.name)
             found = [
-                (await admin.message_at(queue, offset)).body
+                (await admin.messages.message_at(queue, offset)).body
                 for queue, entry in sorted(stats.offset_table.items())
                 for offset in range(entry.max_offset)
             ]
@@ -178,8 +179,7 @@ async def test_a_snapshot_is_saved_to_a_file_and_loaded_by_another_cluster(
             await cluster.load_snapshot("given", path)
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_every_test_of_a_cluster_starts_from_its_snapshot(small: Rmq, tmp_path: Path) -> None:
     orders = await small.topic("orders", exact=True)
     await fill(orders, 50)
@@ -194,8 +194,7 @@ async def test_every_test_of_a_cluster_starts_from_its_snapshot(small: Rmq, tmp_
                 await topic.send(b"more")
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_slave_is_restored_with_its_master(tmp_path: Path) -> None:
     with LocalCluster(brokers=1, slaves=1, time_scale=0.05, broker_config=SMALL) as cluster:
         async with Rmq(Servers(cluster.namesrv_address, cluster.client_options, cluster)) as rmq:
@@ -210,8 +209,7 @@ async def test_a_slave_is_restored_with_its_master(tmp_path: Path) -> None:
             assert len(await topic.read()) == 150
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_paused_broker_refuses_a_snapshot_and_serves_afterwards(
     small: Rmq, small_cluster: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,8 +232,7 @@ async def test_a_paused_broker_refuses_a_snapshot_and_serves_afterwards(
     assert {"before", "after"} <= set(small.snapshots)
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_process_that_is_down_has_no_snapshot(small: Rmq) -> None:
     async with small.down("broker-a"):
         with pytest.raises(ClusterError, match="broker-a is not running: restart it before a snapshot"):

@@ -14,8 +14,7 @@ _START_PYTEST: Final = frozenset(("suite", "output"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that start pytest, which takes a second each: CI's part of the long group has them."""
+    """Mark tests that start pytest, which takes a second each, as slow."""
     for item in items:
         if item.path.is_relative_to(HERE) and _START_PYTEST.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.long)
-            item.add_marker(pytest.mark.chosen)
+            item.add_marker(pytest.mark.slow)

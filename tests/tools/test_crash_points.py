@@ -50,9 +50,7 @@ def failures(
     return found
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_NAME)
 def test_a_power_failure_after_any_write_breaks_no_promise(name: str, full: bool) -> None:
     assert not failures(name, FULL_POINTS if full else CI_POINTS)
@@ -92,9 +90,7 @@ SOON_FOUND: Final = {"log not synced", "segment's name not synced", "table's nam
     [
         pytest.param(
             fault,
-            marks=()
-            if fault in SOON_FOUND
-            else (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen),
+            marks=() if fault in SOON_FOUND else pytest.mark.slow,
         )
         for fault in FAULTS
     ],

@@ -7,8 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable
-from itertools import combinations
+from collections.abc import Container
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final
@@ -19,7 +18,7 @@ from _pytest.mark.expression import Expression
 from tests.support.repository import ROOT, importing_environment
 from tools.suite import __main__ as suite_command
 from tools.suite import pytest_run
-from tools.suite.groups import CHOSEN, DEFAULT, FULL, SuiteGroup
+from tools.suite.groups import DEFAULT, INTEROP, SLOW, SuiteGroup, in_full
 from tools.suite.machine import JDK, Tool
 from tools.suite.outcome import CaseVerdict, SuiteOutcome
 from tools.suite.pytest_run import (
@@ -28,6 +27,7 @@ from tools.suite.pytest_run import (
     PASSED,
     GroupResult,
     PytestRun,
+    ignored,
     is_compiled,
     processes,
 )
@@ -87,7 +87,9 @@ def test_a_group_that_needs_a_missing_tool_is_not_run_and_is_named() -> None:
 
 def test_every_test_of_every_group_is_counted(suite: Path) -> None:
     output = suite / "output"
-    results = run_groups([SuiteGroup("good", "good"), SuiteGroup("bad", "bad")], PLUGIN, output)
+    results = run_groups(
+        [SuiteGroup("good", "good"), SuiteGroup("bad", "bad")], PLUGIN, output, one_by_one=True
+    )
     assert [found.code for found in results] == [0, 1]
     lines = list(summary(results, []))
     assert "skipped 1: no reason" in lines
@@ -97,7 +99,7 @@ def test_every_test_of_every_group_is_counted(suite: Path) -> None:
 
 
 def test_a_group_beside_the_others_has_its_own_priority(suite: Path) -> None:
-    groups = [SuiteGroup("nice", "nice", is_beside=True, niceness=NICENESS), SuiteGroup("good", "good")]
+    groups = [SuiteGroup("nice", "nice", niceness=NICENESS), SuiteGroup("good", "good")]
     results = run_groups(groups, PLUGIN, suite / "output")
     assert [(found.group.name, found.code) for found in results] == [("good", 0), ("nice", 0)]
 
@@ -109,7 +111,7 @@ def test_the_time_of_a_group_beside_the_others_ends_with_the_group(
     now = [0.0]
     monkeypatch.setattr(pytest_run, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with (suite / "output").open("w+b") as output:
-        run = PytestRun(SuiteGroup("good", "good", is_beside=True), PLUGIN, suite, output)
+        run = PytestRun(SuiteGroup("good", "good"), PLUGIN, suite, output, is_beside=True)
         run.stop()
     now[0] = 100.0
     assert run.result().seconds == 0.0
@@ -132,8 +134,7 @@ def test_the_processes_of_a_spread_group_share_one_turn(suite: Path, monkeypatch
 def test_a_group_whose_tests_wait_has_more_processes_than_cores(
     cores: int, default: int, interop: int
 ) -> None:
-    spread = [group for group in CHOSEN if group.is_spread]
-    assert [processes(group, cores) for group in (*DEFAULT, *spread)] == [default, interop]
+    assert [processes(group, cores) for group in (*DEFAULT, *INTEROP)] == [default, interop]
 
 
 def test_a_new_clone_is_compiled_before_several_processes_start(
@@ -156,31 +157,56 @@ def test_no_compilation_where_python_keeps_no_bytecode(
     assert is_compiled(tmp_path)
 
 
-def matched(groups: Iterable[SuiteGroup], markers: frozenset[str]) -> list[str]:
-    """Return the groups that run a test with these markers."""
+def collects(group: SuiteGroup, place: str, markers: Container[str]) -> bool:
+    """True if a group runs a test of this file or folder that has these markers."""
 
     def has(name: str, /, **_: object) -> bool:
         return name in markers
 
-    return [group.name for group in groups if Expression.compile(group.marker).evaluate(has)]
+    return place not in ignored(group, ROOT) and Expression.compile(group.marker).evaluate(has)
+
+
+PLACES: Final = sorted(
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "tests").iterdir()
+    if (path / "__init__.py").exists() or path.match("test_*.py")
+)
+
+
+@pytest.mark.parametrize("markers", [(), ("slow",), ("interop",)], ids=["default", "slow", "interop"])
+def test_every_test_is_of_one_group(markers: tuple[str, ...]) -> None:
+    groups = (*DEFAULT, *SLOW, *INTEROP)
+    for place in PLACES:
+        # tests/interop/conftest.py gives all tests there the marker, and no other folder has it.
+        expected = ("interop" in markers) == (place == "tests/interop")
+        found = [group.name for group in groups if collects(group, place, markers)]
+        assert len(found) == expected, (place, found)
+
+
+def test_a_full_run_has_the_tests_of_all_groups() -> None:
+    groups = (*DEFAULT, *SLOW, *INTEROP)
+    assert [(group.name, group.marker) for group in in_full(groups)] == [
+        (group.name, group.marker) for group in groups
+    ]
 
 
 @pytest.mark.parametrize(
-    "markers",
+    ("words", "names", "rest"),
     [
-        frozenset(markers)
-        for count in range(4)
-        for markers in combinations(("long", "interop", "computing", "spark", "chosen"), count)
-        # No test has both.
-        if not any({*both} <= {*markers} for both in (("long", "interop"), ("computing", "spark")))
+        ((), ["default"], []),
+        (("--slow", "-k", "races"), ["slow, Spark", "slow"], ["-k", "races"]),
+        (("--slow", "--interop"), ["slow, Spark", "slow", "interop"], []),
+        (("--full",), ["default", "slow, Spark", "slow", "interop"], ["--full"]),
+        (("--full", "--interop", "-x"), ["interop"], ["--full", "-x"]),
+        (("tests/broker", "--full"), [], ["tests/broker", "--full"]),
     ],
-    ids=lambda markers: "-".join(sorted(markers)) or "none",
 )
-def test_a_full_run_includes_every_test_and_so_all_tests_of_ci(markers: frozenset[str]) -> None:
-    """A full run includes each test once; CI includes it if it is chosen or in the default group."""
-    assert len(matched(FULL, markers)) == 1
-    is_slow = bool(markers & {"long", "interop"})
-    assert len(matched((*DEFAULT, *CHOSEN), markers)) == (not is_slow or "chosen" in markers)
+def test_options_choose_groups_and_the_rest_is_pytests(
+    words: tuple[str, ...], names: list[str], rest: list[str]
+) -> None:
+    groups, arguments = suite_command.choose(words)
+    assert [group.name for group in groups] == names
+    assert arguments == rest
 
 
 @pytest.mark.parametrize(
@@ -247,7 +273,7 @@ def test_an_interrupt_ends_the_groups_beside(suite: Path) -> None:
     )
     program = (
         "from tools.suite import running; from tools.suite.groups import SuiteGroup;"
-        "running.run_groups([SuiteGroup('nice', 'nice', is_beside=True), SuiteGroup('good', 'good')],"
+        "running.run_groups([SuiteGroup('nice', 'nice'), SuiteGroup('good', 'good')],"
         f" {PLUGIN!r})"
     )
     done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True, check=False)
@@ -255,9 +281,7 @@ def test_an_interrupt_ends_the_groups_beside(suite: Path) -> None:
 
 
 @pytest.mark.parametrize(("errors", "code"), [(0, PASSED), (1, 1)])
-@pytest.mark.parametrize(
-    "words", [("--chosen",), ("-m", "good", *PLUGIN)], ids=["groups", "pytest's arguments"]
-)
+@pytest.mark.parametrize("words", [("--slow",), ("-m", "good")], ids=["groups", "pytest's arguments"])
 def test_a_wrong_type_fails_the_run_and_is_printed_after_the_tests(
     words: tuple[str, ...],
     errors: int,
@@ -268,8 +292,8 @@ def test_a_wrong_type_fails_the_run_and_is_printed_after_the_tests(
 ) -> None:
     checker = (sys.executable, "-c", f"print('types: {errors} errors'); raise SystemExit({errors})")
     monkeypatch.setattr(suite_command, "checking_types", lambda: checking_types(checker))
-    monkeypatch.setattr(suite_command, "_OPTIONS", {"--chosen": ((SuiteGroup("good", "good"),), PLUGIN)})
-    assert suite_command.main(words) == code
+    monkeypatch.setattr(suite_command, "_GROUPS", {"--slow": (SuiteGroup("good", "good"),)})
+    assert suite_command.main((*words, *PLUGIN)) == code
     printed = capfd.readouterr().out
     assert "1 passed" in printed.partition(f"types: {errors} errors")[0]
 
@@ -280,10 +304,10 @@ def test_a_type_check_ends_with_the_run() -> None:
     assert types.process.returncode == -signal.SIGTERM
 
 
-def test_docs_testing_explains_each_group() -> None:
+def test_docs_testing_explains_each_marker() -> None:
     page = (ROOT / "docs" / "testing.md").read_text()
-    for group in {*DEFAULT, *CHOSEN, *FULL}:
-        assert f"| {group.name.removesuffix(' (chosen)')} |" in page, group.name
+    for marker in ("none", "`slow`", "`interop`"):
+        assert f"| {marker} |" in page, marker
 
 
 def test_not_run_says_how_to_install() -> None:

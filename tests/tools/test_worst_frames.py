@@ -43,9 +43,7 @@ def test_at_small_tables_every_worst_frame_is_within_the_budget(kind: ServerKind
     assert too_long(measure(kind, reduced(_DIVISOR))) == []
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.title)
 def test_at_full_tables_every_worst_frame_is_within_the_budget(kind: ServerKind) -> None:
     assert too_long(measure(kind, FULL)) == []

@@ -28,8 +28,6 @@ def test_no_lost_reset_is_proven_in_random_histories() -> None:
     play(range(SEEDS))
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_no_lost_reset_is_proven_in_many_random_histories(request: pytest.FixtureRequest) -> None:
     play(range(SEEDS, ALL_SEEDS if request.config.getoption("--full") else 2 * SEEDS))

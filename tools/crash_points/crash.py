@@ -17,6 +17,7 @@ from tools.crash_points.law import (
     check_keys,
     check_promises,
     check_store,
+    check_timers,
     check_versions,
 )
 from tools.crash_points.ledger import Known
@@ -25,6 +26,8 @@ from tools.crash_points.versions import TableVersions
 
 # One in this many restarts loses power, too.
 _AGAIN = 6
+# The clock of the restart begins where that of the workload began.
+_ALL_DUE_SECONDS = 30.0
 
 
 @dataclass(slots=True)
@@ -98,6 +101,9 @@ def _restart(point: CrashPoint, disk: JournalDisk, *, is_checked: bool) -> None:
             raise LawError(f"the broker does not start: {error}") from None
         if is_checked:
             _judge(point, broker)
+            if point.known.timed:
+                await world.sleep(_ALL_DUE_SECONDS)
+                check_timers(broker, point.known)
             if config.broker_role is not BrokerRole.SLAVE:
                 _use(point, broker)
         await broker.close()

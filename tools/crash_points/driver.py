@@ -33,6 +33,7 @@ from tools.crash_points.ledger import (
     GroupSaved,
     HalfStored,
     ResetDone,
+    Timed,
     TopicDropped,
     TopicDropping,
     TopicSaved,
@@ -82,16 +83,25 @@ class BrokerDriver:
         return body, {"TAGS": f"T{self._count % 3}", "KEYS": key, "rest": "y" * self.chance.choice((3, 600))}
 
     async def send(
-        self, topic: str = "T", queue_id: int = 0, *, delay: int = 0, key: str = ""
+        self, topic: str = "T", queue_id: int = 0, *, delay: int = 0, timer_ms: int = 0, key: str = ""
     ) -> SendMessageResponseHeader:
-        """Send one message; ``delay`` is its level, 0 for none."""
+        """Send one message.
+
+        Args:
+            delay: its delay level, 0 for none.
+            timer_ms: its delay as a timer message, 0 for none.
+        """
         body, properties = self._message(topic, key)
         key = properties["KEYS"]
         if delay:
             properties["DELAY"] = str(delay)
+        if timer_ms:
+            properties["TIMER_DELAY_MS"] = str(timer_ms)
         stored = await self._send(RequestCode.SEND_MESSAGE_V2, topic, queue_id, body, properties)
         if delay:
             self._ledger.add(Delayed(delay, stored.queue_offset, body))
+        elif timer_ms:
+            self._ledger.add(Timed(body))
         else:
             self._ledger.add(AcknowledgedSend(topic, queue_id, stored.queue_offset, body, key))
         return stored

@@ -16,10 +16,12 @@ from rewindmq.broker.store import MessageStore
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels, TagsCoder
 from rewindmq.broker.store.layout.topic_end import is_topic_end
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.properties import TIMER_OUT_MS
 from rewindmq.protocol.message.record import MAGIC_BLANK, crc_ok, decode_record, decode_records
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.names import (
     SCHEDULE_TOPIC,
+    TIMER_TOPIC,
     TRANS_GROUP,
     TRANS_HALF_TOPIC,
     TRANS_OP_HALF_TOPIC,
@@ -30,6 +32,7 @@ from tools.crash_points.ledger import AcknowledgedSend, Known
 _HALF = (int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK))
 _MAX_RECORDS = 100_000
 _MAX_QUEUES = 16
+_SLOT_MS = 1_000
 
 
 class LawError(Exception):
@@ -134,7 +137,7 @@ def _check_known(message: MessageExt, known: Known) -> None:
     attempt = known.attempts.get(message.stored_body)
     if attempt is None:
         raise LawError(f"{where} is a message that nobody sent")
-    if message.topic not in (attempt.topic, SCHEDULE_TOPIC, TRANS_HALF_TOPIC):
+    if message.topic not in (attempt.topic, SCHEDULE_TOPIC, TIMER_TOPIC, TRANS_HALF_TOPIC):
         raise LawError(f"{where} was sent to {attempt.topic}")
     properties = message.packed_properties
     if message.properties.get("KEYS") != attempt.key or b"\0" in properties:
@@ -235,6 +238,24 @@ def _check_delays(broker: Broker, known: Known, rebuilt: Rebuilt) -> None:
         is_delivered = delayed.body in rebuilt.bodies.get(known.attempts[delayed.body].topic, ())
         if not is_delivered and delayed.offset < progress.get(delayed.level, 0):
             raise LawError(f"delayed message {delayed.offset} of level {delayed.level} is never delivered")
+
+
+def check_timers(broker: Broker, known: Known) -> None:
+    """Check that every acknowledged timer message was delivered, and none early; all are due now.
+
+    Raises:
+        LawError: one is lost, or early.
+    """
+    rebuilt = Rebuilt()
+    delivered = {}
+    for message in _records(broker.context.store, rebuilt):
+        if message.topic != TIMER_TOPIC and (out_ms := message.properties.get(TIMER_OUT_MS)) is not None:
+            delivered[message.stored_body] = message
+            if message.store_timestamp < int(out_ms) + _SLOT_MS:
+                raise LawError(f"timer message {message.stored_body[:20]!r} is early")
+    lost = [body for body in known.timed if body not in delivered]
+    if lost:
+        raise LawError(f"timer message {lost[0][:20]!r} is never delivered")
 
 
 def _check_transactions(broker: Broker, known: Known, rebuilt: Rebuilt) -> None:

@@ -37,6 +37,13 @@ class Delayed:
 
 
 @dataclass(frozen=True, slots=True)
+class Timed:
+    """The send of a timer message was acknowledged."""
+
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class HalfStored:
     """The send of a half message was acknowledged."""
 
@@ -100,6 +107,7 @@ Fact = (
     Attempted
     | AcknowledgedSend
     | Delayed
+    | Timed
     | HalfStored
     | Ending
     | ResetDone
@@ -140,6 +148,7 @@ class Known:
     attempts: dict[bytes, Attempted] = field(default_factory=dict)
     stored: dict[tuple[str, int], dict[int, AcknowledgedSend]] = field(default_factory=dict)
     delayed: list[Delayed] = field(default_factory=list)
+    timed: list[bytes] = field(default_factory=list)
     halves: list[bytes] = field(default_factory=list)
     endings: dict[bytes, bool] = field(default_factory=dict)
     resets: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -162,6 +171,8 @@ class Known:
                 self.stored.setdefault((fact.topic, fact.queue_id), {})[fact.offset] = fact
             case Delayed():
                 self.delayed.append(fact)
+            case Timed():
+                self.timed.append(fact.body)
             case HalfStored(body):
                 self.halves.append(body)
             case Ending(body, commits):

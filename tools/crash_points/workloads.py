@@ -123,6 +123,16 @@ async def _delays(driver: BrokerDriver) -> None:
     await driver.world.sleep(15.0)
 
 
+async def _timers(driver: BrokerDriver) -> None:
+    """Some messages are due while others are sent, some are rolled, and some wait at the end."""
+    await driver.save_topic()
+    for step in range(8):
+        for timer_ms in (1, 900, 2_500 + 700 * step, 9_000):
+            await driver.send(queue_id=step % 2, timer_ms=timer_ms)
+        await driver.send()
+        await driver.world.sleep(1.3)
+
+
 async def _transactions(driver: BrokerDriver) -> None:
     await driver.save_topic()
     for step in range(5):
@@ -151,6 +161,11 @@ async def _index(driver: BrokerDriver) -> None:
 
 
 _V53: Final = {"profile": Profile.V53}
+_SMALL_TIMERS: Final = {
+    "timer_wheel_slots": 128,
+    "timer_roll_window_slot": 6,
+    "mapped_file_size_timer_log": 600,
+}
 _ASYNC: Final = {"flush_disk_type": FlushDiskType.ASYNC_FLUSH}
 WORKLOADS: Final = (
     Workload("messages", _messages),
@@ -161,6 +176,7 @@ WORKLOADS: Final = (
     Workload("lives", _lives),
     Workload("lives-async", _lives, store=_ASYNC),
     Workload("delays", _delays),
+    Workload("timers", _timers, _V53, _SMALL_TIMERS),
     Workload("transactions", _transactions, {"transaction_check_interval": 10_000}),
     Workload("compaction", _compaction, _V53),
     Workload("compaction-async", _compaction, _V53, _ASYNC),

@@ -43,7 +43,7 @@ async def shop() -> AsyncIterator[AsyncLocalCluster]:
             for topic in TOPICS:
                 config = TopicConfig(topic_name=topic, read_queue_nums=4, write_queue_nums=4)
                 for broker in cluster.brokers.values():
-                    await admin.create_and_update_topic_config(broker.address, config)
+                    await admin.topics.create_and_update_topic_config(broker.address, config)
             await _send(cluster, range(_COUNT // 3))
             async with _consumer(cluster, "reports", "orders", _COUNT // 3) as (reports, done):
                 await asyncio.wait_for(done.wait(), _SECONDS)
@@ -133,5 +133,5 @@ async def _refuse(_messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
 async def _until_there_is_a_dead_letter(admin: AdminClient) -> None:
     """Wait until the name server knows the topic, which the broker registers with its first message."""
     async with asyncio.timeout(_SECONDS):
-        while "%DLQ%mailer" not in await admin.fetch_all_topic_list():  # noqa: ASYNC110 - in another process
+        while "%DLQ%mailer" not in await admin.topics.fetch_all_topic_list():  # noqa: ASYNC110 - in another process
             await asyncio.sleep(0.05)

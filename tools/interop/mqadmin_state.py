@@ -133,14 +133,14 @@ class ClusterState:
         address = self.server.broker_address
         for topic in topics:
             config = TopicConfig(topic_name=topic, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
-            await self.admin.create_and_update_topic_config(address, config)
+            await self.admin.topics.create_and_update_topic_config(address, config)
         for topic in topics:
             await self.wait_route(topic)
 
     async def wait_route(self, topic: str) -> None:
         """Poll until the name server knows a topic; it sends no event."""
         async with asyncio.timeout(_WAIT_SECONDS):
-            while topic not in await self.admin.fetch_all_topic_list():  # noqa: ASYNC110
+            while topic not in await self.admin.topics.fetch_all_topic_list():  # noqa: ASYNC110
                 await asyncio.sleep(_ASK_SECONDS)
 
     async def _fill(self) -> None:
@@ -193,7 +193,7 @@ class ClusterState:
 
     async def _make_group(self, group: str) -> None:
         """Create the subscription group config of a group, and nothing else."""
-        await self.admin.create_and_update_subscription_group_config(
+        await self.admin.groups.create_and_update_subscription_group_config(
             self.server.broker_address, SubscriptionGroupConfig(group)
         )
 
@@ -240,6 +240,6 @@ class ClusterState:
 
     async def _has_committed(self, consumer: PushConsumer, topic: str) -> bool:
         await consumer.persist_offsets()
-        table = (await self.admin.examine_consume_stats(consumer.group, topic)).offset_table
+        table = (await self.admin.groups.examine_consume_stats(consumer.group, topic)).offset_table
         offsets = [entry.consumer_offset for queue, entry in table.items() if queue.topic == topic]
         return offsets == [_CONSUMED] * QUEUES

@@ -86,10 +86,10 @@ async def create_topics(admin: AdminClient, broker: str, label: str) -> None:
     queues = dict.fromkeys(TOPICS, QUEUES) | {f"%RETRY%failing-{label}": 1}
     for topic, count in queues.items():
         config = TopicConfig(topic_name=topic, read_queue_nums=count, write_queue_nums=count)
-        await admin.create_and_update_topic_config(broker, config)
+        await admin.topics.create_and_update_topic_config(broker, config)
     async with asyncio.timeout(_SECONDS):
         # The name server sends no notification of new routes.
-        while not queues.keys() <= {*await admin.fetch_all_topic_list()}:  # noqa: ASYNC110
+        while not queues.keys() <= {*await admin.topics.fetch_all_topic_list()}:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
 
 
@@ -217,7 +217,7 @@ async def _commit(consumer: PushConsumer, namesrv: str, topic: str, least: int) 
 
 async def _stored(admin: AdminClient, group: str, topic: str) -> dict[MessageQueue, OffsetWrapper]:
     try:
-        return (await admin.examine_consume_stats(group, topic)).offset_table
+        return (await admin.groups.examine_consume_stats(group, topic)).offset_table
     except ResponseError:
         # The name server does not know the group's retry topic yet, by which its brokers are found.
         return {}

@@ -50,7 +50,7 @@ async def _behind(admin: AdminClient, groups: Sequence[SoakGroup]) -> list[str]:
     behind = []
     for group in groups:
         try:
-            stats = await admin.examine_consume_stats(group.name)
+            stats = await admin.groups.examine_consume_stats(group.name)
         except RewindMQError as error:
             behind.append(f"{group.name}: {error}")
             continue
@@ -76,10 +76,10 @@ async def make_readable(admin: AdminClient, group: SoakGroup, addresses: Sequenc
     """
     topic = dlq_topic(group.name)
     with contextlib.suppress(ResponseError):
-        await admin.examine_topic_route_info(topic)
+        await admin.topics.examine_topic_route_info(topic)
         for address in addresses:
             config = TopicConfig(topic_name=topic, read_queue_nums=1, write_queue_nums=1)
-            await admin.create_and_update_topic_config(address, config)
+            await admin.topics.create_and_update_topic_config(address, config)
 
 
 async def journal_dead_letters(group: SoakGroup, consumer: PullConsumer, journal: JournalWriter) -> None:

@@ -139,7 +139,7 @@ class Soak:
         for broker in self._cluster.brokers.values():
             for name in TOPICS.values():
                 topic = TopicConfig(topic_name=name, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
-                await admin.create_and_update_topic_config(broker.address, topic)
+                await admin.topics.create_and_update_topic_config(broker.address, topic)
 
     # While it runs.
 

@@ -211,7 +211,7 @@ async def _addresses(context: WorkerContext) -> list[str]:
     while True:
         try:
             async with AdminClient(context.namesrv, runtime=context.runtime) as admin:
-                info = await admin.examine_broker_cluster_info()
+                info = await admin.brokers.examine_broker_cluster_info()
         except RewindMQError:
             await pause(_PAUSE_SECONDS)
             continue

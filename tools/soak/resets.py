@@ -44,7 +44,7 @@ class Rewinder:
         assert group.reset_mode is not None
         letter = self._chance.choice(group.rules.topics)
         mode = ResetMode(group.reset_mode)
-        stats = await self._admin.examine_consume_stats(group.name, TOPICS[letter])
+        stats = await self._admin.groups.examine_consume_stats(group.name, TOPICS[letter])
         stored = {queue: entry.consumer_offset for queue, entry in stats.offset_table.items()}
         if mode is not ResetMode.CLASSIC and self._chance.random() < 0.4:
             return await self._one_queue(group, letter, mode, stored, addresses)
@@ -52,14 +52,14 @@ class Rewinder:
         timestamp = wall_clock_ms() - int(seconds * 1000)
         targets: dict[MessageQueue, int] = {}
         for queue, offset in stored.items():
-            targets[queue] = await self._admin.search_offset(queue, timestamp)
+            targets[queue] = await self._admin.messages.search_offset(queue, timestamp)
             if targets[queue] > offset:
                 return (
                     f"{group.name} is not rewound by {seconds:.1f} s in {TOPICS[letter]}:"
                     " the group has not consumed that far yet"
                 )
         asked = self._note(now_us(), group, TRIED, targets)
-        result = await self._admin.reset_offset_by_timestamp(TOPICS[letter], group.name, timestamp, mode=mode)
+        result = await self._admin.resets.reset(TOPICS[letter], group.name, timestamp, mode=mode, write=False)
         self._note(asked, group, mode, result.offset_table)
         return f"{group.name} was rewound by {seconds:.1f} s in {TOPICS[letter]} ({mode})"
 
@@ -78,7 +78,7 @@ class Rewinder:
         count = min(stored[queue], self._chance.randint(1, _MOST_MESSAGES))
         target = stored[queue] - count
         asked = self._note(now_us(), group, TRIED, {queue: target})
-        result = await self._admin.reset_offset_of_queue(
+        result = await self._admin.resets.reset_queue(
             addresses[queue.broker_name],
             TOPICS[letter],
             group.name,

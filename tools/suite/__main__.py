@@ -1,14 +1,15 @@
 """Command line of ``scripts/test``: runs groups of tests, and checks types while they run.
 
-    scripts/test                 the default group, a file at a time in each of up to four processes
-    scripts/test --chosen        the chosen part of the long and interop groups, as CI runs it
-    scripts/test --full          everything: default, long and interop, every seed and case; hours
-    scripts/test --long          the long group with every seed and case
-    scripts/test --interop       the interop group: unmodified clients with RewindMQ and RocketMQ
-    scripts/test GROUP ARGS...   a group with more arguments for pytest: scripts/test --chosen -k races
-    scripts/test ARGS...         pytest with these arguments, in one process: scripts/test tests/broker -x
+    scripts/test                  the default group, a file at a time in each of up to four processes
+    scripts/test --slow           the slow group: real time, kills, many seeds, Spark
+    scripts/test --interop        the interop group: unmodified clients with RewindMQ and RocketMQ
+    scripts/test --slow --interop both at the same time, as CI runs them
+    scripts/test --full           all groups, also what CI leaves out; hours
+    scripts/test --full --slow    all of a group
+    scripts/test GROUP ARGS...    a group with more arguments for pytest: scripts/test --slow -k races
+    scripts/test ARGS...          pytest with these arguments, in one process: scripts/test tests/broker -x
 
-docs/testing.md describes the groups, and how CI's part of them is chosen.
+docs/testing.md describes the groups, and what CI leaves out.
 """
 
 from __future__ import annotations
@@ -19,20 +20,14 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from tools.suite.groups import CHOSEN, DEFAULT, FULL, INTEROP, LONG, SuiteGroup
+from tools.suite.groups import DEFAULT, INTEROP, SLOW, SuiteGroup, in_full
 from tools.suite.pytest_run import INTERRUPTED
 from tools.suite.running import SuiteInterruptedError, run_groups, split
 from tools.suite.summary import NotRun, exit_code, summary
 from tools.suite.type_check import TypeCheck, checking_types
 
-_EVERY_CASE: Final = ("--full",)
-# The groups that each option runs, and the options that it adds for pytest.
-_OPTIONS: Final[dict[str, tuple[tuple[SuiteGroup, ...], tuple[str, ...]]]] = {
-    "--chosen": (CHOSEN, ()),
-    "--full": (FULL, _EVERY_CASE),
-    "--long": (LONG, _EVERY_CASE),
-    "--interop": (INTEROP, _EVERY_CASE),
-}
+_FULL: Final = "--full"
+_GROUPS: Final[dict[str, tuple[SuiteGroup, ...]]] = {"--slow": SLOW, "--interop": INTEROP}
 _FAILED: Final = 1
 
 
@@ -41,7 +36,7 @@ def main(words: Sequence[str]) -> int:
     if words and words[0] in ("-h", "--help"):
         print(__doc__)
         return 0
-    groups, more, rest = _choose(words)
+    groups, rest = choose(words)
     able, unable = split(groups) if groups else ([], [])
     if unable and os.environ.get("CI"):
         print(*(gap.line() for gap in unable), sep="\n", file=sys.stderr)
@@ -51,7 +46,7 @@ def main(words: Sequence[str]) -> int:
             code = subprocess.run([sys.executable, "-m", "pytest", *rest], check=False).returncode
             type_code = types.report()
             return code or type_code
-        return _run(able, unable, (*more, *rest), types)
+        return _run(able, unable, rest, types)
 
 
 def _run(
@@ -59,7 +54,7 @@ def _run(
 ) -> int:
     """Run the groups, print the errors of the type check and the summary, return the exit code."""
     try:
-        results = run_groups(groups, arguments)
+        results = run_groups(groups, arguments, one_by_one=_FULL in arguments)
         type_code = types.report()
     except (SuiteInterruptedError, KeyboardInterrupt):
         return INTERRUPTED
@@ -67,18 +62,19 @@ def _run(
     return exit_code(results) or type_code
 
 
-def _choose(words: Sequence[str]) -> tuple[list[SuiteGroup], list[str], list[str]]:
-    """Return the groups, the options to add for pytest, and the other words."""
+def choose(words: Sequence[str]) -> tuple[tuple[SuiteGroup, ...], list[str]]:
+    """Return the groups, and the arguments for pytest."""
     if not words:
-        return list(DEFAULT), [], []
-    groups: list[SuiteGroup] = []
-    more: list[str] = []
+        return DEFAULT, []
     rest = list(words)
-    while rest and rest[0] in _OPTIONS:
-        chosen, added = _OPTIONS[rest.pop(0)]
-        groups += [group for group in chosen if group not in groups]
-        more += [word for word in added if word not in more]
-    return groups, more, rest
+    names: list[str] = []
+    while rest and rest[0] in (_FULL, *_GROUPS):
+        names.append(rest.pop(0))
+    groups = tuple(group for name, some in _GROUPS.items() if name in names for group in some)
+    if _FULL not in names:
+        return groups, rest
+    every = tuple(group for some in (DEFAULT, *_GROUPS.values()) for group in some)
+    return in_full(groups or every), [_FULL, *rest]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The groups of tests: what each holds and needs, and which part of it CI runs (``docs/testing.md``)."""
+"""The groups of tests: what each holds and needs, and how it runs beside the others (``docs/testing.md``)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tools.suite.machine import GO, JAVA, JDK, MAVEN, NODE, Tool
@@ -10,64 +10,62 @@ from tools.suite.machine import GO, JAVA, JDK, MAVEN, NODE, Tool
 
 @dataclass(frozen=True, slots=True)
 class SuiteGroup:
-    """Tests that one pytest process runs.
+    """Tests that one run of pytest has.
 
     Attributes:
         name: the name in summaries and the documentation.
         marker: pytest's ``-m`` expression.
         needs: tools; a machine that lacks one does not run the group.
+        folder: the only folder with tests of the group; "" if there are several.
+        ignores: folders without tests of the group; not importing them saves each process a second or more.
         is_spread: whether the tests of several files run at the same time, in a process for each core.
         more_processes: how many processes a spread group has beyond the cores, because its tests also wait.
-        is_beside: whether the group runs at the same time as the other groups, from the start.
+        is_ordered: whether files start in pytest's order; otherwise those with the most tests start first.
         niceness: lowers the priority of its processes: 0 to 19.
-        ignores: folders without tests of the group; not importing them saves each process a second or more.
     """
 
     name: str
     marker: str
     needs: tuple[Tool, ...] = ()
+    folder: str = ""
+    ignores: tuple[str, ...] = ()
     is_spread: bool = False
     more_processes: int = 0
-    is_beside: bool = False
+    is_ordered: bool = False
     niceness: int = 0
-    ignores: tuple[str, ...] = ()
 
 
-# ``tests/interop/conftest.py`` makes every test there one of the interop group.
+_INTEROP_FOLDER: Final = "tests/interop"
+_SPARK_FOLDER: Final = "tests/pipeline"
+
 DEFAULT: Final = (
     SuiteGroup(
         "default",
-        "not long and not interop",
+        "not slow and not interop",
+        ignores=(_INTEROP_FOLDER,),
         is_spread=True,
         more_processes=1,
-        ignores=("tests/interop",),
     ),
 )
-# Tests that compute take only the processor time that tests with time limits leave over.
-_COMPUTING: Final = 19
-_SPARK: Final = 10
-_WAITING: Final = 5
-_INTEROP_NEEDS: Final = (JDK, MAVEN, GO, NODE)
-LONG: Final = (
-    SuiteGroup("long, computing", "long and computing", is_beside=True, niceness=_COMPUTING),
-    SuiteGroup("long, waiting", "long and not computing and not spark"),
-    SuiteGroup("long, Spark", "long and spark", (JAVA,)),
-)
-INTEROP: Final = (SuiteGroup("interop", "interop", _INTEROP_NEEDS),)
-# Wall-clock time counts here, and these tests mostly wait. So two files of the interop group and one of each
-# other group run at the same time. The servers of the interop group have the highest priority: the clients
-# wait only 3 s for them.
-CHOSEN: Final = (
+# The servers of the interop group have the highest priority: the clients wait only 3 s for them. The tests of
+# the pipeline share a Spark session, so they run in one process.
+SLOW: Final = (
+    SuiteGroup("slow, Spark", "slow", (JAVA,), folder=_SPARK_FOLDER, niceness=5),
     SuiteGroup(
-        "long, computing (chosen)", "long and computing and chosen", is_beside=True, niceness=_COMPUTING
+        "slow",
+        "slow",
+        ignores=(_INTEROP_FOLDER, _SPARK_FOLDER),
+        is_spread=True,
+        more_processes=1,
+        is_ordered=True,
+        niceness=5,
     ),
-    SuiteGroup(
-        "long, waiting (chosen)",
-        "long and chosen and not computing and not spark",
-        is_beside=True,
-        niceness=_WAITING,
-    ),
-    SuiteGroup("long, Spark (chosen)", "long and chosen and spark", (JAVA,), is_beside=True, niceness=_SPARK),
-    SuiteGroup("interop (chosen)", "interop and chosen", _INTEROP_NEEDS, is_spread=True),
 )
-FULL: Final = (*DEFAULT, *LONG[:1], *INTEROP, *LONG[1:])
+INTEROP: Final = (
+    SuiteGroup("interop", "interop", (JDK, MAVEN, GO, NODE), folder=_INTEROP_FOLDER, is_spread=True),
+)
+
+
+def in_full(groups: tuple[SuiteGroup, ...]) -> tuple[SuiteGroup, ...]:
+    """Return the groups as a full run has them: it plays all clients in one process, beside nothing."""
+    return tuple(replace(group, is_spread=group.is_spread and group not in INTEROP) for group in groups)

@@ -50,31 +50,40 @@ class PytestRun:
         arguments: more arguments for pytest.
         directory: where it makes a new file of outcomes.
         output: where pytest writes; None for this process's standard output.
+        is_beside: whether it runs beside another group, which has the terminal.
     """
 
     def __init__(
-        self, group: SuiteGroup, arguments: Sequence[str], directory: Path, output: IO[bytes] | None = None
+        self,
+        group: SuiteGroup,
+        arguments: Sequence[str],
+        directory: Path,
+        output: IO[bytes] | None = None,
+        *,
+        is_beside: bool = False,
     ) -> None:
         self._group = group
         self._outcomes = directory / f"{group.name}.jsonl"
         command = [sys.executable, "-m", "pytest", "-m", group.marker, "--outcomes", str(self._outcomes)]
-        command += [f"--ignore={folder}" for folder in group.ignores]
+        command += [f"--ignore={folder}" for folder in ignored(group, Path.cwd())]
         if group.is_spread and not _is_one_process(arguments):
             command += ["-n", str(processes(group, _cores())), "--dist", "loadfile"]
+            # The files with the longest tests come first, which have few (tests/support/scheduling.py).
+            command += ["--no-loadscope-reorder"] if group.is_ordered else []
             if not is_compiled(Path.cwd()):
                 _compile(group)
             if JDK in group.needs:
                 # One turn for all its processes: if each took a turn, two runs could wait for each other.
                 take_turn()
-        if group.is_beside:
+        if is_beside:
             command += ["-p", "no:cacheprovider"]
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
             [*command, *arguments],
-            stdin=subprocess.DEVNULL if group.is_beside else None,
+            stdin=subprocess.DEVNULL if is_beside else None,
             stdout=output,
             stderr=None if output is None else subprocess.STDOUT,
             # A process group of its own gets the interrupt that ``stop`` sends, but not the terminal's.
-            process_group=0 if group.is_beside else None,
+            process_group=0 if is_beside else None,
         )
         # A process may not raise a priority that it has lowered for itself.
         if group.niceness > os.getpriority(os.PRIO_PROCESS, 0):
@@ -100,6 +109,19 @@ class PytestRun:
         # A thread, because pytest may end long before the caller asks for its result.
         self._process.wait()
         self._ended = time.monotonic()
+
+
+def ignored(group: SuiteGroup, root: Path) -> list[str]:
+    """Return what pytest must not collect: it is without tests of the group.
+
+    Of a group with one folder this is all beside the folder. So paths among pytest's arguments choose tests
+    of the group, and never others with the same marker.
+    """
+    if not group.folder:
+        return list(group.ignores)
+    folder = root / group.folder
+    beside = (path for path in folder.parent.glob("*") if path.is_dir() or path.match("test_*.py"))
+    return sorted(str(path.relative_to(root)) for path in beside if path != folder)
 
 
 def processes(group: SuiteGroup, cores: int) -> int:

@@ -2,7 +2,7 @@
 
 scripts/repeat_tests                              the default suite, 20 times
 scripts/repeat_tests --times 10 --busy 4          beside four processes that compute all the time
-scripts/repeat_tests --times 5 --group chosen     the part of the long and interop groups that CI runs
+scripts/repeat_tests --times 5 --group interop    the interop group, as CI runs it
 scripts/repeat_tests --times 50 -- tests/client/cli/test_commands.py -k waited_for
 """
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tools.suite.groups import CHOSEN, DEFAULT, SuiteGroup
+from tools.suite.groups import DEFAULT, INTEROP, SLOW, SuiteGroup
 from tools.suite.outcome import CaseVerdict
 from tools.suite.pytest_run import INTERRUPTED
 from tools.suite.running import SuiteInterruptedError, run_groups, split
@@ -37,8 +37,8 @@ while os.getppid() == parent:
 _ANY: Final = SuiteGroup("arguments", "", is_spread=False)
 _GROUPS: Final[dict[str, tuple[SuiteGroup, ...]]] = {
     "default": DEFAULT,
-    "chosen": CHOSEN,
-    "interop": tuple(group for group in CHOSEN if group.marker.startswith("interop")),
+    "slow": SLOW,
+    "interop": INTEROP,
 }
 
 

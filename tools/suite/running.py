@@ -1,4 +1,4 @@
-"""Runs groups one after another, and other groups beside them."""
+"""Runs groups at the same time, or one after another."""
 
 from __future__ import annotations
 
@@ -32,24 +32,29 @@ def split(groups: Iterable[SuiteGroup]) -> tuple[list[SuiteGroup], list[NotRun]]
 
 
 def run_groups(
-    groups: Sequence[SuiteGroup], arguments: Sequence[str], output: Path | None = None
+    groups: Sequence[SuiteGroup],
+    arguments: Sequence[str],
+    output: Path | None = None,
+    *,
+    one_by_one: bool = False,
 ) -> list[GroupResult]:
-    """Run the groups; a group that runs beside the others prints its output after theirs.
+    """Run the groups at the same time; the others print their output after the last one.
 
     Args:
         arguments: more arguments for each pytest.
         output: a new file that all groups write to; None for standard output.
+        one_by_one: whether each group waits for the end of the one before.
 
     Raises:
-        SuiteInterruptedError: a group was interrupted; the groups beside it are stopped.
+        SuiteInterruptedError: a group was interrupted; the others are stopped.
     """
     with ExitStack() as exits:
         directory = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="rewindmq-suite-")))
         target = exits.enter_context(output.open("w+b")) if output is not None else None
-        beside = [_start_beside(group, arguments, directory, exits) for group in groups if group.is_beside]
-        results = [
-            _result(PytestRun(group, arguments, directory, target)) for group in groups if not group.is_beside
-        ]
+        if one_by_one:
+            return [_result(PytestRun(group, arguments, directory, target)) for group in groups]
+        beside = [_start_beside(group, arguments, directory, exits) for group in groups[:-1]]
+        results = [_result(PytestRun(group, arguments, directory, target)) for group in groups[-1:]]
         for run, log in beside:
             results.append(_result(run))
             log.seek(0)
@@ -65,7 +70,7 @@ def _start_beside(
 ) -> tuple[PytestRun, IO[bytes]]:
     print(f"test: '{group.name}' runs beside the other groups; its output comes at the end", flush=True)
     log = exits.enter_context((directory / f"{group.name}.log").open("w+b"))
-    run = PytestRun(group, arguments, directory, log)
+    run = PytestRun(group, arguments, directory, log, is_beside=True)
     exits.callback(run.stop)
     return run, log
 

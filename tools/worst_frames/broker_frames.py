@@ -63,6 +63,7 @@ from rewindmq.protocol.header.offset import (
     UpdateConsumerOffsetRequestHeader,
 )
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.header.recall import RecallMessageRequestHeader
 from rewindmq.protocol.header.reset import (
     CloneGroupOffsetRequestHeader,
     GetConsumerStatusRequestHeader,
@@ -74,6 +75,7 @@ from rewindmq.protocol.message import Message
 from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.message.message_id import offset_message_id
 from rewindmq.protocol.message.properties import format_properties
+from rewindmq.protocol.message.recall_handle import RecallHandle
 from rewindmq.protocol.message.sysflag import MessageSysFlag, PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import reply_topic
@@ -292,6 +294,16 @@ async def _request_mode(hall: BrokerHall) -> RemotingCommand:
     return request(RequestCode.SET_MESSAGE_REQUEST_MODE, None, json.dumps(mode).encode())
 
 
+async def _recall(hall: BrokerHall) -> RemotingCommand:
+    due_ms = hall.world.runtime(hall.host).clock.now_ms() + 60_000
+    handle = RecallHandle(WIDE, hall.context.config.broker_name, str(due_ms), "A" * 15_000)
+    return request(RequestCode.RECALL_MESSAGE, RecallMessageRequestHeader(WIDE, handle.encode(), GROUP))
+
+
+async def _timer_check_point(hall: BrokerHall) -> RemotingCommand:
+    return request(RequestCode.GET_TIMER_CHECK_POINT)
+
+
 async def _running_info(hall: BrokerHall) -> RemotingCommand:
     return request(RequestCode.GET_CONSUMER_RUNNING_INFO, GetConsumerRunningInfoRequestHeader(GROUP, "first"))
 
@@ -497,6 +509,8 @@ FRAMES: Final[Sequence[WorstFrame]] = (
         "370,000 offsets",
         lambda _: DeleteSubscriptionGroupRequestHeader(GROUP, remove_offset=True),
     ),
+    WorstFrame(RequestCode.RECALL_MESSAGE, "an id of 15,000 bytes", _recall),
+    WorstFrame(RequestCode.GET_TIMER_CHECK_POINT, "", _timer_check_point),
     plain(
         RequestCode.DELETE_TOPIC_IN_BROKER,
         "1,000 queues with messages",

@@ -110,6 +110,7 @@ class BrokerHall(Hall):
         config = BrokerConfig(
             # It has every request.
             profile=Profile.V53,
+            recall_message_enable=True,
             broker_name=BROKER,
             namesrv_addr=namesrv.address,
             bind_address=self.host,

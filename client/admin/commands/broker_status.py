@@ -18,7 +18,7 @@ _KEY_WIDTH: Final = 32
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     for address in await addressed_brokers(admin, arguments):
-        stats = await admin.fetch_broker_runtime_stats(address)
+        stats = await admin.brokers.fetch_broker_runtime_stats(address)
         # mqadmin names the broker in each line if there may be several.
         owner = "" if arguments.clusterName is None else f"{address:<{_ADDRESS_WIDTH}} "
         lines = [f"{owner}{key:<{_KEY_WIDTH}}: {value}" for key, value in sorted(stats.items())]

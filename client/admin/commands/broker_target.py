@@ -24,4 +24,4 @@ async def addressed_brokers(admin: AdminClient, arguments: argparse.Namespace) -
     """
     if arguments.brokerAddr is not None:
         return [arguments.brokerAddr.strip()]
-    return [address for _, address in await admin.master_addresses(arguments.clusterName.strip())]
+    return [address for _, address in await admin.brokers.master_addresses(arguments.clusterName.strip())]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     for address in await addressed_brokers(admin, arguments):
-        await admin.clean_expired_consume_queue(address)
+        await admin.brokers.clean_expired_consume_queue(address)
         yield Printed(
             [f"{address}: queues without messages removed"], {"brokerAddr": address, "success": True}
         )

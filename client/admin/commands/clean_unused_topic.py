@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     for address in await addressed_brokers(admin, arguments):
-        await admin.clean_unused_topic(address)
+        await admin.brokers.clean_unused_topic(address)
         yield Printed(
             [f"{address}: queues of unknown topics removed"], {"brokerAddr": address, "success": True}
         )

@@ -28,7 +28,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         raise ClientError("name a topic with -t, or give --all-topics, but not both")
     source, destination = arguments.srcGroup.strip(), arguments.destGroup.strip()
     topic = None if arguments.topic is None else arguments.topic.strip()
-    result = await admin.clone_group_offset(source, destination, topic)
+    result = await admin.resets.clone_group_offset(source, destination, topic)
     lines = [
         f"clone group offset success. srcGroup[{source}], destGroup=[{destination}], topic[{each}]"
         for each in result.topics

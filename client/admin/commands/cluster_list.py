@@ -38,7 +38,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 
 async def _list(admin: AdminClient, more_stats: bool) -> Printed:
-    info = await admin.examine_broker_cluster_info()
+    info = await admin.brokers.examine_broker_cluster_info()
     lines = [_MORE_HEADER if more_stats else _HEADER]
     data = []
     for cluster, names in sorted(info.cluster_addr_table.items()):
@@ -69,7 +69,7 @@ async def _list(admin: AdminClient, more_stats: bool) -> Printed:
 async def _stats(admin: AdminClient, address: str) -> Mapping[str, str]:
     """Return the broker's runtime statistics, or {} without an answer, so that the list goes on."""
     try:
-        return await admin.fetch_broker_runtime_stats(address)
+        return await admin.brokers.fetch_broker_runtime_stats(address)
     except RewindMQError as error:
         _log.warning("broker at %s: %s", address, error)
         return {}

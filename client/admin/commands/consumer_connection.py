@@ -18,11 +18,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    from rewindmq.client.admin.groups import shared_client_ids, shared_id_warnings
+    from rewindmq.client.admin.shared_ids import shared_client_ids, shared_id_warnings
     from rewindmq.protocol.version import version_name
 
     address = arguments.brokerAddr.strip() if arguments.brokerAddr is not None else None
-    connection = await admin.examine_consumer_connection_info(arguments.consumerGroup.strip(), address)
+    connection = await admin.groups.examine_consumer_connection_info(arguments.consumerGroup.strip(), address)
     clients = sorted(connection.connection_set, key=lambda client: (client.client_id, client.client_addr))
     subscriptions = [subscription for _, subscription in sorted(connection.subscription_table.items())]
     lines = [_client_row("#ClientId", "#ClientAddr", "#Language", "#Version")]

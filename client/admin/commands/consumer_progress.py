@@ -41,12 +41,12 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     yield Printed(
         [_group_row("#Group", "#Count", "#Version", "#Type", "#Model", "#TPS", "#Diff Total")], None
     )
-    for group in await admin.consumer_groups():
+    for group in await admin.groups.consumer_groups():
         yield await _summary(admin, group)
 
 
 async def _one_group(admin: AdminClient, group: str, show_client_ip: bool) -> Printed:
-    stats = await admin.examine_consume_stats(group)
+    stats = await admin.groups.examine_consume_stats(group)
     await _warn_of_broadcasting(admin, group)
     owners = await _owners(admin, group) if show_client_ip else None
     heading = "#Client IP" if show_client_ip else None
@@ -102,7 +102,7 @@ async def _warn_of_broadcasting(admin: AdminClient, group: str) -> None:
     from rewindmq.protocol.body.heartbeat import MessageModel
 
     with contextlib.suppress(RewindMQError):
-        connection = await admin.examine_consumer_connection_info(group)
+        connection = await admin.groups.examine_consumer_connection_info(group)
         if connection.message_model is MessageModel.BROADCASTING:
             _log.warning("group %s: %s", group, BROADCASTING_NOTE)
 
@@ -114,9 +114,9 @@ async def _owners(admin: AdminClient, group: str) -> dict[MessageQueue, str]:
     """
     owners = {}
     try:
-        connection = await admin.examine_consumer_connection_info(group)
+        connection = await admin.groups.examine_consumer_connection_info(group)
         for client in connection.connection_set:
-            running = await admin.get_consumer_running_info(group, client.client_id)
+            running = await admin.groups.get_consumer_running_info(group, client.client_id)
             for queue in running.mq_table:
                 owners[queue] = client.client_addr.rpartition(":")[0]
     except RewindMQError as error:
@@ -127,13 +127,13 @@ async def _owners(admin: AdminClient, group: str) -> dict[MessageQueue, str]:
 async def _summary(admin: AdminClient, group: str) -> Printed:
     tps, diff = 0, 0
     try:
-        stats = await admin.examine_consume_stats(group)
+        stats = await admin.groups.examine_consume_stats(group)
         tps, diff = int(stats.consume_tps), stats.total_diff()
     except RewindMQError as error:
         _log.warning("group %s: %s", group, error)
     count, version, kind, model = 0, "OFFLINE", "", ""
     try:
-        connection = await admin.examine_consumer_connection_info(group)
+        connection = await admin.groups.examine_consumer_connection_info(group)
         count, version, kind, model = _describe(connection)
     except RewindMQError as error:
         _log.warning("group %s: %s", group, error)

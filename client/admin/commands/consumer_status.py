@@ -37,19 +37,19 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    from rewindmq.client.admin.groups import shared_id_warnings
     from rewindmq.client.admin.running_info_report import format_running_info
+    from rewindmq.client.admin.shared_ids import shared_id_warnings
 
     group = arguments.consumerGroup.strip()
     if arguments.clientId is not None:
         client_id = arguments.clientId.strip()
-        info = await admin.get_consumer_running_info(group, client_id, stacks=arguments.jstack)
+        info = await admin.groups.get_consumer_running_info(group, client_id, stacks=arguments.jstack)
         if arguments.directory is not None:
             _write(arguments.directory, client_id, format_running_info(info))
         yield Printed(format_running_info(info), _data(client_id, info))
         return
     address = arguments.brokerAddr.strip() if arguments.brokerAddr is not None else None
-    connection = await admin.examine_consumer_connection_info(group, address)
+    connection = await admin.groups.examine_consumer_connection_info(group, address)
     infos: dict[str, ConsumerRunningInfo] = {}
     yield Printed([_row("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")], None)
     consumers = sorted(connection.connection_set, key=lambda consumer: consumer.client_id)
@@ -74,7 +74,7 @@ async def _consumer_row(
 
     client_id, version, place = consumer.client_id, version_name(consumer.version), "-"
     try:
-        info = await admin.get_consumer_running_info(
+        info = await admin.groups.get_consumer_running_info(
             arguments.consumerGroup.strip(), client_id, stacks=arguments.jstack
         )
     except RewindMQError as error:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     for address in await addressed_brokers(admin, arguments):
-        await admin.delete_expired_commit_log(address)
+        await admin.brokers.delete_expired_commit_log(address)
         yield Printed(
             [f"{address}: expired files will be deleted within 10 s"],
             {"brokerAddr": address, "success": True},

@@ -31,7 +31,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
     group = arguments.groupName.strip()
     for address in await addressed_brokers(admin, arguments):
-        await admin.delete_subscription_group(address, group, remove_offset=arguments.removeOffset)
+        await admin.groups.delete_subscription_group(address, group, remove_offset=arguments.removeOffset)
         yield Printed(
             [f"delete subscription group [{group}] from broker [{address}] success."],
             {"brokerAddr": address, "deleted": True},
@@ -39,7 +39,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     if arguments.clusterName is not None:
         cluster = arguments.clusterName.strip()
         topics = retry_topic(group), dlq_topic(group)
-        deleted = [await admin.delete_topic(cluster, topic) for topic in topics]
+        deleted = [await admin.topics.delete_topic(cluster, topic) for topic in topics]
         yield Printed(
             [
                 f"delete topics of group [{group}] from cluster [{cluster}] success.",

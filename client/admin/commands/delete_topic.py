@@ -21,7 +21,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     cluster, topic = arguments.clusterName.strip(), arguments.topic.strip()
-    deleted = await admin.delete_topic(cluster, topic)
+    deleted = await admin.topics.delete_topic(cluster, topic)
     yield Printed(
         [f"delete topic [{topic}] from cluster [{cluster}] success.", *deleted.notes()],
         {

@@ -26,7 +26,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    lists = await admin.fenced_commits(arguments.group, arguments.topic, arguments.brokerAddr)
+    lists = await admin.resets.fenced_commits(arguments.group, arguments.topic, arguments.brokerAddr)
     lines = [_row(*_COLUMNS)]
     data = []
     for broker, listed in lists.items():

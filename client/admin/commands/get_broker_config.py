@@ -17,7 +17,7 @@ _KEY_WIDTH: Final = 50
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     for address in await addressed_brokers(admin, arguments):
-        config = await admin.get_broker_config(address)
+        config = await admin.brokers.get_broker_config(address)
         owner = "" if arguments.clusterName is None else "Master: "
         lines = [f"============{owner}{address}============"]
         lines += [f"{key:<{_KEY_WIDTH}}=  {value}" for key, value in config.items()]

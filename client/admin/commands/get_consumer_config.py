@@ -27,14 +27,14 @@ def fields_of(group: SubscriptionGroupConfig) -> dict[str, Any]:
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     name = arguments.groupName.strip()
-    info = await admin.examine_broker_cluster_info()
+    info = await admin.brokers.examine_broker_cluster_info()
     has_any = False
     for broker_name, broker in sorted(info.broker_addr_table.items()):
         if not broker.broker_addrs:
             continue
         # The master, else a slave, which copies its master's groups (``BrokerData#selectBrokerAddr``).
         address = broker.broker_addrs[min(broker.broker_addrs)]
-        group = (await admin.subscription_groups(address)).get(name)
+        group = (await admin.groups.subscription_groups(address)).get(name)
         if group is None:
             continue
         has_any = True

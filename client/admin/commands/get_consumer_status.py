@@ -21,7 +21,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     group, topic = arguments.group.strip(), arguments.topic.strip()
     client = (arguments.originClientId or "").strip() or None
-    table = await admin.get_consumer_status(topic, group, client)
+    table = await admin.groups.get_consumer_status(topic, group, client)
     lines = [
         f"get consumer status from client. group={group}, topic={topic}, originClientId={client or ''}",
         _row("#clientId", "#brokerName", "#queueId", "#offset"),

@@ -34,14 +34,14 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         if arguments.clientId is not None:
             yield await _consume_directly(admin, arguments, text.strip())
             continue
-        message = await admin.view_message(text.strip())
+        message = await admin.messages.view_message(text.strip())
         shown = {"OffsetID": message.offset_message_id, **details(message)}
         yield Printed(lines(shown), data(message))
 
 
 async def _consume_directly(admin: AdminClient, arguments: argparse.Namespace, message_id: str) -> Printed:
     group, client_id = arguments.consumerGroup.strip(), arguments.clientId.strip()
-    result = await admin.consume_message_directly(group, client_id, message_id)
+    result = await admin.groups.consume_message_directly(group, client_id, message_id)
     line = (
         f"ConsumeMessageDirectlyResult [order={java_bool(result.order)},"
         f" autoCommit={java_bool(result.auto_commit)}, consumeResult={result.consume_result},"

@@ -18,7 +18,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    found = await admin.query_message(arguments.topic.strip(), arguments.msgKey.strip())
+    found = await admin.messages.query_message(arguments.topic.strip(), arguments.msgKey.strip())
     lines = [_row("#Message ID", "#QID", "#Offset")]
     lines += [_row(message.msg_id, message.queue_id, message.queue_offset) for message in found]
     data = [

@@ -26,7 +26,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     from rewindmq.protocol.message_queue import MessageQueue
 
     queue = MessageQueue(arguments.topic.strip(), arguments.brokerName.strip(), arguments.queueId)
-    message = await admin.message_at(queue, arguments.offset)
+    message = await admin.messages.message_at(queue, arguments.offset)
     shown = {"OffsetID": message.offset_message_id, **details(message)}
     yield Printed(lines(shown), data(message))
 

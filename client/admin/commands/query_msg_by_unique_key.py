@@ -27,7 +27,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    found = await admin.query_message_by_unique_key(arguments.topic.strip(), arguments.msgId.strip())
+    found = await admin.messages.query_message_by_unique_key(arguments.topic.strip(), arguments.msgId.strip())
     shown = found if arguments.showAll else found[:1]
     yield Printed(
         [line for message in shown for line in lines(details(message))], [data(message) for message in shown]

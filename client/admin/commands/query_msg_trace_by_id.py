@@ -30,7 +30,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    found = await admin.query_message_trace(arguments.msgId.strip(), arguments.traceTopic.strip())
+    found = await admin.messages.query_message_trace(arguments.msgId.strip(), arguments.traceTopic.strip())
     for line in found:
         if line.kind == "Pub":
             yield Printed([_row(_PUB_TITLES), _line(line), ""], _data(line))

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.commands.read_file import read_limited
+from rewindmq.client.admin.reset_target import Target
+from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.expected import MAX_BYTES, Expected, moved_since, read_expected
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
-from rewindmq.client.admin.watched_reset.target import Target
+from rewindmq.client.admin.watched_reset.preview import Preview
 from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:
@@ -27,8 +29,9 @@ async def check_expected(
     *,
     force: bool,
     mode: ResetMode | None,
-) -> Printed | None:
-    """Preview the reset again; return what has moved since the preview in the file, or None.
+    brokers: Brokers,
+) -> Preview | Printed:
+    """Preview the reset again; return this preview, or what has moved since the preview in the file.
 
     Raises:
         ClientError: the file cannot be read, is no preview, or is the preview of another reset.
@@ -36,10 +39,10 @@ async def check_expected(
     """
     # In a thread: decoding the preview of a large topic takes more than 10 ms.
     expected = await admin.runtime.workers.run(_read, path)
-    now = await make_preview(admin, topic, group, target, force=force, mode=mode)
+    now = await make_preview(admin, topic, group, target, force=force, mode=mode, brokers=brokers)
     moved = moved_since(expected, now)
     if not moved:
-        return None
+        return now
     lines = [
         f"nothing was reset: group[{group}], topic[{topic}] moved since the preview",
         *(f"MOVED: {text}" for text in moved),

@@ -10,24 +10,21 @@ from typing import TYPE_CHECKING, Final
 from rewindmq.client.admin.commands.command import Command, Printed, java_bool, true_or_false
 from rewindmq.client.admin.commands.reset_expected import check_expected
 from rewindmq.client.admin.commands.reset_preview import print_preview
-from rewindmq.client.admin.commands.reset_tables import (
-    ResetOutcome,
-    describe_modes,
-    online_table,
-    reset_or_write,
-)
+from rewindmq.client.admin.commands.reset_tables import describe_modes, mode_note, reset_data, reset_table
 from rewindmq.client.admin.commands.reset_target import add_target, read_target
 from rewindmq.client.admin.commands.reset_watch import watch_reset
+from rewindmq.client.admin.reset_target import Target
+from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.follow import PATIENCE
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.run import MAX_TIMES, TIMES
-from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
+    from rewindmq.client.admin.reset_result import ResetResult
 
 
 _WATCHED: Final = "--watch and --until-held reset every queue of the topic"
@@ -161,13 +158,16 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         force, mode = arguments.force, arguments.mode
         yield print_preview(await make_preview(admin, topic, group, target, force=force, mode=mode))
         return
+    brokers, preview = Brokers(admin), None
     if arguments.expect is not None:
-        moved = await check_expected(
-            admin, arguments.expect, topic, group, target, force=arguments.force, mode=arguments.mode
+        force, mode = arguments.force, arguments.mode
+        found = await check_expected(
+            admin, arguments.expect, topic, group, target, force=force, mode=mode, brokers=brokers
         )
-        if moved is not None:
-            yield moved
+        if isinstance(found, Printed):
+            yield found
             return
+        preview = found
     if not (arguments.watch or arguments.until_held):
         yield await _reset(admin, arguments, topic, group, target)
         return
@@ -182,6 +182,8 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
             mode=arguments.mode,
             patience=PATIENCE if arguments.wait is None else arguments.wait,
             times=_repairs(arguments),
+            preview=preview,
+            brokers=brokers,
         )
     ) as output:
         async for printed in output:
@@ -240,39 +242,36 @@ def _time(target: Target) -> int:
 async def _reset(
     admin: AdminClient, arguments: argparse.Namespace, topic: str, group: str, target: Target
 ) -> Printed:
-    outcome = await reset_or_write(
-        admin, topic, group, target, arguments.force, is_cpp=arguments.cplus, mode=arguments.mode
+    result = await admin.resets.reset(
+        topic, group, target, mode=arguments.mode, force=arguments.force, is_cpp=arguments.cplus
     )
-    timestamp = target if isinstance(target, int) else None
-    return _printed(admin, arguments, outcome, topic, group, timestamp)
+    return _printed(admin, arguments, result, topic, group, target if isinstance(target, int) else None)
 
 
 def _printed(
     admin: AdminClient,
     arguments: argparse.Namespace,
-    outcome: ResetOutcome,
+    result: ResetResult,
     topic: str,
     group: str,
     timestamp: int | None,
 ) -> Printed:
-    opening = _OPENINGS[admin.profile.release is Profile.V53, outcome.online]
+    opening = _OPENINGS[admin.profile.release is Profile.V53, result.written is None]
     heading = f"{opening}[{group}], topic[{topic}], force[{java_bool(arguments.force)}], "
     if timestamp is None:
         heading += "offsets[by queue]"
     else:
         text = str(timestamp) if arguments.timestamp is None else arguments.timestamp.strip()
         heading += f"timestamp(string)[{text}], timestamp(long)[{timestamp}]"
-    note = outcome.mode_note(arguments.mode)
+    note = mode_note(result, arguments.mode)
     data = {
         "group": group,
         "topic": topic,
         "force": arguments.force,
         "timestamp": timestamp,
-        "online": outcome.online,
-        "mode": outcome.mode,
-        "queues": outcome.table.data,
+        **reset_data(result),
     }
-    return Printed([heading if note is None else f"{heading}, {note}", *outcome.table.lines], data)
+    return Printed([heading if note is None else f"{heading}, {note}", *reset_table(result).lines], data)
 
 
 async def _reset_queue(
@@ -280,7 +279,7 @@ async def _reset_queue(
 ) -> Printed:
     if arguments.mode is None and admin.profile.release is Profile.V53:
         return await _reset_queue_as_5x(admin, arguments, topic, group, timestamp)
-    result = await admin.reset_offset_of_queue(
+    result = await admin.resets.reset_queue(
         arguments.broker.strip(),
         topic,
         group,
@@ -290,8 +289,7 @@ async def _reset_queue(
         force=arguments.force,
         mode=arguments.mode,
     )
-    outcome = ResetOutcome(True, describe_modes(result), online_table(result))
-    return _printed(admin, arguments, outcome, topic, group, timestamp)
+    return _printed(admin, arguments, result, topic, group, timestamp)
 
 
 async def _reset_queue_as_5x(
@@ -299,13 +297,16 @@ async def _reset_queue_as_5x(
 ) -> Printed:
     """Reset one queue as RocketMQ 5's tool does: under ``--profile v53`` without ``--mode``."""
     address, queue_id = arguments.broker.strip(), arguments.queue
-    reset = await admin.reset_queue_as_5x(address, topic, group, queue_id, timestamp, arguments.offset)
+    result = await admin.resets.reset_queue_as_5x(
+        address, topic, group, queue_id, timestamp, arguments.offset
+    )
+    (target,) = result.offset_table.values()
     heading = (
         f"start reset consumer offset by specified, group[{group}], topic[{topic}], queueId[{queue_id}], "
         f"broker[{address}], timestamp(string)[{arguments.timestamp.strip()}], timestamp(long)[{timestamp}]"
     )
-    lines = [heading, f"reset consumer offset to {reset.target}"]
-    if reset.result is None:
+    lines = [heading, f"reset consumer offset to {target}"]
+    if not result.modes:
         lines.append(
             "nothing was sent: RocketMQ 5's tool cannot reset to offset 0; use --mode server or --mode fenced"
         )
@@ -313,9 +314,9 @@ async def _reset_queue_as_5x(
         "group": group,
         "topic": topic,
         "queueId": queue_id,
-        "offset": reset.target,
-        "applied": reset.result is not None,
-        "mode": None if reset.result is None else describe_modes(reset.result),
+        "offset": target,
+        "applied": bool(result.modes),
+        "mode": describe_modes(result),
     }
     return Printed(lines, data)
 

@@ -7,14 +7,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.read_file import read_limited
+from rewindmq.client.admin.reset_target import Target
+from rewindmq.client.admin.target_offsets import MAX_BYTES, offsets_of_group, read_offsets, unique_offsets
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_duration
-from rewindmq.client.admin.watched_reset.target import (
-    MAX_BYTES,
-    Target,
-    offsets_of_group,
-    read_offsets,
-    unique_offsets,
-)
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 

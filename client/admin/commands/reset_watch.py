@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.commands.reset_preview import aim_text
+from rewindmq.client.admin.reset_target import Target
+from rewindmq.client.admin.watched_reset.brokers import Brokers
+from rewindmq.client.admin.watched_reset.preview import Preview
 from rewindmq.client.admin.watched_reset.run import Began, Repair, ResetVerdict, run_watched
-from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.watch.evidence.sample import name_of
 from rewindmq.watch.verdict.queue_watch import QueueWatch
@@ -37,8 +39,12 @@ async def watch_reset(
     mode: ResetMode | None,
     patience: float,
     times: int,
+    preview: Preview | None = None,
+    brokers: Brokers | None = None,
 ) -> AsyncGenerator[Printed]:
     """Carry the reset out; yield a line for each change and repair, and a last table.
+
+    The arguments are those of ``run_watched``.
 
     Raises:
         ClientError, ResponseError, RemotingError: see ``run_watched``.
@@ -54,6 +60,8 @@ async def watch_reset(
         patience=patience,
         times=times,
         remind_after=_REMIND_AFTER,
+        preview=preview,
+        brokers=brokers,
     )
     async with contextlib.aclosing(running) as items:
         async for item in items:

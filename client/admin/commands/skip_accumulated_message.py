@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed
 from rewindmq.client.admin.commands.reset_offset_by_time import add_force, add_mode
-from rewindmq.client.admin.commands.reset_tables import reset_or_write
+from rewindmq.client.admin.commands.reset_tables import mode_note, reset_data, reset_table
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -24,19 +24,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     group, topic = arguments.group.strip(), arguments.topic.strip()
-    outcome = await reset_or_write(
-        admin, topic, group, MAX_OFFSET_TIMESTAMP, arguments.force, mode=arguments.mode
+    result = await admin.resets.reset(
+        topic, group, MAX_OFFSET_TIMESTAMP, mode=arguments.mode, force=arguments.force
     )
-    note = outcome.mode_note(arguments.mode)
-    data = {
-        "group": group,
-        "topic": topic,
-        "force": arguments.force,
-        "online": outcome.online,
-        "mode": outcome.mode,
-        "queues": outcome.table.data,
-    }
-    yield Printed([*([] if note is None else [note]), *outcome.table.lines], data)
+    note = mode_note(result, arguments.mode)
+    data = {"group": group, "topic": topic, "force": arguments.force, **reset_data(result)}
+    yield Printed([*([] if note is None else [note]), *reset_table(result).lines], data)
 
 
 COMMAND: Final = Command(

@@ -50,7 +50,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
             yield row
         return
     yield Printed([heading], None)
-    for topic in await admin.fetch_all_topic_list():
+    for topic in await admin.topics.fetch_all_topic_list():
         if topic.startswith((RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)):
             continue
         try:
@@ -64,13 +64,13 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
 
 async def _topic(admin: AdminClient, topic: str, only_active: bool) -> list[Printed]:
     """Return a line for each group of a topic, or one without a group."""
-    route = await admin.examine_topic_route_info(topic)
+    route = await admin.topics.examine_topic_route_info(topic)
     masters = [
         addresses[MASTER_ID]
         for broker in route.broker_datas
         if MASTER_ID in (addresses := broker.broker_addrs)
     ]
-    groups = await admin.query_topic_consume_by_who(topic)
+    groups = await admin.groups.query_topic_consume_by_who(topic)
     incoming = await _flow(admin, masters, "TOPIC_PUT_NUMS", topic)
     if not groups:
         return [] if only_active and not incoming.day else [_printed(topic, None, 0, incoming, None)]
@@ -87,7 +87,7 @@ async def _flow(admin: AdminClient, masters: Sequence[str], name: str, key: str)
     tps, day = 0.0, 0
     for address in masters:
         try:
-            data = await admin.view_broker_stats_data(address, name, key)
+            data = await admin.brokers.view_broker_stats_data(address, name, key)
         except RewindMQError as error:
             # A statistic exists after its key was counted once.
             if not (isinstance(error, ResponseError) and error.code == ResponseCode.SYSTEM_ERROR):
@@ -105,7 +105,7 @@ def last_24_hours(data: BrokerStatsData) -> int:
 
 async def _lag(admin: AdminClient, topic: str, group: str) -> int:
     try:
-        return max(0, (await admin.examine_consume_stats(group, topic)).total_diff())
+        return max(0, (await admin.groups.examine_consume_stats(group, topic)).total_diff())
     except RewindMQError as error:
         _log.warning("group %s in topic %s: %s", group, topic, error)
         return 0

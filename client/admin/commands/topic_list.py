@@ -26,14 +26,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     if not arguments.clusterModel:
-        topics = await admin.fetch_all_topic_list()
+        topics = await admin.topics.fetch_all_topic_list()
         yield Printed(topics, topics)
         return
     # In mqadmin, too, this header is narrower than its rows.
     lines = [f"{'#Cluster Name':<20}  {'#Topic':<48}  {'#Consumer Group':<48}"]
     data = []
-    info = await admin.examine_broker_cluster_info()
-    for topic in await admin.fetch_all_topic_list():
+    info = await admin.brokers.examine_broker_cluster_info()
+    for topic in await admin.topics.fetch_all_topic_list():
         if topic.startswith((RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)):
             continue
         cluster, groups = await _describe(admin, info, topic)
@@ -46,13 +46,13 @@ async def _describe(admin: AdminClient, info: ClusterInfo, topic: str) -> tuple[
     """Return a topic's cluster and groups; after an error, values not yet fetched are empty (mqadmin)."""
     cluster = ""
     try:
-        route = await admin.examine_topic_route_info(topic)
+        route = await admin.topics.examine_topic_route_info(topic)
         names = {broker.broker_name for broker in route.broker_datas}
         for candidate, brokers in sorted(info.cluster_addr_table.items()):
             if names & set(brokers):
                 cluster = candidate
                 break
-        return cluster, await admin.query_topic_consume_by_who(topic)
+        return cluster, await admin.groups.query_topic_consume_by_who(topic)
     except RewindMQError as error:
         _log.warning("topic %s: %s", topic, error)
         return cluster, []

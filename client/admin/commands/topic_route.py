@@ -22,7 +22,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    route = await admin.examine_topic_route_info(arguments.topic.strip())
+    route = await admin.topics.examine_topic_route_info(arguments.topic.strip())
     fields = _fields(route)
     yield Printed(_table(route) if arguments.list else _pretty(fields, "").split("\n"), fields)
 

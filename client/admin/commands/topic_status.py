@@ -18,7 +18,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    stats = await admin.examine_topic_stats(arguments.topic.strip())
+    stats = await admin.topics.examine_topic_stats(arguments.topic.strip())
     lines = [_row("#Broker Name", "#QID", "#Min Offset", "#Max Offset", "#Last Updated")]
     data = []
     for queue, entry in sorted(stats.offset_table.items()):

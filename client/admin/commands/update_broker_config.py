@@ -22,7 +22,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     key, value = arguments.key.strip(), arguments.value.strip()
     for address in await addressed_brokers(admin, arguments):
-        await admin.update_broker_config(address, {key: value})
+        await admin.brokers.update_broker_config(address, {key: value})
         yield Printed(
             [f"update broker config success, {address}"], {"brokerAddr": address, "key": key, "value": value}
         )

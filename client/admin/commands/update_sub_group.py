@@ -57,7 +57,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         arguments.notifyConsumerIdsChanged,
     )
     for address in await addressed_brokers(admin, arguments):
-        await admin.create_and_update_subscription_group_config(address, group)
+        await admin.groups.create_and_update_subscription_group_config(address, group)
         yield Printed(
             [f"create subscription group to {address} success."], {"brokerAddr": address, "created": True}
         )

@@ -75,14 +75,14 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         brokers = [(await _name_of(admin, address) if topic.order else "", address)]
         kind = "broker"
     else:
-        brokers = await admin.master_addresses(arguments.clusterName.strip())
+        brokers = await admin.brokers.master_addresses(arguments.clusterName.strip())
         kind = "cluster"
     for _, address in brokers:
-        await admin.create_and_update_topic_config(address, topic)
+        await admin.topics.create_and_update_topic_config(address, topic)
         yield Printed([f"create topic to {address} success."], {"brokerAddr": address, "created": True})
     if topic.order:
         order_conf = ";".join(f"{name}:{topic.write_queue_nums}" for name, _ in brokers)
-        await admin.create_or_update_order_conf(topic.topic_name, order_conf)
+        await admin.topics.create_or_update_order_conf(topic.topic_name, order_conf)
         yield Printed(
             [f"set {kind} orderConf. isOrder=true, orderConf=[{order_conf}]"], {"orderConf": order_conf}
         )
@@ -97,7 +97,7 @@ async def _name_of(admin: AdminClient, address: str) -> str:
     """
     from rewindmq.protocol.errors import ClientError
 
-    info = await admin.examine_broker_cluster_info()
+    info = await admin.brokers.examine_broker_cluster_info()
     for name, broker in sorted(info.broker_addr_table.items()):
         if address in broker.broker_addrs.values():
             return name

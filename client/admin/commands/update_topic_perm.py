@@ -27,7 +27,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     from rewindmq.protocol.errors import ClientError
 
     topic, perm = arguments.topic.strip(), arguments.perm
-    route = await admin.examine_topic_route_info(topic)
+    route = await admin.topics.examine_topic_route_info(topic)
     queues = {queue.broker_name: queue for queue in route.queue_datas}
     masters = {
         broker.broker_addrs[MASTER_ID]: broker.broker_name
@@ -35,7 +35,9 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         if MASTER_ID in broker.broker_addrs and broker.broker_name in queues
     }
     if arguments.brokerAddr is None:
-        in_cluster = {address for _, address in await admin.master_addresses(arguments.clusterName.strip())}
+        in_cluster = {
+            address for _, address in await admin.brokers.master_addresses(arguments.clusterName.strip())
+        }
         wanted = [address for address in masters if address in in_cluster]
     else:
         wanted = [arguments.brokerAddr.strip()]
@@ -53,7 +55,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
             perm=perm,
             topic_sys_flag=queue.topic_sys_flag,
         )
-        await admin.create_and_update_topic_config(address, config)
+        await admin.topics.create_and_update_topic_config(address, config)
         yield Printed(
             [f"update topic perm from {queue.perm} to {perm} in {address} success."],
             {"brokerAddr": address, "perm": perm, "before": queue.perm},

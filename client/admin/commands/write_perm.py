@@ -18,12 +18,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute_wipe(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    async for printed in _at_each_namesrv(admin, arguments, "wipe", admin.wipe_write_perm_of_broker):
+    async for printed in _at_each_namesrv(admin, arguments, "wipe", admin.brokers.wipe_write_perm_of_broker):
         yield printed
 
 
 async def _execute_add(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    async for printed in _at_each_namesrv(admin, arguments, "add", admin.add_write_perm_of_broker):
+    async for printed in _at_each_namesrv(admin, arguments, "add", admin.brokers.add_write_perm_of_broker):
         yield printed
 
 

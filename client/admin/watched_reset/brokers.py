@@ -1,13 +1,12 @@
-"""The brokers that a watch asks, without asking a name server for them at each sample."""
+"""The brokers that a watch asks about a group."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rewindmq.client.admin.watched_reset.asking import ask_each
-from rewindmq.client.core.route import MASTER_ID
+from rewindmq.client.admin.asking import ask_each
+from rewindmq.client.admin.watched_reset.routes import ROUTE_AGE, Routes
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.rewind import Rewind
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
@@ -27,8 +26,6 @@ from rewindmq.watch.evidence.sample import Fetched
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
 
-# Protocol seconds for which a route is used.
-_ROUTE_AGE: Final = 10.0
 # The statistic of the messages that a group pulls from a topic, and protocol seconds for which it is used:
 # that of an idle group, and of others.
 _FETCHED: Final = "GROUP_GET_NUMS"
@@ -55,24 +52,25 @@ class ToldOffsets:
 
 
 class Brokers:
-    """Looks up the brokers of a topic and of a group, and asks them about the group's consumers.
+    """Asks the brokers of a topic and of a group about one group's offsets and consumers.
 
-    A route is used for 10 s, or until ``forget``. Otherwise a group of 1,000 consumers would cost 1,000
-    requests to a name server at each sample. A broker that failed is asked last for the consumers, until 35 s
-    after its last failure. The watch asks a broker that hangs for offsets every 10 s: each request costs
-    seconds.
+    A broker that failed is asked last for the consumers, until 35 s after its last failure. The watch asks a
+    broker that hangs for offsets every 10 s: each request costs seconds.
 
     Args:
         asks_rewinds: False treats every broker as one of RocketMQ's, which tell no rewinds.
+
+    Attributes:
+        routes: of the topic, and of the group's retry topic.
+        connections: what brokers told of the group's consumers since ``consumers_of`` last asked, by address;
+            None: the broker knows none.
     """
 
     def __init__(self, admin: AdminClient, *, asks_rewinds: bool = True) -> None:
         self._admin = admin
         self._asks_rewinds = asks_rewinds
-        # Topic to the time of the answer, and the answer.
-        self._routes: dict[str, tuple[float, list[tuple[str, str]] | RemotingError]] = {}
-        # One caller asks the name server, and the others wait for the answer.
-        self._asking = asyncio.Lock()
+        self.routes = Routes(admin)
+        self.connections: dict[str, ConsumerConnection | None] = {}
         # Address to the time at which the broker failed, and the time at which it hung.
         self._failed: dict[str, float] = {}
         self._hung: dict[str, float] = {}
@@ -86,40 +84,9 @@ class Brokers:
         """Names of the brokers that have told rewinds."""
         return frozenset(self._rewinders)
 
-    def forget(self) -> None:
-        """Ask for each route again: a server did not answer, so it may have moved."""
-        self._routes.clear()
-
-    async def of(self, topic: str) -> list[tuple[str, str]]:
-        """Return name and one address of every broker of the topic, sorted by name.
-
-        Raises:
-            ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route.
-            RemotingError: no name server answered.
-        """
-        async with self._asking:
-            now = self._now()
-            known = self._routes.get(topic)
-            if known is None or now - known[0] >= _ROUTE_AGE:
-                known = self._routes[topic] = now, await self._route(topic)
-        if isinstance(known[1], RemotingError):
-            # Many callers may get it, and each would add its frames.
-            raise known[1].with_traceback(None)
-        return known[1]
-
-    async def _route(self, topic: str) -> list[tuple[str, str]] | RemotingError:
-        try:
-            route = await self._admin.examine_topic_route_info(topic)
-        except RemotingError as error:
-            return error
-        tables = {broker.broker_name: broker.broker_addrs for broker in route.broker_datas}
-        return sorted(
-            (name, each.get(MASTER_ID) or min(each.values())) for name, each in tables.items() if each
-        )
-
     async def _of_group(self, group: str) -> list[str]:
         """Return one address of every broker of the group. Brokers that failed lately come last."""
-        addresses = [address for _, address in await self.of(retry_topic(group))]
+        addresses = [address for _, address in await self.routes.brokers_of(retry_topic(group))]
         until = self._now() - HEARTBEAT
         return sorted(addresses, key=lambda address: self._failed.get(address, until) > until)
 
@@ -150,8 +117,8 @@ class Brokers:
             except RewindMQError as error:
                 self._note_failure(address, error)
 
-        until = self._now() - _ROUTE_AGE
-        brokers = await self.of(topic)
+        until = self._now() - ROUTE_AGE
+        brokers = await self.routes.brokers_of(topic)
         await ask_each([each for each in brokers if self._hung.get(each[1], until) <= until], ask)
         return told
 
@@ -160,7 +127,7 @@ class Brokers:
     ) -> dict[MessageQueue, ToldOffsets]:
         if self._asks_rewinds and name not in self._without_rewinds:
             try:
-                rewinds = await self._admin.broker_rewinds(address, group, topic)
+                rewinds = await self._admin.resets.broker_rewinds(address, group, topic)
             except ResponseError as error:
                 if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                     raise
@@ -173,7 +140,7 @@ class Brokers:
                     )
                     for row in rewinds.queues
                 }
-        stats = await self._admin.broker_group_stats(address, group, topic)
+        stats = await self._admin.groups.broker_group_stats(address, group, topic)
         return {
             queue: ToldOffsets(entry.consumer_offset, entry.broker_offset)
             for queue, entry in stats.offset_table.items()
@@ -188,14 +155,16 @@ class Brokers:
         now = self._now()
         brokers = [
             (name, address)
-            for name, address in await self.of(topic)
+            for name, address in await self.routes.brokers_of(topic)
             if not self._asks_rewinds or name in self._without_rewinds
         ]
 
         async def ask(broker: tuple[str, str]) -> None:
             name, address = broker
             try:
-                stats = await self._admin.view_broker_stats_data(address, _FETCHED, f"{topic}@{group}")
+                stats = await self._admin.brokers.view_broker_stats_data(
+                    address, _FETCHED, f"{topic}@{group}"
+                )
             except ResponseError as error:
                 if error.code == ResponseCode.SYSTEM_ERROR:
                     # The broker has no such statistic: the group has fetched nothing.
@@ -228,22 +197,37 @@ class Brokers:
                 return None
             raise
         failure: RewindMQError | None = None
+        self.connections.clear()
         for address in addresses:
             try:
-                connection = await self._admin.examine_consumer_connection_info(group, address)
-            except ResponseError as error:
-                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-                    failure = error
-                continue
-            except RemotingError as error:
-                self._note_failure(address, error)
+                connection = await self.consumers_at(address, group)
+            except RewindMQError as error:
                 failure = error
                 continue
-            if connection.connection_set:
+            if connection is not None:
                 return connection
         if failure is not None:
             raise failure
         return None
+
+    async def consumers_at(self, address: str, group: str) -> ConsumerConnection | None:
+        """Return the consumers that one broker knows; None if it knows none.
+
+        Raises:
+            ResponseError: the broker refused.
+            RemotingError: the broker did not answer.
+        """
+        try:
+            found = await self._admin.groups.examine_consumer_connection_info(group, address)
+        except RewindMQError as error:
+            if not isinstance(error, ResponseError) or error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                self.connections.pop(address, None)
+                self._note_failure(address, error)
+                raise
+            self.connections[address] = None
+        else:
+            self.connections[address] = found if found.connection_set else None
+        return self.connections[address]
 
     async def running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
         """Return the running info of a consumer from the first broker that knows it.
@@ -257,7 +241,7 @@ class Brokers:
         )
         for address in await self._of_group(group):
             try:
-                return await self._admin.get_consumer_running_info(group, client_id, address=address)
+                return await self._admin.groups.get_consumer_running_info(group, client_id, address=address)
             except ResponseError as error:
                 if error.code == ResponseCode.CONSUME_MSG_TIMEOUT:
                     raise

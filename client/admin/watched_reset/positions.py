@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from rewindmq.client.admin.watched_reset.asking import ask_each
+from rewindmq.client.admin.asking import ask_each
 from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo, ProcessQueueInfo
 from rewindmq.protocol.errors import RewindMQError

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.failure_text import failure_text
-from rewindmq.client.admin.watched_reset.carry_out import CarriedOut, carry_out
-from rewindmq.client.admin.watched_reset.target import Target
+from rewindmq.client.admin.reset_result import ResetResult
+from rewindmq.client.admin.reset_target import Target
 from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
@@ -40,7 +40,7 @@ async def repair(
     topic: str,
     group: str,
     target: Target,
-    first: CarriedOut,
+    first: ResetResult,
     lost: Mapping[MessageQueue, int],
     *,
     force: bool,
@@ -81,11 +81,11 @@ async def repair(
     return outcomes
 
 
-def modes_of(outcome: CarriedOut, queues: Iterable[MessageQueue]) -> dict[str, str]:
+def modes_of(outcome: ResetResult, queues: Iterable[MessageQueue]) -> dict[str, str]:
     """Return broker name to the mode that it used for a reset of the queues, "write" for a direct write."""
-    if outcome.result is None:
+    if outcome.written is not None:
         return {queue.broker_name: "write" for queue in queues}
-    return {broker: str(mode or ResetMode.CLASSIC) for broker, mode in outcome.result.modes.items()}
+    return {broker: str(mode or ResetMode.CLASSIC) for broker, mode in outcome.modes.items()}
 
 
 async def _steps(
@@ -93,27 +93,27 @@ async def _steps(
     topic: str,
     group: str,
     target: Target,
-    first: CarriedOut,
+    first: ResetResult,
     broker: str,
     lost: Mapping[MessageQueue, int],
     *,
     force: bool,
-) -> AsyncGenerator[tuple[list[MessageQueue], CarriedOut]]:
+) -> AsyncGenerator[tuple[list[MessageQueue], ResetResult]]:
     """Reset a broker's queues in as few requests as its mode allows; yield the queues of each request."""
-    if first.result is None:
+    if first.written is not None:
         for queue, offset in lost.items():
-            yield [queue], await carry_out(admin, topic, group, {queue: offset})
+            yield [queue], await admin.resets.reset(topic, group, {queue: offset})
         return
-    mode = first.result.modes.get(broker)
-    all_here = {queue for queue in first.offsets if queue.broker_name == broker}
+    mode = first.modes.get(broker)
+    all_here = {queue for queue in first.offset_table if queue.broker_name == broker}
     if mode not in _BY_QUEUE and isinstance(target, int) and lost.keys() == all_here:
-        result = await admin.reset_offset_by_timestamp(
-            topic, group, target, force, mode=mode, brokers={broker}
+        result = await admin.resets.reset(
+            topic, group, target, mode=mode, force=force, write=False, brokers={broker}
         )
         if broker not in result.modes:
             raise ClientError(f"broker {broker} no longer serves topic {topic}: start it, and reset again")
-        yield list(lost), CarriedOut(result)
+        yield list(lost), result
         return
     for queue, offset in lost.items():
         kept = mode if mode in _BY_QUEUE else ResetMode.SERVER
-        yield [queue], CarriedOut(await admin.reset_to_offsets(topic, group, {queue: offset}, mode=kept))
+        yield [queue], await admin.resets.reset(topic, group, {queue: offset}, mode=kept, is_checked=True)

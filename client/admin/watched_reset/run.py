@@ -8,12 +8,14 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequenc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rewindmq.client.admin.watched_reset.carry_out import carry_out
+from rewindmq.client.admin.reset_target import Target
+from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.follow import PATIENCE, Observer, follow, ignore_sample
-from rewindmq.client.admin.watched_reset.make_preview import first_offsets, queues_of
+from rewindmq.client.admin.watched_reset.preview import Preview
 from rewindmq.client.admin.watched_reset.repair import BrokerRepair, modes_of, repair
+from rewindmq.client.admin.watched_reset.routes import TopicShape
+from rewindmq.client.admin.watched_reset.survey import bounds_of, first_offsets
 from rewindmq.client.admin.watched_reset.take_sample import take_sample
-from rewindmq.client.admin.watched_reset.target import Target
 from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.reset_mode import ResetMode
@@ -94,6 +96,8 @@ async def run_watched(
     times: int = 0,
     observe: Observer = ignore_sample,
     remind_after: float = math.inf,
+    preview: Preview | None = None,
+    brokers: Brokers | None = None,
 ) -> AsyncGenerator[Began | Change | Waiting | Repair | ResetVerdict]:
     """Carry a reset out, watch it, and reset lost queues again; the last item is the verdict.
 
@@ -102,29 +106,37 @@ async def run_watched(
         times: repairs, 0 to ``MAX_TIMES``.
         observe: called after each sample, before the changes that it shows.
         remind_after: see ``follow``.
+        preview: what the cluster has just told of this reset; None asks for what the watch needs of it.
+        brokers: asks the brokers, as for the preview; None makes its own.
 
     Raises:
-        ClientError: a broker does not tell the stored offsets, so nothing was reset; or see ``carry_out``.
-        ResponseError, RemotingError: see ``carry_out``.
+        ClientError: a broker does not tell the stored offsets, so nothing was reset; or see
+            ``ResetAdmin.reset``.
+        ResponseError, RemotingError: see ``ResetAdmin.reset``.
     """
-    names = await queues_of(admin, topic)
-    floors: Mapping[MessageQueue, int] = {}
-    # A broker that does not answer is named below.
-    with contextlib.suppress(RewindMQError):
-        # Offsets below these have no message that could come again.
-        floors = await first_offsets(admin, topic, names)
-    before = await _first_sample(admin, topic, group, names)
+    brokers = Brokers(admin) if brokers is None else brokers
+    shape = await brokers.routes.shape_of(topic)
+    floors = await _floors(admin, topic, shape, preview)
+    before = await _first_sample(admin, topic, group, shape.queues, brokers)
     began = admin.runtime.clock.monotonic()
-    first = await carry_out(admin, topic, group, target, force=force, mode=mode)
-    targets = {queue: max(offset, floors.get(queue, 0)) for queue, offset in first.offsets.items()}
+    is_checked = preview is not None
+    first = await admin.resets.reset(topic, group, target, mode=mode, force=force, is_checked=is_checked)
+    targets = {queue: max(offset, floors.get(queue, 0)) for queue, offset in first.offset_table.items()}
     watch = ResetWatch(before, targets, began)
     queues = {item.queue: item for item in watch.queues}
-    modes, outlooks = modes_of(first, first.offsets), outlook_of(before, targets)
+    modes, outlooks = modes_of(first, first.offset_table), outlook_of(before, targets)
     yield Began(began, before, tuple(watch.queues), modes, outlooks)
     repairs = 0
     while True:
         following = follow(
-            admin, topic, group, watch, patience=patience, observe=observe, remind_after=remind_after
+            admin,
+            topic,
+            group,
+            watch,
+            patience=patience,
+            observe=observe,
+            brokers=brokers,
+            remind_after=remind_after,
         )
         async with contextlib.aclosing(following) as changes:
             async for change in changes:
@@ -160,8 +172,23 @@ def common_state(states: Iterable[State]) -> State:
     return State.PROVEN if found == {State.PROVEN} else State.UNKNOWN
 
 
-async def _first_sample(admin: AdminClient, topic: str, group: str, queues: Sequence[MessageQueue]) -> Sample:
-    sample = await take_sample(admin, topic, group, queues)
+async def _floors(
+    admin: AdminClient, topic: str, shape: TopicShape, preview: Preview | None
+) -> Mapping[MessageQueue, int]:
+    """Return the first message of each queue that is read; offsets below have none that could come again."""
+    if preview is not None:
+        return {row.queue: row.min_offset for row in preview.queues if row.is_read}
+    # A broker that does not answer is named by the first sample.
+    with contextlib.suppress(RewindMQError):
+        read = [queue for queue in shape.queues if shape.is_read(queue)]
+        return await first_offsets(admin, await bounds_of(admin, topic, shape), read)
+    return {}
+
+
+async def _first_sample(
+    admin: AdminClient, topic: str, group: str, queues: Sequence[MessageQueue], brokers: Brokers
+) -> Sample:
+    sample = await take_sample(admin, topic, group, queues, brokers)
     if silent := silent_brokers(sample):
         raise ClientError(
             f"{', '.join(silent)} did not tell the group's stored offsets, so nothing was reset: try again"

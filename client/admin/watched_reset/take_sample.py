@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rewindmq.client.admin.groups import shared_client_ids
+from rewindmq.client.admin.shared_ids import shared_client_ids
 from rewindmq.client.admin.watched_reset.brokers import Brokers, ToldOffsets
 from rewindmq.client.admin.watched_reset.positions import ClientReport, consumer_positions, positions_of
 from rewindmq.protocol.body.connection import ConsumerConnection
@@ -74,7 +74,7 @@ async def take_sample(
     is_complete = is_told and all(report.info is not None for report in reports)
     has_silent_broker = any(seen.stored is None for seen in table.values())
     if has_silent_broker or not is_complete:
-        brokers.forget()
+        brokers.routes.forget()
     return Sample(
         admin.runtime.clock.monotonic(),
         table,

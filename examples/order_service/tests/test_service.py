@@ -32,7 +32,7 @@ def test_orders_are_booked_and_a_rewind_books_them_once(cluster: LocalCluster, l
     service = OrderService(cluster.namesrv_address, OrderListener(ledger, booked.put), time_scale=TIME_SCALE)
     with service, cluster.admin() as admin:
         first = {booked.get(timeout=LIMIT).number for _ in orders}
-        admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode="fenced")
+        admin.resets.reset(TOPIC, GROUP, 0, mode="fenced")
         again = {booked.get(timeout=LIMIT).number for _ in orders}
     assert first == again == set(range(10))
     assert ledger.balances() == {"ann": 1_000}

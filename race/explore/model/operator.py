@@ -65,7 +65,7 @@ class ExploredOperator:
     async def create_topic(self, address: str, queues: int) -> None:
         """Create the race's topic at the broker."""
         topic = TopicConfig(topic_name=TOPIC, read_queue_nums=queues, write_queue_nums=queues)
-        await self._world.spawn(ADMIN_HOST, self._admin.create_and_update_topic_config(address, topic))
+        await self._world.spawn(ADMIN_HOST, self._admin.topics.create_and_update_topic_config(address, topic))
 
     async def send(self, queue: MessageQueue) -> None:
         """Send one message. The caller sends at most one per millisecond, so that store times differ."""
@@ -89,7 +89,7 @@ class ExploredOperator:
         self._resets_under_way += 1
         try:
             result = await self._world.spawn(
-                ADMIN_HOST, self._admin.reset_offset_by_timestamp(TOPIC, GROUP, timestamp)
+                ADMIN_HOST, self._admin.resets.reset(TOPIC, GROUP, timestamp, write=False)
             )
         except RewindMQError as error:
             code = error.code if isinstance(error, ResponseError) else None

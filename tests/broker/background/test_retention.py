@@ -29,7 +29,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.broker.store.store_box import StoreBox
-from tests.support.default_group import first_of
+from tests.support.choice import first_of
 from tests.support.fixtures import RunScenario, simulated
 from tests.support.hand_workers import HandWorkers
 from tests.support.peer import Peer

@@ -17,7 +17,7 @@ from rewindmq.protocol.names import SCHEDULE_TOPIC
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.support.answers import body_of
-from tests.support.fixtures import RunScenario, simulated
+from tests.support.fixtures import simulated
 from tests.support.peer import Peer
 from tests.support.stage import SimStage
 
@@ -262,20 +262,6 @@ async def test_properties_are_not_doubled(stage: SimStage) -> None:
     expected = {"REAL_TOPIC": "T", "REAL_QID": "3", "DELAY": "18", "K": "v"}
     assert parse_properties(diverted.properties.decode()) == expected
     assert diverted.properties.count(b"REAL_TOPIC") == 1
-
-
-@pytest.mark.parametrize("name", ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])
-def test_timers_of_5_x_are_refused_there_and_unknown_before(simulate: RunScenario, name: str) -> None:
-    for profile, code in ((Profile.V42, 0), (Profile.V49, 0), (Profile.V53, 13)):
-
-        async def scenario(stage: SimStage, code: int = code) -> None:
-            peer = stage.peer()
-            assert (await peer.send(properties={"A": "b", name: "5000"})).code == code
-            assert depth(stage, "T") == (code == 0)
-            # A delay level goes first.
-            (await peer.send(properties=level(3, **{name: "5000"}))).require_success()
-
-        simulate(scenario, profile=profile)
 
 
 @simulated()

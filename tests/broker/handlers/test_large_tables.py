@@ -22,7 +22,7 @@ from rewindmq.protocol.message import Message
 from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.remoting.slices import large_responses
 from rewindmq.protocol.remoting.slices.run import run_at_once
-from tests.support.default_group import first_of
+from tests.support.choice import first_of
 from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 

@@ -153,9 +153,7 @@ class Producer:
         return Counter(message.body.decode() for message in decode_records(body_of(answer) or b""))
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_what_commits_is_seen_once_and_nothing_else_is(simulate: RunScenario, full: bool) -> None:
     """A crash loses up to 5 s of progress; then a message that was checked may be committed twice."""
 

@@ -44,7 +44,7 @@ async def test_delete_topic_deletes_at_masters_and_name_servers_and_names_groups
         assert broker.context.store.max_offset(TOPIC, 0) == 0
     assert a.context.offsets.table.query(GROUP, TOPIC, 0) == kept
     with pytest.raises(ResponseError, match="No topic route info"):
-        await (await stage.admin()).examine_topic_route_info(TOPIC)
+        await (await stage.admin()).topics.examine_topic_route_info(TOPIC)
     # The brokers' next registrations do not restore the topic.
     await stage.world.sleep(70)
     assert TOPIC not in await stage.run("topicList")

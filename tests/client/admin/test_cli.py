@@ -241,7 +241,7 @@ def test_a_closed_standard_output_ends_the_command_without_a_traceback(cluster: 
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.long
+@pytest.mark.slow(full_only="the laboratory plays the races of a killed broker")
 def test_a_fenced_reset_survives_a_kill_of_the_broker() -> None:
     with LocalCluster(brokers=1, time_scale=0.05) as running:
         namesrv = running.namesrv_address
@@ -271,11 +271,11 @@ def test_two_operators_reset_a_group_to_the_offsets_of_a_file_after_one_preview(
         async with cluster.admin() as client:
             address = cluster.brokers["broker-a"].address
             config = TopicConfig(topic_name=topic, read_queue_nums=1, write_queue_nums=1)
-            await client.create_and_update_topic_config(address, config)
+            await client.topics.create_and_update_topic_config(address, config)
             async with cluster.producer("senders") as producer:
                 for number in range(4):
                     await producer.send(Message(topic, b"%d" % number))
-            await client.write_offsets(group, {MessageQueue(topic, "broker-a", 0): 4})
+            await client.resets.reset(topic, group, {MessageQueue(topic, "broker-a", 0): 4}, write=True)
 
     asyncio.run(prepare())
     offsets, preview = tmp_path / "offsets", tmp_path / "preview"

@@ -51,7 +51,7 @@ async def test_all_topics_are_copied_except_the_retry_topic(stage: SimStage) -> 
     row = {"topic": TOPIC, "brokerName": "broker-a", "queueId": 0, "offset": 3}
     assert row in data["queues"]
     admin = await stage.admin()
-    result = await admin.clone_group_offset(GROUP, "again", TOPIC)
+    result = await admin.resets.clone_group_offset(GROUP, "again", TOPIC)
     assert result.topics == [TOPIC]
     assert result.offset_table[MessageQueue(TOPIC, "broker-a", 1)] == 3
 

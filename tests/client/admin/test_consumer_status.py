@@ -71,7 +71,7 @@ async def test_running_info_has_settings_subscriptions_queues_and_rates(stage: S
     async with new_consumer(stage) as consumer:
         await stage.world.sleep(31)
         admin = await stage.admin()
-        info = await admin.get_consumer_running_info(GROUP, consumer.client_id)
+        info = await admin.groups.get_consumer_running_info(GROUP, consumer.client_id)
         assert info.properties[InfoProperty.CONSUME_TYPE] == "CONSUME_PASSIVELY"
         assert info.properties[InfoProperty.CONSUME_ORDERLY] == "false"
         assert info.properties[InfoProperty.NAMESERVER_ADDR] == "10.0.0.1:9876;"
@@ -234,7 +234,7 @@ async def test_consume_message_directly_returns_the_listeners_result(
         await stage.world.sleep(30)
         assert stage.stored_offset(Q0, GROUP) == 1
         admin = await stage.admin()
-        answer = await admin.consume_message_directly(GROUP, consumer.client_id, wanted)
+        answer = await admin.groups.consume_message_directly(GROUP, consumer.client_id, wanted)
         assert (answer.consume_result, answer.remark, answer.order) == (result, remark, False)
         assert answer.spent_time_mills == (0 if plain else 250)
         assert bodies == [b"that one"] * 2
@@ -278,7 +278,7 @@ async def test_a_slow_listener_fails_with_207_and_goes_on(stage: SimStage) -> No
         admin = await stage.admin()
         began = stage.world.now
         with pytest.raises(ResponseError) as refused:
-            await admin.consume_message_directly(GROUP, consumer.client_id, wanted)
+            await admin.groups.consume_message_directly(GROUP, consumer.client_id, wanted)
         assert refused.value.code == ResponseCode.CONSUME_MSG_TIMEOUT
         assert stage.world.now - began == pytest.approx(10, abs=0.2)
         await stage.world.sleep(6)
@@ -303,9 +303,9 @@ async def test_consume_message_directly_is_refused_with_the_reason(stage: SimSta
             ("pullers", puller.client_id, wanted, "has no listener"),
         ):
             with pytest.raises(ResponseError, match=expected) as refused:
-                await admin.consume_message_directly(group, client_id, message)
+                await admin.groups.consume_message_directly(group, client_id, message)
             assert refused.value.code == 1
-        info = await admin.get_consumer_running_info("pullers", puller.client_id)
+        info = await admin.groups.get_consumer_running_info("pullers", puller.client_id)
         assert info.properties[InfoProperty.CONSUME_TYPE] == "CONSUME_ACTIVELY"
         assert [item.topic for item in info.subscription_set] == [TOPIC]
 

@@ -76,5 +76,5 @@ async def test_invalid_group_settings_are_refused(
     address = stage.brokers["broker-a"].address
     admin = await stage.admin()
     with pytest.raises(ResponseError, match=words):
-        await admin.create_and_update_subscription_group_config(address, group)
+        await admin.groups.create_and_update_subscription_group_config(address, group)
     assert stage.brokers["broker-a"].context.tables.groups.get(group.group_name) is None

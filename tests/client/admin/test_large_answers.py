@@ -54,7 +54,7 @@ async def _asked(answer: ConsumeStats) -> tuple[ConsumeStats, set[int]]:
             scripted(system_runtime(), "127.0.0.1", answers) as broker,
             AdminClient("127.0.0.1:1", runtime=replace(runtime, workers=workers)) as admin,
         ):
-            return await admin.broker_group_stats(broker.address, "g"), workers.threads
+            return await admin.groups.broker_group_stats(broker.address, "g"), workers.threads
     finally:
         workers.close()
 

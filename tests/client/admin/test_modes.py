@@ -68,14 +68,14 @@ async def test_the_chosen_mode_is_used_and_printed(stage: SimStage, mode: ResetM
 async def test_a_program_may_name_the_mode_as_text(stage: SimStage) -> None:
     await consume_and_leave(stage)
     admin = await stage.admin()
-    result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode="Fenced")
+    result = await admin.resets.reset(TOPIC, GROUP, 0, mode="Fenced")
     assert result.modes == {"broker-a": ResetMode.FENCED}
-    [outcome] = await admin.reset_groups(TOPIC, [GROUP], 0, mode="FENCED")
-    assert outcome.is_success
+    outcomes = await admin.resets.reset_groups(TOPIC, [GROUP], 0, mode="FENCED")
+    assert outcomes == {GROUP: result}
     address = stage.brokers["broker-a"].address
-    await admin.reset_offset_of_queue(address, TOPIC, GROUP, 0, offset=1, mode="fenced")
+    await admin.resets.reset_queue(address, TOPIC, GROUP, 0, offset=1, mode="fenced")
     with pytest.raises(ClientError, match="mode 'fence' is none of classic, server, fenced; did you mean"):
-        await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode="fence")
+        await admin.resets.reset(TOPIC, GROUP, 0, mode="fence")
 
 
 @played()
@@ -88,7 +88,7 @@ async def test_the_brokers_own_modes_are_printed_unless_all_are_classic(stage: S
         lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000")
         assert lines[0].endswith(", mode[broker-a=classic, broker-b=fenced]")
         admin = await stage.admin()
-        result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000, mode=ResetMode.FENCED)
+        result = await admin.resets.reset(TOPIC, GROUP, 1000, mode=ResetMode.FENCED)
         assert result.modes == {"broker-a": ResetMode.FENCED, "broker-b": ResetMode.FENCED}
         classic = await stage.run(f"consumerProgress -g {GROUP}")
         assert classic
@@ -110,11 +110,11 @@ async def test_after_a_fenced_reset_other_modes_and_direct_writes_are_refused_wi
 ) -> None:
     await consume_and_leave(stage)
     admin = await stage.admin()
-    await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000, mode=ResetMode.FENCED)
+    await admin.resets.reset(TOPIC, GROUP, 1000, mode=ResetMode.FENCED)
     with pytest.raises(ResponseError, match="use --mode fenced"):
         await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s -1 --mode {mode}")
     with pytest.raises(ResponseError, match="resetMode=fenced") as refused:
-        await admin.reset_offset_by_timestamp_old(TOPIC, GROUP, -1)
+        await admin.resets.reset(TOPIC, GROUP, -1, write=True)
     assert refused.value.code == ResponseCode.OFFSET_FENCED
     assert record(stage, Q0) == (0, 1)
 
@@ -206,7 +206,7 @@ async def test_a_broker_that_used_another_mode_or_names_none_is_an_error(
     await start_mute_broker(stage, "broker-b", reset=foreign.handle)
     admin = await stage.admin()
     with pytest.raises(ClientError, match=expected) as refused:
-        await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode=ResetMode.FENCED)
+        await admin.resets.reset(TOPIC, GROUP, 0, mode=ResetMode.FENCED)
     assert "the group was reset there in another way" in str(refused.value)
     assert refused.value.__notes__ == ["already reset: broker-a"]
     assert foreign.headers[0].reset_mode is ResetMode.FENCED
@@ -219,7 +219,7 @@ async def test_a_broker_that_names_no_mode_is_accepted_if_no_mode_was_chosen(sta
     async with new_consumer(stage):
         await stage.world.sleep(20)
         await start_mute_broker(stage, "broker-b", reset=ForeignBroker(None).handle)
-        result = await (await stage.admin()).reset_offset_by_timestamp(TOPIC, GROUP, 0)
+        result = await (await stage.admin()).resets.reset(TOPIC, GROUP, 0)
         assert result.modes == {"broker-a": ResetMode.CLASSIC, "broker-b": None}
 
 
@@ -252,9 +252,9 @@ async def two_fenced_commits(stage: SimStage) -> str:
     async with new_consumer(stage) as consumer:
         await stage.world.sleep(20.5)
         admin = await stage.admin()
-        await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000, mode=ResetMode.FENCED)
+        await admin.resets.reset(TOPIC, GROUP, 1000, mode=ResetMode.FENCED)
         with pytest.raises(ResponseError, match="not stored"):
-            await admin.reset_offset_by_timestamp_old(TOPIC, GROUP, -1)
+            await admin.resets.reset(TOPIC, GROUP, -1, write=True)
         # The consumer's next 5 s commit has the offset from before the reset.
         await stage.world.sleep(6)
         return consumer.client_id
@@ -282,8 +282,8 @@ async def test_fenced_commits_of_one_broker_and_from_python(stage: SimStage) -> 
     await two_fenced_commits(stage)
     admin = await stage.admin()
     address = stage.brokers["broker-b"].address
-    at_b = await admin.fenced_commits(GROUP, TOPIC, address)
-    everywhere = await admin.fenced_commits()
+    at_b = await admin.resets.fenced_commits(GROUP, TOPIC, address)
+    everywhere = await admin.resets.fenced_commits()
     assert list(everywhere) == ["broker-a", "broker-b"]
     assert at_b == {address: everywhere["broker-b"]}
     assert {commit.topic for commit in at_b[address].commits} == {TOPIC}
@@ -331,7 +331,7 @@ async def test_running_consumers_of_every_release_replay_and_commit_after_a_rese
         assert stage.stored_offset(Q0, GROUP) == 12
     # Only commits that the consumers sent before they took the queue over again are fenced.
     admin = await stage.admin()
-    fenced = (await admin.fenced_commits())["broker-a"].commits
+    fenced = (await admin.resets.fenced_commits())["broker-a"].commits
     assert all(commit.epoch is None and commit.stored_offset == 0 for commit in fenced)
 
 

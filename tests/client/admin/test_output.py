@@ -77,7 +77,7 @@ async def test_topic_route_prints_the_pretty_form_and_the_table(stage: SimStage)
 async def test_topic_status_prints_bounds_and_the_newest_store_time(stage: SimStage) -> None:
     await stage.create_topic(TOPIC, 3)
     await stage.send(1, TOPIC)
-    last = (await (await stage.admin()).examine_topic_stats("TopicTest")).offset_table
+    last = (await (await stage.admin()).topics.examine_topic_stats("TopicTest")).offset_table
     times = [entry.last_update_timestamp % 60_000 for _, entry in sorted(last.items())]
     form = "%-32s  %-4s  %-20s  %-20s    %s"
     stamps = [f"2023-11-14 22:13:{time // 1000:02d},{time % 1000:03d}" for time in times]
@@ -118,7 +118,7 @@ async def test_update_topic_prints_each_broker_and_the_settings(stage: SimStage)
             "topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false]"
         ),
     ]
-    route = await (await stage.admin()).examine_topic_route_info("Orders")
+    route = await (await stage.admin()).topics.examine_topic_route_info("Orders")
     assert sorted((q.broker_name, q.read_queue_nums, q.write_queue_nums) for q in route.queue_datas) == [
         ("broker-a", 4, 8),
         ("broker-b", 4, 8),
@@ -135,7 +135,7 @@ async def test_update_topic_at_one_broker_with_flags_and_order(stage: SimStage) 
             "topicFilterType=SINGLE_TAG, topicSysFlag=3, order=true]"
         ),
     ]
-    route = await (await stage.admin()).examine_topic_route_info("Orders")
+    route = await (await stage.admin()).topics.examine_topic_route_info("Orders")
     assert [(queue.broker_name, queue.perm) for queue in route.queue_datas] == [("broker-b", 4)]
 
 
@@ -196,7 +196,7 @@ async def test_consumer_progress_of_one_group(stage: SimStage) -> None:
     await stage.send(3, TOPIC)
     async with new_consumer(stage):
         await stage.world.sleep(20)
-    stats = (await (await stage.admin()).examine_topic_stats("TopicTest")).offset_table
+    stats = (await (await stage.admin()).topics.examine_topic_stats("TopicTest")).offset_table
     queue = MessageQueue("TopicTest", "broker-a", 0)
     assert stage.stored_offset(queue, GROUP) == 3
     await stage.send(1, TOPIC)
@@ -262,7 +262,7 @@ async def test_consumer_connection_prints_consumers_and_subscriptions(stage: Sim
     await consumed_topic(stage)
     async with new_consumer(stage) as consumer:
         await stage.world.sleep(1)
-        connection = await (await stage.admin()).examine_consumer_connection_info("rewinders")
+        connection = await (await stage.admin()).groups.examine_consumer_connection_info("rewinders")
         address = connection.connection_set[0].client_addr
         assert await stage.run("consumerConnection -g rewinders") == [
             CLIENTS % ("#ClientId", "#ClientAddr", "#Language", "#Version"),

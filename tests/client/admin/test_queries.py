@@ -84,10 +84,10 @@ async def test_a_query_by_key_drops_messages_of_other_topics_with_the_same_hash(
         (row,) = await stage.data(f"queryMsgByKey -t {topic} -k k")
         assert row["msgId"] == message_id
     admin = await stage.admin()
-    assert [found.topic for found in await admin.query_message("BBTopic", "k")] == ["BBTopic"]
+    assert [found.topic for found in await admin.messages.query_message("BBTopic", "k")] == ["BBTopic"]
     # The id of another topic's message is no id of this topic.
     with pytest.raises(ResponseError) as refused:
-        await admin.query_message_by_unique_key("AaTopic", sent["BBTopic"])
+        await admin.messages.query_message_by_unique_key("AaTopic", sent["BBTopic"])
     assert refused.value.code == ResponseCode.NO_MESSAGE
 
 
@@ -209,7 +209,7 @@ def test_trace_steps_of_the_same_millisecond_are_in_their_only_possible_order(pl
         async with Producer("tracers", stage.namesrv, runtime=stage.world.runtime("10.0.9.2")) as producer:
             for step in steps:
                 await producer.send(Message(DEFAULT_TRACE_TOPIC, encode(step).encode(), keys="ID"))
-        lines = await (await stage.admin()).query_message_trace("ID")
+        lines = await (await stage.admin()).messages.query_message_trace("ID")
         assert [line.kind for line in lines] == ["Pub", "EndTransaction", "Sub"]
 
     play(scenario)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
+from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue, ResetResult
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -21,7 +21,6 @@ from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.subscription import build_subscription_data
 from tests.client.admin.support import GROUP, TOPIC, new_consumer, start_mute_broker
-from tests.support.answers import present
 from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
@@ -82,7 +81,7 @@ async def test_D07_an_unknown_topic_fails_with_17_and_no_broker_is_asked(
     seen = []
     admin = await stage.admin(probe=lambda point, details: seen.append(point))
     with pytest.raises(ResponseError) as refused:
-        await admin.reset_offset_by_timestamp("nowhere", GROUP, 0, mode=mode)
+        await admin.resets.reset("nowhere", GROUP, 0, mode=mode)
     assert refused.value.code == ResponseCode.TOPIC_NOT_EXIST
     assert "nowhere" in refused.value.remark
     assert Point.RESET_SENT not in seen
@@ -136,7 +135,7 @@ async def test_D19_after_a_timeout_the_broker_before_it_stays_reset(
         admin = await stage.admin()
         began = stage.world.now
         with pytest.raises(RequestTimeoutError) as failure:
-            await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode=mode)
+            await admin.resets.reset(TOPIC, GROUP, 0, mode=mode)
         assert stage.world.now - began == pytest.approx(5.0, abs=0.1)
         assert failure.value.__notes__ == ["already reset: broker-a"]
         # In server mode a suspended pull must end first.
@@ -245,20 +244,16 @@ async def test_D33_several_groups_have_an_outcome_each_in_order(stage: SimStage)
     async with new_consumer(stage):
         await stage.world.sleep(20)
         admin = await stage.admin()
-        outcomes = await admin.reset_groups(TOPIC, [GROUP, "offline", "unknown", GROUP], 0)
-        assert [outcome.group for outcome in outcomes] == [GROUP, "offline", "unknown"]
-        online, offline, unknown = outcomes
-        assert online.is_success
-        assert online.written is None
-        assert online.offsets == {Q0: 0, Q1: 0}
-        assert offline.is_success
-        assert offline.result is None
-        assert offline.offsets == {Q0: 0, Q1: 0}
+        outcomes = await admin.resets.reset_groups(TOPIC, [GROUP, "offline", "unknown", GROUP], 0)
+        assert [*outcomes] == [GROUP, "offline", "unknown"]
+        online, offline, unknown = outcomes.values()
+        assert isinstance(online, ResetResult)
+        assert online == ResetResult({Q0: 0, Q1: 0}, online.modes)
+        assert isinstance(offline, ResetResult)
+        assert offline.written is not None
+        assert offline.offset_table == {Q0: 0, Q1: 0}
         assert [stage.stored_offset(queue, "offline") for queue in (Q0, Q1)] == [0, 0]
-        assert not unknown.is_success
-        assert unknown.error_message == "CODE: 1  DESC: THe consumer group <unknown> not exist"
-        assert unknown.offsets == {}
-        assert [outcome.error_message for outcome in (online, offline)] == [None, None]
+        assert str(unknown) == "CODE: 1  DESC: THe consumer group <unknown> not exist"
 
 
 @played()
@@ -268,9 +263,10 @@ async def test_an_incomplete_reset_of_a_group_names_the_brokers_already_reset(st
     async with new_consumer(stage):
         await stage.world.sleep(20)
         await start_mute_broker(stage, "broker-b")
-        (outcome,) = await (await stage.admin()).reset_groups(TOPIC, [GROUP], 0)
-        assert isinstance(outcome.failure, RequestTimeoutError)
-        assert "(already reset: broker-a)" in present(outcome.error_message)
+        outcomes = await (await stage.admin()).resets.reset_groups(TOPIC, [GROUP], 0)
+        failure = outcomes[GROUP]
+        assert isinstance(failure, RequestTimeoutError)
+        assert failure.__notes__ == ["already reset: broker-a"]
 
 
 # A client of another release.
@@ -294,7 +290,7 @@ async def test_D34_after_a_server_side_reset_a_4x_client_pauses_the_queue_for_at
         await stage.world.sleep(30)
         before = len(came)
         admin = await stage.admin()
-        result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000)
+        result = await admin.resets.reset(TOPIC, GROUP, 1000)
         assert (result.modes, result.offset_table) == ({"broker-a": ResetMode.SERVER}, {Q0: 0})
         began = stage.world.now
         # The broker ignores the client's own commits, or the client's commit of the target overwrites

@@ -44,11 +44,11 @@ async def test_D05_without_force_a_queue_at_the_target_keeps_its_offset(
         commit(stage, 2, Q0)
         times = await store_times(stage, Q0)
         admin = await stage.admin()
-        same = await admin.reset_offset_by_timestamp(TOPIC, GROUP, times[2], force=False)
+        same = await admin.resets.reset(TOPIC, GROUP, times[2], force=False)
         assert same.offset_table == {Q0: 2}
-        later = await admin.reset_offset_by_timestamp(TOPIC, GROUP, times[3], force=False)
+        later = await admin.resets.reset(TOPIC, GROUP, times[3], force=False)
         assert later.offset_table == {Q0: 2}
-        earlier = await admin.reset_offset_by_timestamp(TOPIC, GROUP, times[1], force=False)
+        earlier = await admin.resets.reset(TOPIC, GROUP, times[1], force=False)
         assert earlier.offset_table == {Q0: 1}
 
 
@@ -81,7 +81,7 @@ async def test_D10_an_offline_group_is_refused_with_206_and_the_command_writes_i
     await stage.world.sleep(1)
     admin = await stage.admin()
     with pytest.raises(ResponseError) as refused:
-        await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000)
+        await admin.resets.reset(TOPIC, GROUP, 1000, write=False)
     assert refused.value.code == ResponseCode.CONSUMER_NOT_ONLINE
     assert refused.value.remark == (
         f"Consumer not online, so can not reset offset, Group: {GROUP} Topic: {TOPIC} Timestamp: 1000"
@@ -143,7 +143,8 @@ async def test_direct_write_without_force_compares_with_less_or_equal(stage: Sim
     times = await store_times(stage, Q0)
     commit(stage, 2, Q0)
     commit(stage, 1, Q1)
-    rows = await (await stage.admin()).reset_offset_by_timestamp_old(TOPIC, GROUP, times[2], force=False)
+    result = await (await stage.admin()).resets.reset(TOPIC, GROUP, times[2], force=False, write=True)
+    rows = result.written or ()
     assert [(row.timestamp_offset, row.consumer_offset, row.rollback_offset) for row in rows] == [
         (2, 2, 2),
         (2, 1, 1),
@@ -155,7 +156,7 @@ async def test_direct_write_without_force_compares_with_less_or_equal(stage: Sim
 async def test_direct_write_without_history_covers_every_read_queue(stage: SimStage) -> None:
     await stage.create_topic(TOPIC, 2, read=3)
     await stage.send(4, TOPIC)
-    rows = await (await stage.admin()).reset_offset_by_timestamp_old(TOPIC, GROUP, -1)
+    rows = (await (await stage.admin()).resets.reset(TOPIC, GROUP, -1, write=True)).written or ()
     assert [(row.broker_offset, row.consumer_offset, row.rollback_offset) for row in rows] == [
         (4, 0, 4),
         (4, 0, 4),
@@ -177,11 +178,11 @@ async def test_direct_write_for_an_unknown_group_is_refused_by_v53_only(
     await stage.send(1, TOPIC)
     admin = await stage.admin()
     if code is None:
-        await admin.reset_offset_by_timestamp_old(TOPIC, GROUP, -1)
+        await admin.resets.reset(TOPIC, GROUP, -1, write=True)
         assert [stage.stored_offset(Q0, GROUP), stage.stored_offset(Q1, GROUP)] == [1, 1]
         return
     with pytest.raises(ResponseError) as refused:
-        await admin.reset_offset_by_timestamp_old(TOPIC, GROUP, -1)
+        await admin.resets.reset(TOPIC, GROUP, -1, write=True)
     assert refused.value.code == code
     assert [stage.stored_offset(Q0, GROUP), stage.stored_offset(Q1, GROUP)] == [-1, -1]
 
@@ -194,7 +195,7 @@ async def test_direct_write_leaves_other_topics_alone(stage: SimStage) -> None:
     other = MessageQueue("Other", "broker-a", 0)
     commit(stage, 2, Q0, Q1)
     commit(stage, 7, other)
-    await (await stage.admin()).reset_offset_by_timestamp_old(TOPIC, GROUP, 0)
+    await (await stage.admin()).resets.reset(TOPIC, GROUP, 0, write=True)
     assert [
         stage.stored_offset(Q0, GROUP),
         stage.stored_offset(Q1, GROUP),
@@ -213,7 +214,7 @@ async def test_D31_a_running_consumer_overwrites_a_direct_write_within_5_s(
     async with new_consumer(stage):
         await stage.world.sleep(30)
         assert stage.stored_offset(Q0, GROUP) == 100
-        await (await stage.admin()).reset_offset_by_timestamp_old(TOPIC, GROUP, 0)
+        await (await stage.admin()).resets.reset(TOPIC, GROUP, 0, write=True)
         assert stage.stored_offset(Q0, GROUP) == 0
         await stage.world.sleep(5.1)
         assert stage.stored_offset(Q0, GROUP) == 100
@@ -234,7 +235,7 @@ async def test_success_means_that_the_reset_notification_was_sent_and_offsets_mo
         steps = []
         admin = await stage.admin(probe=lambda point, details: steps.append((point, details)))
         began = stage.world.now
-        result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0)
+        result = await admin.resets.reset(TOPIC, GROUP, 0)
         assert result.offset_table == {Q0: 0}
         assert stage.world.now - began < 0.1
         assert stage.stored_offset(Q0, GROUP) == 10

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt
-from rewindmq.client.admin.groups import shared_client_ids
+from rewindmq.client.admin.shared_ids import shared_client_ids
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.protocol.body.connection import Connection, ConsumerConnection
 from rewindmq.protocol.body.heartbeat import MessageModel

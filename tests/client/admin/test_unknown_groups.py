@@ -36,7 +36,7 @@ async def test_a_group_with_offsets_that_never_connected_is_found(stage: SimStag
     (row,) = (line.split() for line in lines if line.startswith("copy "))
     assert row == ["copy", "0", "OFFLINE", "0", "12"]
     admin = await stage.admin()
-    assert await admin.consumer_groups() == ["copy", GROUP]
+    assert await admin.groups.consumer_groups() == ["copy", GROUP]
     with pytest.raises(ResponseError) as refused:
         await stage.run("consumerConnection -g copy")
     assert refused.value.code == ResponseCode.CONSUMER_NOT_ONLINE
@@ -54,10 +54,10 @@ async def test_offsets_at_a_broker_to_which_the_group_never_connected_count(stag
         await stage.world.sleep(1)
     stage.brokers["broker-b"].context.offsets.table.commit(GROUP, "Both", 0, 0)
     admin = await stage.admin()
-    table = (await admin.examine_consume_stats(GROUP)).offset_table
+    table = (await admin.groups.examine_consume_stats(GROUP)).offset_table
     assert MessageQueue("Both", "broker-b", 0) in table
     # A queue without a stored offset is listed only at brokers to which the group connected.
-    table = (await admin.examine_consume_stats(GROUP, "Both")).offset_table
+    table = (await admin.groups.examine_consume_stats(GROUP, "Both")).offset_table
     assert {queue.broker_name for queue in table} == {"broker-a", "broker-b"}
 
 
@@ -85,10 +85,10 @@ async def test_an_unknown_group_is_named_with_what_to_do_next(stage: SimStage, l
 async def test_a_group_that_was_only_created_is_known(stage: SimStage) -> None:
     admin = await stage.admin()
     config = SubscriptionGroupConfig(group_name="created")
-    await admin.create_and_update_subscription_group_config(stage.broker.address, config)
+    await admin.groups.create_and_update_subscription_group_config(stage.broker.address, config)
     for line in ("consumerProgress -g created", "consumerConnection -g created"):
         with pytest.raises(ResponseError) as refused:
             await stage.run(line)
         assert refused.value.code == ResponseCode.CONSUMER_NOT_ONLINE
     # Without a consumer or an offset there is nothing to list.
-    assert await admin.consumer_groups() == []
+    assert await admin.groups.consumer_groups() == []

@@ -18,7 +18,7 @@ UNREACHABLE = "10.0.0.77:9876"
 
 
 async def perms(stage: SimStage) -> dict[str, int]:
-    route = await (await stage.admin()).examine_topic_route_info(TOPIC)
+    route = await (await stage.admin()).topics.examine_topic_route_info(TOPIC)
     return {queues.broker_name: queues.perm for queues in route.queue_datas}
 
 

@@ -112,8 +112,8 @@ def test_peek_leaves_no_group_and_no_offset_behind(cluster: LocalCluster, produc
     producer.send(Message("PeekNothing", b"x"))
     run(cluster, "peek", "PeekNothing")
     with cluster.admin() as admin:
-        assert admin.query_topic_consume_by_who("PeekNothing") == []
-        groups = admin.subscription_groups(cluster.brokers["broker-a"].address)
+        assert admin.groups.query_topic_consume_by_who("PeekNothing") == []
+        groups = admin.groups.subscription_groups(cluster.brokers["broker-a"].address)
         assert not [name for name in groups if "peek" in name.lower()]
 
 
@@ -133,7 +133,7 @@ def test_lag_counts_what_a_group_has_not_consumed(cluster: LocalCluster, produce
         consumer.update_consume_offset(queue, 1)
         consumer.persist_consume_offset(queue)
         with cluster.admin() as admin:
-            end = admin.max_offset(queue)
+            end = admin.messages.max_offset(queue)
     (looked,) = objects(cluster, "lag", "-g", "lag-group")
     (group,) = looked["groups"]
     of_queue = next(row for row in group["queues"] if row["queue"] == 0)
@@ -164,7 +164,7 @@ def test_lag_finds_a_group_by_its_offsets_also_if_it_never_connected(
     with cluster.pull_consumer("lag-source") as consumer, cluster.admin() as admin:
         consumer.update_consume_offset(queue, 1)
         consumer.persist_consume_offset(queue)
-        admin.clone_group_offset("lag-source", "lag-copy", "LagCopied")
+        admin.resets.clone_group_offset("lag-source", "lag-copy", "LagCopied")
     (looked,) = objects(cluster, "lag", "-g", "lag-copy")
     (group,) = looked["groups"]
     assert ("LagCopied", 0, 1) in [(row["topic"], row["queue"], row["stored"]) for row in group["queues"]]

@@ -85,7 +85,7 @@ async def test_a_reset_occupies_the_thread_that_would_respond(
     await stage.until(lambda: stage.stored() == {0: 3})
     admin = await stage.admin()
     start = stage.world.now
-    await admin.reset_offset_by_timestamp("T", "G", 0, True)
+    await admin.resets.reset("T", "G", 0)
     await stage.world.sleep(1)
     header = GetConsumerRunningInfoRequestHeader("G", "c1")
     answer = await ask(stage, header, RequestCode.GET_CONSUMER_RUNNING_INFO)

@@ -238,7 +238,7 @@ async def test_a_classic_reset_has_no_effect(stage: SimStage, profile: Profile) 
         await consumer.poll(0)
         await stage.until(lambda: stage.stored() == {0: 10})
         admin = await stage.admin()
-        result = await admin.reset_offset_by_timestamp("T", "G", 0, True)
+        result = await admin.resets.reset("T", "G", 0)
         assert list(result.offset_table.values()) == [0]
         assert await consumer.poll(20_000) == []
         assert stage.events.at(Point.RESET_NOTIFICATION_RECEIVED) != []

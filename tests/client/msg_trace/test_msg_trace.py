@@ -95,7 +95,7 @@ def test_records_look_as_RocketMQ_writes_them() -> None:
 async def traces(stage: SimStage, key: str, topic: str = TRACE_TOPIC) -> list[Any]:
     """Return the records that the trace topic holds under a key."""
     admin = await stage.admin()
-    found = await admin.query_message(topic, key)
+    found = await admin.messages.query_message(topic, key)
     return [
         record for message in found for record in decode(message.body.decode()) if key in trace_keys(record)
     ]

@@ -227,7 +227,7 @@ def test_a_rewind_redelivers_committed_messages_and_nothing_else(
         await at(stage, 15.0)
         inbox.clear()
         admin = await stage.admin()
-        await admin.reset_offset_by_timestamp("T", "G", 0)
+        await admin.resets.reset("T", "G", 0)
         await stage.until(lambda: len(inbox.messages) == 2, 40)
         await at(stage, stage.world.now + 20)
         assert sorted(inbox.bodies) == [b"0", b"3"]

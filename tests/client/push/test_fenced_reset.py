@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq import ConsumeFromWhere, PullStatus
+from rewindmq import ConsumeFromWhere, PullStatus, PushConsumer
 from rewindmq.client.push.listener import MessageListener
 from rewindmq.protocol.body.fenced_commit import FencedCommit
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -47,12 +47,15 @@ def fenced(stage: SimStage) -> list[FencedCommit]:
     return stage.brokers["broker-a"].context.offsets.fenced_commits.listed("G", "T").commits
 
 
-async def _consumed(stage: SimStage, listener: MessageListener, count: int = 100, **options: Any) -> None:
+async def _consumed(
+    stage: SimStage, listener: MessageListener, count: int = 100, **options: Any
+) -> PushConsumer:
     """Start a consumer, and wait until it has consumed and stored everything of one queue."""
     await stage.create_topic(queues=1)
     await stage.fill(count)
-    await stage.consume(listener, **options)
+    consumer = await stage.consume(listener, **options)
     await stage.until(lambda: stage.stored() == {0: count})
+    return consumer
 
 
 @played(**FENCED)
@@ -87,10 +90,7 @@ async def test_E28_an_idle_group_is_redelivered_at_once_without_stopping_a_consu
 @played(**FENCED)
 async def test_E28_the_result_of_a_listener_that_was_running_is_not_noted_anywhere(stage: SimStage) -> None:
     listener = SlowListener(stage.world)
-    await stage.create_topic(queues=1)
-    await stage.fill(100)
-    consumer = await stage.consume(listener, consume_thread_max=3)
-    await stage.until(lambda: stage.stored() == {0: 100})
+    consumer = await _consumed(stage, listener, consume_thread_max=3)
     done = listener.hold(100)
     await stage.fill(1, first=100)
     await stage.until(lambda: listener.offsets[-1] == 100)
@@ -189,10 +189,7 @@ async def test_E28_a_consumer_over_its_flow_control_bounds_is_notified_at_once(s
 @played(**FENCED)
 async def test_E28_a_suspended_consumer_restarts_the_queue_before_it_resumes(stage: SimStage) -> None:
     listener = SlowListener(stage.world)
-    await stage.create_topic(queues=1)
-    await stage.fill(100)
-    consumer = await stage.consume(listener)
-    await stage.until(lambda: stage.stored() == {0: 100})
+    consumer = await _consumed(stage, listener)
     consumer.suspend()
     await stage.world.sleep(30)
     start = await reset(stage)
@@ -301,9 +298,7 @@ async def test_E12_resets_right_after_each_other_leave_one_chain_at_the_last_tar
     inbox.clear()
     admin = await stage.admin()
     start = stage.world.now
-    await asyncio.gather(
-        *(admin.reset_offset_by_timestamp("T", "G", at, True) for at in (0, middle, 0, middle))
-    )
+    await asyncio.gather(*(admin.resets.reset("T", "G", at) for at in (0, middle, 0, middle)))
     await stage.world.sleep(10)
     assert stage.stored() == {0: 100}
     assert stage.brokers["broker-a"].context.offsets.table.epoch("G", "T", 0) == 4
@@ -503,11 +498,8 @@ def test_E01_a_late_result_of_a_client_without_epochs_is_discarded_or_refused(
     """The unguarded client commits it; the broker refuses it until it has redelivered messages."""
 
     async def scene(stage: SimStage) -> None:
-        await stage.create_topic(queues=1)
-        await stage.fill(100)
         listener = SlowListener(stage.world)
-        await stage.consume(listener, profile=profile, consume_thread_max=3)
-        await stage.until(lambda: stage.stored() == {0: 100})
+        await _consumed(stage, listener, profile=profile, consume_thread_max=3)
         tick = await next_idle_pull(stage)
         await since(stage, tick, 0.1)
         done = listener.hold(100)
@@ -555,11 +547,11 @@ async def test_R3_the_delayed_correction_of_4_x_passes_where_the_queue_came_back
     await before_the_answer(stage, 13)
     admin, address = await stage.admin(), stage.brokers["broker-a"].address
     listener.seconds = 1.0
-    await admin.reset_offset_of_queue(address, "T", "G", 0, offset=50)
+    await admin.resets.reset_queue(address, "T", "G", 0, offset=50)
     start = stage.world.now
     async with stage.push_consumer(SlowListener(stage.world, 1.0), name="c1", consume_thread_max=1):
         await since(stage, start, 3)
-        await admin.reset_offset_of_queue(address, "T", "G", 0, offset=10)
+        await admin.resets.reset_queue(address, "T", "G", 0, offset=10)
     await since(stage, start, 9.9)
     assert stage.stored()[0] < 30
     await since(stage, start, 10.1)

@@ -66,12 +66,12 @@ async def test_every_serialization_type_carries_the_epochs_of_a_fenced_reset() -
             async with consumer:
                 await deliveries.reach(MESSAGES)
                 for epoch in (1, 2):
-                    await admin.reset_offset_by_timestamp("TopicTest", consumer.group, 0)
+                    await admin.resets.reset("TopicTest", consumer.group, 0)
                     await deliveries.reach((epoch + 1) * MESSAGES)
                     held = [pq for queue, pq in consumer.process_queues.items() if queue.topic == "TopicTest"]
                     assert {process_queue.epoch for process_queue in held} == {epoch}
                 await consumer.persist_offsets()
-            stats = await admin.examine_consume_stats(consumer.group, "TopicTest")
+            stats = await admin.groups.examine_consume_stats(consumer.group, "TopicTest")
             assert sum(entry.consumer_offset for entry in stats.offset_table.values()) == MESSAGES
 
 
@@ -83,6 +83,6 @@ async def test_a_reset_is_fenced_where_only_the_request_says_so(stage: ServerSta
     await producer.send(Message("TopicTest", b"x"))
     consumer = await stage.consume(deliveries, topic="TopicTest", profile=Profile.EPOCH)
     await deliveries.reach(1)
-    await admin.reset_offset_by_timestamp("TopicTest", "G", 0, mode=ResetMode.FENCED)
+    await admin.resets.reset("TopicTest", "G", 0, mode=ResetMode.FENCED)
     await deliveries.reach(2)
     assert not consumer.is_suspended

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -129,15 +129,26 @@ async def test_a_refused_refresh_stops_pulls_and_deliveries_until_the_lock_is_ba
 # Results.
 
 
+def answer(
+    status: ConsumeOrderlyStatus, **changes: object
+) -> Callable[[ConsumeOrderlyContext], ConsumeOrderlyStatus]:
+    """Return a listener's verdict that changes the context first."""
+
+    def verdict(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+        for name, value in changes.items():
+            setattr(context, name, value)
+        return status
+
+    return verdict
+
+
 @played()
 async def test_suspending_redelivers_the_same_messages_after_the_pause(stage: SimStage) -> None:
     await stage.create_topic(queues=1)
     await stage.fill(6)
     listener = InOrder(stage)
 
-    def a_moment(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
-        context.suspend_current_queue_time_millis = 4_000
-        return SUSPEND
+    a_moment = answer(SUSPEND, suspend_current_queue_time_millis=4_000)
 
     def fail(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
         raise ValueError("the listener's own")
@@ -156,15 +167,10 @@ async def test_a_pause_is_limited_to_10_ms_to_30_s(stage: SimStage) -> None:
     await stage.create_topic(queues=1)
     await stage.fill(2)
     listener = InOrder(stage)
-
-    def suspend(pause: int) -> Any:
-        def verdict(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
-            context.suspend_current_queue_time_millis = pause
-            return SUSPEND
-
-        return verdict
-
-    listener.verdicts = {0: suspend(0), 1: suspend(99_999)}
+    pauses = enumerate((0, 99_999))
+    listener.verdicts = {
+        number: answer(SUSPEND, suspend_current_queue_time_millis=pause) for number, pause in pauses
+    }
     await consume(stage, listener)
     await stage.until(lambda: len(listener.calls) == 4)
     times = [at for at, _, _ in listener.calls]
@@ -179,22 +185,14 @@ async def test_without_auto_commit_progress_waits_for_a_commit_and_a_rollback_re
     await stage.create_topic(queues=1)
     await stage.fill(8)
     listener = InOrder(stage)
-
-    def by_hand(status: ConsumeOrderlyStatus) -> Any:
-        def verdict(context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
-            context.auto_commit = False
-            return status
-
-        return verdict
-
-    rollback, commit = by_hand(ConsumeOrderlyStatus.ROLLBACK), by_hand(ConsumeOrderlyStatus.COMMIT)
-    listener.verdicts = {
-        2: by_hand(SUCCESS),
-        3: rollback,
-        5: commit,
-        6: by_hand(SUCCESS),
-        7: by_hand(SUCCESS),
+    verdicts = {
+        2: SUCCESS,
+        3: ConsumeOrderlyStatus.ROLLBACK,
+        5: ConsumeOrderlyStatus.COMMIT,
+        6: SUCCESS,
+        7: SUCCESS,
     }
+    listener.verdicts = {number: answer(status, auto_commit=False) for number, status in verdicts.items()}
     consumer = await consume(stage, listener)
     await stage.until(lambda: len(listener.calls) == 10)
     assert listener.offsets() == [0, 1, 2, 3, 2, 3, 4, 5, 6, 7]

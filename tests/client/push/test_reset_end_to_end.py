@@ -45,7 +45,7 @@ def test_D01_a_reset_to_before_the_first_message_redelivers_everything(
         inbox.clear()
         admin = await stage.admin()
         start = stage.world.now
-        await admin.reset_offset_by_timestamp("T", "G", before, True)
+        await admin.resets.reset("T", "G", before)
         assert stage.world.now - start < 0.1
         await stage.world.sleep(9.9 - (stage.world.now - start))
         assert stage.stored() == dict.fromkeys(range(4), count)
@@ -94,7 +94,7 @@ async def test_D02_no_listener_call_starts_during_the_wait(stage: SimStage, prof
     await stage.consume(slow, consume_thread_max=1)
     await stage.world.sleep(40)
     admin = await stage.admin()
-    await admin.reset_offset_by_timestamp("T", "G", 0, True)
+    await admin.resets.reset("T", "G", 0)
     started = stage.world.now
     calls = len(running)
     await stage.world.sleep(9.9)
@@ -131,7 +131,7 @@ async def test_the_cache_of_a_queue_is_emptied_before_the_wait(stage: SimStage, 
         before = {queue.topic: held for queue, held in consumer.process_queues.items()}
         assert (before["T"].cached_count, before["Other"].cached_count) == (20, 20)
         admin = await stage.admin()
-        await admin.reset_offset_by_timestamp("T", "G", 0, True)
+        await admin.resets.reset("T", "G", 0)
         await stage.until(lambda: consumer.is_suspended, 1)
         assert (before["T"].dropped, before["T"].cached_count) == (True, 0)
         assert (before["Other"].dropped, before["Other"].cached_count) == (False, 20)
@@ -157,7 +157,7 @@ async def test_D03_skip_accumulation_never_delivers_what_was_skipped(
     await stage.consume(first_hundred, consume_thread_max=1)
     await stage.until(lambda: stage.stored() == {0: 100})
     admin = await stage.admin()
-    targets = await admin.reset_offset_by_timestamp("T", "G", -1, True)
+    targets = await admin.resets.reset("T", "G", -1)
     assert list(targets.offset_table.values()) == [200]
     await stage.until(lambda: stage.events.at(Point.SUSPENDED) != [])
     blocked.set()
@@ -184,7 +184,7 @@ async def test_D17_a_pull_consumer_is_not_moved(stage: SimStage, profile: Profil
     await consumer.persist_consume_offset(queue)
     await stage.until(lambda: stage.stored() == {0: 30})
     admin = await stage.admin()
-    result = await admin.reset_offset_by_timestamp("T", "G", 0, True)
+    result = await admin.resets.reset("T", "G", 0)
     assert list(result.offset_table.values()) == [0]
     await stage.world.sleep(20)
     assert stage.events.at(Point.RESET_NOTIFICATION_RECEIVED) != []
@@ -207,7 +207,7 @@ async def test_D22_a_consumer_suspended_by_its_application_is_resumed(
     consumer.suspend()
     inbox.clear()
     admin = await stage.admin()
-    await admin.reset_offset_by_timestamp("T", "G", 0, True)
+    await admin.resets.reset("T", "G", 0)
     await stage.world.sleep(9.9)
     assert consumer.is_suspended
     await stage.until(lambda: len(inbox.messages) == 10, 3)
@@ -222,7 +222,7 @@ async def _shut_down_4_s_into_a_reset(stage: SimStage) -> float:
     await stage.until(lambda: stage.stored() == {0: 100})
     admin = await stage.admin()
     start = stage.world.now
-    await admin.reset_offset_by_timestamp("T", "G", 0, True)
+    await admin.resets.reset("T", "G", 0)
     await stage.world.sleep(4 - (stage.world.now - start))
     await consumer.shutdown()
     took = round(stage.world.now - start, 1)
@@ -251,7 +251,7 @@ async def test_a_start_given_up_during_a_reset_leaves_nothing_behind(stage: SimS
     first = await stage.consume(Inbox(stage.world))
     await stage.until(lambda: stage.stored() == {0: 3})
     admin = await stage.admin()
-    await admin.reset_offset_by_timestamp("T", "G", 0, True)
+    await admin.resets.reset("T", "G", 0)
     await stage.until(lambda: first.is_suspended)
     options: dict[str, Any] = {"runtime": first.runtime, "instance_name": "c1"}
 
@@ -280,9 +280,9 @@ async def test_two_resets_overlap_in_v42_and_queue_up_in_v49(
     await stage.until(lambda: stage.stored() == {0: 100})
     admin = await stage.admin()
     start = stage.world.now
-    await admin.reset_offset_by_timestamp("T", "G", 0, True)
+    await admin.resets.reset("T", "G", 0)
     await stage.world.sleep(3 - (stage.world.now - start))
-    await admin.reset_offset_by_timestamp("T", "G", -1, True)
+    await admin.resets.reset("T", "G", -1)
     await stage.world.sleep(20)
     times = [round(when - start, 1) for when in stage.events.at(Point.OFFSET_APPLIED)]
     assert times == applied
@@ -298,7 +298,7 @@ async def test_the_steps_of_a_reset_come_in_their_order(stage: SimStage) -> None
     stage.events.heard.clear()
     admin = await stage.admin()
     assert consumer.reset_state is ResetState.RUNNING
-    await admin.reset_offset_by_timestamp("T", "G", 0, True)
+    await admin.resets.reset("T", "G", 0)
     await stage.until(lambda: consumer.reset_state is ResetState.SUSPENDED)
     await stage.until(lambda: stage.events.at(Point.QUEUE_ADDED) != [])
     assert consumer.reset_state is ResetState.RUNNING

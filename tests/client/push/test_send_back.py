@@ -26,8 +26,8 @@ from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection, Reply
+from tests.support.choice import first_of
 from tests.support.clients import OK
-from tests.support.default_group import first_of
 from tests.support.fixtures import played
 from tests.support.stage import SimStage
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -57,8 +57,7 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_every_figure_is_verified_and_no_process_is_left(tmp_path: Path) -> None:
     report, printed = run_demo(tmp_path, "--time-scale", "0.05", "--messages", "400", seconds=120)
     assert report["ok"] is True
@@ -134,16 +133,16 @@ def running_demo(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[i
         yield demo, children
 
 
+ONE_SIGNAL: Final = pytest.mark.slow(full_only="CI sends three signals; every start is six processes")
+
+
 @pytest.mark.parametrize(
     "signals",
-    # The default group runs the whole demo and none of these, CI the last one: every start is six processes.
     [
-        pytest.param((signal.SIGINT,), marks=pytest.mark.long),
-        pytest.param((signal.SIGTERM,), marks=pytest.mark.long),
-        pytest.param((signal.SIGHUP,), marks=pytest.mark.long),
-        pytest.param(
-            (signal.SIGINT, signal.SIGINT, signal.SIGTERM), marks=(pytest.mark.long, pytest.mark.chosen)
-        ),
+        pytest.param((signal.SIGINT,), marks=ONE_SIGNAL),
+        pytest.param((signal.SIGTERM,), marks=ONE_SIGNAL),
+        pytest.param((signal.SIGHUP,), marks=ONE_SIGNAL),
+        pytest.param((signal.SIGINT, signal.SIGINT, signal.SIGTERM), marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_leaves_no_process_and_no_directory(
@@ -158,8 +157,7 @@ def test_a_signal_leaves_no_process_and_no_directory(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path: Path) -> None:
     with running_demo(tmp_path) as (demo, children):
         consumers = [pid for pid in children if b"\0consumer\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
@@ -171,8 +169,7 @@ def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-# The default group tests the lifeline with a killed cluster (tests/cluster/test_local_cluster.py).
-@pytest.mark.long
+@pytest.mark.slow(full_only="tests/cluster/test_local_cluster.py kills the parent of a cluster")
 def test_no_process_outlives_a_killed_demo(tmp_path: Path) -> None:
     with running_demo(tmp_path) as (demo, children), closing(Watched(children)) as watched:
         demo.kill()

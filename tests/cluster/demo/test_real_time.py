@@ -24,8 +24,7 @@ from rewindmq.protocol.remoting.runtime import system_runtime
 MESSAGES = 100
 
 
-@pytest.mark.long
-@pytest.mark.realtime
+@pytest.mark.slow(full_only="in virtual time the consumer waits 10 s, too")
 async def test_a_consumer_waits_10_s_before_it_applies_a_reset() -> None:
     moments: dict[Point, float] = {}
     delivered: list[float] = []
@@ -62,7 +61,7 @@ async def test_a_consumer_waits_10_s_before_it_applies_a_reset() -> None:
                 # Store the offsets now; the 5 s timer would do it later.
                 await consumer.persist_offsets()
                 moments.clear()
-                result = await admin.reset_offset_by_timestamp("TopicTest", "G", 0)
+                result = await admin.resets.reset("TopicTest", "G", 0)
                 answered = time.monotonic()
                 await until_delivered(2 * MESSAGES)
 

@@ -18,7 +18,7 @@ from tests.cluster.up.running_up import running_up
 from tests.support.processes import WAIT_SECONDS
 
 # Each starts a cluster and a dashboard.
-pytestmark = [pytest.mark.long, pytest.mark.chosen]
+pytestmark = pytest.mark.slow
 
 
 def test_the_pages_are_served_beside_the_cluster_and_end_with_it(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_dashboard_that_ends_is_reported_and_the_cluster_runs_on(tmp_path: Pat
         assert line.startswith("rewindmq up: the dashboard has ended (exit status 0): ")
         assert str(tmp_path) in line
         with rewindmq.sync.AdminClient(up.namesrv) as admin:
-            assert [*admin.examine_broker_cluster_info().broker_addr_table] == ["broker-a"]
+            assert [*admin.brokers.examine_broker_cluster_info().broker_addr_table] == ["broker-a"]
         up.stop()
 
 

@@ -108,8 +108,7 @@ def health(*words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_cluster_of_all_interfaces_is_healthy_until_a_broker_is_missing(tmp_path: Path) -> None:
     open_to_all = ("--host", "0.0.0.0", "--allow-open-access", "--advertise", "localhost")
     with running_up(tmp_path / "data", "-p", "0", *open_to_all, "--topic", "orders") as up:

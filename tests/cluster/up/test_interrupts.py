@@ -87,8 +87,7 @@ def test_a_command_is_interrupted_while_it_loads(moment: int) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True])
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_up_is_interrupted_at_many_moments(
     again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes_of: ProcessesOf
 ) -> None:
@@ -105,8 +104,7 @@ def test_up_is_interrupted_at_many_moments(
 @pytest.mark.parametrize(
     "words", [("peek", "orders", "--follow", "--json"), ("lag", "--watch", "0.1", "--json")]
 )
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_command_that_follows_is_interrupted_at_many_moments(words: tuple[str, ...]) -> None:
     with LocalCluster(1) as cluster, cluster.producer("p") as producer:
         producer.send(Message("orders", b"1"))

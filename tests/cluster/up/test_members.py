@@ -62,7 +62,7 @@ def state_of(pid: int) -> str:
 
 async def queues(up: RunningUp, topic: str) -> int:
     async with AdminClient(up.namesrv) as admin:
-        (queue,) = (await admin.examine_topic_route_info(topic)).queue_datas
+        (queue,) = (await admin.topics.examine_topic_route_info(topic)).queue_datas
         return queue.write_queue_nums
 
 
@@ -136,8 +136,7 @@ def test_wrong_usage_of_members_is_exit_code_2(
     assert text in capsys.readouterr().err
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_one_of_several_clusters_is_chosen_by_its_folder_however_long_its_path_is(
     tmp_path: Path, shell: Shell, registry: Path
 ) -> None:
@@ -159,11 +158,10 @@ def test_one_of_several_clusters_is_chosen_by_its_folder_however_long_its_path_i
 async def set_queues(up: RunningUp, topic: str, count: int) -> None:
     async with AdminClient(up.namesrv) as admin:
         config = TopicConfig(topic, read_queue_nums=count, write_queue_nums=count)
-        await admin.create_and_update_topic_config(up.addresses["broker-a"], config)
+        await admin.topics.create_and_update_topic_config(up.addresses["broker-a"], config)
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_topic_is_created_in_a_cluster_of_any_name(tmp_path: Path) -> None:
     with running_up(
         tmp_path / "data", "-p", "0", "--topic", "orders:3", "--set", "brokerClusterName=Other"
@@ -172,8 +170,7 @@ def test_a_topic_is_created_in_a_cluster_of_any_name(tmp_path: Path) -> None:
         up.stop()
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_the_next_start_has_the_same_ports_and_keeps_topics_whose_queues_are_not_given(
     tmp_path: Path,
 ) -> None:

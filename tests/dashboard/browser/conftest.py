@@ -31,11 +31,10 @@ class Shop:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put every test that drives a browser into CI's part of the long group."""
+    """Mark every test that drives a browser as slow."""
     for item in items:
         if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.long)
-            item.add_marker(pytest.mark.chosen)
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -61,7 +61,7 @@ async def test_offsets_lag_consumers_and_fenced_resets_are_those_of_the_cluster(
         for _ in range(3):
             await producer.send(Message(TOPIC, b"later"))
     async with AdminClient(namesrv) as admin:
-        await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode="fenced")
+        await admin.resets.reset(TOPIC, GROUP, 0, mode="fenced")
     async with dashboard(namesrv) as site:
         found = await scraped(site)
     lag = COUNT + 3
@@ -110,8 +110,7 @@ async def test_both_formats_say_the_same_and_only_what_the_table_lists(cluster: 
 
 
 # 2 s pass until the broker counts as silent.
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_broker_that_hangs_is_down_and_the_others_stay(cluster: LocalCluster) -> None:
     hanging, alive = sorted(cluster.brokers)
     cluster.pause(hanging)

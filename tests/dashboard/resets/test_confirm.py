@@ -33,12 +33,12 @@ async def store_offset(cluster: LocalCluster, group: str = GROUP, topic: str = "
     async with cluster.admin() as admin, cluster.producer("p") as producer:
         for broker in cluster.brokers.values():
             config = TopicConfig(topic_name=topic, read_queue_nums=1, write_queue_nums=1)
-            await admin.create_and_update_topic_config(broker.address, config)
+            await admin.topics.create_and_update_topic_config(broker.address, config)
         queues = sorted(await producer.fetch_publish_message_queues(topic))
         for queue in queues:
             for _ in range(3):
                 await producer.send(Message(topic, b"one"), queue=queue)
-        await admin.write_offsets(group, dict.fromkeys(queues, 3))
+        await admin.resets.reset(topic, group, dict.fromkeys(queues, 3), write=True)
     return MessageQueue(*queues[0])
 
 
@@ -55,7 +55,7 @@ async def confirm(site: Site, fields: Mapping[str, str], page: str = PAGE) -> An
 
 async def offset_of(cluster: LocalCluster, queue: MessageQueue, group: str = GROUP) -> int | None:
     async with cluster.admin() as admin:
-        return await admin.stored_offset(group, queue)
+        return await admin.groups.stored_offset(group, queue)
 
 
 def record_file(folder: Path) -> Path:
@@ -133,7 +133,7 @@ async def test_a_group_goes_where_another_group_is(cluster: LocalCluster, tmp_pa
     await store_offset(cluster)
     queue = await store_offset(cluster, "follower")
     async with cluster.admin() as admin:
-        await admin.write_offsets(GROUP, {queue: 1})
+        await admin.resets.reset("Confirmed", GROUP, {queue: 1}, write=True)
     page = "/groups/follower/reset?topic=Confirmed&to=group&as=" + GROUP
     async with dashboard(cluster.namesrv_address, history=tmp_path) as site:
         fields = await preview(site, page)
@@ -200,7 +200,7 @@ async def test_what_moved_since_the_preview_is_said_and_nothing_is_reset(cluster
     async with dashboard(cluster.namesrv_address) as site:
         fields = await preview(site)
         async with cluster.admin() as admin:
-            await admin.write_offsets(GROUP, {queue: 2})
+            await admin.resets.reset("Confirmed", GROUP, {queue: 2}, write=True)
         answered = await confirm(site, fields)
         assert answered.status == 409
         assert f"{queue.broker_name}:{queue.queue_id}: stored offset was 3, is 2" in refusal(answered)
@@ -249,7 +249,7 @@ async def test_a_group_or_name_server_that_vanished_since_the_preview_is_named()
             fields = await preview(site)
             async with cluster.admin() as admin:
                 for broker in cluster.brokers.values():
-                    await admin.delete_subscription_group(broker.address, GROUP, remove_offset=True)
+                    await admin.groups.delete_subscription_group(broker.address, GROUP, remove_offset=True)
             gone = await confirm(site, fields)
             assert gone.status == 409
             assert f"Group {GROUP} is gone, or has another name" in refusal(gone)

@@ -75,7 +75,7 @@ def check_store(store: Path, root: Path, options: CompactOptions, topics: tuple[
     assert set(delay_offsets(root).values()) <= {0}
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_compaction_store_holds_what_the_reference_keeps(runner: Runner, tmp_path: Path, seed: int) -> None:
     store = tmp_path / "store"
     random_store(store, seed)
@@ -90,7 +90,7 @@ def test_a_compaction_store_holds_what_the_reference_keeps(runner: Runner, tmp_p
     assert summary.damage_count == (1 if seed % 3 == 0 else 0)
 
 
-@pytest.mark.parametrize("seed", [6, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [6, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_fresh_store_holds_what_the_reference_keeps(runner: Runner, tmp_path: Path, seed: int) -> None:
     store, root = tmp_path / "store", tmp_path / "out" / "current"
     random_store(store, seed)
@@ -179,7 +179,7 @@ def grow(store: Path, whole: Path) -> None:
     shutil.copytree(whole, store)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", list(Format))
 def test_a_run_on_its_own_output_adds_what_is_new(runner: Runner, tmp_path: Path, format_: Format) -> None:
     """The second run reads only what is new, though the source lacks most of the rest by then; the result
@@ -204,7 +204,7 @@ def test_a_run_on_its_own_output_adds_what_is_new(runner: Runner, tmp_path: Path
     assert [item.name for item in sorted(out.iterdir())] == ["current", "generation-2", "manifest.json"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_files_that_stay_as_they_are_are_linked(runner: Runner, tmp_path: Path) -> None:
     """Only the last file of a log grows when all keys are new."""
     store, out = tmp_path / "store", tmp_path / "out"
@@ -221,7 +221,7 @@ def test_files_that_stay_as_they_are_are_linked(runner: Runner, tmp_path: Path) 
     check_queues(store, out / "current", options)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_output_that_a_broker_changed_is_rebuilt_from_the_source(runner: Runner, tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
     write_orders(store)
@@ -246,7 +246,7 @@ class Stopped(BaseException):
     """Ends a run in the middle."""
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", list(Format))
 def test_an_interrupted_run_is_taken_up_where_it_was(runner: Runner, tmp_path: Path, format_: Format) -> None:
     """Stopped at the beginning of each step in turn; no step is done twice, and what is published is old or
@@ -276,7 +276,7 @@ def test_an_interrupted_run_is_taken_up_where_it_was(runner: Runner, tmp_path: P
     check(store, out / "current", options)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_several_stores_are_compacted_into_folders_of_one_output(runner: Runner, tmp_path: Path) -> None:
     stores = [tmp_path / "broker-a", tmp_path / "broker-b"]
     write_orders(stores[0])
@@ -336,7 +336,7 @@ def test_impossible_options_are_refused_before_spark_starts(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_other_options_need_another_output(runner: Runner, tmp_path: Path) -> None:
     write_orders(tmp_path / "store")
     compact(runner, tmp_path / "store", tmp_path / "out", SMALL)
@@ -344,7 +344,7 @@ def test_other_options_need_another_output(runner: Runner, tmp_path: Path) -> No
         compact(runner, tmp_path / "store", tmp_path / "out", replace(SMALL, scope=Scope.TOPIC))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_message_larger_than_a_file_is_reported(runner: Runner, tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "store")
     writer.put("Orders", 0, bytes(5_000), keys="k")
@@ -353,7 +353,7 @@ def test_a_message_larger_than_a_file_is_reported(runner: Runner, tmp_path: Path
         compact(runner, tmp_path / "store", tmp_path / "out", SMALL)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_topic_that_names_a_path_writes_nothing_outside_the_output(runner: Runner, tmp_path: Path) -> None:
     (tmp_path / "x" / "0").mkdir(parents=True)
     victim = tmp_path / "x" / "0" / f"{0:020d}"

@@ -39,28 +39,30 @@ STEPS = [
     "writing the configuration",
     "publishing",
 ]
-# What is killed when, and the first step that a re-run has to do: in the early part of a run, in the middle,
-# and when what is new is in place.
+OTHER_STEP = pytest.mark.slow(
+    full_only="CI kills Spark once for each format, and the local engine at three steps"
+)
+# What is killed when, and the first step that a re-run has to do.
 PLACES = [
-    pytest.param(Format.COMPACTION, "0-groups", 0, id="0-groups"),
-    pytest.param(Format.STORE, "0-survivors", 1, id="0-survivors", marks=pytest.mark.chosen),
-    pytest.param(Format.COMPACTION, "0-layout", 2, id="0-layout"),
-    pytest.param(Format.STORE, "0-files", 3, id="0-files"),
-    pytest.param(Format.COMPACTION, "0-config", 4, id="0-config"),
-    pytest.param(Format.STORE, "manifest", 5, id="manifest", marks=pytest.mark.chosen),
-    pytest.param(Format.COMPACTION, "tidy", None, id="tidy", marks=pytest.mark.chosen),
+    pytest.param(Format.COMPACTION, "0-groups", 0, id="0-groups", marks=OTHER_STEP),
+    pytest.param(Format.STORE, "0-survivors", 1, id="0-survivors", marks=OTHER_STEP),
+    pytest.param(Format.COMPACTION, "0-layout", 2, id="0-layout", marks=OTHER_STEP),
+    pytest.param(Format.STORE, "0-files", 3, id="0-files", marks=OTHER_STEP),
+    pytest.param(Format.COMPACTION, "0-config", 4, id="0-config", marks=OTHER_STEP),
+    pytest.param(Format.STORE, "manifest", 5, id="manifest"),
+    pytest.param(Format.COMPACTION, "tidy", None, id="tidy"),
 ]
 
 
 # The local engine has written half of a Parquet file, or all files of a step.
 LOCAL_PLACES = [
     pytest.param("parquet", 0, id="parquet"),
-    pytest.param("0-survivors", 1, id="0-survivors", marks=pytest.mark.long),
-    pytest.param("manifest", 5, id="manifest", marks=pytest.mark.long),
+    pytest.param("0-survivors", 1, id="0-survivors", marks=pytest.mark.slow),
+    pytest.param("manifest", 5, id="manifest", marks=pytest.mark.slow),
 ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(("format_", "place", "first_step"), PLACES)
 def test_a_killed_run_leaves_the_old_or_the_new_and_is_gone_on_with(
     spark: SparkSession, tmp_path: Path, format_: Format, place: str, first_step: int | None

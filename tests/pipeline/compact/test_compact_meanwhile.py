@@ -38,7 +38,7 @@ def put(store: Path, body: bytes, count: int, *, first: int = 0, later_ms: int =
     writer.finish()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "body"), [("selecting", b"after"), ("reading", b"afterwards")])
 def test_an_interrupted_run_is_forgotten_when_a_crash_cut_its_log(
     runner: Runner, tmp_path: Path, step: str, body: bytes
@@ -64,7 +64,7 @@ def test_an_interrupted_run_is_forgotten_when_a_crash_cut_its_log(
     assert [content(m) for m in read_log(out / "current")] == [content(m) for m in wanted]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_live_brokers_groups_and_deliveries_are_those_of_the_messages_read(
     runner: Runner, tmp_path: Path
 ) -> None:
@@ -100,7 +100,7 @@ def test_a_live_brokers_groups_and_deliveries_are_those_of_the_messages_read(
     assert consumer_offsets(root) == {"Orders@G": {"0": 2}}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_to_the_deliveries_it_began_with(runner: Runner, tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
     writer = LogWriter(store)
@@ -120,7 +120,7 @@ def test_an_interrupted_run_keeps_to_the_deliveries_it_began_with(runner: Runner
     assert [m.topic for m in read_log(out / "current")] == [SCHEDULE_TOPIC]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_groups_that_went_on_are_followed_without_a_new_message(runner: Runner, tmp_path: Path) -> None:
     """One store has a new message; in the other a group has consumed the existing messages."""
     stores, out = [tmp_path / "broker-a", tmp_path / "broker-b"], tmp_path / "out"
@@ -140,7 +140,7 @@ def test_groups_that_went_on_are_followed_without_a_new_message(runner: Runner, 
     assert not compact(runner, stores, out, OPTIONS).is_new
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_group_behind_a_damaged_message_stands_at_the_end(runner: Runner, tmp_path: Path) -> None:
     """The queue's newest message has not its CRC; a group that consumed it is not sent beyond the new end."""
     store, out = tmp_path / "store", tmp_path / "out"
@@ -161,7 +161,7 @@ def test_a_group_behind_a_damaged_message_stands_at_the_end(runner: Runner, tmp_
     assert consumer_offsets(root) == {"Orders@G": {"0": 1}}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("between_runs", [False, True], ids=["in one log", "between two runs"])
 def test_a_topic_that_was_created_again_is_refused(
     runner: Runner, tmp_path: Path, *, between_runs: bool

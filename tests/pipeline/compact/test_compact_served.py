@@ -28,8 +28,7 @@ KEYS = [f"key-{number}" for number in range(7)]
 POSITION = 33
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_what_survives_a_compaction_is_served_by_a_broker(spark: SparkSession, tmp_path: Path) -> None:
     """Queries by offset, key and time; and the group's next message is the same, or the next kept message."""
     async with LocalCluster(brokers=1, broker_config=CONFIG) as cluster:
@@ -54,7 +53,7 @@ async def test_what_survives_a_compaction_is_served_by_a_broker(spark: SparkSess
 async def _produce(cluster: AsyncLocalCluster) -> None:
     async with AdminClient(cluster.namesrv_address) as admin:
         topic = TopicConfig(TOPIC, read_queue_nums=len(QUEUES), write_queue_nums=len(QUEUES))
-        await admin.create_and_update_topic_config(cluster.brokers[BROKER].address, topic)
+        await admin.topics.create_and_update_topic_config(cluster.brokers[BROKER].address, topic)
     async with Producer("writers", cluster.namesrv_address) as producer:
         for number in range(80):
             message = Message(TOPIC, b"value-%d" % number, "TagA", KEYS[number % 7])
@@ -85,7 +84,7 @@ async def _check(cluster: AsyncLocalCluster, kept: list[MessageExt], *, is_renum
                 assert first.store_timestamp == message.store_timestamp
     async with AdminClient(cluster.namesrv_address) as admin:
         for key in KEYS if is_renumbered else ():
-            messages = await admin.query_message(TOPIC, key)
+            messages = await admin.messages.query_message(TOPIC, key)
             assert {m.body for m in messages} == {m.body for m in kept if m.keys == key}
 
 

@@ -87,9 +87,7 @@ def expected(position: int, record: bytes, segment: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_every_column_is_what_the_decoder_of_records_reads(full: bool) -> None:
     @settings(max_examples=200 if full else 25, deadline=None, derandomize=True)
     @given(st.lists(record_makers(), min_size=1, max_size=12), st.integers(1, 5))
@@ -106,9 +104,7 @@ def test_every_column_is_what_the_decoder_of_records_reads(full: bool) -> None:
     check()
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_wherever_a_segment_is_split_its_records_are_the_same(full: bool) -> None:
     @settings(max_examples=200 if full else 25, deadline=None, derandomize=True)
     @given(

@@ -39,9 +39,7 @@ def log_of(store: Path, count: int = 12, size: int = 150) -> Placed:
     return write_log(store, [plain(bytes([number + 1]) * size) for number in range(count)], SEGMENT)
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_flipped_bytes_are_reported_or_do_no_harm(full: bool) -> None:
     check = given(
         st.lists(st.integers(0, 200), min_size=1, max_size=10),

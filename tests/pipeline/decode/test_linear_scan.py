@@ -113,9 +113,7 @@ def find_end(content: bytes) -> tuple[CountedFiles, int, list[Damage]]:
     return files, 0, [] if torn is None else [torn]
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 @pytest.mark.parametrize("work", [scan, find_end])
 @pytest.mark.parametrize("made", CONTENTS)
 def test_the_reads_of_a_scan_are_linear_in_the_segments_size(

@@ -88,7 +88,7 @@ def test_what_is_written_is_what_a_broker_makes_of_the_same_log(built: Built, tm
     _check_random(built, tmp_path, TORN_SEED)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_what_is_written_of_other_stores_is_what_a_broker_makes(
     runner: Runner, tmp_path: Path, seed: int
@@ -245,8 +245,7 @@ def test_gaps_repeats_and_invalid_topics_are_reported_and_the_rest_equals_a_brok
     assert {path.name for path in tmp_path.iterdir()} == {"store", "out"}
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_files_of_expired_segments_are_removed_from_the_output(runner: Runner, tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
     writer = LogWriter(store, segment_bytes=4_096, consume_queue_bytes=100)
@@ -291,7 +290,7 @@ def _moved(data: bytes, base: int) -> bytes:
     return (data[:28] + base.to_bytes(8, "big") + data[36:size]).ljust(len(data), b"\0")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_interrupted_run_is_forgotten_when_its_log_is_there_no_more(
     runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,7 +318,7 @@ def test_an_interrupted_run_is_forgotten_when_its_log_is_there_no_more(
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_interrupted_run_ends_at_no_place_within_a_record(runner: Runner, tmp_path: Path) -> None:
     """The broker lost its newest messages in a crash, and others, of another size, stand there now."""
     store, durable, out = tmp_path / "store", tmp_path / "durable", tmp_path / "out"

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 SMALL = IndexOptions(max_hash_slot_num=13, max_index_num=60)
 STEPS = ["reading the log", "writing consume queues and the time index", "writing the key index"]
-# What is killed when, and which steps a re-run has to do: in the early part of a run, in the middle, and when
-# what is new is in place.
+OTHER_STEP = pytest.mark.slow(full_only="CI kills Spark in the middle; an installation ends at every step")
+# What is killed when, and which steps a re-run has to do.
 PLACES = [
-    pytest.param("scan", 0, id="scan"),
-    pytest.param("queues", 1, id="queues", marks=pytest.mark.chosen),
-    pytest.param("index", 2, id="index"),
-    pytest.param("rest", 3, id="rest"),
-    pytest.param("manifest", 3, id="manifest", marks=pytest.mark.chosen),
-    pytest.param("tidy", None, id="tidy", marks=pytest.mark.chosen),
+    pytest.param("scan", 0, id="scan", marks=OTHER_STEP),
+    pytest.param("queues", 1, id="queues"),
+    pytest.param("index", 2, id="index", marks=OTHER_STEP),
+    pytest.param("rest", 3, id="rest", marks=OTHER_STEP),
+    pytest.param("manifest", 3, id="manifest", marks=OTHER_STEP),
+    pytest.param("tidy", None, id="tidy", marks=OTHER_STEP),
 ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "first_step"), PLACES)
 def test_a_killed_run_leaves_the_old_or_the_new_and_is_gone_on_with(
     spark: SparkSession,

@@ -140,7 +140,7 @@ def fine_grain(monkeypatch: pytest.MonkeyPatch) -> None:
 # Every second store has an index, so the default group has two stores of each kind.
 SEEDS = [
     *range(4),
-    *(pytest.param(seed, marks=(pytest.mark.long, pytest.mark.chosen)) for seed in range(4, 8)),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 8)),
 ]
 
 
@@ -315,7 +315,9 @@ def cover_only(store: Path, low: int, high: int) -> None:
 
 
 @pytest.mark.usefixtures("fine_grain")
-@pytest.mark.parametrize("seed", [2, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "seed", [2, pytest.param(4, marks=pytest.mark.slow(full_only="the first seed has what neither covers"))]
+)
 def test_what_queues_and_index_do_not_cover_is_read(tmp_path: Path, seed: int, full: bool) -> None:
     store = tmp_path / "store"
     random_store(store, seed)

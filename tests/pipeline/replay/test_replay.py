@@ -116,7 +116,7 @@ def test_a_plan_says_what_a_plain_reading_of_the_logs_says(early: ReplayPlan, st
     _check_plan(early, stores)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_plan_to_a_later_time_says_what_a_plain_reading_of_the_logs_says(
     runner: Runner, stores: list[Path]
 ) -> None:

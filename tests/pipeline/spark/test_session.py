@@ -44,7 +44,7 @@ def test_a_process_has_one_session(spark: SparkSession) -> None:
     assert running.sparkContext is spark.sparkContext
 
 
-@pytest.mark.long
+@pytest.mark.slow(full_only="tests/pipeline/test_processes.py ends a session and looks for remains")
 def test_a_session_leaves_nothing_behind_and_another_may_follow(tmp_path: Path) -> None:
     code = """
 import os, signal, sys
@@ -68,8 +68,7 @@ assert added <= {"SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"}, added
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
     code = """
 import sys

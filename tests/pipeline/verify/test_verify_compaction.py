@@ -217,7 +217,7 @@ def _findings(report: VerifyReport) -> dict[str, int]:
     return {check.name: check.wrong for check in report.findings()}
 
 
-@pytest.mark.parametrize("kind", [Format.COMPACTION, pytest.param(Format.STORE, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", [Format.COMPACTION, pytest.param(Format.STORE, marks=pytest.mark.slow)])
 def test_an_honest_compaction_gives_no_finding(
     runner: Runner, made: dict[Format, tuple[Path, Path]], kind: Format
 ) -> None:
@@ -268,7 +268,7 @@ def test_what_is_no_output_of_this_store_is_refused(
         open_output(take_snapshot(other), out)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_random_stores_compacted_in_every_way_are_proved(runner: Runner, tmp_path: Path, seed: int) -> None:
     root = tmp_path / "store"

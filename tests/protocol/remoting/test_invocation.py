@@ -259,7 +259,7 @@ async def test_a_connection_lost_before_its_dialler_heard_of_it_is_forgotten(sta
     assert len(lost) == 1
     assert not client.connections
     assert not client._dialled
-    assert not client._by_address
+    assert client.ready_connection("127.0.0.1:1") is None
     await client.close()
 
 

@@ -240,8 +240,7 @@ def test_a_terminal_without_box_drawing_characters_gets_replacements() -> None:
     assert done.stdout.count("the broker answers a pull in flight only after the wait") == 2
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_many_seeds_run_in_separate_processes_and_come_back_in_order() -> None:
     done: list[int] = []
     numbers = range(1, 12)
@@ -311,7 +310,6 @@ REAL = ("rewindmq", "race", "run", "R1", "--real")
 ALONE = ("rewindmq", "race", "run", "R1", "--repeat", "100000", "--jobs", "1")
 MANY = ("rewindmq", "race", "run", "R1", "--repeat", "100000", "--jobs", "2")
 THREE = ("rewindmq.race.reproduce_cli", "--json")
-CHOSEN = (pytest.mark.long, pytest.mark.chosen)
 
 
 @needs_proc
@@ -322,13 +320,13 @@ CHOSEN = (pytest.mark.long, pytest.mark.chosen)
         # run; when the pool and its resource tracker run; when nine processes run.
         (ALONE, 0, signal.SIGTERM),
         (REAL, 3, signal.SIGINT),
-        pytest.param(REAL, 0, signal.SIGINT, marks=CHOSEN),
-        pytest.param(REAL, 0, signal.SIGTERM, marks=CHOSEN),
-        pytest.param(REAL, 3, signal.SIGTERM, marks=CHOSEN),
-        pytest.param(MANY, 3, signal.SIGINT, marks=CHOSEN),
-        pytest.param(MANY, 3, signal.SIGTERM, marks=CHOSEN),
-        pytest.param(THREE, 9, signal.SIGINT, marks=CHOSEN),
-        pytest.param(THREE, 9, signal.SIGTERM, marks=CHOSEN),
+        pytest.param(REAL, 0, signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(REAL, 0, signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(REAL, 3, signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(MANY, 3, signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(MANY, 3, signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(THREE, 9, signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(THREE, 9, signal.SIGTERM, marks=pytest.mark.slow),
     ],
 )
 def test_an_interrupted_run_leaves_nothing(

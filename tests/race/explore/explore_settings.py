@@ -12,9 +12,8 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.models import DEFAULT_PROFILES, find_model
 from rewindmq.race.explore.search.job import Setting
 
-# Searches that take minutes: only ``--full`` runs all of them. Searches that take seconds: CI runs them.
-FULL = (pytest.mark.long, pytest.mark.computing)
-CHOSEN = (*FULL, pytest.mark.chosen)
+# A search that takes minutes.
+FULL = pytest.mark.slow(full_only="each mode has a model that CI searches")
 
 
 def setting_of(

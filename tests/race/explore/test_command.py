@@ -73,9 +73,7 @@ def test_a_lost_reset_is_saved_and_replayed(
     assert page.read_text().startswith("<!doctype html>")
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_report_shows_the_lost_reset_even_if_a_later_one_was_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,8 +179,8 @@ except KeyboardInterrupt:
     "number",
     [
         signal.SIGTERM,
-        pytest.param(signal.SIGINT, marks=[pytest.mark.long, pytest.mark.chosen]),
-        pytest.param(signal.SIGHUP, marks=[pytest.mark.long, pytest.mark.chosen]),
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
     ],
 )
 def test_an_interrupted_search_leaves_no_process(number: signal.Signals) -> None:

@@ -6,15 +6,15 @@ import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.search.search import Search
-from tests.race.explore.explore_settings import CHOSEN, FULL, setting_of
+from tests.race.explore.explore_settings import FULL, setting_of
 
 
 @pytest.mark.parametrize(
     "mode",
     [
         pytest.param(ResetMode.CLASSIC, marks=FULL),
-        pytest.param(ResetMode.SERVER, marks=CHOSEN),
-        pytest.param(ResetMode.FENCED, marks=CHOSEN),
+        pytest.param(ResetMode.SERVER, marks=pytest.mark.slow),
+        pytest.param(ResetMode.FENCED, marks=pytest.mark.slow),
     ],
 )
 def test_one_reset_with_one_late_message(mode: ResetMode) -> None:
@@ -28,7 +28,7 @@ def test_one_reset_with_one_late_message(mode: ResetMode) -> None:
     [
         pytest.param("two-resets", 1, marks=FULL),
         pytest.param("crash-consumer", 1, marks=FULL),
-        pytest.param("crash-broker", 0, marks=CHOSEN),
+        pytest.param("crash-broker", 0, marks=pytest.mark.slow),
         pytest.param("join", 1, marks=FULL),
     ],
 )
@@ -41,8 +41,8 @@ def test_no_schedule_loses_a_fenced_reset(model: str, late: int) -> None:
 @pytest.mark.parametrize(
     ("model", "late"),
     [
-        pytest.param("crash-consumer", 1, marks=CHOSEN),
-        pytest.param("crash-broker", 0, marks=CHOSEN),
+        pytest.param("crash-consumer", 1, marks=pytest.mark.slow),
+        pytest.param("crash-broker", 0, marks=pytest.mark.slow),
     ],
 )
 def test_server_resets_are_lost_when_a_process_is_killed(model: str, late: int) -> None:

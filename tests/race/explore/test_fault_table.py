@@ -23,9 +23,7 @@ def test_a_row_names_the_first_schedule_that_finds_the_fault_or_says_that_none_d
     assert row.to_json()["pct"] == {"schedules": 2_000, "first": 1_234, "broken": 30}
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_the_seed_determines_the_row() -> None:
     one, again = (search_fault("flush", SETTING, 64, 1) for _ in range(2))
     assert one.to_json() == again.to_json()

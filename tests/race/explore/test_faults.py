@@ -58,16 +58,13 @@ def test_a_fault_is_found(name: str) -> None:
     find(name, *QUICK[name])
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEDIUM)
 def test_a_fault_that_takes_a_second_is_found(name: str) -> None:
     find(name, *MEDIUM[name])
 
 
-@pytest.mark.long
-@pytest.mark.computing
+@pytest.mark.slow(full_only="it takes minutes; CI finds the other faults")
 @pytest.mark.parametrize("name", SLOW)
 def test_a_fault_that_takes_long_is_found(name: str) -> None:
     find(name, *SLOW[name])

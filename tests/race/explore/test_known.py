@@ -15,7 +15,7 @@ from rewindmq.race.explore.search.pool import Pool
 from rewindmq.race.explore.search.run import ScheduleOutcome
 from rewindmq.race.explore.search.search import Findings, Search
 from rewindmq.race.explore.search.strategy import Strategy
-from tests.race.explore.explore_settings import CHOSEN, setting_of
+from tests.race.explore.explore_settings import setting_of
 
 CHANGES, LENGTH = 4, 30
 # Two states with two steps each.
@@ -113,8 +113,8 @@ def run_every(mode: ResetMode, count: int, strategy: Strategy) -> Findings:
     ("mode", "strategy"),
     [
         (ResetMode.CLASSIC, Strategy.PCT),
-        pytest.param(ResetMode.CLASSIC, Strategy.UNIFORM, marks=CHOSEN),
-        pytest.param(ResetMode.SERVER, Strategy.PCT, marks=CHOSEN),
+        pytest.param(ResetMode.CLASSIC, Strategy.UNIFORM, marks=pytest.mark.slow),
+        pytest.param(ResetMode.SERVER, Strategy.PCT, marks=pytest.mark.slow),
     ],
 )
 def test_a_search_finds_the_same_as_one_that_runs_every_schedule(mode: ResetMode, strategy: Strategy) -> None:

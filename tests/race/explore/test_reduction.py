@@ -16,7 +16,7 @@ from rewindmq.race.explore.search.races import RunStep, find_races
 from rewindmq.race.explore.search.run import ScheduleOutcome
 from rewindmq.race.explore.search.tree import Tree
 from rewindmq.race.history import History
-from tests.race.explore.explore_settings import CHOSEN, FULL, setting_of
+from tests.race.explore.explore_settings import FULL, setting_of
 
 
 def outcome_of(outcome: ScheduleOutcome) -> tuple[object, ...]:
@@ -58,14 +58,12 @@ def reduced(setting: Setting) -> list[ScheduleOutcome]:
     return outcomes
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "late", "window"),
     [
         pytest.param(ResetMode.CLASSIC, 0, 10.5, marks=FULL),
-        pytest.param(ResetMode.CLASSIC, 1, 4.0, marks=CHOSEN),
+        pytest.param(ResetMode.CLASSIC, 1, 4.0, marks=pytest.mark.slow),
         (ResetMode.SERVER, 1, 4.0),
         pytest.param(ResetMode.FENCED, 1, 5.5, marks=FULL),
     ],

@@ -21,11 +21,11 @@ from rewindmq.race.explore.search.job import ScheduleJob
 from rewindmq.race.explore.search.pool import Pool
 from rewindmq.race.explore.search.search import MIN_REPEATED, Search
 from rewindmq.race.explore.search.strategy import Strategy
-from tests.race.explore.explore_settings import CHOSEN, setting_of
+from tests.race.explore.explore_settings import setting_of
 
 SMALL = [name for name in MODELS if name != "large"]
 # By default, only one of these models is searched.
-SEARCHED = [pytest.param(name, marks=() if name == "one-reset" else CHOSEN) for name in SMALL]
+SEARCHED = [pytest.param(name, marks=() if name == "one-reset" else pytest.mark.slow) for name in SMALL]
 
 
 @pytest.mark.parametrize("model", SEARCHED)
@@ -35,17 +35,13 @@ def test_classic_resets_are_lost_in_every_small_model(model: str) -> None:
     assert findings.repeated >= min(MIN_REPEATED, findings.schedules + findings.equivalent)
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_server_resets_are_lost_when_the_broker_is_started_again() -> None:
     setting = setting_of("crash-broker", ResetMode.SERVER)
     assert Search(setting, 1, stop_at_first=True).run_all(limit=400).first is not None
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 @pytest.mark.parametrize("model", SMALL)
 def test_fenced_resets_are_kept_in_a_sample(model: str) -> None:
     findings = Search(setting_of(model, ResetMode.FENCED, late=1), 2).run_all(limit=200)
@@ -53,25 +49,19 @@ def test_fenced_resets_are_kept_in_a_sample(model: str) -> None:
     assert findings.schedules > 50
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_fenced_resets_are_kept_in_random_schedules() -> None:
     findings = Search(setting_of("large", ResetMode.FENCED, late=2), 2).run_some(100, seed=3)
     assert (findings.schedules, findings.bad) == (100, 0)
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_classic_resets_are_lost_in_random_schedules() -> None:
     search = Search(setting_of("one-reset", ResetMode.CLASSIC, late=1), 1, stop_at_first=True)
     assert search.run_some(100, seed=3).first is not None
 
 
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.chosen
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", Strategy)
 def test_the_seed_determines_the_schedules(strategy: Strategy) -> None:
     def run(seed: int) -> list[tuple[str, ...]]:
@@ -158,7 +148,7 @@ with Pool(Setting(find_model(sys.argv[1]), ResetMode.FENCED, Profile.EPOCH, 2), 
 """
 
 
-@pytest.mark.parametrize("model", ["one-reset", pytest.param("large", marks=CHOSEN)])
+@pytest.mark.parametrize("model", ["one-reset", pytest.param("large", marks=pytest.mark.slow)])
 def test_traces_are_byte_identical_in_another_interpreter(model: str) -> None:
     """Strings hash differently in another interpreter, so no trace may depend on the order of a set."""
     digests = [

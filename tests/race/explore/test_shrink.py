@@ -21,9 +21,10 @@ def size(outcome: ScheduleOutcome) -> tuple[int, int]:
 
 
 # CI runs the first seed of each strategy, ``--full`` both.
-@pytest.mark.long
-@pytest.mark.computing
-@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.chosen), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "seed", [1, pytest.param(2, marks=pytest.mark.slow(full_only="another seed is another choice"))]
+)
 @pytest.mark.parametrize("strategy", Strategy)
 def test_a_shrunk_schedule_fails_and_none_of_its_choices_can_be_left_out(
     strategy: Strategy, seed: int

@@ -14,8 +14,7 @@ from tests.support.processes import WAIT_SECONDS, children, needs_proc, wait_unt
 
 
 @needs_proc
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_killed_run_leaves_no_process() -> None:
     arguments = ["rewindmq", "race", "run", "R1", "--repeat", "100000", "--jobs", "2"]
     process = subprocess.Popen(

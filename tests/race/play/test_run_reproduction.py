@@ -68,17 +68,13 @@ def _reproduce(arguments: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-@pytest.mark.long
-@pytest.mark.chosen
-@pytest.mark.realtime
+@pytest.mark.slow
 def test_E02_E05_E08_two_of_three_runs_lose_the_reset(played: Played) -> None:
     check(played.objects[0])
     assert "How a reset is lost" in played.page.read_text()
 
 
-@pytest.mark.long
-@pytest.mark.chosen
-@pytest.mark.realtime
+@pytest.mark.slow
 def test_E02_E05_E08_all_real_time_runs_end_as_documented(played: Played, full: bool) -> None:
     """Check five runs with ``--full``, otherwise one."""
     assert len(played.objects) == (5 if full else 1)
@@ -86,9 +82,7 @@ def test_E02_E05_E08_all_real_time_runs_end_as_documented(played: Played, full: 
         check(out)
 
 
-@pytest.mark.long
-@pytest.mark.chosen
-@pytest.mark.realtime
+@pytest.mark.slow
 def test_the_text_reports_each_run_during_the_play_and_at_its_end(played: Played) -> None:
     out = played.text
     assert out.rstrip().endswith("All three runs ended as documented.")

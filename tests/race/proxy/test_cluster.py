@@ -139,7 +139,7 @@ def test_a_reset_notification_takes_effect_when_it_is_released(play: Play, tmp_p
         await cluster.send(1)
         await venue.until(lambda: cluster.stored().get(0, 0) > 0)
         hold = cluster.proxy.hold(FramePattern(NOTICE))
-        await cluster.admin.reset_offset_by_timestamp("T", "G", 0, True)
+        await cluster.admin.resets.reset("T", "G", 0)
         await hold.wait()
         assert not consumer.is_suspended
         (held,) = hold.held

@@ -17,7 +17,7 @@ from tests.race.stages import Player, act, held_answer, simulate
 FROM_FIRST = {"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
 SIMULATED = pytest.param(simulate, id="simulated")
 # Starting processes takes seconds, so the default group plays one test with them.
-WITH_PROCESSES = pytest.param(act, id="processes", marks=(pytest.mark.long, pytest.mark.chosen))
+WITH_PROCESSES = pytest.param(act, id="processes", marks=pytest.mark.slow)
 
 
 @pytest.fixture(params=[SIMULATED, WITH_PROCESSES])

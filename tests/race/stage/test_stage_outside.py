@@ -39,8 +39,7 @@ def consume_command(time_scale: float) -> str:
 CONSUME = consume_command(SCALE)
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_foreign_client_loses_a_reset_too() -> None:
     plan = Plan(
         "R8-KILL", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, Outside(client_command=CONSUME)
@@ -58,8 +57,7 @@ def test_a_foreign_client_loses_a_reset_too() -> None:
     assert not [event for event in outcome.history if event.details.get("inferred")]
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_race_is_played_at_a_running_cluster() -> None:
     with LocalCluster(1, time_scale=SCALE) as cluster:
         outside = Outside(namesrv=cluster.namesrv_address)
@@ -73,15 +71,14 @@ def test_a_race_is_played_at_a_running_cluster() -> None:
         assert cluster.brokers["broker-a"].is_running
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_a_cluster_that_knows_the_group_is_refused_though_the_topic_is_gone() -> None:
     """Deleting a topic leaves the group's offsets and its retry topic."""
     with LocalCluster(1, time_scale=SCALE) as cluster:
 
         async def make_retry_topic() -> None:
             async with AdminClient(cluster.namesrv_address) as admin:
-                await admin.create_and_update_topic_config(
+                await admin.topics.create_and_update_topic_config(
                     cluster.brokers["broker-a"].address, TopicConfig(topic_name=retry_topic(GROUP))
                 )
 
@@ -93,7 +90,7 @@ def test_a_cluster_that_knows_the_group_is_refused_though_the_topic_is_gone() ->
         assert "already has the topic %RETRY%RaceGroup" in outcome.error
 
 
-@pytest.mark.long
+@pytest.mark.slow(full_only="CI plays another race with a foreign client")
 def test_a_race_that_needs_chains_of_pulls_is_played_with_a_foreign_client() -> None:
     outside = Outside(client_command=consume_command(OVERLAP_SCALE))
     plan = Plan("R5", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, OVERLAP_SCALE, outside)
@@ -101,8 +98,7 @@ def test_a_race_that_needs_chains_of_pulls_is_played_with_a_foreign_client() -> 
     assert (outcome.error, outcome.is_documented) == (None, True)
 
 
-@pytest.mark.long
-@pytest.mark.realtime
+@pytest.mark.slow(full_only="test_stage_contract.py has a wait that times out")
 def test_waiting_for_an_event_that_frames_do_not_show_is_an_error() -> None:
     """No frame shows that a consumer gives up a queue."""
     outside = Outside(client_command=CONSUME)
@@ -137,7 +133,7 @@ def test_an_error_is_one_line(arguments: list[str], text: str, capsys: pytest.Ca
         pytest.param(
             ["--scaled", "0.03", "--client-command", "/no/such {namesrv} {topic} {group}"],
             "cannot start /no/such",
-            marks=(pytest.mark.long, pytest.mark.chosen),
+            marks=pytest.mark.slow,
         ),
         (
             ["--scaled", "0.03", "--client-command", "false {namesrv} {topic} {group}"],
@@ -163,8 +159,7 @@ def test_a_command_is_split_as_a_shell_would() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs Linux's list of processes")
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_no_process_of_a_foreign_client_is_left(tmp_path: Path) -> None:
     """A program that ignores SIGTERM and was started by a script is ended, too."""
     script = tmp_path / "client"

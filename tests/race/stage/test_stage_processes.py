@@ -46,12 +46,12 @@ def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # The default group plays one scenario here: every play starts four processes or more.
-CHOSEN = (pytest.mark.long, pytest.mark.chosen)
 
 
 @needs_proc
 @pytest.mark.parametrize(
-    "ending", [pytest.param("end", marks=CHOSEN), pytest.param("error", marks=CHOSEN), "cancel"]
+    "ending",
+    [pytest.param("end", marks=pytest.mark.slow), pytest.param("error", marks=pytest.mark.slow), "cancel"],
 )
 def test_a_play_leaves_no_process_or_file(ending: str, tmp_path: Path) -> None:
     before = own_children()
@@ -82,8 +82,7 @@ def test_a_play_leaves_no_process_or_file(ending: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_in_real_time_only_a_consumer_with_a_hold_gets_a_proxy() -> None:
     async def play(stage: Stage) -> None:
         await stage.open(consumers=2)
@@ -100,8 +99,7 @@ def test_in_real_time_only_a_consumer_with_a_hold_gets_a_proxy() -> None:
     assert {event.process for event in history.of(Lab.FRAME_SENT)} == {"consumer-B", "broker-a", "namesrv"}
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 def test_all_clocks_agree() -> None:
     """A commit is sent, received and then observed, by the clocks of three processes."""
 
@@ -121,8 +119,7 @@ def test_all_clocks_agree() -> None:
     assert stored.at - sent.at < WAIT_SECONDS / TIME_SCALE
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 @needs_proc
 def test_a_consumer_that_dies_is_noticed() -> None:
     before = own_children()

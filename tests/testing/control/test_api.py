@@ -139,8 +139,7 @@ async def test_a_partition_holds_a_send_until_it_is_healed(cluster: LocalCluster
     assert (await done(port, "/v1/settle"))["complaints"] == []
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_member_is_killed_and_brought_back_at_the_end(
     cluster: LocalCluster, port: HttpClient
 ) -> None:
@@ -149,8 +148,7 @@ async def test_a_member_is_killed_and_brought_back_at_the_end(
     assert (await port.get("/v1/health")).value["healthy"] is True
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_snapshot_is_restored(cluster: LocalCluster, port: HttpClient) -> None:
     assert await done(port, "/v1/snapshots", name="empty") == {"name": "empty"}
     await done(port, "/v1/topics", name="later")
@@ -158,7 +156,7 @@ async def test_a_snapshot_is_restored(cluster: LocalCluster, port: HttpClient) -
     assert (await port.get("/v1/snapshots")).value["snapshots"] == ["empty"]
     async with cluster.admin() as admin:
         with pytest.raises(Exception, match="later"):
-            await admin.examine_topic_route_info("later")
+            await admin.topics.examine_topic_route_info("later")
     assert "snapshots: empty" in await refused(port, 404, "/v1/snapshots/other/restore")
 
 

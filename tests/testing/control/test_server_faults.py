@@ -66,7 +66,7 @@ async def send(cluster: LocalCluster, message: Message) -> None:
 async def bodies(cluster: LocalCluster, topic: str) -> list[bytes]:
     """Return the bodies of the messages in a topic's first queue."""
     async with cluster.admin() as admin:
-        pulled = await admin.pull_messages(MessageQueue(topic, "broker-a", 0), 0, 32)
+        pulled = await admin.messages.pull_messages(MessageQueue(topic, "broker-a", 0), 0, 32)
         return [message.body for message in pulled.messages]
 
 
@@ -110,8 +110,7 @@ async def test_a_paused_broker_has_neither(port: HttpClient) -> None:
     }
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_what_is_due_after_a_travel_happens_and_the_end_of_the_test_undoes_it(
     cluster: LocalCluster, port: HttpClient
 ) -> None:
@@ -132,8 +131,7 @@ async def test_what_is_due_after_a_travel_happens_and_the_end_of_the_test_undoes
     assert "before-travel" not in (await port.get("/v1/snapshots")).value["snapshots"]
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [RunningUp.stop, lambda up: up.process.kill()], ids=["stopped", "killed"])
 async def test_a_cluster_that_ends_during_a_travel_starts_before_it(
     end: Callable[[RunningUp], None], tmp_path: Path
@@ -148,13 +146,12 @@ async def test_a_cluster_that_ends_during_a_travel_starts_before_it(
     with running_up(directory, *words) as up:
         assert (await port_at(up).get("/v1/snapshots")).value["snapshots"] == []
         async with AdminClient(up.namesrv) as admin:
-            pulled = await admin.pull_messages(MessageQueue("orders", "broker-a", 0), 0, 32)
+            pulled = await admin.messages.pull_messages(MessageQueue("orders", "broker-a", 0), 0, 32)
             assert [message.body for message in pulled.messages] == [b"kept"]
         up.stop()
 
 
-@pytest.mark.long
-@pytest.mark.chosen
+@pytest.mark.slow
 async def test_a_snapshot_is_saved_to_a_file_of_the_folder_and_loaded_by_another_cluster(
     cluster: LocalCluster, port: HttpClient, folder: Path
 ) -> None:

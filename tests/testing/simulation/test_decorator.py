@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.long, pytest.mark.chosen]
+pytestmark = pytest.mark.slow
 
 _INI = """\
 [pytest]
@@ -65,7 +65,7 @@ class TestIt:
     @pytest.mark.parametrize("count", [1, 2])
     @simulated(seeds=3)
     async def test_it(self, rmq: Rmq, count: int, tmp_path, request) -> None:
-        info = await rmq.admin.examine_broker_cluster_info()
+        info = await rmq.admin.brokers.examine_broker_cluster_info()
         assert sorted(info.broker_addr_table) == ["broker-a", "broker-b"]
         (tmp_path / "seen").open("a").write("x")
         print("ran", request.node.name, count)

@@ -116,7 +116,7 @@ def test_faults_and_resets_work_as_in_a_real_cluster() -> None:
             pass
         async with rmq.paused("broker-a"):
             with pytest.raises(RequestTimeoutError):
-                await rmq.admin.examine_topic_stats(orders.name)
+                await rmq.admin.topics.examine_topic_stats(orders.name)
         mark = await rmq.mark()
         await orders.send_many(range(10))
         async with rmq.orderly("billing", orders) as billing:

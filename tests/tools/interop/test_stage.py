@@ -16,4 +16,4 @@ async def test_an_unreachable_server_counts_as_no_answer() -> None:
         closed.bind(("127.0.0.1", 0))  # the port is taken, and refuses connections
         async with AdminClient(f"127.0.0.1:{closed.getsockname()[1]}") as admin:
             stage = InteropStage(driver=unused, server=unused, admin=admin, prefix="x")
-            assert await stage.asked(admin.examine_topic_route_info("T")) is None
+            assert await stage.asked(admin.topics.examine_topic_route_info("T")) is None

@@ -267,7 +267,7 @@ class JavaStage(BaseStage):
         async with AdminClient(self._namesrv, runtime=self._lab) as admin, asyncio.timeout(_PATIENCE):
             while True:
                 with contextlib.suppress(ResponseError):
-                    await admin.examine_topic_route_info(self._names.topic)
+                    await admin.topics.examine_topic_route_info(self._names.topic)
                     return
                 await self.sleep(_ASK_SECONDS)
 

@@ -190,7 +190,7 @@ async def _shared(stage: InteropStage, topic: str, group: str, count: int) -> No
 
 
 async def _queues(stage: InteropStage, topic: str, group: str, client: str) -> set[int]:
-    info = await stage.asked(stage.admin.get_consumer_running_info(group, client))
+    info = await stage.asked(stage.admin.groups.get_consumer_running_info(group, client))
     table = info.mq_table if info is not None else {}
     return {queue.queue_id for queue, state in table.items() if queue.topic == topic and not state.droped}
 

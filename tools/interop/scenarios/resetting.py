@@ -49,7 +49,7 @@ async def _reset(stage: InteropStage, topic: str, group: str, timestamp: int) ->
     async def is_reset() -> bool:
         nonlocal refusal
         try:
-            result = await stage.admin.reset_offset_by_timestamp(topic, group, timestamp)
+            result = await stage.admin.resets.reset(topic, group, timestamp, write=False)
         except ResponseError as error:
             # A classic reset is refused as long as one queue has no offset.
             refusal = str(error)
@@ -119,8 +119,8 @@ class _Silence:
 
         def question() -> Awaitable[object]:
             if stage.server.release in _STORED_BY_BROKER:
-                return admin.examine_consume_stats(group, topic)
-            return admin.get_consumer_running_info(group, consumer_id)
+                return admin.groups.examine_consume_stats(group, topic)
+            return admin.groups.get_consumer_running_info(group, consumer_id)
 
         asking = asyncio.create_task(silence._ask(stage, group, question))
         try:
@@ -178,10 +178,10 @@ async def _reset_applied(
     async def is_applied() -> bool:
         if len(stage.driver.delivered[group]) > before or now() > over_at:
             return True
-        info = await stage.asked(stage.admin.get_consumer_running_info(group, consumer_id))
+        info = await stage.asked(stage.admin.groups.get_consumer_running_info(group, consumer_id))
         states = info.mq_table.items() if info is not None else ()
         dropped = {queue.queue_id for queue, state in states if queue.topic == topic and state.droped}
-        stats = await stage.asked(stage.admin.examine_consume_stats(group, topic))
+        stats = await stage.asked(stage.admin.groups.examine_consume_stats(group, topic))
         queues = stats.offset_table.items() if stats is not None else ()
         stored = {queue.queue_id: state.consumer_offset for queue, state in queues}
         return dropped == {*targets} or stored == targets
@@ -249,7 +249,7 @@ async def _left(stage: InteropStage, group: str) -> None:
 
     async def has_left() -> bool:
         try:
-            await stage.admin.examine_consumer_connection_info(group)
+            await stage.admin.groups.examine_consumer_connection_info(group)
         except ResponseError as error:
             return error.code == ResponseCode.CONSUMER_NOT_ONLINE
         return False
@@ -274,7 +274,7 @@ async def _discarded(stage: InteropStage, group: str) -> None:
     consumer_id = await _only_consumer(stage, group)
 
     async def has_discarded() -> bool:
-        info = await stage.asked(stage.admin.get_consumer_running_info(group, consumer_id))
+        info = await stage.asked(stage.admin.groups.get_consumer_running_info(group, consumer_id))
         return info is not None and all(
             state.droped or state.cached_msg_count <= 1
             for queue, state in info.mq_table.items()
@@ -303,8 +303,7 @@ async def reset_stopped(stage: InteropStage) -> Outcome:
     await stage.committed(topic, group, len(_BODIES))
     await stage.stop(consumer)
     await _left(stage, group)
-    result = await stage.admin.reset_or_write(topic, group, _BEGINNING)
-    assert result.is_success, result.failure
+    result = await stage.admin.resets.reset(topic, group, _BEGINNING)
     again = await stage.consumer(topic, "again", group=group)
     # The new consumer commits; with Go, the commit of the consumer that has left may come first.
     await stage.committed(topic, group, len(_BODIES))

@@ -85,7 +85,7 @@ async def _dead(stage: InteropStage, op: str) -> Outcome:
         deliveries, letter["reconsume_times"] = as_confirmed(
             deliveries, [one["reconsume_times"] for one in found]
         )
-    (queues,) = (await stage.admin.examine_topic_route_info(letters)).queue_datas
+    (queues,) = (await stage.admin.topics.examine_topic_route_info(letters)).queue_datas
     return {
         "deliveries": deliveries,
         "letter": letter,

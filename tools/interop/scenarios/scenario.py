@@ -103,7 +103,7 @@ class InteropStage:
         """Wait until the name server knows a topic's route; it sends clients no event for new routes."""
 
         async def is_known() -> bool:
-            return await self.asked(self.admin.examine_topic_route_info(topic)) is not None
+            return await self.asked(self.admin.topics.examine_topic_route_info(topic)) is not None
 
         await self.reached(is_known, lambda: f"no route of {topic}")
 
@@ -113,7 +113,7 @@ class InteropStage:
 
         async def are_there() -> bool:
             nonlocal total
-            stats = await self.asked(self.admin.examine_topic_stats(topic))
+            stats = await self.asked(self.admin.topics.examine_topic_stats(topic))
             total = sum(queue.max_offset for queue in stats.offset_table.values()) if stats else 0
             return total >= count
 
@@ -125,7 +125,7 @@ class InteropStage:
 
         async def are_committed() -> bool:
             nonlocal total
-            stats = await self.asked(self.admin.examine_consume_stats(group, topic))
+            stats = await self.asked(self.admin.groups.examine_consume_stats(group, topic))
             total = sum(queue.consumer_offset for queue in stats.offset_table.values()) if stats else 0
             return total >= count
 
@@ -154,12 +154,12 @@ class InteropStage:
 
         A consumer that has connected again may be known by two connections for a while.
         """
-        connection = await self.asked(self.admin.examine_consumer_connection_info(group))
+        connection = await self.asked(self.admin.groups.examine_consumer_connection_info(group))
         return sorted({one.client_id for one in connection.connection_set}) if connection else []
 
     async def connections(self, group: str) -> frozenset[str]:
         """Return the addresses of the connections over which a group's consumers sent heartbeats."""
-        connection = await self.asked(self.admin.examine_consumer_connection_info(group))
+        connection = await self.asked(self.admin.groups.examine_consumer_connection_info(group))
         return frozenset(one.client_addr for one in connection.connection_set) if connection else frozenset()
 
     async def asked(self, question: Awaitable[_Asked]) -> _Asked | None:

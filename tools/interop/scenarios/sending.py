@@ -159,7 +159,7 @@ async def send_new_topic(stage: InteropStage) -> Outcome:
     results = await stage.send(producer, to_send(topic, bodies))
     await stage.wait_route(topic)
     await _all_delivered(stage, topic, bodies)
-    (queues,) = (await stage.admin.examine_topic_route_info(topic)).queue_datas
+    (queues,) = (await stage.admin.topics.examine_topic_route_info(topic)).queue_datas
     return {
         "queues": (queues.read_queue_nums, queues.write_queue_nums, queues.perm),
         "used": sorted({result["queue"] for result in results}),

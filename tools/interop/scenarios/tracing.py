@@ -31,7 +31,7 @@ async def trace(stage: InteropStage) -> Outcome:
     assert (sent.group, sent.topic, sent.tags, sent.keys) == (producer, topic, "A", "k")
     assert sent.success
     assert all(after.success for after in afters)
-    lines = await stage.admin.query_message_trace(result["id"])
+    lines = await stage.admin.messages.query_message_trace(result["id"])
     return {
         "kinds": [type(record).__name__ for record in records],
         "sent": (sent.message_type, sent.body_length, sent.region, bool(sent.offset_msg_id)),
@@ -58,5 +58,5 @@ async def _recorded(stage: InteropStage, message_id: str, kinds: tuple[str, ...]
 
 async def _found(stage: InteropStage, message_id: str) -> list[TraceRecord]:
     # The broker refuses if no trace is recorded yet or the trace topic does not exist.
-    messages = await stage.asked(stage.admin.query_message(DEFAULT_TRACE_TOPIC, message_id)) or ()
+    messages = await stage.asked(stage.admin.messages.query_message(DEFAULT_TRACE_TOPIC, message_id)) or ()
     return [record for message in messages for record in decode(message.body.decode())]

@@ -95,7 +95,7 @@ async def _indexed(stage: InteropStage, topic: str, key: str, count: int) -> Non
 
     async def are_found() -> bool:
         nonlocal found
-        found = len(await stage.asked(stage.admin.query_message(topic, key)) or ())
+        found = len(await stage.asked(stage.admin.messages.query_message(topic, key)) or ())
         return found >= count
 
     await stage.reached(are_found, lambda: f"{found} of {count} messages of {topic} have the key {key}")

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from rewindmq.client.admin.watched_reset.asking import AT_ONCE, ask_each
+from rewindmq.client.admin.asking import AT_ONCE, ask_each
 from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.race.sim import World
 from tests.client.admin.support import GROUP, TOPIC

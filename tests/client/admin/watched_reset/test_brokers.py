@@ -112,16 +112,18 @@ def test_questions_at_the_same_time_share_the_failure_of_a_name_server() -> None
         ):
             brokers = Brokers(admin)
             began = world.now
-            found = await asyncio.gather(*(brokers.of("T") for _ in range(200)), return_exceptions=True)
+            found = await asyncio.gather(
+                *(brokers.routes.brokers_of("T") for _ in range(200)), return_exceptions=True
+            )
             assert all(isinstance(each, RemotingError) for each in found)
             once = world.now - began
             asked = len(namesrv.seen)
             with pytest.raises(RemotingError):
-                await brokers.of("T")
+                await brokers.routes.brokers_of("T")
             assert (len(namesrv.seen), world.now - began) == (asked, once)
-            brokers.forget()
+            brokers.routes.forget()
             with pytest.raises(RemotingError):
-                await brokers.of("T")
+                await brokers.routes.brokers_of("T")
             assert len(namesrv.seen) == 2 * asked
             assert world.now - began == pytest.approx(2 * once, rel=0.1)
 

@@ -44,7 +44,7 @@ async def test_a_reset_is_carried_out_if_nothing_moved_since_its_preview(
     (printed,) = await stage.printed(line.split())
     assert printed.exit_code == 0
     admin = await stage.admin()
-    assert [await admin.stored_offset(GROUP, queue) for queue in (Q0, Q1)] == [0, 0]
+    assert [await admin.groups.stored_offset(GROUP, queue) for queue in (Q0, Q1)] == [0, 0]
 
 
 @played()
@@ -99,7 +99,7 @@ async def test_a_refused_reset_changes_nothing(stage: SimStage, tmp_path: Path) 
     (printed,) = await stage.printed(line.split())
     assert printed.data["moved"] == ["broker-a:1: stored offset was 4, is 3"]
     admin = await stage.admin()
-    assert [await admin.stored_offset(GROUP, queue) for queue in (Q0, Q1)] == [4, 3]
+    assert [await admin.groups.stored_offset(GROUP, queue) for queue in (Q0, Q1)] == [4, 3]
 
 
 @played()

@@ -24,7 +24,6 @@ RETENTION: dict[str, Any] = {
     "store": {"mapped_file_size_commit_log": 4_096, "mapped_file_size_consume_queue": 200},
 }
 
-OTHERS = (pytest.mark.long, pytest.mark.chosen)
 # The first three are in the default group.
 CASES = [
     (Profile.V49, ResetMode.CLASSIC),
@@ -49,7 +48,7 @@ async def expired(stage: SimStage, *, left: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "mode"), [*CASES[:3], *(pytest.param(*case, marks=OTHERS) for case in CASES[3:])]
+    ("profile", "mode"), [*CASES[:3], *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES[3:])]
 )
 @pytest.mark.parametrize("left", [0, 3])
 @played(**RETENTION)

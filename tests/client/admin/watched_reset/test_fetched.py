@@ -128,7 +128,7 @@ async def watch_as_at_rocketmq(stage: SimStage, seconds: float = 30.0) -> set[St
         brokers = Brokers(admin, asks_rewinds=False)
         before = await take_sample(admin, TOPIC, GROUP, queues, brokers)
         began = admin.runtime.clock.monotonic()
-        result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0)
+        result = await admin.resets.reset(TOPIC, GROUP, 0)
         watch = ResetWatch(before, result.offset_table, began)
         async for change in follow(admin, TOPIC, GROUP, watch, brokers=brokers):
             assert change.seconds < seconds

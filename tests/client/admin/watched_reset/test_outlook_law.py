@@ -11,9 +11,8 @@ import pytest
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.carry_out import carry_out
 from rewindmq.client.admin.watched_reset.follow import follow
-from rewindmq.client.admin.watched_reset.make_preview import make_preview, queues_of
+from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.take_sample import take_sample
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.reset_mode import ResetMode
@@ -27,7 +26,6 @@ from tests.support.stage import SimStage
 
 # Protocol seconds.
 IDLE, BUSY = 150.0, 20.0
-COMPUTING = (pytest.mark.long, pytest.mark.computing, pytest.mark.chosen)
 # The plays of the default group.
 FAST = frozenset({"idle", "at the target", "nobody", "RocketMQ, idle", "RocketMQ, nobody"})
 # What may follow each promise.
@@ -116,13 +114,13 @@ async def carried_out(stage: SimStage, play: Play) -> Played:
     async with admin, group_of(stage, play, heard):
         await stage.world.sleep(play.idle)
         brokers = Brokers(admin, asks_rewinds=not play.at_rocketmq)
-        queues = await queues_of(admin, TOPIC)
+        queues = (await brokers.routes.shape_of(TOPIC)).queues
         target = play.to if play.to <= 0 else dict.fromkeys(queues, play.to)
         preview = await make_preview(admin, TOPIC, GROUP, target, mode=play.mode, brokers=brokers)
         before = await take_sample(admin, TOPIC, GROUP, queues, brokers)
         began = admin.runtime.clock.monotonic()
-        outcome = await carry_out(admin, TOPIC, GROUP, target, mode=play.mode)
-        watch = ResetWatch(before, outcome.offsets, began)
+        outcome = await admin.resets.reset(TOPIC, GROUP, target, mode=play.mode)
+        watch = ResetWatch(before, outcome.offset_table, began)
         async for _ in follow(admin, TOPIC, GROUP, watch, brokers=brokers):
             pass
     return Played(preview.outlooks, watch.queues, began, heard)
@@ -163,7 +161,7 @@ PLAYS = {
 @pytest.mark.parametrize(
     ("given", "evidence"),
     [
-        pytest.param(*values, id=name, marks=() if name in FAST else COMPUTING)
+        pytest.param(*values, id=name, marks=() if name in FAST else pytest.mark.slow)
         for name, values in PLAYS.items()
     ],
 )

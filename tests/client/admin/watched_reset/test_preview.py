@@ -37,14 +37,14 @@ async def test_the_preview_names_the_targets_that_the_reset_then_has(stage: SimS
         row = {row.queue: row for row in preview.queues}[Q0]
         assert (row.min_offset, row.max_offset, row.stored, row.target) == (0, 4, 4, 1)
         assert (row.redelivered, row.skipped, row.target_time) == (3, 0, timestamp)
-        sizes = [(await admin.message_at(Q0, offset)).store_size for offset in (1, 2, 3)]
+        sizes = [(await admin.messages.message_at(Q0, offset)).store_size for offset in (1, 2, 3)]
         assert row.bytes == sum(sizes)
         assert row.consumer == consumer.client_id
         assert preview.consumers == (consumer.client_id,)
         assert preview.obstacles == ()
         # Nothing has changed.
-        assert await admin.stored_offset(GROUP, Q0) == 4
-        result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, timestamp)
+        assert await admin.groups.stored_offset(GROUP, Q0) == 4
+        result = await admin.resets.reset(TOPIC, GROUP, timestamp)
         assert result.offset_table == {row.queue: row.target for row in preview.queues}
 
 
@@ -106,7 +106,7 @@ async def test_the_preview_has_queues_that_are_only_read(stage: SimStage) -> Non
     await stage.send(4, TOPIC)
     for writable in (1, 0):
         shrunk = TopicConfig(topic_name=TOPIC, read_queue_nums=2, write_queue_nums=writable)
-        await admin.create_and_update_topic_config(stage.brokers["broker-a"].address, shrunk)
+        await admin.topics.create_and_update_topic_config(stage.brokers["broker-a"].address, shrunk)
         preview = await make_preview(admin, TOPIC, GROUP, -1)
         assert [(row.queue, row.min_offset, row.max_offset) for row in preview.queues] == [
             (Q0, 0, 4),
@@ -142,7 +142,7 @@ async def test_queues_beyond_the_write_queues_stay_in_a_classic_reset(
         assert preview.redelivered == 40 - 10 * len(stays)
         text = "broker-a:2, broker-a:3 will stay: a classic reset moves write queues only"
         assert preview.obstacles == ((text,) if stays else ())
-        await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode=mode)
+        await admin.resets.reset(TOPIC, GROUP, 0, mode=mode)
         await stage.world.sleep(60)
         assert len(stage.consumed) == preview.redelivered
 
@@ -172,7 +172,9 @@ async def test_of_a_group_that_exists_and_never_connected_there_is_one_story(
     await consumed(stage)
     admin = await stage.admin()
     settings = SubscriptionGroupConfig(group_name=GROUP)
-    await admin.create_and_update_subscription_group_config(stage.brokers["broker-a"].address, settings)
+    await admin.groups.create_and_update_subscription_group_config(
+        stage.brokers["broker-a"].address, settings
+    )
     preview = await make_preview(admin, TOPIC, GROUP, 0, mode=mode)
     starts = any("the next consumer starts there" in note for note in preview.notes)
     assert not any("check the group's name" in note for note in preview.notes)
@@ -180,10 +182,10 @@ async def test_of_a_group_that_exists_and_never_connected_there_is_one_story(
     assert (len(preview.obstacles), starts) == (is_refused, not is_refused)
     if is_refused:
         with pytest.raises(ResponseError, match="THe consumer group <rewinders> not exist"):
-            await admin.reset_or_write(TOPIC, GROUP, 0, mode=mode)
+            await admin.resets.reset(TOPIC, GROUP, 0, mode=mode)
     else:
-        await admin.reset_or_write(TOPIC, GROUP, 0, mode=mode)
-        assert await admin.stored_offset(GROUP, Q0) == 0
+        await admin.resets.reset(TOPIC, GROUP, 0, mode=mode)
+        assert await admin.groups.stored_offset(GROUP, Q0) == 0
 
 
 @played()
@@ -218,7 +220,7 @@ def test_what_now_means_is_decided_by_tool_and_broker(
             is_left = tool is not Profile.V49 and broker is not Profile.V53
             preview = await make_preview(admin, TOPIC, GROUP, now)
             assert {row.target for row in preview.queues} == {3 if is_left else 4}
-            result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, now)
+            result = await admin.resets.reset(TOPIC, GROUP, now)
             assert result.offset_table == {row.queue: row.target for row in preview.queues}
 
     play(scenario, profile=broker)
@@ -234,7 +236,7 @@ async def test_other_negative_times_are_the_start_or_the_end(
         await consumed(stage)
         admin = await stage.admin()
         preview = await make_preview(admin, TOPIC, GROUP, -2)
-        result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, -2)
+        result = await admin.resets.reset(TOPIC, GROUP, -2)
     assert {*result.offset_table.values()} == {target} == {row.target for row in preview.queues}
     end = "start" if target == 0 else "end"
     assert f"the time at broker-a: the {end} of every queue" in preview.notes

@@ -22,10 +22,10 @@ from rewindmq import (
     TopicConfig,
 )
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.client.admin.watched_reset.carry_out import carry_out
-from rewindmq.client.admin.watched_reset.make_preview import make_preview, queues_of
+from rewindmq.client.admin.reset_target import Target
+from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.preview import Preview
-from rewindmq.client.admin.watched_reset.target import Target
+from rewindmq.client.admin.watched_reset.routes import Routes
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.profile import RELEASES, Profile
@@ -142,7 +142,7 @@ class Lab:
         """Set the numbers of the topic's queues at one broker."""
         config = TopicConfig(topic_name=TOPIC, read_queue_nums=read, write_queue_nums=written)
         admin = await self.stage.admin()
-        await admin.create_and_update_topic_config(self.stage.brokers[name].address, config)
+        await admin.topics.create_and_update_topic_config(self.stage.brokers[name].address, config)
 
     async def reshape(self) -> None:
         for letter, broker in zip("ab", self.plan.brokers, strict=False):
@@ -155,7 +155,9 @@ class Lab:
         for broker in self.stage.brokers.values():
             if self.plan.has_settings:
                 settings_of_group = SubscriptionGroupConfig(group_name=GROUP)
-                await admin.create_and_update_subscription_group_config(broker.address, settings_of_group)
+                await admin.groups.create_and_update_subscription_group_config(
+                    broker.address, settings_of_group
+                )
             if self.plan.kind != "offsets":
                 continue
             for queue_id in range(4):
@@ -217,8 +219,8 @@ class Lab:
         if to == "after":
             return self.stage.runtime.clock.now_ms()
         if to == "offsets":
-            names = await queues_of(admin, TOPIC)
-            return {queue: min(1, await admin.max_offset(queue)) for queue in names[::2]}
+            names = (await Routes(admin).shape_of(TOPIC)).queues
+            return {queue: min(1, await admin.messages.max_offset(queue)) for queue in names[::2]}
         assert isinstance(to, int)
         if to <= 0:
             return to
@@ -262,7 +264,7 @@ async def _reset(lab: Lab, admin: AdminClient, *, after: str | None) -> None:
     lab.seen.clear()
     failure = None
     try:
-        await carry_out(admin, TOPIC, GROUP, target, force=plan.force, mode=plan.mode)
+        await admin.resets.reset(TOPIC, GROUP, target, force=plan.force, mode=plan.mode)
     except RewindMQError as error:
         failure = error
     if after is None:

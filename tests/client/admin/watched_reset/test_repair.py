@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageModel, MessageQueue
-from rewindmq.client.admin.reset import ResetResult
-from rewindmq.client.admin.watched_reset.carry_out import CarriedOut
+from rewindmq.client.admin.reset_result import ResetResult
 from rewindmq.client.admin.watched_reset.repair import repair
 from rewindmq.client.admin.watched_reset.run import Began, Repair, ResetVerdict, common_state, run_watched
 from rewindmq.client.admin.watched_reset.take_sample import take_sample
@@ -88,7 +87,7 @@ async def test_one_of_several_queues_is_not_reset_again_at_a_broker_that_resets_
 ) -> None:
     await start_mute_broker(stage, "broker-m")
     lost, kept = MessageQueue(TOPIC, "broker-m", 0), MessageQueue(TOPIC, "broker-m", 1)
-    first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, {lost: 0, kept: 0}, {"broker-m": None}))
+    first = ResetResult({lost: 0, kept: 0}, {"broker-m": None})
     (outcome,) = await repair(await stage.admin(), TOPIC, GROUP, 0, first, {lost: 0}, force=True)
     assert outcome.queues == (lost,)
     assert "does not know reset modes" in (outcome.failure or "")
@@ -107,7 +106,7 @@ async def test_a_broker_that_fails_does_not_hide_what_was_reset_again_at_the_oth
         await start_mute_broker(stage, "a-mute")
         lost = {MessageQueue(TOPIC, name, 0): 0 for name in ("a-mute", "broker-a", "z-gone")}
         modes: dict[str, ResetMode | None] = {queue.broker_name: mode for queue in lost}
-        first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, lost, modes))
+        first = ResetResult(lost, modes)
         before = len(stage.consumed)
         outcomes = await repair(await stage.admin(), TOPIC, GROUP, 0, first, lost, force=True)
         assert [(each.broker, each.mode, each.failure is None) for each in outcomes] == [
@@ -123,7 +122,7 @@ async def test_a_broker_that_fails_does_not_hide_what_was_reset_again_at_the_oth
 async def test_a_broker_that_no_longer_serves_the_topic_is_not_called_reset(stage: SimStage) -> None:
     await stage.create_topic(TOPIC, 1)
     gone = MessageQueue(TOPIC, "broker-z", 0)
-    first = CarriedOut(ResetResult(TOPIC, GROUP, 0, True, {gone: 0}, {"broker-z": None}))
+    first = ResetResult({gone: 0}, {"broker-z": None})
     (outcome,) = await repair(await stage.admin(), TOPIC, GROUP, 0, first, {gone: 0}, force=True)
     assert outcome.failure == f"broker broker-z no longer serves topic {TOPIC}: start it, and reset again"
 
@@ -184,9 +183,9 @@ async def test_a_write_of_offsets_that_fails_at_the_second_broker_names_the_queu
     """A broker refuses writes without an epoch after a fenced reset."""
     _, b = await two_brokers(stage)
     admin = await stage.admin()
-    await admin.reset_to_offsets(TOPIC, GROUP, {b: 2}, mode=ResetMode.FENCED)
+    await admin.resets.reset(TOPIC, GROUP, {b: 2}, mode=ResetMode.FENCED)
     with pytest.raises(ResponseError) as failed:
-        await admin.reset_offset_by_timestamp_old(TOPIC, GROUP, 0)
+        await admin.resets.reset(TOPIC, GROUP, 0, write=True)
     assert failed.value.__notes__ == ["already reset: broker-a:0"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rewindmq import MessageQueue
-from rewindmq.client.admin.watched_reset.target import read_offsets
+from rewindmq.client.admin.target_offsets import read_offsets
 from rewindmq.protocol.errors import ClientError
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
 from tests.support.fixtures import RunScenario, played
@@ -22,7 +22,7 @@ LINE = f"resetOffsetByTime -t {TOPIC} -g {GROUP}"
 
 async def offline_at(stage: SimStage, offset: int, group: str = GROUP) -> None:
     """Store an offset in both queues, which have eight messages, without a consumer."""
-    if TOPIC not in await (await stage.admin()).fetch_all_topic_list():
+    if TOPIC not in await (await stage.admin()).topics.fetch_all_topic_list():
         await stage.create_topic(TOPIC, 2)
         await stage.send(8, TOPIC)
     for queue in (Q0, Q1):
@@ -31,7 +31,7 @@ async def offline_at(stage: SimStage, offset: int, group: str = GROUP) -> None:
 
 async def stored(stage: SimStage) -> list[int | None]:
     admin = await stage.admin()
-    return [await admin.stored_offset(GROUP, queue) for queue in (Q0, Q1)]
+    return [await admin.groups.stored_offset(GROUP, queue) for queue in (Q0, Q1)]
 
 
 def a_file(path: Path, *queues: tuple[str, int, int], topic: str = TOPIC) -> Path:

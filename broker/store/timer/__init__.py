@@ -1,0 +1,1 @@
+"""Files of the open timer messages, in RocketMQ 5's format (docs/spec/timers.md)."""

@@ -1,0 +1,1 @@
+"""Timer messages of RocketMQ 5: delivery at any time, and recall (docs/spec/timers.md)."""

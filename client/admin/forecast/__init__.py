@@ -1,1 +1,0 @@
-"""What brokers will do with a reset, by their modes and releases."""
