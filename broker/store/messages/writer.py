@@ -47,9 +47,8 @@ class MessageWriter:
 
     Args:
         writes_v2: topics of 128 to 255 bytes get a V2 record; otherwise their messages are refused.
-
-    Attributes:
         counts: what was stored, by queue.
+        store_host: the broker address in new records: 8 or 20 bytes.
     """
 
     def __init__(
@@ -60,6 +59,8 @@ class MessageWriter:
         coder: TagsCoder,
         now_ms: Callable[[], int],
         failure: WriteFailure,
+        counts: PutCounts,
+        store_host: bytes,
         *,
         writes_v2: bool = False,
     ) -> None:
@@ -72,13 +73,9 @@ class MessageWriter:
         self._max_message_bytes = config.max_message_size
         self._max_record_bytes = config.mapped_file_size_commit_log - BLANK_BYTES
         self._heads: dict[int, Head] = {}
-        self.counts = PutCounts()
-        self.set_store_host(b"\x7f\x00\x00\x01\x00\x00\x2a\x9f")
-
-    def set_store_host(self, store_host: bytes) -> None:
-        """Set the broker address in new records: 8 or 20 bytes."""
-        store_flag = MessageSysFlag.STOREHOST_V6 if len(store_host) == 20 else 0
+        self.counts = counts
         self.store_host = store_host
+        store_flag = MessageSysFlag.STOREHOST_V6 if len(store_host) == 20 else 0
         for born_bytes, born_flag in ((8, 0), (20, MessageSysFlag.BORNHOST_V6)):
             flags = int(store_flag | born_flag)
             head = RECORD_HEADS[flags]

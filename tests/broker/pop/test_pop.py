@@ -57,14 +57,14 @@ async def test_messages_without_an_ack_come_again_two_to_four_seconds_late(stage
     await ack_all(peer, popped.messages[:9])
     late = popped.messages[9:]
     visible_at = popped.header.pop_time + 10_000
-    assert stage.broker.context.topics.find("%RETRY%G_T") is None
+    assert stage.broker.context.tables.topics.find("%RETRY%G_T") is None
     await stage.at(1.0 + 10.0 + 1.99)
-    assert stage.broker.context.topics.find("%RETRY%G_T") is None
+    assert stage.broker.context.tables.topics.find("%RETRY%G_T") is None
     again = await pop(peer, poll=5_000)
     await stage.at(1.0 + 10.0 + 4.5)
     messages = [*again.messages, *(await pop(peer)).messages]
     assert sorted(lent.body for lent in messages) == sorted(lent.body for lent in late)
-    retry = stage.broker.context.topics.find("%RETRY%G_T")
+    retry = stage.broker.context.tables.topics.find("%RETRY%G_T")
     assert retry is not None
     assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm) == (1, 1, 6)
     for lent in messages:
