@@ -78,7 +78,7 @@ class OffsetCommitter:
         consumers: ConsumerManager,
         rewinds: Rewinds,
     ) -> None:
-        self._now_ms = runtime.clock.now_ms
+        self._clock = runtime.clock
         self._probe = runtime.probe
         self._offsets = offsets
         self._fencing = fencing
@@ -122,6 +122,27 @@ class OffsetCommitter:
         stored = self._offsets.update(group, topic, queue_id, offset)
         if stored is not None:
             self._note(client, group, topic, queue_id, offset, stored)
+
+    def commit_popped(
+        self, connection: Connection, group: str, topic: str, queue_id: int, offset: int
+    ) -> None:
+        """Store the offset to which a POP has moved its group; the broker commits it, so no epoch fences it.
+
+        Raises:
+            RequestError: as ``commit``.
+        """
+        stored = self._offsets.update(group, topic, queue_id, offset)
+        if stored is not None and self._probe is None:
+            self._note(connection.remote_address, group, topic, queue_id, offset, stored)
+            return
+        commit = Commit(connection, group, topic, queue_id, offset, None, RequestCode.POP_MESSAGE)
+        if stored is None:
+            stored = NO_OFFSET
+            self._add(commit)
+        else:
+            self._note(connection.remote_address, group, topic, queue_id, offset, stored)
+        if self._probe is not None:
+            self._probe(Point.COMMIT_RECEIVED, {**commit.details(), "stored": stored})
 
     def _note(self, client: str, group: str, topic: str, queue_id: int, offset: int, stored: int) -> None:
         rewinds = self._rewinds
@@ -167,7 +188,7 @@ class OffsetCommitter:
         channel = info.channels.get(connection) if info is not None else None
         self._fenced.add(
             FencedCommit(
-                at=self._now_ms(),
+                at=self._clock.now_ms(),
                 client=client,
                 group=group,
                 topic=topic,
