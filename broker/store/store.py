@@ -433,6 +433,10 @@ class MessageStore:
             return self._compaction.find(topic, queue_id)
         return self._queues.get((topic, queue_id))
 
+    def stored_queue_ids(self, topic: str) -> list[int]:
+        """Return the ids of the topic's queues that ever had a message."""
+        return [queue.queue_id for queue in self._queues.of_topic(topic)]
+
     def min_offset(self, topic: str, queue_id: int) -> int:
         """Return the queue offset of the oldest message; 0 for an unknown queue."""
         queue = self._queue(topic, queue_id)
