@@ -18,7 +18,7 @@ from rewindmq.protocol.body.rewind import Rewind
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.watch.evidence.position import Position
-from rewindmq.watch.evidence.sample import QueueSample, Sample
+from rewindmq.watch.evidence.sample import Fetched, QueueSample, Sample
 from rewindmq.watch.record.judging import find_reset, judge, reset_at
 from rewindmq.watch.record.recording import Heading, Recording, heading_line, read_recording, sample_line
 from rewindmq.watch.verdict.reset_watch import Change
@@ -78,6 +78,16 @@ async def test_a_reset_by_another_tool_is_judged_from_the_file(
     changes, states = verdicts(read_recording(file_of(*samples)))
     assert states == {State.PROVEN}
     assert max(change.seconds for change in changes) < 30
+
+
+def test_what_brokers_counted_is_read_as_it_was_written_and_as_older_releases_wrote_it() -> None:
+    told = Fetched(0.5, 70, {0: 12, 1: 9}, 60.004, 0.1)
+    counted = replace(sample(1.0, 10, position(10)), fetched={"broker-a": told})
+    lines = file_of(counted)
+    assert read_recording(lines).samples == [counted]
+    older = lines.replace(b'[0.5,70,{"0":12,"1":9},60.004,0.1]', b"[0.5,70]")
+    assert older != lines
+    assert read_recording(older).samples[0].fetched == {"broker-a": Fetched(0.5, 70)}
 
 
 def test_a_late_commit_in_the_file_is_a_lost_reset() -> None:

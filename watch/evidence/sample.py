@@ -43,10 +43,18 @@ class Fetched(NamedTuple):
     Attributes:
         asked: when it was asked, on the clock of ``Sample.at``.
         messages: that the group fetched within a minute.
+        ends: the ends of its queues by number, asked for right after it first told this count; None if it
+            may be older.
+        seconds: from the first to the last count of this minute, by the broker's clock; None if it has no
+            messages.
+        after: when the broker was last asked and told an older count; None if it told none.
     """
 
     asked: float
     messages: int
+    ends: Mapping[int, int] | None = None
+    seconds: float | None = None
+    after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def _decoded(line: bytes, kind: Any, number: int) -> Any:
 
 def _converted(value: Any, kind: Any, number: int) -> Any:
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, kind, str_keys=True)
     except DECODE_FAILURES as error:
         raise _damaged(number, error) from None
 

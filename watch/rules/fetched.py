@@ -26,7 +26,7 @@ from rewindmq.watch.evidence.position import Position, low_of
 from rewindmq.watch.evidence.sample import QueueSample, Sample, name_of
 from rewindmq.watch.finding import Finding
 from rewindmq.watch.rules.jump import Jump
-from rewindmq.watch.rules.minute import ClassicMinute
+from rewindmq.watch.rules.minute import ClassicMinute, CountSpan
 
 # Seconds after the reset until which the broker's minute goes back to before the reset: brokers sample their
 # counts every 10 s.
@@ -82,6 +82,17 @@ class FetchCount:
     def minutes(self) -> AbstractSet[str]:
         """The brokers whose count of a minute may show the redelivery of a group under traffic."""
         return self._minutes.keys()
+
+    @property
+    def expected_within(self) -> Mapping[str, CountSpan]:
+        """Broker name to when it takes the count that shows a redelivery: the watch asks for it closely."""
+        spans = {broker: minute.ends_within for broker, minute in self._minutes.items()}
+        return {broker: span for broker, span in spans.items() if span is not None}
+
+    def needs(self, at: float, seconds: float) -> AbstractSet[str]:
+        """Return the brokers whose count may show something, ``at`` on the clock of ``Sample.at``."""
+        idle = self.brokers if seconds <= COUNTED_UNTIL else frozenset[str]()
+        return idle | {broker for broker, minute in self._minutes.items() if minute.needs_count(at)}
 
     def add(self, seconds: float, sample: Sample) -> Mapping[str, int]:
         """Take in a sample, ``seconds`` after the reset.

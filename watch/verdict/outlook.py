@@ -186,7 +186,7 @@ _TEXTS: Final[Mapping[Evidence, Callable[[str], str]]] = MappingProxyType(
         ),
         Evidence.MINUTE: lambda why: (
             f"{why}: proven within {LATEST:.0f} s after a classic reset if every queue has more messages to"
-            f" redeliver than the broker gets in 2 s, or {HOLD:.0f} s after a redelivery that takes"
+            f" redeliver than the broker gets in half a second, or {HOLD:.0f} s after a redelivery that takes"
             " seconds was first seen, and else unknown; preview again when the group has been idle for a"
             " minute"
         ),

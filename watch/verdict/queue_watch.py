@@ -11,7 +11,8 @@ from rewindmq.watch.evidence.moment import Case, Counted, Moment
 from rewindmq.watch.evidence.sample import QueueSample
 from rewindmq.watch.finding import Finding
 from rewindmq.watch.verdict.races import name_races
-from rewindmq.watch.verdict.rule_set import RewindRules, SkipRules
+from rewindmq.watch.verdict.rewind_rules import RewindRules
+from rewindmq.watch.verdict.skip_rules import SkipRules
 from rewindmq.watch.verdict.states import FINAL, TRANSITIONS, State
 
 # What consumers show. Those that broadcast keep their own offsets, so it says nothing of the reset.

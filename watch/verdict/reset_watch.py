@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -12,6 +13,7 @@ from rewindmq.watch.evidence.group import GroupWatch
 from rewindmq.watch.evidence.moment import Case, group_offset
 from rewindmq.watch.evidence.sample import QueueSample, Sample
 from rewindmq.watch.rules.fetched import FetchCount
+from rewindmq.watch.rules.minute import CountSpan
 from rewindmq.watch.verdict.queue_watch import QueueWatch
 from rewindmq.watch.verdict.states import State
 
@@ -73,6 +75,17 @@ class ResetWatch:
     @property
     def is_over(self) -> bool:
         return all(watch.is_over for watch in self.queues)
+
+    def needs_counts(self, at: float) -> AbstractSet[str]:
+        """Return the brokers whose count of fetched messages may show something in a sample of that time."""
+        return self._count.needs(at, at - self._began)
+
+    def close_counts(self, at: float, until: float) -> Mapping[str, CountSpan]:
+        """Return the brokers that may count between two times, and when: the watch asks them closely then."""
+        spans = self._count.expected_within
+        return {
+            broker: span for broker, span in spans.items() if span.earliest <= until and span.latest >= at
+        }
 
     def waiting(self, now: float, left: float) -> Waiting:
         """Return what the watch waits for."""

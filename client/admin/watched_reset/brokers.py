@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rewindmq.client.admin.asking import ask_each
+from rewindmq.client.admin.watched_reset.counts import Counts
 from rewindmq.client.admin.watched_reset.routes import ROUTE_AGE, Routes
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.rewind import Rewind
@@ -22,15 +25,10 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 from rewindmq.watch.evidence.group import HEARTBEAT
 from rewindmq.watch.evidence.sample import Fetched
+from rewindmq.watch.rules.minute import CountSpan
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
-
-# The statistic of the messages that a group pulls from a topic, and protocol seconds for which it is used:
-# that of an idle group, and of others.
-_FETCHED: Final = "GROUP_GET_NUMS"
-_IDLE_AGE: Final = 3.0
-_BUSY_AGE: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class Brokers:
         # Names of the brokers that serve LIST_REWINDS (190003), and of RocketMQ's, which do not.
         self._rewinders: set[str] = set()
         self._without_rewinds: set[str] = set()
-        self._fetched: dict[str, Fetched] = {}
+        self._counts = Counts(admin, self._note_failure)
 
     @property
     def rewinders(self) -> frozenset[str]:
@@ -146,40 +144,35 @@ class Brokers:
             for queue, entry in stats.offset_table.items()
         }
 
-    async def fetched(self, group: str, topic: str) -> dict[str, Fetched]:
+    async def fetched(
+        self, group: str, topic: str, needed: AbstractSet[str] | None = None
+    ) -> dict[str, Fetched]:
         """Return how many messages the group fetched within a minute, by broker name.
 
-        Left out are brokers that tell its rewinds, and brokers that do not answer. A broker is asked every
-        3 s, or for each sample if the group is not idle; its count changes every 10 s.
+        Left out are brokers that tell its rewinds, and brokers that do not answer.
+
+        Args:
+            needed: names of the brokers to ask; None: all.
         """
-        now = self._now()
-        brokers = [
-            (name, address)
-            for name, address in await self.routes.brokers_of(topic)
-            if not self._asks_rewinds or name in self._without_rewinds
-        ]
+        brokers = [each for each in await self._counting(topic) if needed is None or each[0] in needed]
+        return await self._counts.fetched(group, topic, brokers)
+
+    async def count_closely(self, group: str, topic: str, spans: Mapping[str, CountSpan]) -> None:
+        """Ask brokers for their counts until they change, each within its span.
+
+        Args:
+            spans: broker name to the time, on the monotonic protocol clock.
+        """
 
         async def ask(broker: tuple[str, str]) -> None:
-            name, address = broker
-            try:
-                stats = await self._admin.brokers.view_broker_stats_data(
-                    address, _FETCHED, f"{topic}@{group}"
-                )
-            except ResponseError as error:
-                if error.code == ResponseCode.SYSTEM_ERROR:
-                    # The broker has no such statistic: the group has fetched nothing.
-                    self._fetched[name] = Fetched(now, 0)
-            except RewindMQError as error:
-                self._note_failure(address, error)
-            else:
-                self._fetched[name] = Fetched(now, stats.stats_minute.sum)
+            await self._counts.closely(group, topic, broker, spans[broker[0]])
 
-        def is_due(name: str) -> bool:
-            told = self._fetched.get(name)
-            return told is None or now - told.asked >= (_BUSY_AGE if told.messages else _IDLE_AGE)
+        await ask_each([each for each in await self._counting(topic) if each[0] in spans], ask)
 
-        await ask_each([each for each in brokers if is_due(each[0])], ask)
-        return {name: told for name, told in self._fetched.items() if now - told.asked < 2 * _IDLE_AGE}
+    async def _counting(self, topic: str) -> list[tuple[str, str]]:
+        """Return name and address of the brokers that tell no rewinds."""
+        brokers = await self.routes.brokers_of(topic)
+        return [each for each in brokers if not self._asks_rewinds or each[0] in self._without_rewinds]
 
     async def consumers_of(self, group: str) -> ConsumerConnection | None:
         """Return the group's consumers; None if no broker knows one, or the group never connected.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.client.admin.watched_reset.take_sample import take_sample
+from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.remoting.slices.run import run_slices
 from rewindmq.watch.evidence.sample import Sample
 from rewindmq.watch.verdict.reset_watch import Change, ResetWatch, Waiting
@@ -54,7 +56,9 @@ async def follow(
     changed_at = clock.monotonic()
     until = changed_at + patience
     while True:
-        sample = await take_sample(admin, topic, group, queues, brokers)
+        began_at = clock.monotonic()
+        needed = watch.needs_counts(began_at)
+        sample = await take_sample(admin, topic, group, queues, brokers, needed)
         changes = await run_slices(admin.runtime.timers, watch.add_in_slices(sample))
         observe(sample)
         for change in changes:
@@ -67,6 +71,13 @@ async def follow(
         elif now - changed_at >= remind_after:
             changed_at = now
             yield watch.waiting(now, until - now)
-        await admin.runtime.timers.sleep(interval)
+        now = clock.monotonic()
+        until_next = now + interval
+        # The next sample may take as long as this one, and nothing is asked closely meanwhile.
+        if due := watch.close_counts(now, until_next + now - began_at):
+            with contextlib.suppress(RewindMQError):
+                # Counting is more urgent than the next sample.
+                await brokers.count_closely(group, topic, due)
+        await admin.runtime.timers.sleep(max(0.0, until_next - clock.monotonic()))
     for change in watch.end(clock.monotonic()):
         yield change

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from rewindmq.client.admin.shared_ids import shared_client_ids
@@ -38,6 +39,7 @@ async def take_sample(
     group: str,
     queues: Sequence[MessageQueue],
     brokers: Brokers | None = None,
+    needed: AbstractSet[str] | None = None,
 ) -> Sample:
     """Ask the brokers for the stored offsets, then each consumer for its running info.
 
@@ -46,6 +48,7 @@ async def take_sample(
 
     Args:
         brokers: of a watch, which takes many samples.
+        needed: names of the brokers to ask for what they count; None: all.
     """
     brokers = Brokers(admin) if brokers is None else brokers
     told: Mapping[MessageQueue, ToldOffsets] = {}
@@ -53,7 +56,7 @@ async def take_sample(
         told = await brokers.offsets_of(group, topic)
     fetched: Mapping[str, Fetched] = {}
     with contextlib.suppress(RewindMQError):
-        fetched = await brokers.fetched(group, topic)
+        fetched = await brokers.fetched(group, topic, needed)
     connection, is_told = None, True
     try:
         connection = await brokers.consumers_of(group)

@@ -11,11 +11,13 @@ import pytest
 from rewindmq import AdminClient, MessageQueue
 from rewindmq.client.admin.watched_reset.brokers import Brokers
 from rewindmq.protocol.body.connection import Connection, ConsumerConnection
-from rewindmq.protocol.body.stats import ConsumeStats, OffsetWrapper
+from rewindmq.protocol.body.stats import BrokerStatsData, BrokerStatsItem, ConsumeStats, OffsetWrapper
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RemotingError
 from rewindmq.race.sim import World
+from rewindmq.watch.evidence.sample import Fetched
+from rewindmq.watch.rules.minute import CountSpan
 from tests.dashboard.scripted import Answering, Answers, Scripted, name_server, scripted, silent, success
 
 QUEUE = MessageQueue("T", "b", 0)
@@ -99,6 +101,61 @@ def test_a_broker_that_hung_is_asked_last_for_the_consumers_until_it_knows_them_
         assert (watched.asked("a", code), watched.asked("b", code)) == (2, 4)
 
     play({code: first}, {code: consumers("C1", "C2")}, work)
+
+
+def counting(*minutes: tuple[int, float]) -> Answering:
+    """Tell one sum and length of a minute after the other."""
+    left = list(minutes)
+
+    def answer(_connection: object, _request: RemotingCommand) -> RemotingCommand:
+        messages, seconds = left.pop(0) if len(left) > 1 else left[0]
+        return success(BrokerStatsData(BrokerStatsItem(messages, messages / seconds)))
+
+    return answer
+
+
+def test_a_count_is_another_one_if_its_sum_or_its_length_differs() -> None:
+    async def work(watched: Watched) -> None:
+        brokers, seen = watched.brokers, []
+        await brokers.offsets_of("G", "T")
+        for _ in range(4):
+            seen.append((await brokers.fetched("G", "T", {"a"}))["a"])
+            await watched.world.sleep(1)
+        assert [each.seconds for each in seen] == [60.0, 60.0, 60.004, 60.004]
+        assert [each.after for each in seen] == [None, None, seen[1].asked, seen[2].asked]
+        assert [each.messages for each in seen] == [700, 700, 700, 701]
+
+    told = counting((700, 60.0), (700, 60.0), (700, 60.004), (701, 60.004))
+    answers: Answers = {
+        RequestCode.GET_CONSUME_STATS: offsets,
+        RequestCode.VIEW_BROKER_STATS_DATA: told,
+    }
+    play(answers, {RequestCode.GET_CONSUME_STATS: offsets}, work)
+
+
+def test_a_count_that_is_expected_is_asked_for_until_it_comes_and_the_ends_right_after_it() -> None:
+    async def work(watched: Watched) -> None:
+        brokers = watched.brokers
+        await brokers.offsets_of("G", "T")
+        await brokers.fetched("G", "T", {"a"})
+        # The count of 20 s ago is an older one.
+        await watched.world.sleep(20)
+        now = watched.admin.runtime.clock.monotonic()
+        await brokers.count_closely("G", "T", {"a": CountSpan(now + 1, now + 2)})
+        told: Fetched = (await brokers.fetched("G", "T", set()))["a"]
+        assert told.messages == 9
+        assert told.ends == {0: 9}
+        assert told.after is not None
+        assert now + 1 < told.after < told.asked < told.after + 0.1
+        assert watched.asked("a", RequestCode.VIEW_BROKER_STATS_DATA) == 5
+        assert watched.asked("a", RequestCode.GET_CONSUME_STATS) == 3
+
+    told = counting((7, 60.0), (8, 60.0), (8, 60.0), (8, 60.0), (9, 60.0))
+    answers: Answers = {
+        RequestCode.GET_CONSUME_STATS: offsets,
+        RequestCode.VIEW_BROKER_STATS_DATA: told,
+    }
+    play(answers, {RequestCode.GET_CONSUME_STATS: offsets}, work)
 
 
 def test_questions_at_the_same_time_share_the_failure_of_a_name_server() -> None:

@@ -9,16 +9,14 @@ from dataclasses import replace
 import pytest
 
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
-from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.client.admin.watched_reset.brokers import Brokers
-from rewindmq.client.admin.watched_reset.follow import follow
-from rewindmq.client.admin.watched_reset.take_sample import take_sample
+from rewindmq.client.core.broker_api import BrokerApi
 from rewindmq.watch.evidence.position import Position
 from rewindmq.watch.evidence.sample import Fetched, QueueSample, Sample
 from rewindmq.watch.rules.fetched import FetchCount
 from rewindmq.watch.verdict.reset_watch import ResetWatch
 from rewindmq.watch.verdict.states import State
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
+from tests.client.admin.watched_reset.as_at_rocketmq import send_steadily, watch_as_at_rocketmq
 from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
@@ -120,21 +118,6 @@ def test_a_queue_that_its_consumer_gave_up_and_took_again_was_reset_although_no_
     assert one_queue((5.0, given_up), (12.0, given_up)) is not State.PROVEN
 
 
-async def watch_as_at_rocketmq(stage: SimStage, seconds: float = 30.0) -> set[State]:
-    """Reset the group to the start, and watch it without the rewinds of RewindMQ's brokers."""
-    admin = AdminClient(stage.namesrv, runtime=stage.new_runtime())
-    queues = [Q0, Q1]
-    async with admin:
-        brokers = Brokers(admin, asks_rewinds=False)
-        before = await take_sample(admin, TOPIC, GROUP, queues, brokers)
-        began = admin.runtime.clock.monotonic()
-        result = await admin.resets.reset(TOPIC, GROUP, 0)
-        watch = ResetWatch(before, result.offset_table, began)
-        async for change in follow(admin, TOPIC, GROUP, watch, brokers=brokers):
-            assert change.seconds < seconds
-    return {queue.state for queue in watch.queues}
-
-
 @pytest.mark.parametrize("count", [1, 500])
 @played()
 async def test_the_fast_redelivery_of_an_idle_group_is_proven_at_rocketmq_within_30_s(
@@ -144,13 +127,7 @@ async def test_the_fast_redelivery_of_an_idle_group_is_proven_at_rocketmq_within
     await stage.send(2 * count, TOPIC)
     async with new_consumer(stage):
         await stage.world.sleep(150)
-        assert await watch_as_at_rocketmq(stage) == {State.PROVEN}
-
-
-async def send_steadily(stage: SimStage) -> None:
-    while True:
-        await stage.send(5, TOPIC)
-        await stage.world.sleep(0.1)
+        assert await watch_as_at_rocketmq(stage, 2) == [State.PROVEN] * 2
 
 
 @played()
@@ -159,8 +136,33 @@ async def test_a_kept_reset_of_a_group_under_traffic_is_proven_at_rocketmq(stage
     async with new_consumer(stage):
         sending = asyncio.create_task(send_steadily(stage))
         await stage.world.sleep(95)
-        assert await watch_as_at_rocketmq(stage, 75) == {State.PROVEN}
+        assert await watch_as_at_rocketmq(stage, 2, 75) == [State.PROVEN] * 2
         sending.cancel()
+
+
+@played()
+async def test_a_queue_whose_target_is_never_stored_is_not_proven_under_traffic_at_rocketmq(
+    stage: SimStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit of the target gets lost on its way, so the consumer goes on where it was."""
+    commit = BrokerApi.update_consumer_offset
+
+    async def commit_past_start(
+        api: BrokerApi, address: str, group: str, queue: MessageQueue, offset: int
+    ) -> None:
+        if queue != Q0 or offset > 0:
+            await commit(api, address, group, queue, offset)
+
+    await stage.create_topic(TOPIC, 2)
+    async with new_consumer(stage):
+        sending = asyncio.create_task(send_steadily(stage))
+        await stage.world.sleep(40)
+        monkeypatch.setattr(BrokerApi, "update_consumer_offset", commit_past_start)
+        states = await watch_as_at_rocketmq(stage, 2, 77, patience=76)
+        sending.cancel()
+    assert [stage.consumed.count((queue, 10)) for queue in (Q0, Q1)] == [1, 2]
+    # The count lacks as many messages as each of the queues has to redeliver.
+    assert states == [State.UNKNOWN] * 2
 
 
 async def watch(stage: SimStage) -> tuple[str, list[str]]:

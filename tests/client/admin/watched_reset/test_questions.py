@@ -15,7 +15,9 @@ from rewindmq.client.admin.watched_reset.make_preview import make_preview
 from rewindmq.client.admin.watched_reset.run import Began, run_watched
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
+from rewindmq.watch.verdict.states import State
 from tests.client.admin.support import GROUP, TOPIC, new_consumer
+from tests.client.admin.watched_reset.as_at_rocketmq import send_steadily, watch_as_at_rocketmq
 from tests.support.fixtures import played
 from tests.support.stage import SimStage
 
@@ -74,6 +76,30 @@ async def test_a_reset_repeats_no_question_of_its_preview(
         assert RequestCode.INVOKE_BROKER_TO_RESET_OFFSET in {code for _, code, _ in asked}
         # A reset begins with the route, as RocketMQ's does (docs/spec/reset.md D.1).
         assert again - SAMPLED == {RequestCode.GET_ROUTEINFO_BY_TOPIC}
+
+
+@played()
+async def test_a_watch_of_64_busy_queues_at_rocketmq_asks_at_most_four_questions_a_sample(
+    stage: SimStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if it asked for the count with each sample; samples are half a second apart."""
+    await stage.create_topic(TOPIC, 64)
+    async with new_consumer(stage):
+        sending = asyncio.create_task(send_steadily(stage))
+        await stage.world.sleep(40)
+        began = stage.world.now
+        with counted(monkeypatch) as asked:
+            assert await watch_as_at_rocketmq(stage, 64, 75) == [State.PROVEN] * 64
+        seconds = stage.world.now - began
+        sending.cancel()
+    by_code: Counter[RequestCode] = Counter()
+    for (_, code, _), count in asked.items():
+        by_code[code] += count
+    samples = by_code[RequestCode.GET_CONSUMER_CONNECTION_LIST]
+    assert by_code[RequestCode.VIEW_BROKER_STATS_DATA] + by_code[RequestCode.GET_CONSUME_STATS] < 2 * samples
+    assert asked.total() < 4 * samples
+    assert 60 < seconds < 76
+    assert asked.total() < 8 * seconds
 
 
 @played()

@@ -1,8 +1,6 @@
-"""The rules of a rewind and of a skip, wired together."""
+"""The rules of a rewind, wired together."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 from rewindmq.watch.evidence.clues import Clues
 from rewindmq.watch.evidence.moment import SETTLED, Case, Moment
@@ -15,22 +13,12 @@ from rewindmq.watch.rules.finished import Finished
 from rewindmq.watch.rules.held import HOLD, Held
 from rewindmq.watch.rules.jump import Jump
 from rewindmq.watch.rules.minute import LATEST
-from rewindmq.watch.rules.not_skipped import NotSkipped
 from rewindmq.watch.rules.overtaken import Overtaken
 from rewindmq.watch.rules.redelivery import Redelivery
-from rewindmq.watch.rules.skipped import Skipped
 from rewindmq.watch.rules.stored import Stored
 from rewindmq.watch.rules.unapplied import Unapplied
-from rewindmq.watch.rules.unmoved import Unmoved
 from rewindmq.watch.rules.untouched import Untouched
-
-
-class Rule(Protocol):
-    """Takes in the moments of a queue one by one."""
-
-    def add(self, moment: Moment) -> Finding | None:
-        """Return what the moments until now show, or None."""
-        ...
+from rewindmq.watch.verdict.rule import Rule, waits_for_consumer
 
 
 class RewindRules:
@@ -129,7 +117,7 @@ class RewindRules:
         if (missing := self._finished.missing(seen)) is not None:
             return f"the rest of the redelivery: {missing}"
         if not seen.live:
-            return _waits_for_consumer(moment)
+            return waits_for_consumer(moment)
         if self._jump.is_open:
             return f"the next commit: {moment.stored} is stored above messages that a consumer holds"
         if redelivery.since is not None:
@@ -181,68 +169,3 @@ def _again(moment: Moment) -> str:
     obstacle = moment.counted.obstacle
     why = f"it was not counted, because {obstacle}: " if obstacle else ""
     return f"{why}preview again when the group has been idle for a minute"
-
-
-def _waits_for_consumer(moment: Moment) -> str:
-    sample = moment.group.sample
-    if unanswered := sorted(sample.silent | sample.shared):
-        return f"an answer of consumer {unanswered[0]}, which may have the queue"
-    if any(position.dropped for position in moment.seen.positions):
-        return "the consumer that gave the queue up to take it again, 10 s after a classic reset"
-    if not moment.group.known:
-        left = max(0.0, SETTLED - moment.seconds)
-        return f"a consumer of the group: the queue is unknown if none connects within {left:.0f} s"
-    return f"a consumer that takes the queue, where {moment.stored} is stored"
-
-
-class SkipRules:
-    """The rules of a skip."""
-
-    def __init__(self, case: Case) -> None:
-        self._case = case
-        self._skipped = Skipped(case)
-        self.rules: tuple[Rule, ...] = (
-            Stored(case),
-            Unmoved(case),
-            self._skipped,
-            NotSkipped(case),
-            Alone(),
-        )
-
-    @property
-    def is_same_queue_object(self) -> bool:
-        """False: no rule of a skip looks at it."""
-        return False
-
-    def add(self, moment: Moment) -> list[Finding]:
-        """Take in a moment; return what is found."""
-        return [finding for rule in self.rules if (finding := rule.add(moment)) is not None]
-
-    def doubt(self, moment: Moment) -> str | None:
-        """Return why the rules decide nothing, in one sentence; None if they have nothing to say."""
-        if not self._case.is_known:
-            return "right before the reset, the broker or a consumer did not answer"
-        if not self._skipped.may_be_consumed:
-            return None
-        passing = self._skipped.passing
-        consumed = "an unknown number" if passing.consumed is None else f"up to {passing.consumed:.0f}"
-        return (
-            f"the consumers may have consumed the {passing.skipped} messages up to the target instead of"
-            f" skipping them: they consumed {consumed} in the minute around the reset"
-        )
-
-    def waits_for(self, moment: Moment) -> str:
-        """Return what the next state needs, in one sentence."""
-        if not moment.seen.live:
-            return _waits_for_consumer(moment)
-        since, target = self._skipped.since, self._case.target
-        if since is None:
-            return f"stored offset and consumers to be at the target, {target}: {moment.stored} is stored"
-        left = since + HOLD - moment.seconds
-        if left > 0:
-            return f"{left:.0f} s more at the target, {target}"
-        return f"rates of the consumers below the {self._skipped.passing.skipped} messages of the skip"
-
-    def figures(self, finding: Finding, moment: Moment) -> str:
-        """Return the figures of a loss; "" if the offsets say it all."""
-        return f"{moment.stored} is stored" if finding is Finding.UNTOUCHED else ""
