@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from rewindmq.pipeline.engines.local_engine import LocalEngine
+    from rewindmq.pipeline.engines.view_rows import read_table
     from rewindmq.pipeline.errors import PipelineError
     from rewindmq.pipeline.reading import read_store
     from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, take_snapshot
@@ -24,6 +25,7 @@ __all__ = [
     "StoreSnapshot",
     "make_session",
     "read_store",
+    "read_table",
     "register",
     "take_snapshot",
 ]
@@ -35,6 +37,7 @@ _MODULES: Final = MappingProxyType(
         "StoreSnapshot": "rewindmq.pipeline.snapshot.snapshot",
         "make_session": "rewindmq.pipeline.spark.session",
         "read_store": "rewindmq.pipeline.reading",
+        "read_table": "rewindmq.pipeline.engines.view_rows",
         "register": "rewindmq.pipeline.spark.session",
         "take_snapshot": "rewindmq.pipeline.snapshot.snapshot",
     }

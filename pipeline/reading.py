@@ -27,7 +27,7 @@ def read_store(
 
     Args:
         locations: store directories or URIs; pass all brokers' stores to read a cluster.
-        view: messages, consumequeue, index, offsets or damage.
+        view: messages, consumequeue, index, offsets, damage, open_timers or in_flight.
         columns: the columns to read and build; None for the view's default columns. Spark 4.3 does not pass
             ``select`` to a Python data source, so leave unneeded columns out here to save copying them.
         options: those of ``docs/pipeline/reading.md``; pass ``from`` as ``**{"from": ...}``.

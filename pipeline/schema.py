@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Column(NamedTuple):
@@ -115,6 +118,44 @@ DAMAGE: Final = MappingProxyType(
     }
 )
 
+OPEN_TIMERS: Final = MappingProxyType(
+    {
+        "store": Column("string", "the store's name"),
+        "topic": Column("string", "where the message will be delivered: REAL_TOPIC"),
+        "queueId": Column("int", "its queue there: REAL_QID"),
+        "uniqueKey": Column("string", "UNIQ_KEY: the message id that clients print"),
+        "keys": Column("array<string>", "KEYS, split on spaces"),
+        "tag": Column("string", "TAGS"),
+        "bornTimestamp": Column("timestamp", "the producer's clock"),
+        "storeTimestamp": Column("timestamp", "the broker's clock, when it stored the message last"),
+        "dueTimestamp": Column("timestamp", "TIMER_OUT_MS: begin of the second in which it is due"),
+        "rolls": Column("int", "how often the message was stored again on its way: TIMER_ROLL_TIMES"),
+        "recalled": Column("boolean", "whether it will not be delivered, as a deletion waits with it"),
+        "physicalOffset": Column("bigint", "position in the commit log"),
+        "storeSize": Column("int", "bytes of the whole record"),
+        # Present only if the caller's schema names them.
+        "timerQueueOffset": Column("bigint", "offset in rmq_sys_wheel_timer", is_default=False),
+        "dueTimestampMs": Column("bigint", "dueTimestamp as ms", is_default=False),
+    }
+)
+
+IN_FLIGHT: Final = MappingProxyType(
+    {
+        "store": Column("string", "the store's name"),
+        "group": Column("string", "the group that popped the message"),
+        "topic": Column("string", "as stored: %RETRY%group_topic for a message that was revived"),
+        "queueId": Column("int", ""),
+        "queueOffset": Column("bigint", "position in the queue"),
+        "popTimestamp": Column("timestamp", "when the group popped it"),
+        "visibleTimestamp": Column("timestamp", "when its invisible time is over"),
+        "reviveQueueId": Column("int", "queue of the revive topic: reviveQid of the handle"),
+        "startOffset": Column("bigint", "queue offset at which the POP began: startOffset of the handle"),
+        # Present only if the caller's schema names them.
+        "popTimestampMs": Column("bigint", "popTimestamp as ms: popTime of the handle", is_default=False),
+        "visibleTimestampMs": Column("bigint", "visibleTimestamp as ms", is_default=False),
+    }
+)
+
 VIEWS: Final[Mapping[str, Mapping[str, Column]]] = MappingProxyType(
     {
         "messages": MESSAGES,
@@ -122,6 +163,8 @@ VIEWS: Final[Mapping[str, Mapping[str, Column]]] = MappingProxyType(
         "index": INDEX,
         "offsets": OFFSETS,
         "damage": DAMAGE,
+        "open_timers": OPEN_TIMERS,
+        "in_flight": IN_FLIGHT,
     }
 )
 
@@ -129,3 +172,17 @@ VIEWS: Final[Mapping[str, Mapping[str, Column]]] = MappingProxyType(
 def ddl(columns: Mapping[str, Column]) -> str:
     """Return the default columns as a Spark schema."""
     return ", ".join(f"{name} {column.type}" for name, column in columns.items() if column.is_default)
+
+
+def arrow_schema(ddl: str) -> pa.Schema:
+    """Return a schema of Spark, with the types of the views, as one of Arrow."""
+    import pyarrow as pa
+
+    types = {
+        "string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(),
+        "binary": pa.binary(), "timestamp": pa.timestamp("us", tz="UTC"),
+        "array<bigint>": pa.list_(pa.int64()), "array<string>": pa.list_(pa.string()),
+        "map<string,string>": pa.map_(pa.string(), pa.string()),
+    }  # fmt: skip
+    fields = (column.split() for column in ddl.split(", "))
+    return pa.schema([(name, types[kind]) for name, kind in fields])

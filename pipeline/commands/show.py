@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rewindmq.pipeline.spark.progress import ProgressDisplay
 
-VIEWS: Final = ("messages", "consumequeue", "index", "offsets", "damage")
+VIEWS: Final = ("messages", "consumequeue", "index", "offsets", "damage", "open_timers", "in_flight")
 DEFAULT_LIMIT: Final = 20
 # Columns that fit a line of a table; --json prints all.
 _TABLE_COLUMNS: Final[tuple[str, ...]] = (
@@ -44,7 +44,8 @@ _MAX_CELL: Final = 48
 
 EPILOG: Final = """\
 Views: messages (the commit log), consumequeue, index (the key index), offsets (of consumer groups), damage
-(parts of the log that cannot be read).
+(parts of the log that cannot be read), open_timers (timer messages that wait), in_flight (messages that a
+group has popped and not acknowledged).
 
 examples:
   rewindmq pipeline show ~/store
@@ -52,6 +53,8 @@ examples:
   rewindmq pipeline show ~/store --topic Orders --key order-4711 --index ~/indexed
   rewindmq pipeline show ~/broker-a ~/broker-b --topic Orders --count
   rewindmq pipeline show ~/store --view damage
+  rewindmq pipeline show ~/store --view open_timers --topic Orders
+  rewindmq pipeline show ~/store --view in_flight --limit 0 --json
 """
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.pipeline.engines.engine import ArrowMap, Rows, Task
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.schema import MESSAGES
+from rewindmq.pipeline.schema import MESSAGES, arrow_schema
 from rewindmq.protocol.files.temporary_folder import TemporaryFolder
 
 if TYPE_CHECKING:
@@ -90,18 +90,6 @@ class _LocalRows:
             return pa.Table.from_batches(found)
         assert self._schema is not None
         return arrow_schema(self._schema).empty_table()
-
-
-def arrow_schema(ddl: str) -> pa.Schema:
-    """Return a schema of Spark as one of Arrow; it has only simple types and arrays of numbers."""
-    import pyarrow as pa
-
-    types = {
-        "string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(),
-        "binary": pa.binary(), "array<bigint>": pa.list_(pa.int64()), "array<string>": pa.list_(pa.string()),
-    }  # fmt: skip
-    fields = (column.split() for column in ddl.split(", "))
-    return pa.schema([(name, types[kind]) for name, kind in fields])
 
 
 def _in_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.pipeline.options import check_columns, parse_options
+from rewindmq.pipeline.schema import arrow_schema
 from rewindmq.pipeline.views.by_name import READERS
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ class ViewRows:
         check_columns(known, names)
         self._reader = READERS[view](known, names)
         self._topic = topic
+        self._schema = ", ".join(f"{name} {known.columns[name].type}" for name in names)
 
     def count(self) -> int:
         """Return the number of rows.
@@ -85,6 +89,36 @@ class ViewRows:
         for part in self._reader.partitions():
             for batch in self._reader.read(part):
                 yield batch if self._topic is None else batch.filter(pc.equal(batch["topic"], self._topic))
+
+    def table(self) -> pa.Table:
+        """Return all rows as an Arrow table.
+
+        Raises:
+            PipelineError: a store cannot be read.
+        """
+        import pyarrow as pa
+
+        batches = list(self.batches())
+        return pa.Table.from_batches(batches) if batches else arrow_schema(self._schema).empty_table()
+
+
+def read_table(
+    locations: str | Path | Sequence[str | Path],
+    *,
+    view: str = "messages",
+    columns: Sequence[str] | None = None,
+    **options: str,
+) -> pa.Table:
+    """Return the rows of one or more stores as an Arrow table in memory, without Spark and Java.
+
+    DuckDB, Polars and pandas read it. The arguments are those of ``read_store``.
+
+    Raises:
+        PipelineError: there is no store, or a view, option or column is unknown.
+    """
+    listed = [locations] if isinstance(locations, str | Path) else locations
+    paths = [os.fspath(location) for location in listed]
+    return ViewRows(paths, view=view, columns=columns, options=options).table()
 
 
 def _value(value: Any) -> Any:

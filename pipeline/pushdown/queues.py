@@ -133,7 +133,7 @@ def _places(snapshot: StoreSnapshot, view: QueueView, first: int, last: int) -> 
         # The records are close together on average: reading the entries would save next to nothing.
         return [(begin[0], end[0] + 1)]
     found: Ranges = []
-    for positions in _positions(snapshot, view, first, last):
+    for positions in entry_positions(snapshot, view, first, last):
         breaks = np.flatnonzero(np.diff(positions) > GAP_BYTES) + 1
         starts = positions[np.concatenate(([0], breaks))]
         stops = positions[np.concatenate((breaks, [len(positions)])) - 1] + 1
@@ -141,7 +141,7 @@ def _places(snapshot: StoreSnapshot, view: QueueView, first: int, last: int) -> 
     return found
 
 
-def _positions(snapshot: StoreSnapshot, view: QueueView, first: int, last: int) -> Iterator[Int64s]:
+def entry_positions(snapshot: StoreSnapshot, view: QueueView, first: int, last: int) -> Iterator[Int64s]:
     """Yield the log positions of the entries [first, last), many at a time."""
     for file in view.files.files:
         base = file.base // CQ_ENTRY_BYTES

@@ -82,7 +82,7 @@ class StoreReader(DataSourceReader):
         try:
             parts = [ViewPart(number, pieces) for number, pieces in enumerate(self.parts())]
         except OSError as error:
-            raise PipelineError(_line(error)) from None
+            raise PipelineError(error_line(error)) from None
         # Without a part, Spark would make a part itself.
         parts = parts or [ViewPart(0, ())]
         parts[0].planning = self._bytes_read()
@@ -102,7 +102,7 @@ class StoreReader(DataSourceReader):
                         records += piece_of_batch.num_rows
                         yield piece_of_batch
         except OSError as error:
-            raise PipelineError(_line(error)) from None
+            raise PipelineError(error_line(error)) from None
         finally:
             if self.options.counters:
                 read = self._bytes_read() - before + partition.planning
@@ -110,7 +110,8 @@ class StoreReader(DataSourceReader):
                 write_counters(self.options.counters, partition.number, found)
 
 
-def _line(error: OSError) -> str:
+def error_line(error: OSError) -> str:
+    """Return what the user is told if a file cannot be read during a query."""
     name = error.filename or "the store"
     if isinstance(error, FileNotFoundError):
         return f"the broker removed {name} during the query: start again"

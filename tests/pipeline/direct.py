@@ -16,9 +16,11 @@ from rewindmq.pipeline.options import parse_options
 from rewindmq.pipeline.schema import VIEWS
 from rewindmq.pipeline.views.consume_queue import ConsumeQueueReader
 from rewindmq.pipeline.views.damage import DamageReader
+from rewindmq.pipeline.views.in_flight import InFlightReader
 from rewindmq.pipeline.views.index import IndexViewReader
 from rewindmq.pipeline.views.messages import PushingMessageReader
 from rewindmq.pipeline.views.offsets import OffsetsReader
+from rewindmq.pipeline.views.open_timers import OpenTimersReader
 from rewindmq.pipeline.views.reader import StoreReader
 
 READERS: dict[str, type[StoreReader]] = {
@@ -27,6 +29,8 @@ READERS: dict[str, type[StoreReader]] = {
     "index": IndexViewReader,
     "offsets": OffsetsReader,
     "damage": DamageReader,
+    "open_timers": OpenTimersReader,
+    "in_flight": InFlightReader,
 }
 
 

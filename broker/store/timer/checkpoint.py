@@ -42,6 +42,18 @@ def decode_progress(data: bytes) -> TimerProgress | None:
     return TimerProgress(*CHECKPOINT.unpack_from(data))
 
 
+def decode_checkpoint(data: bytes) -> tuple[TimerProgress | None, bool]:
+    """Return the fields of the file's content, and whether RewindMQ wrote it last.
+
+    Then wheel and timer log are exactly as they were at ``log_end``.
+    """
+    progress = decode_progress(data)
+    if progress is None or len(data) < SEAL_AT + SEAL.size:
+        return progress, False
+    magic, crc = SEAL.unpack_from(data, SEAL_AT)
+    return progress, magic == SEAL_MAGIC and crc == crc32(data[: CHECKPOINT.size])
+
+
 class TimerCheckpoint:
     """Reads and replaces the file.
 
@@ -58,11 +70,7 @@ class TimerCheckpoint:
 
     def load(self) -> None:
         """Read the file. Raise OSError if it cannot be read."""
-        data = self._disk.read(self._path) or b""
-        self.progress = decode_progress(data)
-        if self.progress is not None and len(data) >= SEAL_AT + SEAL.size:
-            magic, crc = SEAL.unpack_from(data, SEAL_AT)
-            self.is_sealed = magic == SEAL_MAGIC and crc == crc32(data[: CHECKPOINT.size])
+        self.progress, self.is_sealed = decode_checkpoint(self._disk.read(self._path) or b"")
 
     def save(self, progress: TimerProgress) -> None:
         """Write the file durably; a crash leaves the old or the new content. May run on a worker thread.

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rewindmq.pipeline.errors import PipelineError
+from rewindmq.pipeline.schema import VIEWS
 from rewindmq.pipeline.snapshot.snapshot import labelled, take_snapshot
 from tests.pipeline.direct import rows
 from tests.pipeline.logs import LogWriter, random_store
@@ -51,7 +52,7 @@ def state(root: Path) -> dict[str, tuple[int, int, int]]:
 def test_nothing_in_the_store_is_changed(tmp_path: Path) -> None:
     random_store(tmp_path / "store", 3)
     before = state(tmp_path / "store")
-    for view in ("messages", "consumequeue", "index", "offsets", "damage"):
+    for view in VIEWS:
         rows(tmp_path / "store", view, counters=str(tmp_path / "counters"))
     options = {"topic": "Orders", "key": "key-1", "from": "1700000001000"}
     rows(tmp_path / "store", options=options)
@@ -144,7 +145,7 @@ def test_an_empty_store_has_no_rows(tmp_path: Path) -> None:
     LogWriter(tmp_path / "store").finish()
     (tmp_path / "bare" / "commitlog").mkdir(parents=True)
     for store in (tmp_path / "store", tmp_path / "bare"):
-        for view in ("messages", "consumequeue", "index", "offsets", "damage"):
+        for view in VIEWS:
             assert rows(store, view) == []
 
 
@@ -267,7 +268,7 @@ def test_a_pipe_in_the_place_of_a_file_or_folder_is_damage(tmp_path: Path, path:
         [*snapshot.queues(), *snapshot.index_files()]
 
 
-@pytest.mark.parametrize("view", ["messages", "consumequeue", "index", "offsets", "damage"])
+@pytest.mark.parametrize("view", VIEWS)
 def test_the_folder_of_a_mounted_file_system_has_no_rows(tmp_path: Path, view: str) -> None:
     random_store(tmp_path / "store", 3)
     before = rows(tmp_path / "store", view)
