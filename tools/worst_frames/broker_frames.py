@@ -552,13 +552,13 @@ FRAMES: Final[Sequence[WorstFrame]] = (
     ),
     WorstFrame(RequestCode.SET_MESSAGE_REQUEST_MODE, "10,000 modes", _request_mode),
     WorstFrame(RequestCode.QUERY_ASSIGNMENT, "65,535 queues", _assignment),
-    plain(RequestCode.POP_MESSAGE, "one message in every 65th of 65,535 queues", lambda _: _pop(WIDE)),
     plain(RequestCode.POP_MESSAGE, "32 messages", lambda _: _pop(KEYED)),
     plain(
         RequestCode.PEEK_MESSAGE,
         "one message in every 65th of 65,535 queues",
         lambda _: PeekMessageRequestHeader(GROUP, WIDE, -1, MAX_POP_MESSAGES),
     ),
+    plain(RequestCode.POP_MESSAGE, "one message in every 65th of 65,535 queues", lambda _: _pop(WIDE)),
     plain(
         RequestCode.NOTIFICATION,
         "65,535 queues",
