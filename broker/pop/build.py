@@ -53,6 +53,12 @@ class PopConsumption:
     inflight: PopInflightMessageCounter
     orders: QueueLevelConsumerManager
 
+    def runtime_info(self) -> dict[str, str]:
+        """Return RewindMQ's own fields of GET_BROKER_RUNTIME_INFO (28)."""
+        return {
+            f"popRevive_{lag.queue_id}": f"{lag.records},{lag.milliseconds}" for lag in self.revive.behind()
+        }
+
     def on_close(self, connection: Connection) -> None:
         """Drop the requests of a closed connection."""
         self.long_polling.on_close(connection)
