@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewindmq.broker.assignment.topic_routes import TopicRouteInfoManager
 from rewindmq.broker.background.registration import RegistrationService
 from rewindmq.broker.background.retention import Retention
 from rewindmq.broker.clients.consumer_manager import ConsumerManager
@@ -59,6 +60,7 @@ class BrokerContext:
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
     request_modes: MessageRequestModeManager
+    topic_routes: TopicRouteInfoManager
     table_flush: TableFlush
     offsets: ConsumerOffsetTable
     offset_flush: OffsetFlush

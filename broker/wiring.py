@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
+from rewindmq.broker.assignment.topic_routes import TopicRouteInfoManager
 from rewindmq.broker.background.flush import BackgroundFlush
 from rewindmq.broker.background.name_server import BrokerIdentity
 from rewindmq.broker.background.prefault import LogPrefault
@@ -263,6 +264,9 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
         topics=topics,
         groups=groups,
         request_modes=request_modes,
+        topic_routes=TopicRouteInfoManager(
+            client, runtime, config.namesrv_addresses, config.load_balance_poll_name_server_interval / 1_000
+        ),
         table_flush=table_flush,
         offsets=offsets,
         offset_flush=OffsetFlush(runtime.workers, offsets, runtime.probe),
