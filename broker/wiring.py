@@ -364,7 +364,7 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
     if timers is not None:
         background += (timers.service,)
     if context.pop is not None:
-        background += (context.pop.revive, context.pop.orders)
+        background += (context.pop.revive, context.pop.orders, context.pop.born_times)
     if config.is_slave:
         store.become_replica()
         wake = _wake(long_polling) if profile.slave_wakes_pulls else _ignore_arrivals

@@ -9,6 +9,7 @@ from rewindmq.broker.offsets.committer import OffsetCommitter
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
 from rewindmq.broker.offsets.rewinds import Rewinds
 from rewindmq.broker.pop.acknowledger import MessageAcknowledger
+from rewindmq.broker.pop.born_times import BornTimes
 from rewindmq.broker.pop.inflight import PopInflightMessageCounter
 from rewindmq.broker.pop.long_polling import ALL_QUEUES, PopLongPolling
 from rewindmq.broker.pop.orderly.queue_level_consumer_manager import QueueLevelConsumerManager
@@ -43,6 +44,7 @@ class PopConsumption:
         revive: stores messages again; runs at a master only.
         inflight: counts the messages in flight.
         orders: keep the order of queues; saved at a master only.
+        born_times: translates the times in requests.
     """
 
     popper: MessagePopper
@@ -52,6 +54,7 @@ class PopConsumption:
     long_polling: PopLongPolling
     inflight: PopInflightMessageCounter
     orders: QueueLevelConsumerManager
+    born_times: BornTimes
 
     def runtime_info(self) -> dict[str, str]:
         """Return RewindMQ's own fields of GET_BROKER_RUNTIME_INFO (28)."""
@@ -173,4 +176,5 @@ def build(
         long_polling=long_polling,
         inflight=inflight,
         orders=orders,
+        born_times=BornTimes(clock),
     )
