@@ -254,6 +254,11 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         return Path(self.store_path_root_dir).expanduser()
 
     @property
+    def table_folder(self) -> Path:
+        """Where the files of tables are."""
+        return self.root / "config"
+
+    @property
     def default_reset_mode(self) -> ResetMode:
         """The mode of resets that name none: ``reset_mode``, else the default of the release."""
         if self.reset_mode is not None:

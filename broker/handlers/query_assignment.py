@@ -64,7 +64,7 @@ def _answer(
     query: QueryAssignmentRequestBody,
     queues: Sequence[MessageQueue],
 ) -> Reply:
-    group = context.consumers.find(query.consumer_group)
+    group = context.clients.consumers.find(query.consumer_group)
     client_ids = group.client_ids() if group is not None else []
     entries = len(queues) + len(client_ids)
     body = _assign(context, query, queues, client_ids)
@@ -107,7 +107,7 @@ def _assign(
 def _setting(context: BrokerContext, query: QueryAssignmentRequestBody) -> SetMessageRequestModeRequestBody:
     """Return what was set for the topic and group, else the default; a retry topic is pulled."""
     topic, group = query.topic, query.consumer_group
-    known = context.request_modes.get(topic, group)
+    known = context.tables.request_modes.get(topic, group)
     if known is not None:
         return known
     if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):

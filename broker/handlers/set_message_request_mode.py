@@ -29,7 +29,7 @@ _MODES: Final = frozenset(MessageRequestMode)
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
-    before = context.table_flush.versions
+    before = context.tables.flush.versions
     mode = decode_body(request, SetMessageRequestModeRequestBody)
     if mode.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
         raise RequestError(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
@@ -37,9 +37,9 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     check_group(mode.consumer_group)
     if mode.mode not in _MODES:
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"the mode {mode.mode} is neither PULL nor POP")
-    if context.topics.find(mode.topic) is None:
+    if context.tables.topics.find(mode.topic) is None:
         raise RequestError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{mode.topic}] not exist")
-    if context.groups.find(mode.consumer_group) is None:
+    if context.tables.groups.find(mode.consumer_group) is None:
         raise RequestError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
-    context.request_modes.update(mode)
-    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
+    context.tables.request_modes.update(mode)
+    return context.tables.flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)

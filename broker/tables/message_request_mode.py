@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rewindmq.broker.limits import MAX_REQUEST_MODES, check_room
 from rewindmq.broker.store.tables.config_file import ConfigFile
-from rewindmq.broker.tables.config_table import ConfigTable, TableContent
+from rewindmq.broker.tables.config_table import ConfigTable, TableContent, ignore_unsaved
 from rewindmq.protocol.body.group import SetMessageRequestModeRequestBody
 
 _KEY: Final = "messageRequestModeMap"
@@ -23,8 +23,20 @@ _BETWEEN: Final = "@"
 class MessageRequestModeManager(ConfigTable[SetMessageRequestModeRequestBody]):
     """The modes by topic and group. RocketMQ never removes one, also not with its topic or group."""
 
-    def __init__(self, file: ConfigFile, now_ms: Callable[[], int]) -> None:
-        super().__init__(file, now_ms, key=_KEY, entry=SetMessageRequestModeRequestBody, built_in={})
+    def __init__(
+        self,
+        file: ConfigFile,
+        now_ms: Callable[[], int],
+        on_unsaved: Callable[[], None] = ignore_unsaved,
+    ) -> None:
+        super().__init__(
+            file,
+            now_ms,
+            key=_KEY,
+            entry=SetMessageRequestModeRequestBody,
+            built_in={},
+            on_unsaved=on_unsaved,
+        )
 
     def _check_room(self, count: int) -> None:
         check_room("message request modes", count, MAX_REQUEST_MODES)

@@ -106,7 +106,7 @@ def test_a_file_of_rocketmq_stays_as_it_was_except_for_what_is_set(tmp_path: Pat
 
 @played(profile=Profile.V53)
 async def test_a_full_table_refuses_a_new_pair_and_changes_a_known_one(stage: SimStage) -> None:
-    modes = stage.broker.context.request_modes
+    modes = stage.broker.context.tables.request_modes
     for number in range(MAX_REQUEST_MODES):
         modes.update(SetMessageRequestModeRequestBody(f"T{number}", "G"))
     peer = json_peer(stage)
