@@ -127,7 +127,7 @@ def _build(
     else:
         services += (delays.service, transactions.checks)
         services += () if timers is None else (timers.service,)
-        services += () if pop is None else (pop.revive, pop.orders)
+        services += () if pop is None else (pop.revive, pop.orders, pop.born_times)
     on_master = None if slave is None else slave.on_master
     background = build_background(
         runtime, config, profile, store, client, tables.topics, address, master.port, on_master, services

@@ -80,6 +80,9 @@ brokers, the lag of all groups, the offsets of topics.
 - rocketmq-exporter's `rocketmq_client_…` are missing: the brokers would have to ask every consumer at each
   scrape. Its `rocketmq_group_consume_tps` and `rocketmq_group_consume_total_offset` are missing: it has no
   figures for them.
+- `rocketmq_consumer_inflight_messages` counts popped messages; groups that only pull have 0. RocketMQ's
+  brokers have it, as `rocketmq_pop_…`, only at their own exporter: no request returns it.
+- `rocketmq_timer_dequeue_latency` is in whole seconds, because the broker's answer is.
 - 5.x's histograms of message sizes and request times are missing: no request to a broker returns them.
   Its `rocketmq_messages_out_total`, `rocketmq_throughput_…` and its counts of connections are missing, too.
 - RewindMQ's brokers refuse GET_BROKER_CONSUME_STATS (317) if the groups have more than 70,000 queues

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from rewindmq.testing.handles.group import Group
     from rewindmq.testing.handles.group_reset import GroupReset
     from rewindmq.testing.handles.mark import Mark
+    from rewindmq.testing.handles.pop_group import PopGroup
     from rewindmq.testing.handles.rmq import Rmq
     from rewindmq.testing.handles.topic import Topic
     from rewindmq.testing.handles.watched_group import WatchedGroup
     from rewindmq.testing.messages.deliveries import Delivery, Outcome
     from rewindmq.testing.messages.kit_message import KitMessage
+    from rewindmq.testing.messages.lent_message import LentMessage
     from rewindmq.testing.simulation.decorator import simulated
     from rewindmq.testing.wire.link_fault import LinkFault
     from rewindmq.testing.wire.request_rule import RequestRule
@@ -41,10 +43,12 @@ __all__ = [
     "KitError",
     "KitMessage",
     "KitWarning",
+    "LentMessage",
     "LinkFault",
     "Mark",
     "NotSeenError",
     "Outcome",
+    "PopGroup",
     "RequestRule",
     "Rmq",
     "Topic",
@@ -63,10 +67,12 @@ _MODULES: Final = MappingProxyType(
         "KitError": "errors",
         "KitMessage": "messages.kit_message",
         "KitWarning": "errors",
+        "LentMessage": "messages.lent_message",
         "LinkFault": "wire.link_fault",
         "Mark": "handles.mark",
         "NotSeenError": "errors",
         "Outcome": "messages.deliveries",
+        "PopGroup": "handles.pop_group",
         "RequestRule": "wire.request_rule",
         "Rmq": "handles.rmq",
         "Topic": "handles.topic",

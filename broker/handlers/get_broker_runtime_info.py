@@ -4,7 +4,7 @@ Kept from 4.9.7 and 5.3.3 ``AdminBrokerProcessor#prepareRuntimeInfo``: every key
 format (docs/statistics.md), with both spellings of getTransferedTps.
 Added: what held the event loop longest since the start (``eventLoop...``), except in a simulation. A slave
 adds haClientAddress: its end of the connection to its master's log, by which the master recognizes the slave.
-The keys ``usage...`` are RewindMQ's own, see docs/limits.md.
+The keys ``usage...`` and ``popRevive_...`` are RewindMQ's own, see docs/limits.md and docs/statistics.md.
 Changed: this broker has no thread pools, so the sizes of their queues and the waiting times are 0, and the
 capacities are RocketMQ's defaults. Rates cover less than their window until it has passed; RocketMQ leaves
 them out. Times of puts exclude the waiting for disk and slaves. The broker always reports the earliest
@@ -65,6 +65,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     }
     if context.timers is not None:
         table |= context.timers.runtime_info()
+    if context.pop is not None:
+        table |= context.pop.runtime_info()
     if context.profile.reports_active:
         table["brokerActive"] = "false" if context.config.is_slave else "true"
     if context.replication.slave is not None:

@@ -23,5 +23,7 @@ CODE: Final = RequestCode.NOTIFICATION
 def handle(
     context: BrokerContext, connection: Connection, request: RemotingCommand
 ) -> RemotingCommand | None:
+    pop = pop_consumption(context)
     header = request.decode_header(NotificationRequestHeader)
-    return pop_consumption(context).peeker.notify(connection, request, header)
+    header.born_time = pop.born_times.of(header.born_time)
+    return pop.peeker.notify(connection, request, header)

@@ -31,5 +31,7 @@ CODE: Final = RequestCode.POP_MESSAGE
 def handle(
     context: BrokerContext, connection: Connection, request: RemotingCommand
 ) -> RemotingCommand | None:
+    pop = pop_consumption(context)
     header = request.decode_header(PopMessageRequestHeader)
-    return pop_consumption(context).popper.pop(connection, request, header)
+    header.born_time = pop.born_times.of(header.born_time)
+    return pop.popper.pop(connection, request, header)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.offsets.build import Offsets
 from rewindmq.broker.pop.acknowledger import MessageAcknowledger
+from rewindmq.broker.pop.born_times import BornTimes
 from rewindmq.broker.pop.inflight import PopInflightMessageCounter
 from rewindmq.broker.pop.long_polling import ALL_QUEUES, PopLongPolling
 from rewindmq.broker.pop.orderly.queue_level_consumer_manager import QueueLevelConsumerManager
@@ -40,6 +41,7 @@ class PopConsumption:
         revive: stores messages again; runs at a master only.
         inflight: counts the messages in flight.
         orders: keep the order of queues; saved at a master only.
+        born_times: translates the times in requests.
     """
 
     popper: MessagePopper
@@ -49,6 +51,13 @@ class PopConsumption:
     long_polling: PopLongPolling
     inflight: PopInflightMessageCounter
     orders: QueueLevelConsumerManager
+    born_times: BornTimes
+
+    def runtime_info(self) -> dict[str, str]:
+        """Return RewindMQ's own fields of GET_BROKER_RUNTIME_INFO (28)."""
+        return {
+            f"popRevive_{lag.queue_id}": f"{lag.records},{lag.milliseconds}" for lag in self.revive.behind()
+        }
 
     def on_close(self, connection: Connection) -> None:
         """Drop the requests of a closed connection."""
@@ -165,4 +174,5 @@ def build(
         long_polling=long_polling,
         inflight=inflight,
         orders=orders,
+        born_times=BornTimes(clock),
     )

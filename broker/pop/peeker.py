@@ -59,7 +59,6 @@ class MessagePeeker:
         stats: BrokerStats,
         orders: ConsumerOrderInfoManager,
     ) -> None:
-        self._now_ms = runtime.clock.now_ms
         self._random = runtime.random
         self._config = config
         self._store = store
@@ -139,11 +138,12 @@ class MessagePeeker:
     ) -> RemotingCommand | None:
         """Return whether there is a message; None if the request is suspended until there is one.
 
+        Args:
+            header: ``born_time`` is set.
+
         Raises:
             RequestError: see ``PopValidator``.
         """
-        if not header.born_time:
-            header.born_time = self._now_ms()
         self._validator.check_readable(_WORDS)
         topic = self._validator.admit(
             header.topic, header.consumer_group, header.queue_id, connection.remote_address

@@ -188,12 +188,13 @@ class MessagePopper:
     ) -> RemotingCommand | None:
         """Return the response, or None if the POP is suspended.
 
+        Args:
+            header: ``born_time`` is set.
+
         Raises:
             RequestError: POLLING_TIMEOUT (210), the POP arrives too late; see ``PopValidator``;
                 SERVICE_NOT_AVAILABLE (14) or another code of a put, the checkpoint cannot be stored.
         """
-        if not header.born_time:
-            header.born_time = self._now_ms()
         validator = self._validator
         if (self._now_ms() - header.born_time) / self._scale - header.poll_time > _LATE_MS:
             raise validator.timed_out()

@@ -15,8 +15,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections import deque
-from collections.abc import Generator
-from typing import Final
+from collections.abc import Generator, Iterator
+from typing import Final, NamedTuple
 
 from rewindmq.broker.background.schedule import Schedule
 from rewindmq.broker.config import BrokerConfig
@@ -68,6 +68,19 @@ _BYTES_PER_TURN: Final = 1 << 20
 
 # Topic, group, queue id, start offset, POP time and broker of a checkpoint.
 _Key = tuple[str | None, str | None, int, int, int, str | None]
+
+
+class ReviveLag(NamedTuple):
+    """How far one queue of the revive topic is behind.
+
+    Attributes:
+        records: checkpoints and acks that are in the queue and not done.
+        milliseconds: since the first of them came into the queue; 0: there is none.
+    """
+
+    queue_id: int
+    records: int
+    milliseconds: int
 
 
 class _ReviveQueue:
@@ -138,14 +151,14 @@ class PopReviveService:
 
     # State, for statistics
 
-    @property
-    def behind_messages(self) -> int:
-        """The records of the revive topic that are not done."""
-        topic = self._revive_log.topic
-        return sum(
-            max(self._store.max_offset(topic, queue.queue_id) - self._done(queue), 0)
-            for queue in self._queues
-        )
+    def behind(self) -> Iterator[ReviveLag]:
+        """Return how far each queue of the revive topic is behind; nothing at a slave."""
+        topic, store, now_ms = self._revive_log.topic, self._store, self._now_ms()
+        for queue in self._queues:
+            done = self._done(queue)
+            stored_at = store.store_time(topic, queue.queue_id, done)
+            records = max(store.max_offset(topic, queue.queue_id) - done, 0)
+            yield ReviveLag(queue.queue_id, records, max(now_ms - stored_at, 0) if stored_at >= 0 else 0)
 
     @property
     def open_check_points(self) -> int:

@@ -20,7 +20,12 @@ from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import DroppedFile
 from rewindmq.broker.store.index.service import IndexService
 from rewindmq.broker.store.log.commit_log import CommitLog
-from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
+from rewindmq.protocol.names import (
+    SCHEDULE_TOPIC,
+    SYSTEM_TOPIC_PREFIX,
+    TRANS_HALF_TOPIC,
+    TRANS_OP_HALF_TOPIC,
+)
 
 _log: Final = logging.getLogger(__name__)
 _KEPT: Final = (SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC)
@@ -192,7 +197,7 @@ class StoreCleaner:
         count = 0
         for number, queue in enumerate(self._queues):
             if (
-                queue.topic not in _NEVER_OVER
+                not _is_system_topic(queue.topic, _NEVER_OVER)
                 and 0 <= queue.max_physical_offset <= log_min
                 and self._queues.get((queue.topic, queue.queue_id)) is queue
             ):
@@ -227,7 +232,7 @@ class StoreCleaner:
         self._queues.start_over(topic)
 
     def end_unused_topics(self, topics: Collection[str]) -> Generator[None, None, None]:
-        """End all topics except ``topics`` and two system topics; messages stay in the log.
+        """End all topics except ``topics`` and system topics; messages stay in the log.
 
         Yields after each slice. ``topics`` may change meanwhile.
 
@@ -235,20 +240,20 @@ class StoreCleaner:
             StoreError: the disk failed.
         """
         for number, topic in enumerate(self._queues.topics):
-            if topic not in topics and topic not in _KEPT:
+            if topic not in topics and not _is_system_topic(topic, _KEPT):
                 self.end_topic(topic)
             if number % _QUEUES_PER_SLICE == _QUEUES_PER_SLICE - 1:
                 yield
 
     def close_unused_queues(self, topics: Collection[str]) -> Generator[None, None, None]:
-        """Unmap the files of all queues except those of ``topics`` and two system topics; keep the files.
+        """Unmap the files of all queues except those of ``topics`` and system topics; keep the files.
 
         For a slave, where the queues of deleted topics stay until they expire. Yields after each slice.
         ``topics`` may change meanwhile.
         """
         count = 0
         for number, queue in enumerate(self._queues):
-            if queue.topic not in topics and queue.topic not in _KEPT:
+            if queue.topic not in topics and not _is_system_topic(queue.topic, _KEPT):
                 count += queue.close_files()
                 self._close_copies(queue)
             if count == _CLOSED_PER_SLICE or number % _QUEUES_PER_SLICE == _QUEUES_PER_SLICE - 1:
@@ -294,3 +299,11 @@ def _cannot_delete(error: OSError) -> StoreError:
     text = f"cannot delete {cause_of(error)}"
     _log.error(text)
     return StoreError(text)
+
+
+def _is_system_topic(topic: str, older: tuple[str, ...]) -> bool:
+    """Return True for a topic of ``older``, or for one of 5.x's: timer messages and records of POP.
+
+    These have no configuration, or progress that is stored elsewhere.
+    """
+    return topic in older or topic.startswith(SYSTEM_TOPIC_PREFIX)

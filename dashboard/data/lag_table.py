@@ -23,6 +23,7 @@ class LagTable:
         behind: topics with a lag, sorted, without the group's retry topic.
         skipping: how many messages the group skips next, by topic: its offsets there are beyond the ends of
             queues, as after a topic was deleted and created again at a broker that kept them.
+        inflight: messages of all queues that are popped, and neither acknowledged nor revived.
         last: when the newest consumed message was stored, ms since 1970; 0: unknown.
     """
 
@@ -31,6 +32,7 @@ class LagTable:
     largest: Mapping[MessageQueue, OffsetWrapper]
     behind: list[str]
     skipping: Mapping[str, int]
+    inflight: int
     last: int
 
 
@@ -52,5 +54,6 @@ def lag_table(rows: Mapping[MessageQueue, OffsetWrapper], group: str, count: int
         {queue: rows[queue] for queue in largest},
         sorted({queue.topic for queue, lag in lags.items() if lag > 0} - {retry_topic(group)}),
         dict(sorted(skipping.items())),
+        sum(row.pop_inflight or 0 for row in rows.values()),
         max((row.last_timestamp for row in rows.values()), default=0),
     )

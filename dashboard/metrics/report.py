@@ -16,6 +16,8 @@ from rewindmq.protocol.body.stats import ConsumeStats, TopicStatsTable
 MASTER_ID: Final = 0
 # GET_BROKER_RUNTIME_INFO (28) has this key at RewindMQ's brokers only; they serve what the last step asks.
 _OWN_KEY: Final = "usageTopics"
+# Keys of a broker that counts messages in flight begin with this; RocketMQ's brokers have none.
+POP_REVIVE_KEY: Final = "popRevive_"
 # A topic without a message for so long has no rate of the last minute: RocketMQ samples every 10 s.
 _IDLE_MS: Final = 120_000
 # So many are added up on the event loop; more in a worker thread.
@@ -89,6 +91,11 @@ class BrokerReport:
             for stats in entries
             if stats.offset_table
         }
+
+    @property
+    def has_pop(self) -> bool:
+        """Return True if the broker counts popped messages in the groups' progress."""
+        return any(key.startswith(POP_REVIVE_KEY) for key in self.stats or ())
 
     @property
     def broadcasting(self) -> set[str]:

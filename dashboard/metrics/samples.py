@@ -10,7 +10,7 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
-from rewindmq.dashboard.metrics.report import MASTER_ID, BrokerReport, TopicGroup
+from rewindmq.dashboard.metrics.report import MASTER_ID, POP_REVIVE_KEY, BrokerReport, TopicGroup
 from rewindmq.dashboard.metrics.runtime_info import runtime_metrics
 from rewindmq.dashboard.metrics.table import COUNTER, METRICS
 from rewindmq.protocol.body.connection import ConsumerConnection
@@ -128,10 +128,29 @@ def _add_release_5(samples: Samples, report: BrokerReport, found: dict[str, floa
     earliest = of("earliest_message_timestamp")
     if earliest is not None and earliest > 0:
         samples.add("rocketmq_storage_message_reserve_time", node, max(0, now_ms - earliest))
+    _add_pop_and_timers(samples, node, report.stats or {})
     if report.topic_count is not None:
         samples.add("rocketmq_topic_number", node, report.topic_count)
     if report.groups is not None:
         samples.add("rocketmq_consumer_group_number", node, len(report.groups))
+
+
+def _add_pop_and_timers(samples: Samples, node: tuple[str, str, str], stats: Mapping[str, str]) -> None:
+    for key, name, factor in (
+        ("timerOffsetBehind", "rocketmq_timer_enqueue_lag", 1.0),
+        ("timerCongestNum", "rocketmq_timer_dequeue_lag", 1.0),
+        # Seconds; the metric has milliseconds.
+        ("timerReadBehind", "rocketmq_timer_dequeue_latency", 1_000.0),
+    ):
+        if (number := _number(stats.get(key, ""))) is not None:
+            samples.add(name, node, number * factor)
+    for key, text in stats.items():
+        if key.startswith(POP_REVIVE_KEY):
+            labels = (*node, key.removeprefix(POP_REVIVE_KEY)[:_MAX_LABEL])
+            records, _, age = text.partition(",")
+            for name, part in (("rocketmq_pop_revive_lag", records), ("rocketmq_pop_revive_latency", age)):
+                if (number := _number(part)) is not None:
+                    samples.add(name, labels, number)
 
 
 def _add_commit_log_diffs(samples: Samples, reports: Sequence[BrokerReport]) -> None:
@@ -170,6 +189,7 @@ def _add_topics(samples: Samples, report: BrokerReport) -> None:
 def _add_progress(samples: Samples, report: BrokerReport, broadcasting: Container[str]) -> None:
     """Add what brokers store of each group; nothing of groups whose consumers keep their own offsets."""
     place, node = report.place, _node(report)
+    has_pop = report.has_pop
     for pair, stats in report.progress.items():
         labels = (place.cluster, place.name, *pair)
         samples.add("rocketmq_consumer_tps", labels, stats.consume_tps)
@@ -178,6 +198,9 @@ def _add_progress(samples: Samples, report: BrokerReport, broadcasting: Containe
         stored = sum(row.consumer_offset for row in stats.offset_table.values())
         samples.add("rocketmq_consumer_offset", labels, stored)
         samples.add("rocketmq_consumer_lag_messages", _node_group(node, pair), stats.total_diff())
+        if has_pop:
+            inflight = sum(row.pop_inflight or 0 for row in stats.offset_table.values())
+            samples.add("rocketmq_consumer_inflight_messages", _node_group(node, pair), inflight)
     for pair, delay in report.delays.items():
         if pair.group in broadcasting:
             continue

@@ -28,6 +28,7 @@ DIFF: Final = ("group", "topic", "countOfOnlineConsumers", "msgModel")
 COUNT: Final = ("caddr", "localaddr", "group")
 NODE: Final = ("cluster", "node_type", "node_id")
 NODE_TOPIC: Final = (*NODE, "topic")
+NODE_QUEUE: Final = (*NODE, "queue_id")
 NODE_GROUP: Final = (*NODE, "topic", "consumer_group", "is_retry")
 
 
@@ -95,6 +96,18 @@ def _release_5() -> Iterator[Metric]:
         ("messages_in_total", COUNTER, NODE_TOPIC, "messages ever stored in the topic's queues", _TOPIC),
         ("consumer_lag_messages", GAUGE, NODE_GROUP, "messages not yet consumed", _PROGRESS),
         ("consumer_lag_latency", GAUGE, NODE_GROUP, "age of the next message, ms; 0: no lag", _SPAN),
+        (
+            "consumer_inflight_messages",
+            GAUGE,
+            NODE_GROUP,
+            "messages popped, and neither acknowledged nor revived",
+            _PROGRESS,
+        ),
+        ("pop_revive_lag", GAUGE, NODE_QUEUE, "checkpoints and acks that are not done", _RUNTIME),
+        ("pop_revive_latency", GAUGE, NODE_QUEUE, "age of the first of them, ms; 0: there is none", _RUNTIME),
+        ("timer_enqueue_lag", GAUGE, NODE, "timer messages not yet in the timer wheel", _RUNTIME),
+        ("timer_dequeue_lag", GAUGE, NODE, "timer messages that wait in the timer wheel", _RUNTIME),
+        ("timer_dequeue_latency", GAUGE, NODE, "how far their delivery is behind, ms", _RUNTIME),
         ("topic_number", GAUGE, NODE, "topics of the broker", "GET_ALL_TOPIC_CONFIG (21)"),
         ("consumer_group_number", GAUGE, NODE, "consumer groups of the broker", _PROGRESS),
         ("processor_watermark", GAUGE, (*NODE, "processor"), "requests that wait for a thread", _RUNTIME),

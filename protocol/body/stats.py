@@ -11,13 +11,20 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 
 class OffsetWrapper(RemotingBody):
-    """A group's progress in one queue; ``last_timestamp`` is the store time of the last consumed message."""
+    """A group's progress in one queue.
+
+    Attributes:
+        last_timestamp: store time of the last consumed message, ms.
+        pull_offset: of 5.x only.
+        pop_inflight: messages that are popped, and neither acknowledged nor revived; RewindMQ's own field.
+            None: none, or the broker does not tell.
+    """
 
     broker_offset: Int64 = 0
     consumer_offset: Int64 = 0
     last_timestamp: Int64 = 0
-    # 5.x only.
     pull_offset: Int64 | None = None
+    pop_inflight: Int64 | None = None
 
 
 class ConsumeStats(RemotingBody):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.produce.producer import Producer
+from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.reset_mode import ResetMode
@@ -86,11 +87,15 @@ class Context:
         Raises:
             RewindMQError: as ``queue_bounds``, or a broker refused.
         """
-        messages = []
+        return [kit_message(message) for message in await self.read_whole(topic)]
+
+    async def read_whole(self, topic: str) -> list[MessageExt]:
+        """Do the same with all that a message has."""
+        messages: list[MessageExt] = []
         for queue, (offset, end) in (await self.queue_bounds(topic)).items():
             while offset < end:
                 page = await self.admin.messages.pull_messages(queue, offset, _PULL_MESSAGES)
-                messages += [kit_message(message) for message in page.messages]
+                messages += page.messages
                 if page.next_begin_offset <= offset:
                     break
                 offset = page.next_begin_offset

@@ -26,6 +26,7 @@ from rewindmq.testing.handles.context import Context
 from rewindmq.testing.handles.existing_topic import has_topic
 from rewindmq.testing.handles.group import Group
 from rewindmq.testing.handles.mark import Mark
+from rewindmq.testing.handles.pop_group import PopGroup
 from rewindmq.testing.handles.server_control import ServerControl
 from rewindmq.testing.handles.topic import Topic
 from rewindmq.testing.handles.watched_group import WatchedGroup
@@ -99,6 +100,10 @@ class Rmq(WireControl, ServerControl):
     @functools.cached_property
     def _application_options(self) -> dict[str, Any]:
         return self._servers.options_for("the application")
+
+    def now_ms(self) -> int:
+        """Return the time of the brokers' clocks, in ms since 1970; ``travel`` moves it."""
+        return self._context.runtime.clock.now_ms() + self._servers.ahead_ms
 
     def name(self, name: str) -> str:
         """Return a name that no other test has: ``name`` and a suffix."""
@@ -175,7 +180,7 @@ class Rmq(WireControl, ServerControl):
                 that were sent before it started.
 
         Raises:
-            KitError: the listener cannot be called with the arguments.
+            KitError: the listener cannot be called with the arguments; or the group is to pop.
         """
         return self._group(group, topic, listener, False, expression, exact, options)
 
@@ -201,6 +206,49 @@ class Rmq(WireControl, ServerControl):
         if self._servers.is_own:
             self._group_names[name] = None
         return WatchedGroup(self._context, name, str(topic))
+
+    def pop(
+        self,
+        group: str,
+        topic: Topic | str,
+        *,
+        invisible: float = 60.0,
+        expression: str = "*",
+        order: bool = False,
+        exact: bool = False,
+    ) -> PopGroup:
+        """Return a group whose messages the test itself pops and acknowledges, with single requests.
+
+        The brokers need ``profile="v53"``. For example::
+
+            workers = rmq.pop("workers", jobs)
+            first, second = await workers.take(2)
+            await first.ack()
+            await workers.expire(second)
+            (again,) = await workers.take()
+            assert (again.message, again.attempt) == (second.message, 2)
+
+        Args:
+            invisible: seconds of the cluster's time in which nobody else gets a popped message.
+            expression: ``*``, or tags separated by ``||``.
+            order: pop each queue in order.
+            exact: use the group's name as it is. In a running cluster, the kit does not delete the group.
+
+        Raises:
+            KitError: ``invisible`` is not above 0.
+        """
+        full = group if exact else self.name(group)
+        if self._may_delete(exact):
+            self._group_names[full] = None
+        return PopGroup(
+            self._context,
+            full,
+            str(topic),
+            invisible=invisible,
+            expression=expression,
+            order=order,
+            travel_to=self.travel_to,
+        )
 
     def producer(self, group: str = "producer", **options: Any) -> Producer:
         """Return a producer: ``async with`` starts and stops it; at the latest the test's end does."""
@@ -394,6 +442,12 @@ class Rmq(WireControl, ServerControl):
         exact: bool,
         options: dict[str, Any],
     ) -> Group:
+        if options.get("request_mode") == "pop":
+            raise KitError(
+                "the waits of push groups are about queues that consumers own: start a PushConsumer with"
+                ' request_mode="pop" and the group rmq.pop(...).name, and wait with acked()'
+            )
+
         def consumer_options(number: int) -> dict[str, Any]:
             self._servers.consumer_starts()
             own = self._servers.options_for(f"consumer {number} of group {group}")

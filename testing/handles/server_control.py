@@ -19,6 +19,11 @@ class ServerControl(abc.ABC):
 
     _servers: Servers
 
+    @property
+    @abc.abstractmethod
+    def time_scale(self) -> float:
+        """Real seconds in one second of the cluster's time."""
+
     @abc.abstractmethod
     async def _registered(self) -> None:
         """Wait until each broker that runs is registered."""
@@ -72,12 +77,31 @@ class ServerControl(abc.ABC):
         finally:
             await self._servers.set_disk_full(name, False)
 
+    @abc.abstractmethod
+    def now_ms(self) -> int:
+        """Return the time of the brokers' clocks, in ms since 1970."""
+
+    async def travel_to(self, at_ms: int) -> None:
+        """Move the clocks of all brokers forward to a time, unless it has passed; see ``travel``.
+
+        Args:
+            at_ms: ms since 1970, such as the time at which a timer message is due.
+
+        Raises:
+            KitError: the time is more than ten years away, or the cluster is not the kit's own.
+            ClusterError: as ``travel``.
+        """
+        left_ms = at_ms - self.now_ms()
+        if left_ms > 0:
+            await self.travel(left_ms / 1_000 / self.time_scale)
+
     async def travel(self, seconds: float) -> None:
         """Move the clocks of all brokers forward, until the end of the test.
 
         The end of the test also puts the cluster back to the moment before its first travel.
 
-        What is due by the new time happens at once: delayed messages, checks of transactions, retention.
+        What is due by the new time happens at once: delayed messages, timers, revivals of popped messages,
+        checks of transactions, retention.
         Connections, locks and registrations do not expire. The clients' clocks do not move.
 
         Args:

@@ -10,7 +10,7 @@ from typing import Final
 from rewindmq.client.produce.producer import Producer
 from rewindmq.client.produce.queue_selector import select_queue_by_hash
 from rewindmq.protocol.message import Message
-from rewindmq.protocol.message.properties import DELAY
+from rewindmq.protocol.message.properties import DELAY, TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.testing.errors import KitError
 from rewindmq.testing.handles.context import Context
@@ -18,6 +18,7 @@ from rewindmq.testing.handles.mark import Mark
 from rewindmq.testing.messages.kit_message import KitMessage, in_queue_order
 from rewindmq.testing.messages.payload import Key, key_of, message_of
 
+_DELAYS: Final = frozenset((DELAY, TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS))
 _BATCH_MESSAGES: Final = 256
 _BATCH_BYTES: Final = 1 << 20
 
@@ -52,6 +53,8 @@ class Topic:
         queue: int | MessageQueue | None = None,
     ) -> KitMessage:
         """Send one message and wait until it is stored.
+
+        A timer message is a ``Message`` with its time; its ``offset`` is -1 until it is delivered.
 
         Args:
             payload: bytes, text, a JSON value (also a dataclass) or a ``Message``.
@@ -139,7 +142,7 @@ class Topic:
 
     async def _send(self, producer: Producer, message: Message, queue: MessageQueue) -> KitMessage:
         result = await producer.send(message, queue=queue)
-        offset = -1 if DELAY in message.properties else result.queue_offset
+        offset = -1 if DELAY in message.properties or result.recall_handle else result.queue_offset
         return _sent_message(message, queue, offset)
 
     def _remember(self, message: KitMessage) -> KitMessage:
@@ -153,7 +156,7 @@ def _batches(entries: Sequence[tuple[int, Message]]) -> Iterable[list[tuple[int,
     size = 0
     for entry in entries:
         message = entry[1]
-        is_alone = DELAY in message.properties
+        is_alone = not _DELAYS.isdisjoint(message.properties)
         if batch and (is_alone or len(batch) == _BATCH_MESSAGES or size + len(message.body) > _BATCH_BYTES):
             yield batch
             batch, size = [], 0

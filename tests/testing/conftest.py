@@ -11,11 +11,12 @@ from rewindmq import testing
 from tests.support.choice import leave_first
 
 HERE: Final = Path(__file__).parent
-# They kill, pause, cut off and reset for most of their time.
+# They kill, pause, cut off, travel and reset for most of their time.
 _SLOW: Final = frozenset(
     HERE / name
     for name in (
         "test_links.py",
+        "test_pop.py",
         "test_disk_and_clock.py",
         "test_processes.py",
         "test_reset.py",

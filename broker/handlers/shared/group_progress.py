@@ -33,7 +33,8 @@ class ProgressScan:
 
         Yields after each slice.
 
-        The broker does not record pull offsets, so it reports 0 messages in flight.
+        The broker does not record pull offsets, so it reports none ahead of the stored offset. What is popped
+        and in flight has a field of its own.
 
         Raises:
             RequestError: SYSTEM_ERROR (1), the response would list more than ``MAX_PROGRESS_QUEUES`` queues.
@@ -48,9 +49,10 @@ class ProgressScan:
             )
         offsets = context.offsets.table.offsets_of(group, topic)
         for queue_id in range(queue_nums):
-            stats.offset_table[MessageQueue(topic, context.config.broker_name, queue_id)] = _progress(
-                context, topic, queue_id, max(0, offsets.get(queue_id, 0))
-            )
+            entry = _progress(context, topic, queue_id, max(0, offsets.get(queue_id, 0)))
+            if context.pop is not None:
+                entry.pop_inflight = context.pop.inflight.count(topic, group, queue_id) or None
+            stats.offset_table[MessageQueue(topic, context.config.broker_name, queue_id)] = entry
             self._left -= 1
             if not self._left:
                 self._left = QUEUES_PER_SLICE

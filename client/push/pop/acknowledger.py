@@ -63,6 +63,15 @@ class Acknowledger:
         if name not in self._senders:
             self._senders[name] = self._instance.spawn(self._send_all(name))
 
+    async def ack_now(self, topic: str, handle: ExtraInfo) -> None:
+        """Acknowledge a message of ``topic`` by a request of its own, and wait for the answer.
+
+        Raises:
+            RewindMQError: the broker did not answer, or refused it.
+        """
+        address = await self._instance.routes.find_master_address(topic, handle.broker_name)
+        await self._ask_single(address, _Ack(topic, handle))
+
     async def flush(self) -> None:
         """Wait until all acks are sent or have failed."""
         while self._senders:
@@ -172,6 +181,12 @@ class Acknowledger:
         )
 
     async def _send_single(self, address: str, ack: _Ack) -> None:
+        try:
+            await self._ask_single(address, ack)
+        except ResponseError as error:
+            _log.warning("message is not acknowledged, %s: %s", ack.handle.text(), error)
+
+    async def _ask_single(self, address: str, ack: _Ack) -> None:
         handle = ack.handle
         assert handle.queue_id is not None
         assert handle.offset is not None
@@ -183,7 +198,4 @@ class Acknowledger:
             handle.offset,
         )
         command = self._instance.api.command(RequestCode.ACK_MESSAGE, header)
-        try:
-            (await self._instance.remoting.invoke(address, command, _TIMEOUT)).require_success()
-        except ResponseError as error:
-            _log.warning("message is not acknowledged, %s: %s", handle.text(), error)
+        (await self._instance.remoting.invoke(address, command, _TIMEOUT)).require_success()

@@ -18,7 +18,7 @@ from tests.support.stage import SimStage
 
 CODE: Final = RequestCode.GET_BROKER_RUNTIME_INFO
 # Keys of RewindMQ's own, and both spellings of a key of which each release has one.
-OWN = re.compile("usage[A-Z]|eventLoop|getTransferr?edTps$")
+OWN = re.compile("usage[A-Z]|eventLoop|popRevive_|getTransferr?edTps$")
 # RocketMQ 5.5, of which the frames are, has no brokerVersion any more; 5.3.3 has it.
 GONE = {"brokerVersion"}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.broker.store.model import StoredMessage
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.broker.timer.box import stored, waiting
@@ -191,6 +193,20 @@ async def test_the_runtime_information_counts_timers(stage: SimStage) -> None:
     assert (info["timerOffsetBehind"], info["timerCongestNum"]) == ("0", "3")
     await stage.at(70.0)
     assert timers.runtime_info()["timerCongestNum"] == "0"
+
+
+@simulated(profile=V53)
+async def test_deleting_a_topic_leaves_the_timers_of_others(stage: SimStage) -> None:
+    peer = stage.peer()
+    (await peer.send("Gone", properties={"TIMER_DELAY_SEC": "3"})).require_success()
+    (await peer.send(properties={"TIMER_DELAY_SEC": "4"})).require_success()
+    await stage.at(1.0)
+    header = DeleteTopicRequestHeader("Gone")
+    (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)).require_success()
+    (await peer.ask(RequestCode.CLEAN_UNUSED_TOPIC)).require_success()
+    (await peer.send(properties={"TIMER_DELAY_SEC": "5"})).require_success()
+    await stage.at(8.0)
+    assert [message.properties["TIMER_DELAY_SEC"] for message in stored(stage.broker)] == ["4", "5"]
 
 
 @simulated(profile=Profile.V49)

@@ -64,6 +64,39 @@ async def test_a_sum_is_left_out_while_the_part_of_a_master_is_unknown() -> None
     assert total(found, "rocketmq_consumer_lag_messages", node_id="a") == 3
 
 
+async def test_popped_messages_are_counted_for_brokers_that_count_them() -> None:
+    name = "rocketmq_consumer_inflight_messages"
+    popped = stats("t", 5, 5)
+    for queue_id in (1, 2):
+        popped.offset_table[MessageQueue("t", "a", queue_id)] = OffsetWrapper(9, 9, pop_inflight=queue_id)
+    groups = {"g": [popped, stats("%RETRY%g_t", 0, 1)]}
+    found = samples_of(await report(stats={"popRevive_0": "0,0"}, groups=groups))
+    assert total(found, name, topic="t", consumer_group="g", is_retry="false") == 3
+    assert total(found, name, topic="%RETRY%g_t", is_retry="true") == 0
+    assert name not in samples_of(await report(stats={}, groups=groups))
+
+
+async def test_the_revive_topic_and_timers_say_how_far_they_are_behind() -> None:
+    found = samples_of(
+        await report(
+            stats={
+                "popRevive_0": "12,3400",
+                "popRevive_7": "1,20",
+                "popRevive_odd": "many",
+                "timerOffsetBehind": "4",
+                "timerCongestNum": "1000000",
+                "timerReadBehind": "2",
+            }
+        )
+    )
+    assert total(found, "rocketmq_pop_revive_lag", node_id="a", queue_id="0") == 12
+    assert total(found, "rocketmq_pop_revive_latency", queue_id="0") == 3400
+    assert total(found, "rocketmq_pop_revive_lag") == 13
+    assert total(found, "rocketmq_timer_enqueue_lag", node_id="a") == 4
+    assert total(found, "rocketmq_timer_dequeue_lag", node_id="a") == 1_000_000
+    assert total(found, "rocketmq_timer_dequeue_latency", node_id="a") == 2_000
+
+
 async def test_a_broadcasting_group_has_no_lag_as_its_consumers_keep_the_offsets() -> None:
     members = ConsumerConnection(message_model=MessageModel.BROADCASTING)
     found = samples_of(await report(stats={}, groups={"g": [stats("t", 0, 5)]}, members={"g": members}))
