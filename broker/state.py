@@ -33,6 +33,8 @@ def write_state(context: BrokerContext, folder: Path) -> None:
     # Brokers before 5.0 have no such file.
     if len(context.tables.request_modes):
         texts[f"{_CONFIG}/messageRequestMode.json"] = context.tables.request_modes.text()
+    if context.pop is not None and len(context.pop.orders):
+        texts[f"{_CONFIG}/consumerOrderInfo.json"] = context.pop.orders.text()
     # The folder itself exists, unless the parent waits no longer.
     (folder / _CONFIG).mkdir(FOLDER_MODE, exist_ok=True)
     for name, text in texts.items():

@@ -76,6 +76,10 @@ class QueueLevelConsumerManager:
     def __len__(self) -> int:
         return len(self._table)
 
+    def text(self) -> str:
+        """Return what the file would have now."""
+        return order_info_file.text(self._table.copy())
+
     # Start and stop.
 
     def load(self) -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from rewindmq.broker.pop.orderly import order_info_file
+from rewindmq.broker.state import write_state
+from rewindmq.broker.store.files.disk import OsDisk
+from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
 from rewindmq.protocol.header.pop import ChangeInvisibleTimeResponseHeader, NotificationResponseHeader
@@ -458,3 +463,14 @@ class Law:
         assert set(range(offsets[0])) <= self.acked[queue_id], self.seed
         in_flight = [at for at, (end, of) in self.open[queue_id].items() if end > now and of != attempt]
         assert not in_flight, (self.seed, queue_id, offsets, in_flight)
+
+
+@simulated(profile=V53)
+async def test_a_copy_of_the_store_has_what_is_in_flight_in_order(stage: SimStage, tmp_path: Path) -> None:
+    peer = await filled(stage)
+    popped = await take(peer, "A")
+    write_state(stage.broker.context, tmp_path)
+    file = ConfigFile(tmp_path / "config" / "consumerOrderInfo.json", OsDisk())
+    ((key, info),) = (file.load(order_info_file.parse) or {}).items()
+    assert tuple(key) == ("T", "G", 0)
+    assert info.pop_time == popped.header.pop_time
