@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewindmq.broker.assignment.topic_routes import TopicRouteInfoManager
 from rewindmq.broker.background.build import Background
 from rewindmq.broker.clients.build import Clients
 from rewindmq.broker.config import BrokerConfig
@@ -59,6 +60,7 @@ class BrokerContext:
     pulls: Pulls
     pop: PopConsumption | None
     resets: Resets
+    topic_routes: TopicRouteInfoManager
     background: Background
     live_config: LiveConfig
     large_responses: LargeResponses

@@ -13,6 +13,9 @@ MAX_TOPICS: Final = 25_000
 MAX_GROUPS: Final = 10_000
 # Pairs of topic and group with a mode of SET_MESSAGE_REQUEST_MODE (401).
 MAX_REQUEST_MODES: Final = 10_000
+# Queues of topics that the broker remembers for QUERY_ASSIGNMENT (400), some 120 bytes each; it asks a name
+# server again for the topics that it has forgotten.
+MAX_ROUTED_QUEUES: Final = 200_000
 # Queues that groups pop in order (POP_MESSAGE with ``order``); some 600 bytes each.
 MAX_ORDER_INFOS: Final = 100_000
 # Characters of the name that such a POP may give itself; official clients send a UUID.

@@ -76,6 +76,7 @@ class MessageStore:
         store_host: bytes = _LOCAL_HOST,
         put_counts: PutCounts | None = None,
         on_log_growth: Callable[[Path, int, int], object] | None = None,
+        writes_v2: bool = False,
     ) -> None:
         """
         Args:
@@ -83,6 +84,7 @@ class MessageStore:
             store_host: the broker address in new records: 4 bytes and a 4-byte port, or 16 and 4.
             put_counts: gets what is stored in each queue by requests, for statistics.
             on_log_growth: called with the file, start and end of a part of the log that is written soon.
+            writes_v2: messages of topics longer than 127 bytes get V2 records; else they are refused.
 
         Raises:
             StoreError: a setting is invalid.
@@ -115,6 +117,7 @@ class MessageStore:
             self._write_failure,
             PutCounts() if put_counts is None else put_counts,
             store_host,
+            writes_v2=writes_v2,
         )
         self._replica = ReplicaWriter(self._log, self._queues, coder, config)
         self.cleaner = StoreCleaner(

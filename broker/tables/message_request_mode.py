@@ -1,8 +1,7 @@
 """How the consumers of a group read a topic, in ``config/messageRequestMode.json``; v53 only.
 
 RocketMQ 5 (``MessageRequestModeManager``) stores there what mqadmin's setConsumeMode sets: by topic and
-group, without a data version. Only QUERY_ASSIGNMENT (400) of consumers that pop reads it, which RewindMQ does
-not serve; so the table is for a RocketMQ broker that opens the store later.
+group, without a data version. QUERY_ASSIGNMENT (400) reads it.
 """
 
 from __future__ import annotations

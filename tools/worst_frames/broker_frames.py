@@ -290,8 +290,19 @@ async def _reset_flush_offset(hall: BrokerHall) -> RemotingCommand:
 async def _request_mode(hall: BrokerHall) -> RemotingCommand:
     for number in range(MAX_REQUEST_MODES - 1):
         hall.context.tables.request_modes.update(SetMessageRequestModeRequestBody(f"Topic{number}", GROUP))
-    mode = {"topic": "Another", "consumerGroup": GROUP, "mode": "PULL", "popShareQueueNum": 0}
+    mode = {"topic": WIDE, "consumerGroup": GROUP, "mode": "PULL", "popShareQueueNum": 0}
     return request(RequestCode.SET_MESSAGE_REQUEST_MODE, None, json.dumps(mode).encode())
+
+
+async def _assignment(hall: BrokerHall) -> RemotingCommand:
+    query = {
+        "topic": WIDE,
+        "consumerGroup": GROUP,
+        "clientId": "first",
+        "strategyName": "AVG",
+        "messageModel": "CLUSTERING",
+    }
+    return request(RequestCode.QUERY_ASSIGNMENT, None, json.dumps(query).encode())
 
 
 async def _recall(hall: BrokerHall) -> RemotingCommand:
@@ -509,6 +520,8 @@ FRAMES: Final[Sequence[WorstFrame]] = (
         "370,000 offsets",
         lambda _: DeleteSubscriptionGroupRequestHeader(GROUP, remove_offset=True),
     ),
+    WorstFrame(RequestCode.SET_MESSAGE_REQUEST_MODE, "10,000 modes", _request_mode),
+    WorstFrame(RequestCode.QUERY_ASSIGNMENT, "65,535 queues", _assignment),
     WorstFrame(RequestCode.RECALL_MESSAGE, "an id of 15,000 bytes", _recall),
     WorstFrame(RequestCode.GET_TIMER_CHECK_POINT, "", _timer_check_point),
     plain(
@@ -520,7 +533,6 @@ FRAMES: Final[Sequence[WorstFrame]] = (
     WorstFrame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, "2,000 groups", _changed_groups),
     WorstFrame(RequestCode.GET_BROKER_HA_STATUS, "", _ha_status),
     WorstFrame(RequestCode.RESET_MASTER_FLUSH_OFFSET, "", _reset_flush_offset),
-    WorstFrame(RequestCode.SET_MESSAGE_REQUEST_MODE, "10,000 modes", _request_mode),
 )
 
 

@@ -48,10 +48,17 @@ class StoreBox:
         self,
         disk: Disk | None = None,
         config: StoreConfig | None = None,
+        *,
         store_host: bytes = STORE_HOST,
+        writes_v2: bool = False,
     ) -> MessageStore:
         store = MessageStore(
-            self.root, config or self.config, lambda: self.now, disk or OsDisk(), store_host=store_host
+            self.root,
+            config or self.config,
+            lambda: self.now,
+            disk or OsDisk(),
+            store_host=store_host,
+            writes_v2=writes_v2,
         )
         store.open()
         self._opened.append(store)

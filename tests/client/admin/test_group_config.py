@@ -9,6 +9,7 @@ import pytest
 
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.errors import ClientError, ResponseError
+from rewindmq.protocol.profile import Profile
 from tests.client.admin.support import TOPIC
 from tests.support.fixtures import played
 from tests.support.stage import SimStage
@@ -78,3 +79,18 @@ async def test_invalid_group_settings_are_refused(
     with pytest.raises(ResponseError, match=words):
         await admin.groups.create_and_update_subscription_group_config(address, group)
     assert stage.brokers["broker-a"].context.tables.groups.get(group.group_name) is None
+
+
+@played(profile=Profile.V53)
+async def test_set_consume_mode_prints_what_mqadmin_does_and_brokers_store_it(stage: SimStage) -> None:
+    await stage.create_topic("T")
+    lines = await stage.run("setConsumeMode -c DefaultCluster -t T -g G1 -m POP -q 2")
+    assert lines == [
+        "set consume mode to 10.0.1.1:10911 success.",
+        "topic[T] group[G1] consume mode[POP] popShareQueueNum[2]",
+    ]
+    stored = stage.broker.context.tables.request_modes.get("T", "G1")
+    assert stored is not None
+    assert (stored.mode, stored.pop_share_queue_num) == ("POP", 2)
+    with pytest.raises(ResponseError, match="retry topic is not allowed to set mode"):
+        await stage.run("setConsumeMode -b 10.0.1.1:10911 -t %RETRY%G1 -g G1 -m POP")
