@@ -48,6 +48,7 @@ class BrokerContext:
     runtime: Runtime
     endpoints: Endpoints
     store: MessageStore
+    topic_routes: TopicRouteInfoManager
     stats: BrokerStats
     tables: Tables
     clients: Clients
@@ -60,7 +61,6 @@ class BrokerContext:
     pulls: Pulls
     pop: PopConsumption | None
     resets: Resets
-    topic_routes: TopicRouteInfoManager
     background: Background
     live_config: LiveConfig
     large_responses: LargeResponses

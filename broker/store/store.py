@@ -73,18 +73,18 @@ class MessageStore:
         disk: Disk = _OS_DISK,
         *,
         delay_scale: float = 1.0,
+        writes_v2: bool = False,
         store_host: bytes = _LOCAL_HOST,
         put_counts: PutCounts | None = None,
         on_log_growth: Callable[[Path, int, int], object] | None = None,
-        writes_v2: bool = False,
     ) -> None:
         """
         Args:
             delay_scale: factor for the delay levels, see ``DelayLevels``.
+            writes_v2: messages of topics longer than 127 bytes get V2 records; else they are refused.
             store_host: the broker address in new records: 4 bytes and a 4-byte port, or 16 and 4.
             put_counts: gets what is stored in each queue by requests, for statistics.
             on_log_growth: called with the file, start and end of a part of the log that is written soon.
-            writes_v2: messages of topics longer than 127 bytes get V2 records; else they are refused.
 
         Raises:
             StoreError: a setting is invalid.
@@ -432,6 +432,10 @@ class MessageStore:
         if topic in self._compaction.topics:
             return self._compaction.find(topic, queue_id)
         return self._queues.get((topic, queue_id))
+
+    def stored_queue_ids(self, topic: str) -> list[int]:
+        """Return the ids of the topic's queues that ever had a message."""
+        return [queue.queue_id for queue in self._queues.of_topic(topic)]
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """Return the queue offset of the oldest message; 0 for an unknown queue."""

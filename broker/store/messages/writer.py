@@ -46,9 +46,9 @@ class MessageWriter:
     """Appends a record, then its consume-queue entry, at the queue's next offset.
 
     Args:
+        writes_v2: topics of 128 to 255 bytes get a V2 record; otherwise their messages are refused.
         counts: what was stored, by queue.
         store_host: the broker address in new records: 8 or 20 bytes.
-        writes_v2: topics of 128 to 255 bytes get a V2 record; otherwise their messages are refused.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class MessageWriter:
         counts: PutCounts,
         store_host: bytes,
         *,
-        writes_v2: bool,
+        writes_v2: bool = False,
     ) -> None:
         self._log = log
         self._writes_v2 = writes_v2

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from rewindmq.broker.pop.queues_in_turn import QUEUES_IN_TURN
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
@@ -156,3 +157,17 @@ async def test_a_new_group_gets_what_is_in_memory(
     """As seen at 5.5.1."""
     peer = await filled(stage, 10, queues)
     assert len((await pop(peer, init_mode=init_mode)).messages) == expected
+
+
+@simulated(profile=V53)
+async def test_a_pop_of_a_very_wide_topic_finds_the_queues_with_messages(stage: SimStage) -> None:
+    """A request looks at a bounded number of queues, so that it does not hold the loop."""
+    peer = stage.peer()
+    wide = QUEUES_IN_TURN + 1_000
+    await peer.create_topic(write=wide, read=wide)
+    for queue_id in (0, 77, wide - 1):
+        (await peer.send(body=b"%d" % queue_id, queue_id=queue_id)).require_success()
+    popped = await pop(peer)
+    assert sorted(popped.bodies) == sorted(b"%d" % queue_id for queue_id in (0, 77, wide - 1))
+    await ack_all(peer, popped.messages)
+    assert (await pop(peer)).bodies == []

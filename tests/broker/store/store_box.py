@@ -48,8 +48,8 @@ class StoreBox:
         self,
         disk: Disk | None = None,
         config: StoreConfig | None = None,
-        *,
         store_host: bytes = STORE_HOST,
+        *,
         writes_v2: bool = False,
     ) -> MessageStore:
         store = MessageStore(
