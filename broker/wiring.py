@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import ExitStack
 
-from rewindmq.broker.assignment.topic_routes import TopicRouteInfoManager
+from rewindmq.broker.assignment.build import build as build_topic_routes
 from rewindmq.broker.background.build import build as build_background
 from rewindmq.broker.background.prefault import LogPrefault
 from rewindmq.broker.background.schedule import BackgroundService
@@ -22,7 +22,7 @@ from rewindmq.broker.ha.build import build as build_replication
 from rewindmq.broker.live_config import LiveConfig
 from rewindmq.broker.offsets.build import build as build_offsets
 from rewindmq.broker.pop.build import build as build_pop
-from rewindmq.broker.profile import PROFILES
+from rewindmq.broker.profile import PROFILES, BrokerProfile
 from rewindmq.broker.pull.build import build as build_pulls
 from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.reset.build import build as build_resets
@@ -64,7 +64,7 @@ def wire(runtime: Runtime, config: BrokerConfig, disk: Disk, endpoints: Endpoint
     store.open()
     with ExitStack() as undo:
         undo.callback(store.close)
-        context = _build(runtime, config, disk, endpoints, stats, store)
+        context = _build(runtime, config, profile, disk, endpoints, stats, store)
         undo.pop_all()
     return context
 
@@ -72,12 +72,12 @@ def wire(runtime: Runtime, config: BrokerConfig, disk: Disk, endpoints: Endpoint
 def _build(
     runtime: Runtime,
     config: BrokerConfig,
+    profile: BrokerProfile,
     disk: Disk,
     endpoints: Endpoints,
     stats: BrokerStats,
     store: MessageStore,
 ) -> BrokerContext:
-    profile = PROFILES[Profile(config.profile).release]
     address, host, client, master = endpoints.address, endpoints.host, endpoints.client, endpoints.ha_master
 
     def register(topics: Collection[str]) -> None:
@@ -138,9 +138,7 @@ def _build(
         runtime=runtime,
         endpoints=endpoints,
         store=store,
-        topic_routes=TopicRouteInfoManager(
-            client, runtime, config.namesrv_addresses, config.load_balance_poll_name_server_interval / 1_000
-        ),
+        topic_routes=build_topic_routes(runtime, config, client),
         stats=stats,
         tables=tables,
         clients=clients,
