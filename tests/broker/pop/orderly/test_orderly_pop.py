@@ -472,5 +472,5 @@ async def test_a_copy_of_the_store_has_what_is_in_flight_in_order(stage: SimStag
     write_state(stage.broker.context, tmp_path)
     file = ConfigFile(tmp_path / "config" / "consumerOrderInfo.json", OsDisk())
     ((key, info),) = (file.load(order_info_file.parse) or {}).items()
-    assert tuple(key) == ("T", "G", 0)
+    assert tuple(key) == ("T@G", 0)
     assert info.pop_time == popped.header.pop_time
