@@ -111,12 +111,10 @@ def statistics(keys: dict[str, tuple[str, ...]]) -> list[Statistic]:
     return [(name, key) for name, listed in keys.items() for key in listed]
 
 
-_NO_POP: Final = "RewindMQ serves no pop consumers"
 _BATCH: Final = "5.5.0 does not copy the properties of a batch to its messages, 5.3.3 does"
 _SIZES_OF_28: Final = ("putMessageSizeTotal", "putMessageAverageSize", "commitLogMaxOffset")
 # By statistic or key of 28, and release: why RewindMQ's figure differs.
 EXPLAINED: Final[dict[tuple[str, str], str]] = {
     ("putMessageFailedTimes", "4.9.7"): "4.x does not count a message whose properties are too long",
-    **{(name, release): _NO_POP for name in POPPED for release in ("5.3.3", "5.5.0")},
     **{(name, "5.5.0"): _BATCH for name in ("TOPIC_PUT_SIZE", "GROUP_GET_SIZE", *_SIZES_OF_28)},
 }

@@ -208,8 +208,13 @@ def test_a_hostile_total_size_does_not_loop() -> None:
 
 
 def test_T17_lengths_beyond_javas_signed_bytes_are_not_written() -> None:
+    """A V1 record has one signed byte for the topic's length; a V2 record of 5.x has two."""
+    assert struct.unpack_from(">I", record(topic="T" * 127), 4)[0] == MAGIC_V1
+    long = record(topic="T" * 255)
+    assert struct.unpack_from(">I", long, 4)[0] == MAGIC_V2
+    assert decode_record(long).topic == "T" * 255
     with pytest.raises(RecordError):
-        record(topic="T" * 128)
+        record(topic="T" * 256)
     with pytest.raises(RecordError):
         record(properties=bytes(32_768))
     assert decode_record(record(topic="T" * 127, properties=b"a\x01" + b"b" * 32_765)).topic == "T" * 127

@@ -35,7 +35,10 @@ _NO_CONTROLLER: Final = (
     "RocketMQ without a controller refuses it, too; RewindMQ has none, so a broker's role never changes"
 )
 _NO_CONTAINER: Final = "RewindMQ has no broker container; RocketMQ's plain broker refuses it, too"
-_NO_POP: Final = "RewindMQ serves no pop consumers: every group pulls already, and there are no pop records"
+_NO_POP_DB: Final = (
+    "RewindMQ has no RocksDB with pop records;"
+    " rewindmq pipeline show --view in_flight lists what is in flight"
+)
 _NO_COLD_DATA: Final = (
     "RewindMQ never slows down groups that read old messages; RocketMQ's default is the same"
 )
@@ -108,7 +111,7 @@ REFUSALS: Final[dict[str, tuple[Refusal, ...]]] = {
         *(Refusal(line, _NO_COLD_DATA) for line in _COLD_DATA),
         Refusal("addBroker -c {broker} -b nix", _NO_CONTAINER),
         Refusal("removeBroker -c {broker} -b DefaultCluster:broker-a:0", _NO_CONTAINER),
-        Refusal("exportPopRecord -b {broker}", _NO_POP),
+        Refusal("exportPopRecord -b {broker}", _NO_POP_DB),
         Refusal("updateStaticTopic -t mq-static -qn 2 -b broker-a", _NO_STATIC_TOPICS),
         Refusal(
             "remappingStaticTopic -t mq-static-nix -b broker-a",
