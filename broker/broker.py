@@ -146,6 +146,8 @@ class Broker:
         if services is not None:
             await services.context.registration.close()
             services.context.reset_announcer.close()
+            if services.context.pop is not None:
+                services.context.pop.close()
             services.context.long_polling.close()
             if services.sync_flush is not None:
                 await services.sync_flush.drain()
@@ -278,6 +280,8 @@ class Broker:
             if reason in _CHANNEL_EVENTS:
                 context.stats.items.count_channel(_CHANNEL_EVENTS[reason])
             context.long_polling.on_close(connection)
+            if context.pop is not None:
+                context.pop.on_close(connection)
             context.producers.on_close(connection)
             context.consumers.on_close(connection)
             context.queue_locks.on_close(connection)

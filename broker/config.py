@@ -111,6 +111,14 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         server_max_unread_bytes: bytes that clients have not read, of all connections (RewindMQ's own key).
         clone_group_offset_of_all_topics: CLONE_GROUP_OFFSET (314) without a topic copies the offsets of all
             topics (RewindMQ's own key).
+        revive_queue_num: queues of the revive topic, in which checkpoints and acks of POPs wait (5.x key).
+            Fewer than before strand those in the other queues.
+        pop_from_retry_probability: percent of POPs that read the retry topic first (5.x key).
+        init_pop_offset_by_check_msg_in_mem: a new group that pops from the end gets all messages of a queue
+            whose first message is in memory (5.x key).
+        pop_response_return_actual_retry_topic: revived messages have the name of their retry topic (5.x key).
+        enable_pop_message_threshold: a queue is passed over while more of its messages than
+            ``popInflightMessageThreshold`` are in flight (5.x key).
         store: RocketMQ's ``MessageStoreConfig``; its keys are in the same file.
     """
 
@@ -188,6 +196,20 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     reset_mode: ResetMode | None = None
     emulated_busy: EmulatedBusy = EmulatedBusy.NONE
     clone_group_offset_of_all_topics: bool = False
+    revive_queue_num: Annotated[int, msgspec.Meta(ge=1, le=256)] = 8
+    revive_interval: Millis = 1_000
+    pop_polling_size: Annotated[int, msgspec.Meta(ge=1)] = 1_024
+    max_pop_polling_size: Annotated[int, msgspec.Meta(ge=1)] = 100_000
+    init_pop_offset_by_check_msg_in_mem: bool = True
+    enable_retry_topic_v2: bool = msgspec.field(default=False, name="enableRetryTopicV2")
+    retrieve_message_from_pop_retry_topic_v1: bool = msgspec.field(
+        default=True, name="retrieveMessageFromPopRetryTopicV1"
+    )
+    pop_from_retry_probability: Annotated[int, msgspec.Meta(ge=0, le=100)] = 20
+    pop_response_return_actual_retry_topic: bool = False
+    enable_pop_message_threshold: bool = False
+    pop_inflight_message_threshold: Annotated[int, msgspec.Meta(ge=0)] = 10_000
+    clear_retry_topic_when_delete_topic: bool = True
     store: StoreConfig = msgspec.field(default_factory=StoreConfig)
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
 from rewindmq.broker.offsets.rewinds import Rewinds
+from rewindmq.broker.pop.build import PopConsumption
 from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.pull.puller import MessagePuller
@@ -78,6 +79,8 @@ class BrokerContext:
     delays: DelayHook
     # None in releases without timer messages.
     timers: TimerMessages | None
+    # None in releases without POP.
+    pop: PopConsumption | None
     delay_offsets: DelayOffsets
     retention: Retention
     transaction_ends: TransactionEnds

@@ -13,6 +13,10 @@ MAX_TOPICS: Final = 25_000
 MAX_GROUPS: Final = 10_000
 # Pairs of topic and group with a mode of SET_MESSAGE_REQUEST_MODE (401).
 MAX_REQUEST_MODES: Final = 10_000
+# Queues that groups pop in order (POP_MESSAGE with ``order``); some 600 bytes each.
+MAX_ORDER_INFOS: Final = 100_000
+# Characters of the name that such a POP may give itself; official clients send a UUID.
+MAX_ATTEMPT_ID_LENGTH: Final = 1_024
 # Topics of UPDATE_AND_CREATE_TOPIC_LIST (18), groups of UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225): some
 # microseconds each.
 MAX_LISTED_CONFIGS: Final = 2_000
@@ -33,6 +37,10 @@ MAX_SUBSCRIPTION_BYTES: Final = 64 << 20
 # pull: of one connection, and of all.
 MAX_SUSPENDED_BYTES_PER_CONNECTION: Final = 16 << 20
 MAX_SUSPENDED_BYTES: Final = 256 << 20
+# POPs that one BATCH_ACK_MESSAGE (200151) acknowledges; some 15 us each.
+MAX_BATCH_ACK_ENTRIES: Final = 256
+# Messages of one of them: a POP delivers 32 at most, but its offsets may lie apart.
+MAX_BATCH_ACKS: Final = 1_024
 # The longest wait of a suspended pull. RocketMQ's clients ask for 15 to 20 s; RocketMQ has no limit.
 MAX_SUSPEND_SECONDS: Final = 3_600.0
 # Refused commits that the broker lists, as many as an administrator can read; their total counts all.

@@ -32,6 +32,7 @@ from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
 from rewindmq.broker.offsets.rewinds import Rewinds
+from rewindmq.broker.pop.build import build as build_pop
 from rewindmq.broker.profile import PROFILES, BrokerProfile
 from rewindmq.broker.pull.broker_suggester import BrokerSuggester
 from rewindmq.broker.pull.long_polling import LongPolling
@@ -281,6 +282,26 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
         appender=appender,
         delays=delays,
         timers=timers,
+        pop=None
+        if timers is None
+        else build_pop(
+            runtime,
+            config,
+            profile,
+            store,
+            topics,
+            groups,
+            offsets,
+            reset_offsets,
+            rewinds,
+            committer,
+            appender,
+            timers,
+            long_polling,
+            stats,
+            host,
+            ConfigFile(folder / "consumerOrderInfo.json", disk),
+        ),
         delay_offsets=delay_offsets,
         retention=retention,
         transaction_ends=TransactionEnds(config, profile, store, appender, clock),
@@ -338,6 +359,8 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
     background: tuple[BackgroundService, ...] = (retention, delay_service, checks)
     if timers is not None:
         background += (timers.service,)
+    if context.pop is not None:
+        background += (context.pop.revive, context.pop.orders)
     if config.is_slave:
         store.become_replica()
         wake = _wake(long_polling) if profile.slave_wakes_pulls else _ignore_arrivals

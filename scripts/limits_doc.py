@@ -149,6 +149,8 @@ _TABLES: Final = (
     Limit("topics or groups in one list (18, 225)", "broker.limits:MAX_LISTED_CONFIGS", "entries", _REFUSED),
     Limit("queues of a topic", "protocol.limits:MAX_QUEUE_NUMS", "queues", _REFUSED),
     Limit("topics and groups with a mode (401)", "broker.limits:MAX_REQUEST_MODES", "pairs", _REFUSED),
+    Limit("queues that groups pop in order", "broker.limits:MAX_ORDER_INFOS", "queues", _REFUSED),
+    Limit("attempt id of such a POP", "broker.limits:MAX_ATTEMPT_ID_LENGTH", "characters", _REFUSED),
     Limit("consumer groups", "broker.limits:MAX_GROUPS", "groups", _REFUSED, "usageConsumerGroups"),
     Limit(
         "consumer offsets",
@@ -300,15 +302,24 @@ _PULLS: Final = (
     Limit(
         "bytes of any pull or query", "protocol.limits:MAX_RESPONSE_BODY_BYTES", "bytes", "it ends earlier"
     ),
-    Limit("suspended pull", "broker.limits:MAX_SUSPEND_SECONDS", "s", "PULL_NOT_FOUND (19)"),
+    Limit("messages of a POP", "broker.pop.validator:MAX_POP_MESSAGES", "messages", "INVALID_PARAMETER (29)"),
+    Limit("POPs in a BATCH_ACK_MESSAGE (200151)", "broker.limits:MAX_BATCH_ACK_ENTRIES", "POPs", _REFUSED),
+    Limit("messages acknowledged of each", "broker.limits:MAX_BATCH_ACKS", "messages", _REFUSED),
+    Limit("suspended POPs of a group and queue", "popPollingSize", "requests", "POLLING_FULL (209)"),
+    Limit("all suspended POPs", "maxPopPollingSize", "requests", "POLLING_FULL (209)"),
+    Limit("suspended pull or POP", "broker.limits:MAX_SUSPEND_SECONDS", "s", "19 or 210"),
     Limit(
-        "suspended pulls of one connection",
+        "suspended pulls and POPs of one connection",
         "broker.limits:MAX_SUSPENDED_BYTES_PER_CONNECTION",
         "bytes",
-        _BUSY,
+        f"{_BUSY}; POLLING_FULL (209)",
     ),
     Limit(
-        "all suspended pulls", "broker.limits:MAX_SUSPENDED_BYTES", "bytes", _BUSY, "usageSuspendedPullBytes"
+        "all suspended pulls and POPs",
+        "broker.limits:MAX_SUSPENDED_BYTES",
+        "bytes",
+        f"{_BUSY}; POLLING_FULL (209)",
+        "usageSuspendedPullBytes",
     ),
     Limit(
         "SQL92 expression",

@@ -31,6 +31,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     header = request.decode_header(DeleteSubscriptionGroupRequestHeader)
     context.groups.delete(header.group_name)
     context.stats.items.on_group_deleted(header.group_name)
+    if context.pop is not None:
+        context.pop.on_deleted(group=header.group_name)
     removed: list[str] = []
     if header.removes_offset:
         removed = context.offsets.remove_group(header.group_name)

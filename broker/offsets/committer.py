@@ -123,6 +123,27 @@ class OffsetCommitter:
         if stored is not None:
             self._note(client, group, topic, queue_id, offset, stored)
 
+    def commit_popped(
+        self, connection: Connection, group: str, topic: str, queue_id: int, offset: int
+    ) -> None:
+        """Store the offset to which a POP has moved its group; the broker commits it, so no epoch fences it.
+
+        Raises:
+            RequestError: as ``commit``.
+        """
+        stored = self._offsets.update(group, topic, queue_id, offset)
+        if stored is not None and self._probe is None:
+            self._note(connection.remote_address, group, topic, queue_id, offset, stored)
+            return
+        commit = Commit(connection, group, topic, queue_id, offset, None, RequestCode.POP_MESSAGE)
+        if stored is None:
+            stored = NO_OFFSET
+            self._add(commit)
+        else:
+            self._note(connection.remote_address, group, topic, queue_id, offset, stored)
+        if self._probe is not None:
+            self._probe(Point.COMMIT_RECEIVED, {**commit.details(), "stored": stored})
+
     def _note(self, client: str, group: str, topic: str, queue_id: int, offset: int, stored: int) -> None:
         rewinds = self._rewinds
         if stored > offset:

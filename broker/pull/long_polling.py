@@ -30,6 +30,8 @@ K = TypeVar("K")
 
 # The messages for which a pull waits: one of these tag hashes, properties that pass, or all.
 MessageFilter = frozenset[int] | PropertyFilter | None
+# Called with the topic, the queue id, and of each new message the tagsCode and the properties text.
+Watcher = Callable[[str, int, tuple[int, ...], Sequence[bytes]], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +89,8 @@ class LongPolling:
         )
         self._woken: list[SuspendedPull] = []
         self._timer: Cancellable | None = None
+        # Who else waits for messages of a queue; each such queue is in ``_suspended``, perhaps without pulls.
+        self._watchers: dict[tuple[str, int], Watcher] = {}
 
     def start(self, answer: Callable[[SuspendedPull], None]) -> None:
         """Begin the 5 s loop.
@@ -122,13 +126,24 @@ class LongPolling:
         self._suspended.setdefault(pull.queue, {})[pull] = None
         self._of.setdefault(pull.connection, {})[pull] = None
 
+    def watch(self, topic: str, queue_id: int, watcher: Watcher) -> None:
+        """Call ``watcher`` for every message that is stored in the queue, until ``unwatch``."""
+        self._watchers[topic, queue_id] = watcher
+        self._suspended.setdefault((topic, queue_id), {})
+
+    def unwatch(self, topic: str, queue_id: int) -> None:
+        """Stop calling the queue's watcher."""
+        del self._watchers[topic, queue_id]
+        if not self._suspended[topic, queue_id]:
+            del self._suspended[topic, queue_id]
+
     @property
     def awaited(self) -> Mapping[tuple[str, int], object]:
-        """The topics and queue ids on which pulls wait, a view of what they are at any time."""
+        """The topics and queue ids whose messages must be announced, a view of what they are at any time."""
         return self._suspended
 
     def is_awaited(self, topic: str, queue_id: int) -> bool:
-        """Return True if a pull waits on this queue; only then ``on_arrival`` has an effect."""
+        """Return True if a pull or a watcher waits on this queue; only then ``on_arrival`` has an effect."""
         return (topic, queue_id) in self._suspended
 
     def on_arrival(
@@ -152,6 +167,10 @@ class LongPolling:
         pulls = self._suspended.get((topic, queue_id)) if self._suspended else None
         if pulls is None:
             return
+        if self._watchers and (watcher := self._watchers.get((topic, queue_id))) is not None:
+            watcher(topic, queue_id, tag_codes, properties)
+            if not pulls:
+                return
         self._answer_soon(self._take_due(pulls, max_offset, tag_codes, properties))
 
     def answer_outdated(
@@ -183,6 +202,8 @@ class LongPolling:
     def _tick(self) -> None:
         self._timer = self._timers.call_later(CHECK_SECONDS, self._tick)
         for key, pulls in list(self._suspended.items()):
+            if not pulls:
+                continue
             # The loop ignores filters: if a message arrived without waking the pull, the pull must read
             # again.
             self._answer_soon(self._take_due(pulls, self._max_offset(*key), None))
@@ -215,6 +236,8 @@ class LongPolling:
     def _remove(self, pulls: Iterable[SuspendedPull]) -> None:
         for pull in pulls:
             self._remove_from(self._suspended, pull.queue, pull)
+            if self._watchers and pull.queue in self._watchers:
+                self._suspended.setdefault(pull.queue, {})
             self._remove_from(self._of, pull.connection, pull)
             self.shares.remove(pull.connection, pull.memory)
 
@@ -234,15 +257,16 @@ def _is_due(
     now: float,
 ) -> bool:
     if max_offset > pull.offset and (
-        tag_codes is None or pull.filter is None or _is_wanted(pull.filter, tag_codes, properties)
+        tag_codes is None or pull.filter is None or is_wanted(pull.filter, tag_codes, properties)
     ):
         return True
     return now - pull.suspended_at >= min(pull.suspend_seconds, MAX_SUSPEND_SECONDS)
 
 
-def _is_wanted(
+def is_wanted(
     wanted: frozenset[int] | PropertyFilter, tag_codes: tuple[int, ...], properties: Sequence[bytes]
 ) -> bool:
+    """Return True if a filter accepts any of the messages."""
     if isinstance(wanted, frozenset):
         return not wanted.isdisjoint(tag_codes)
     return any(map(wanted.accepts, properties))

@@ -137,6 +137,9 @@ def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, moving: dic
     before = context.offsets.offsets_of(group, topic)
     epochs = context.offsets.reset(group, topic, moving)
     context.reset_offsets.remove(group, topic, moving)
+    if context.pop is not None:
+        for queue_id in moving:
+            context.pop.orders.clear_block(topic, group, queue_id)
     context.rewinds.on_reset(group, topic, moving, before)
     if context.runtime.probe is not None:
         for queue_id, offset in moving.items():

@@ -79,6 +79,10 @@ class BrokerStatsManager:
         self._get_latencies = StatsItemSet("GROUP_GET_LATENCY", make=LatencyItem)
         self._send_backs = StatsItemSet("SNDBCK_PUT_NUMS")
         self._dead_letters = StatsItemSet("SNDBCK2DLQ_TIMES")
+        self._group_check_points = StatsItemSet("GROUP_CK_NUMS")
+        self._group_acks = StatsItemSet("GROUP_ACK_NUMS")
+        self._broker_check_points = StatsItemSet("BROKER_CK_NUMS")
+        self._broker_acks = StatsItemSet("BROKER_ACK_NUMS")
         self.put_latencies = PutLatencies() if has_added else None
         self._broker_puts = StatsItemSet("BROKER_PUT_NUMS")
         self._broker_gets = StatsItemSet("BROKER_GET_NUMS")
@@ -113,6 +117,10 @@ class BrokerStatsManager:
                 "CONSUMER_REGISTER_TIME": (self._consumer_registers, False),
                 "CHANNEL_ACTIVITY": (self._channels, False),
                 "SNDBCK2DLQ_TIMES": (self._dead_letters, False),
+                "GROUP_CK_NUMS": (self._group_check_points, False),
+                "GROUP_ACK_NUMS": (self._group_acks, False),
+                "BROKER_CK_NUMS": (self._broker_check_points, False),
+                "BROKER_ACK_NUMS": (self._broker_acks, False),
             }
         if self.put_latencies is not None:
             self._names["TOPIC_PUT_LATENCY"] = (self.put_latencies.by_key, False)
@@ -125,6 +133,8 @@ class BrokerStatsManager:
             self._producer_registers,
             self._consumer_registers,
             self._channels,
+            self._broker_check_points,
+            self._broker_acks,
         )
         # Those whose items may be idle (5.3.3 NEED_CLEAN_STATS_SET), and others with many keys.
         self._sets = (
@@ -135,6 +145,8 @@ class BrokerStatsManager:
             self._get_latencies,
             self._send_backs,
             self._dead_letters,
+            self._group_check_points,
+            self._group_acks,
             *((self.put_latencies.by_key,) if self.put_latencies is not None else ()),
         )
 
@@ -171,6 +183,16 @@ class BrokerStatsManager:
         """
         names = ("null" if name is None else name for name in (owner, topic))
         self._dead_letters["@".join((*map(str, names), group, _SEND_BACK_TO_DLQ))].add(1)
+
+    def count_check_point(self, topic: str, group: str) -> None:
+        """Count a checkpoint of a POP, or of a changed invisible time."""
+        self._group_check_points[f"{topic}@{group}"].add(1)
+        self._broker_check_points[self._cluster].extra += 1
+
+    def count_acks(self, topic: str, group: str, count: int) -> None:
+        """Count messages that a group has acknowledged in one request."""
+        self._group_acks[f"{topic}@{group}"].add(count)
+        self._broker_acks[self._cluster].extra += count
 
     def count_delayed_back(self, queue_id: int, size: int) -> None:
         """Count a sent-back message that was stored in the schedule topic; the broker's puts exclude it."""

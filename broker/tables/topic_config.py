@@ -23,6 +23,8 @@ from rewindmq.protocol.names import (
     SELF_TEST_TOPIC,
     reply_topic,
 )
+from rewindmq.protocol.pop.topics import revive_topic
+from rewindmq.protocol.profile import Profile
 
 _log = logging.getLogger(__name__)
 
@@ -201,6 +203,8 @@ def _built_in(config: BrokerConfig) -> Iterable[TopicConfig]:
     if config.trace_topic_enable:
         yield _topic(config.msg_trace_topic_name, 1)
     yield _topic(reply_topic(config.broker_cluster_name), 1)
+    if config.profile.release is Profile.V53:
+        yield _topic(revive_topic(config.broker_cluster_name), config.revive_queue_num)
 
 
 def _topic(name: str, queue_nums: int, perm: int = PERM_READ_WRITE) -> TopicConfig:

@@ -67,6 +67,23 @@ class TimerMessages:
         return self._appender.put_other(message, is_counted=False)
 
     @property
+    def delivered_until(self) -> int:
+        """The time in ms up to which messages are delivered: those with such a ``deliver_ms`` are in their
+        topics.
+
+        Only a message that is put later, when its time has passed already, may follow.
+        """
+        now_ms, index = self._clock.now_ms(), self._index
+        until = now_ms // index.precision_ms * index.precision_ms
+        slot_ms = index.next_slot()
+        if slot_ms is not None and slot_ms < until:
+            until = slot_ms
+        if index.next_entry() is not None:
+            # It may be due before it is taken.
+            until = min(until, self._store.store_time(TIMER_TOPIC, 0, index.offset))
+        return until
+
+    @property
     def progress(self) -> TimerProgress:
         """How far the messages are taken and delivered, as in ``config/timercheck``."""
         return self._index.progress

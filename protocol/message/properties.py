@@ -56,6 +56,11 @@ MSG_TYPE: Final = "MSG_TYPE"
 PUSH_REPLY_TIME: Final = "PUSH_REPLY_TIME"
 ARRIVE_TIME: Final = "ARRIVE_TIME"
 REPLY_MESSAGE_FLAG: Final = "reply"
+# Of popped messages: the handle, and when the message was popped for the first time, in ms.
+POP_CK: Final = "POP_CK"
+FIRST_POP_TIME: Final = "1ST_POP_TIME"
+# The group for which a message was stored in a retry topic of POP.
+ORIGIN_GROUP: Final = "ORIGIN_GROUP"
 
 
 def parse_properties(text: str) -> dict[str, str]:

@@ -28,6 +28,13 @@ SINCE: Final = MappingProxyType(
         RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: Profile.V53,
         RequestCode.LITE_PULL_MESSAGE: Profile.V53,
         RequestCode.SET_MESSAGE_REQUEST_MODE: Profile.V53,
+        RequestCode.POP_MESSAGE: Profile.V53,
+        RequestCode.ACK_MESSAGE: Profile.V53,
+        RequestCode.BATCH_ACK_MESSAGE: Profile.V53,
+        RequestCode.PEEK_MESSAGE: Profile.V53,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME: Profile.V53,
+        RequestCode.NOTIFICATION: Profile.V53,
+        RequestCode.POLLING_INFO: Profile.V53,
         # Since 5.3.2.
         RequestCode.RECALL_MESSAGE: Profile.V53,
         # Since 5.0.0.

@@ -58,6 +58,7 @@ V42: Final = "the shape that 4.2.0's name server writes; frames are recorded fro
 OWN: Final = "this project's own"
 _STATIC_CLIENT: Final = "no recorded client asks for a static topic"
 _LATE: Final = "tests/interop/test_mqadmin.py has real frames of it; none are recorded yet"
+_POP_TESTS: Final = "tests/broker/pop/golden_answers.json has the real broker's answers"
 _TIMERS: Final = "compared with a running 5.5 broker by hand; none are recorded yet"
 NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -73,10 +74,27 @@ NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
         "190003 response": OWN,
         "513 request": _STATIC_CLIENT,
         "513 response": _STATIC_CLIENT,
+        **{
+            f"{code} {half}": _POP_TESTS
+            for code in (200050, 200051, 200052, 200053, 200054, 200055, 200151)
+            for half in ("request", "response")
+        },
     }
 )
 NOT_RECORDED_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "AckMessageRequestHeader": _POP_TESTS,
+        "BatchAck": _POP_TESTS,
+        "BatchAckMessageRequestBody": _POP_TESTS,
+        "ChangeInvisibleTimeRequestHeader": _POP_TESTS,
+        "ChangeInvisibleTimeResponseHeader": _POP_TESTS,
+        "NotificationRequestHeader": _POP_TESTS,
+        "NotificationResponseHeader": _POP_TESTS,
+        "PeekMessageRequestHeader": _POP_TESTS,
+        "PollingInfoRequestHeader": _POP_TESTS,
+        "PollingInfoResponseHeader": _POP_TESTS,
+        "PopMessageRequestHeader": _POP_TESTS,
+        "PopMessageResponseHeader": _POP_TESTS,
         "SetMessageRequestModeRequestBody": _LATE,
         "RecallMessageRequestHeader": _TIMERS,
         "RecallMessageResponseHeader": _TIMERS,

@@ -1,0 +1,170 @@
+"""Builds the parts of POP consumption, and keeps them together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.offsets.committer import OffsetCommitter
+from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
+from rewindmq.broker.offsets.rewinds import Rewinds
+from rewindmq.broker.pop.acknowledger import MessageAcknowledger
+from rewindmq.broker.pop.inflight import PopInflightMessageCounter
+from rewindmq.broker.pop.long_polling import ALL_QUEUES, PopLongPolling
+from rewindmq.broker.pop.orderly.queue_level_consumer_manager import QueueLevelConsumerManager
+from rewindmq.broker.pop.peeker import MessagePeeker
+from rewindmq.broker.pop.popper import MessagePopper
+from rewindmq.broker.pop.revive import PopReviveService
+from rewindmq.broker.pop.revive_log import ReviveLog
+from rewindmq.broker.pop.validator import PopValidator
+from rewindmq.broker.profile import BrokerProfile
+from rewindmq.broker.pull.long_polling import LongPolling
+from rewindmq.broker.send.appender import MessageAppender
+from rewindmq.broker.stats.broker_stats import BrokerStats
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.broker.store.tables.config_file import ConfigFile
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
+from rewindmq.broker.tables.topic_config import TopicConfigManager
+from rewindmq.broker.timer.timers import TimerMessages
+from rewindmq.protocol.pop.topics import revive_topic
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class PopConsumption:
+    """The parts of POP consumption that the rest of the broker uses.
+
+    Attributes:
+        popper: serves POP_MESSAGE.
+        acknowledger: serves acks and changes of invisible times.
+        peeker: serves PEEK_MESSAGE, NOTIFICATION and POLLING_INFO.
+        revive: stores messages again; runs at a master only.
+        inflight: counts the messages in flight.
+        orders: keep the order of queues; saved at a master only.
+    """
+
+    popper: MessagePopper
+    acknowledger: MessageAcknowledger
+    peeker: MessagePeeker
+    revive: PopReviveService
+    long_polling: PopLongPolling
+    inflight: PopInflightMessageCounter
+    orders: QueueLevelConsumerManager
+
+    def on_close(self, connection: Connection) -> None:
+        """Drop the requests of a closed connection."""
+        self.long_polling.on_close(connection)
+
+    def on_deleted(self, *, topic: str | None = None, group: str | None = None) -> None:
+        """Forget what is known of a topic or of a group."""
+        self.inflight.clear(topic=topic, group=group)
+        self.orders.remove(topic=topic, group=group)
+
+    def close(self) -> None:
+        """Drop all suspended requests; the connections are about to close."""
+        self.long_polling.close()
+
+
+def build(
+    runtime: Runtime,
+    config: BrokerConfig,
+    profile: BrokerProfile,
+    store: MessageStore,
+    topics: TopicConfigManager,
+    groups: SubscriptionGroupManager,
+    offsets: ConsumerOffsetTable,
+    reset_offsets: ResetOffsetTable,
+    rewinds: Rewinds,
+    committer: OffsetCommitter,
+    appender: MessageAppender,
+    timers: TimerMessages,
+    pulls: LongPolling,
+    stats: BrokerStats,
+    host: str,
+    order_file: ConfigFile,
+) -> PopConsumption:
+    """Connect the parts; nothing runs yet.
+
+    Args:
+        pulls: the suspended pulls, which announce messages.
+        host: the broker's registered host, for remarks.
+        order_file: ``config/consumerOrderInfo.json``, which is read here.
+    """
+    clock = runtime.clock
+    validator = PopValidator(config, profile, topics, groups, host)
+    revive_log = ReviveLog(
+        clock, timers, revive_topic(config.broker_cluster_name), config.revive_queue_num, store.store_host
+    )
+    inflight = PopInflightMessageCounter(clock.now_ms())
+
+    def queue_nums(topic: str) -> int:
+        found = topics.find(topic)
+        return 0 if found is None else found.read_queue_nums
+
+    long_polling = PopLongPolling(
+        clock,
+        runtime.timers,
+        pulls,
+        queue_nums,
+        per_queue=config.pop_polling_size,
+        most=config.max_pop_polling_size,
+    )
+
+    def wake(topic: str, group: str, queue_id: int) -> None:
+        long_polling.wake(topic, group, ALL_QUEUES)
+        long_polling.wake(topic, group, queue_id)
+
+    orders = QueueLevelConsumerManager(runtime, order_file, topics, groups, offsets.epoch, wake)
+    orders.load()
+    return PopConsumption(
+        popper=MessagePopper(
+            runtime,
+            config,
+            store,
+            validator,
+            topics,
+            offsets,
+            reset_offsets,
+            rewinds,
+            committer,
+            revive_log,
+            long_polling,
+            inflight,
+            stats,
+            orders,
+        ),
+        acknowledger=MessageAcknowledger(
+            clock,
+            config,
+            store,
+            validator,
+            groups,
+            offsets,
+            reset_offsets,
+            committer,
+            revive_log,
+            long_polling,
+            inflight,
+            stats,
+            orders,
+        ),
+        peeker=MessagePeeker(runtime, config, store, validator, topics, offsets, long_polling, stats, orders),
+        revive=PopReviveService(
+            clock,
+            config,
+            store,
+            topics,
+            groups,
+            offsets,
+            appender,
+            timers,
+            revive_log,
+            long_polling,
+            inflight,
+        ),
+        long_polling=long_polling,
+        inflight=inflight,
+        orders=orders,
+    )

@@ -1,0 +1,1 @@
+"""Orderly POP: which messages of a queue block the ones behind them."""
