@@ -27,6 +27,7 @@ _BODY: Final = bytes(100)
 _IN_FLIGHT: Final = 256
 # Different frames; they are sent again and again.
 _FRAMES: Final = 1_000
+_PORTION: Final = 50_000
 _POLL_SECONDS: Final = 0.01
 _SECONDS: Final = 300.0
 _CHUNK: Final = 1 << 16
@@ -74,7 +75,10 @@ class TimerTopic:
         loop = asyncio.get_running_loop()
         _, client = await loop.create_connection(lambda: PipelinedClient(frames), host, port)
         try:
-            await client.send(_IN_FLIGHT, total)
+            for sent in range(0, total, _PORTION):
+                await client.send(_IN_FLIGHT, min(_PORTION, total - sent))
+                # Brokers close connections that are idle for two minutes.
+                self._max_offset(TIMER_TOPIC, 0)
         finally:
             client.close()
         deadline = time.monotonic() + _SECONDS
