@@ -319,7 +319,7 @@ def wire(  # noqa: PLR0915 - one statement for each service of a broker
             clock,
             producers,
             send_validator,
-            delays.before_put,
+            PutMessageHooks([*timed, delays.before_put]).before_put,
             appender,
             answers,
             address,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.broker.store.model import StoredMessage
+from rewindmq.protocol.names import TIMER_TOPIC
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.broker.timer.box import stored, waiting
-from tests.support.fixtures import simulated
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
 V53 = Profile.V53
@@ -197,3 +198,25 @@ async def test_the_runtime_information_counts_timers(stage: SimStage) -> None:
 async def test_older_releases_know_no_timers(stage: SimStage) -> None:
     (await stage.peer().send(properties={"TIMER_DELAY_SEC": "60"})).require_success()
     assert len(stored(stage.broker)) == 1
+
+
+@simulated(profile=V53)
+async def test_the_timer_topic_is_one_of_the_brokers_own(stage: SimStage) -> None:
+    """RocketMQ 5.5.1 ``TopicConfigManager``: one queue."""
+    topics = stage.broker.context.topics
+    topic = topics.find(TIMER_TOPIC)
+    assert topic is not None
+    assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, 6)
+    assert topics.is_built_in(TIMER_TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("profile", "store"), [(Profile.V49, {}), (V53, {"timer_wheel_enable": False})], ids=["v49", "off"]
+)
+def test_without_timers_there_is_no_timer_topic(
+    simulate: RunScenario, profile: Profile, store: dict[str, bool]
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        assert TIMER_TOPIC not in stage.broker.context.topics.names
+
+    simulate(scenario, profile=profile, store=store)
