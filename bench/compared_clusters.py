@@ -26,7 +26,7 @@ from tools.interop.versions import SERVER_4, SERVER_5
 ROCKETMQ: Final = f"RocketMQ {SERVER_4}"
 ROCKETMQ_5: Final = f"RocketMQ {SERVER_5}"
 REWINDMQ: Final = "RewindMQ"
-_BROKER: Final = "broker-a"
+BROKER: Final = "broker-a"
 _START_SECONDS: Final = 120.0
 _STOP_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.01
@@ -52,7 +52,7 @@ LOADED_HEAP: Final = ("-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch")
 # The time-outs keep the broker from refusing sends on a busy machine. All other keys have their defaults.
 _ROCKETMQ_CONFIG: Final = {
     "brokerClusterName": "DefaultCluster",
-    "brokerName": _BROKER,
+    "brokerName": BROKER,
     "brokerId": 0,
     "brokerIP1": "127.0.0.1",
     "flushDiskType": "ASYNC_FLUSH",
@@ -201,7 +201,7 @@ def rewindmq_cluster(*options: str) -> Iterator[ComparedCluster]:
                 raise StartError(f"{REWINDMQ} did not start")
             deadline = started + _START_SECONDS
             ready = json.loads(line)
-            address, broker = ready["namesrv"]["address"], ready["brokers"][_BROKER]
+            address, broker = ready["namesrv"]["address"], ready["brokers"][BROKER]
             if not _wait(lambda: _is_registered(address, broker["address"]), REWINDMQ, [process], deadline):
                 raise StartError(f"{REWINDMQ} ended during its start")
             seconds = time.perf_counter() - started
