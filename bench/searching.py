@@ -24,10 +24,10 @@ def filled_store(entries: int) -> Iterator[MessageStore]:
     """Make a store with one queue of ``entries`` one-byte messages, a thousand in each millisecond."""
     now = _START_MS
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-") as directory:
-        store = MessageStore(Path(directory) / "store", StoreConfig(), lambda: now)
+        path = Path(directory) / "store"
+        store = MessageStore(path, StoreConfig(), lambda: now, store_host=_STORE_HOST)
         store.open()
         try:
-            store.store_host = _STORE_HOST
             message = StoredMessage(_TOPIC, 0, b"", b"", 0, 0, 0, _START_MS, _STORE_HOST, 0)
             batch = [BatchEntry(b"x", b"", 0, 0)] * _BATCH
             for _ in range(entries // _BATCH):

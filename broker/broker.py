@@ -12,17 +12,15 @@ from typing import Final
 import msgspec
 
 from rewindmq.broker.background.schedule import Schedule
-from rewindmq.broker.clients.consumer_ids_changed import ConsumerIdsChanged
-from rewindmq.broker.clients.consumer_manager import ConsumerGroup
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.endpoints import Endpoints
 from rewindmq.broker.ha.master import CHECK_SECONDS, HaMaster
 from rewindmq.broker.handlers import HANDLERS, bind_handlers
 from rewindmq.broker.state import write_state
 from rewindmq.broker.stats.manager import SAMPLE_SECONDS
 from rewindmq.broker.store.files.disk import Disk, OsDisk
-from rewindmq.broker.store.store import MessageStore
-from rewindmq.broker.wiring import Services, wire
+from rewindmq.broker.wiring import wire
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ConfigError, RequestError
@@ -31,6 +29,7 @@ from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.server import RemotingServer
+from rewindmq.protocol.remoting.speedups import FrameKernel
 from rewindmq.protocol.remoting.state import CloseReason
 from rewindmq.protocol.remoting.traffic.held_bytes import Traffic
 
@@ -77,9 +76,7 @@ class Broker:
         self._client = RemotingClient(runtime, greeting=_greet_name_server)
         self._ha_master = HaMaster(runtime, config, self._client)
         self._schedule = Schedule(runtime.timers)
-        self._ids_changed = ConsumerIdsChanged(runtime.timers)
-        self._store: MessageStore | None = None
-        self._services: Services | None = None
+        self._context: BrokerContext | None = None
 
     @property
     def address(self) -> str:
@@ -90,8 +87,8 @@ class Broker:
     @property
     def context(self) -> BrokerContext:
         """State and services; valid after ``start``."""
-        assert self._services is not None, "not started"
-        return self._services.context
+        assert self._context is not None, "not started"
+        return self._context
 
     async def start(self) -> None:
         """Bind the ports, open the store, serve, and try once to register.
@@ -110,29 +107,16 @@ class Broker:
         await self._open_ports()
         if not config.is_slave:
             await self._open_ha_port()
-        clock = self._runtime.clock
-        store = MessageStore(config.root, config.store, clock.now_ms, self._disk, delay_scale=clock.scale)
-        store.open()
-        self._store = store
-        services = self._services = wire(
-            self._runtime,
-            config,
-            self._disk,
-            store,
-            self._client,
-            self.address,
-            self._notify_consumers,
-            self._ha_master,
-            self._traffic,
-            self._limit,
-        )
-        services.context.long_polling.start(services.context.puller.answer_suspended)
-        self._begin_schedule(services)
+        endpoints = Endpoints(self.address, self._limit, self._traffic, self._client, self._ha_master)
+        context = self._context = wire(self._runtime, config, self._disk, endpoints)
+        context.pulls.long_polling.start()
+        self._begin_schedule(context)
         # The servers have this very table. It loses the requests that the profile's release does not have.
         self._handlers.clear()
-        self._handlers.update(bind_handlers(services.context))
-        self._server.frame_kernels = self._vip_server.frame_kernels = services.frame_kernels
-        await services.context.registration.start()
+        self._handlers.update(bind_handlers(context))
+        kernels: tuple[FrameKernel, ...] = (*context.sends.kernels, *context.pulls.kernels)
+        self._server.frame_kernels = self._vip_server.frame_kernels = kernels
+        await context.background.registration.start()
 
     async def close(self) -> None:
         """Unregister, send the waiting responses, save everything; safe to call at any time, also twice.
@@ -140,40 +124,22 @@ class Broker:
         Raises:
             StoreError: if the disk fails; the next start recovers as after a crash.
         """
-        services, self._services = self._services, None
-        store, self._store = self._store, None
+        context, self._context = self._context, None
         self._schedule.close()
-        if services is not None:
-            await services.context.registration.close()
-            services.context.reset_announcer.close()
-            if services.context.pop is not None:
-                services.context.pop.close()
-            services.context.long_polling.close()
-            if services.sync_flush is not None:
-                await services.sync_flush.drain()
+        if context is not None:
+            await context.background.registration.close()
+            context.resets.announcer.close()
+            if context.pop is not None:
+                context.pop.close()
+            context.pulls.long_polling.close()
+            await context.sends.appender.drain()
         await asyncio.gather(self._server.close(), self._vip_server.close())
-        self._ids_changed.close()
+        if context is not None:
+            context.clients.ids_changed.close()
         await self._ha_master.close()
         await self._client.close()
-        if services is not None:
-            if services.sync_flush is not None:
-                await services.sync_flush.close()
-            if services.sync_replica is not None:
-                services.sync_replica.close()
-            await services.background_flush.close()
-            for service in reversed(services.background):
-                await service.close()
-            await services.context.offset_flush.close()
-            await services.context.table_flush.close()
-        if store is not None:
-            with contextlib.ExitStack() as last:
-                last.callback(store.close)
-                if services is not None:
-                    context = services.context
-                    # Save every table, even if saving another fails.
-                    tables = (context.topics, context.groups, context.request_modes, context.offsets)
-                    for table in tables:
-                        last.callback(table.persist)
+        if context is not None:
+            await _close(context)
 
     def write_state(self, folder: Path) -> None:
         """Write what a copy of the store needs besides its files; see ``ControlledService``.
@@ -185,7 +151,7 @@ class Broker:
 
     def set_disk_full(self, is_full: bool) -> None:
         """Act as if the disk were full, or no longer; see ``ControlledService``."""
-        self.context.retention.pretend_disk_full(is_full)
+        self.context.background.retention.pretend_disk_full(is_full)
 
     def clock_changed(self, moved_ms: int) -> None:
         """Do now what is due by the wall clock, which was moved; see ``ControlledService``."""
@@ -236,9 +202,9 @@ class Broker:
         except (OSError, OverflowError):
             await self._ha_master.listen(config.bind_address, 0)
 
-    def _begin_schedule(self, services: Services) -> None:
+    def _begin_schedule(self, context: BrokerContext) -> None:
         config, every = self._config, self._schedule.every
-        flush = services.background_flush
+        flush = context.background.flush
         every(FIRST_OFFSET_FLUSH_SECONDS, config.flush_consumer_offset_interval / 1_000, self._flush_tables)
         every(CHANNEL_SCAN_SECONDS, CHANNEL_SCAN_SECONDS, self._scan_channels)
         every(SAMPLE_SECONDS, SAMPLE_SECONDS, self._sample)
@@ -248,19 +214,18 @@ class Broker:
         every(thorough, thorough, flush.flush_all)
         if not config.is_slave:
             every(CHECK_SECONDS, CHECK_SECONDS, self._ha_master.check_slaves)
-        for service in services.background:
+        for service in context.background.services:
             service.begin(self._schedule)
 
     def _flush_tables(self) -> None:
-        context = self.context
-        context.offset_flush.flush()
+        self.context.offsets.flush.flush()
         # Retry the topics and groups if their last write failed.
-        context.table_flush.begin()
+        self.context.tables.flush.begin()
 
     def _scan_channels(self) -> None:
         now = self._runtime.clock.monotonic()
-        context = self.context
-        for channel in (*context.producers.expire(now), *context.consumers.expire(now)):
+        clients = self.context.clients
+        for channel in (*clients.producers.expire(now), *clients.consumers.expire(now)):
             _log.warning("client %s gone: no heartbeat for 120 s", channel.client_id)
             channel.connection.close("no heartbeat for 120 s")
 
@@ -269,30 +234,41 @@ class Broker:
         return self.context.stats.sample(clock.now_ms(), clock.monotonic())
 
     def _connection_opened(self, connection: Connection) -> None:
-        if self._services is not None:
-            self.context.stats.items.count_channel("CONNECT")
+        if self._context is not None:
+            self._context.stats.items.count_channel("CONNECT")
 
     def _connection_closed(self, connection: Connection, reason: CloseReason) -> None:
-        if self._services is not None:
-            context = self._services.context
+        context = self._context
+        if context is not None:
             # As RocketMQ's ClientHousekeepingService, each end counts as CLOSE, too.
             context.stats.items.count_channel("CLOSE")
             if reason in _CHANNEL_EVENTS:
                 context.stats.items.count_channel(_CHANNEL_EVENTS[reason])
-            context.long_polling.on_close(connection)
+            context.pulls.on_close(connection)
             if context.pop is not None:
                 context.pop.on_close(connection)
-            context.producers.on_close(connection)
-            context.consumers.on_close(connection)
-            context.queue_locks.on_close(connection)
-            context.fencing.forget(connection)
-            context.rewinds.on_close(connection)
-            context.committer.new_offsets.forget(connection)
-            context.reset_notifier.forget(connection)
+            context.clients.on_close(connection)
+            context.offsets.on_close(connection)
 
-    def _notify_consumers(self, group: ConsumerGroup) -> None:
-        if self._config.notify_consumer_ids_changed_enable:
-            self._ids_changed.notify(group)
+
+async def _close(context: BrokerContext) -> None:
+    """Save everything, when no connection is open.
+
+    Raises:
+        StoreError: if the disk fails.
+    """
+    await context.sends.appender.close()
+    await context.background.flush.close()
+    for service in reversed(context.background.services):
+        await service.close()
+    await context.offsets.flush.close()
+    await context.tables.flush.close()
+    tables = context.tables
+    with contextlib.ExitStack() as last:
+        last.callback(context.store.close)
+        # Save every table, even if saving another fails.
+        for table in (tables.topics, tables.groups, tables.request_modes, context.offsets.table):
+            last.callback(table.persist)
 
 
 def _greet_name_server() -> RemotingCommand:

@@ -13,6 +13,7 @@ import msgspec
 
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.protocol.body.assignment import MessageRequestMode
 from rewindmq.protocol.config.property_file import property_fields
 from rewindmq.protocol.errors import ConfigError
 from rewindmq.protocol.ha_frame import MAX_TRANSFER_BYTES
@@ -91,6 +92,12 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         store_path_commit_log: must be ``commitlog`` under the root.
         auto_delete_unused_stats: delete the statistics of deleted topics and groups.
         max_stats_idle_time_in_minutes: delete statistics idle for longer; -1: never (5.x key).
+        server_load_balancer_enable: QUERY_ASSIGNMENT (400) divides the queues among the consumers (5.x key).
+        default_message_request_mode: how groups read topics whose mode was not set (5.x key).
+        default_pop_share_queue_num: consumers that share each other's queues if the mode was not set (5.x
+            key); 0 or less: all.
+        load_balance_poll_name_server_interval: age of a topic's queues after which the broker asks a name
+            server again before it assigns them (5.x key).
         server_max_connections: accepted connections in all; None means what the process's open files permit
             (RewindMQ's own key).
         server_max_connections_per_address: accepted connections from one IP address; None means half of
@@ -180,6 +187,10 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     reject_transaction_message: bool = False
     # None means the profile's default.
     transaction_check_interval: Millis | None = None
+    server_load_balancer_enable: bool = True
+    default_message_request_mode: MessageRequestMode = MessageRequestMode.PULL
+    default_pop_share_queue_num: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = -1
+    load_balance_poll_name_server_interval: Millis = 30_000
     transaction_time_out: Millis = 6_000
     transaction_check_max: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 15
     recall_message_enable: bool = False
@@ -241,6 +252,11 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     @property
     def root(self) -> Path:
         return Path(self.store_path_root_dir).expanduser()
+
+    @property
+    def table_folder(self) -> Path:
+        """Where the files of tables are."""
+        return self.root / "config"
 
     @property
     def default_reset_mode(self) -> ResetMode:

@@ -13,6 +13,9 @@ MAX_TOPICS: Final = 25_000
 MAX_GROUPS: Final = 10_000
 # Pairs of topic and group with a mode of SET_MESSAGE_REQUEST_MODE (401).
 MAX_REQUEST_MODES: Final = 10_000
+# Queues of topics that the broker remembers for QUERY_ASSIGNMENT (400), some 120 bytes each; it asks a name
+# server again for the topics that it has forgotten.
+MAX_ROUTED_QUEUES: Final = 200_000
 # Queues that groups pop in order (POP_MESSAGE with ``order``); some 600 bytes each.
 MAX_ORDER_INFOS: Final = 100_000
 # Characters of the name that such a POP may give itself; official clients send a UUID.
@@ -39,8 +42,8 @@ MAX_SUSPENDED_BYTES_PER_CONNECTION: Final = 16 << 20
 MAX_SUSPENDED_BYTES: Final = 256 << 20
 # POPs that one BATCH_ACK_MESSAGE (200151) acknowledges; some 15 us each.
 MAX_BATCH_ACK_ENTRIES: Final = 256
-# Messages of one of them: a POP delivers 32 at most, but its offsets may lie apart.
-MAX_BATCH_ACKS: Final = 1_024
+# Messages of one of them: a POP delivers 32 at most, and the count in a checkpoint is a byte.
+MAX_BATCH_ACKS: Final = 128
 # The longest wait of a suspended pull. RocketMQ's clients ask for 15 to 20 s; RocketMQ has no limit.
 MAX_SUSPEND_SECONDS: Final = 3_600.0
 # Refused commits that the broker lists, as many as an administrator can read; their total counts all.

@@ -59,6 +59,7 @@ class BrokerProfile:
         batch_records_are_limited: ``maxMessageSize`` limits the records of a batch, too (4.2.0
             ``MessageExtBatchEncoder``); later only the batch as it is sent.
         knows_timers: the release has timer messages.
+        writes_v2: a topic of 128 to 255 bytes, such as a POP retry topic, gets a V2 record.
         delivery_pause: seconds until the next try to store a delayed message (B.12).
         filters_texts: SQL92 knows CONTAINS, STARTSWITH and ENDSWITH.
         system_topics: names that applications must not use for topics: 5.3.3 has CHECKPOINT_TOPIC, too.
@@ -113,6 +114,7 @@ class BrokerProfile:
     retry_send_of_locked_ends: bool = False
     batch_records_are_limited: bool = False
     knows_timers: bool = False
+    writes_v2: bool = False
     delivery_pause: float = 0.1
     filters_texts: bool = False
     system_topics: frozenset[str] = SYSTEM_TOPICS
@@ -160,6 +162,7 @@ PROFILES: Final = MappingProxyType(
             knows_attributes=True,
             retry_send_keeps_delay=False,
             knows_timers=True,
+            writes_v2=True,
             retry_send_limit_is_exceeded=True,
             retry_send_of_locked_ends=True,
             filters_texts=True,

@@ -25,14 +25,14 @@ def write_state(context: BrokerContext, folder: Path) -> None:
         OSError: a file cannot be written.
     """
     texts = {
-        f"{_CONFIG}/topics.json": context.topics.text(),
-        f"{_CONFIG}/subscriptionGroup.json": context.groups.text(),
-        f"{_CONFIG}/consumerOffset.json": context.offsets.text(),
-        f"{_CONFIG}/delayOffset.json": context.delay_offsets.text(),
+        f"{_CONFIG}/topics.json": context.tables.topics.text(),
+        f"{_CONFIG}/subscriptionGroup.json": context.tables.groups.text(),
+        f"{_CONFIG}/consumerOffset.json": context.offsets.table.text(),
+        f"{_CONFIG}/delayOffset.json": context.delays.offsets.text(),
     }
     # Brokers before 5.0 have no such file.
-    if len(context.request_modes):
-        texts[f"{_CONFIG}/messageRequestMode.json"] = context.request_modes.text()
+    if len(context.tables.request_modes):
+        texts[f"{_CONFIG}/messageRequestMode.json"] = context.tables.request_modes.text()
     # The folder itself exists, unless the parent waits no longer.
     (folder / _CONFIG).mkdir(FOLDER_MODE, exist_ok=True)
     for name, text in texts.items():

@@ -11,24 +11,24 @@ from rewindmq.protocol.remoting.traffic.held_bytes import HeldBytes
 
 def usage(context: BrokerContext) -> dict[str, str]:
     """Return ``used/limit`` by key; docs/limits.md explains the keys."""
-    producers, consumers = context.producers, context.consumers
+    producers, consumers = context.clients.producers, context.clients.consumers
     return {
-        "usageConnections": f"{context.connections.count}/{context.connections.maximum}",
-        "usageTopics": f"{len(context.topics)}/{MAX_TOPICS}",
-        "usageConsumerGroups": f"{len(context.groups)}/{MAX_GROUPS}",
-        "usageConsumerOffsets": f"{len(context.offsets)}/{MAX_OFFSETS}",
+        "usageConnections": f"{context.endpoints.connections.count}/{context.endpoints.connections.maximum}",
+        "usageTopics": f"{len(context.tables.topics)}/{MAX_TOPICS}",
+        "usageConsumerGroups": f"{len(context.tables.groups)}/{MAX_GROUPS}",
+        "usageConsumerOffsets": f"{len(context.offsets.table)}/{MAX_OFFSETS}",
         "usageOnlineProducerGroups": f"{len(producers.groups())}/{MAX_GROUPS}",
         "usageOnlineProducers": _shares(producers.memberships.shares),
         "usageOnlineConsumerGroups": f"{len(consumers)}/{MAX_GROUPS}",
         "usageOnlineConsumers": _shares(consumers.memberships.shares),
         "usageSubscriptionBytes": _shares(consumers.subscription_shares),
-        "usageSuspendedPullBytes": _shares(context.long_polling.shares),
-        "usageQueueLocks": f"{len(context.queue_locks)}/{context.queue_locks.shares.limit}",
-        "usageWaitingReplies": _shares(context.reply_sender.waiting),
-        "usageDeliveries": _shares(context.fencing.shares),
-        "usageNotifiedQueues": _shares(context.reset_notifier.shares),
-        "usageUnfinishedFrameBytes": _held(context.traffic.unfinished),
-        "usageUnreadBytes": _held(context.traffic.unread),
+        "usageSuspendedPullBytes": _shares(context.pulls.long_polling.shares),
+        "usageQueueLocks": f"{len(context.clients.queue_locks)}/{context.clients.queue_locks.shares.limit}",
+        "usageWaitingReplies": _shares(context.sends.replies.waiting),
+        "usageDeliveries": _shares(context.offsets.fencing.shares),
+        "usageNotifiedQueues": _shares(context.pulls.notifier.shares),
+        "usageUnfinishedFrameBytes": _held(context.endpoints.traffic.unfinished),
+        "usageUnreadBytes": _held(context.endpoints.traffic.unread),
     }
 
 

@@ -149,6 +149,12 @@ _TABLES: Final = (
     Limit("topics or groups in one list (18, 225)", "broker.limits:MAX_LISTED_CONFIGS", "entries", _REFUSED),
     Limit("queues of a topic", "protocol.limits:MAX_QUEUE_NUMS", "queues", _REFUSED),
     Limit("topics and groups with a mode (401)", "broker.limits:MAX_REQUEST_MODES", "pairs", _REFUSED),
+    Limit(
+        "queues of the topics that consumers of QUERY_ASSIGNMENT (400) read",
+        "broker.limits:MAX_ROUTED_QUEUES",
+        "queues",
+        "a topic is forgotten, a name server is asked again",
+    ),
     Limit("queues that groups pop in order", "broker.limits:MAX_ORDER_INFOS", "queues", _REFUSED),
     Limit("attempt id of such a POP", "broker.limits:MAX_ATTEMPT_ID_LENGTH", "characters", _REFUSED),
     Limit("consumer groups", "broker.limits:MAX_GROUPS", "groups", _REFUSED, "usageConsumerGroups"),

@@ -41,6 +41,7 @@ class _Groups(_Part):
     stored_offset = blocking(GroupAdmin.stored_offset)
     stored_record = blocking(GroupAdmin.stored_record)
     examine_consumer_connection_info = blocking(GroupAdmin.examine_consumer_connection_info)
+    set_message_request_mode = blocking(GroupAdmin.set_message_request_mode)
     query_topic_consume_by_who = blocking(GroupAdmin.query_topic_consume_by_who)
     broker_topic_groups = blocking(GroupAdmin.broker_topic_groups)
     create_and_update_subscription_group_config = blocking(
@@ -60,6 +61,7 @@ class _Messages(_Part):
     view_message = blocking(MessageAdmin.view_message)
     message_at = blocking(MessageAdmin.message_at)
     pull_messages = blocking(MessageAdmin.pull_messages)
+    peek_messages = blocking(MessageAdmin.peek_messages)
     first_message_offset = blocking(MessageAdmin.first_message_offset)
     query_message = blocking(MessageAdmin.query_message)
     query_message_by_unique_key = blocking(MessageAdmin.query_message_by_unique_key)

@@ -31,6 +31,9 @@ FIRST_DELAY_SECONDS: Final = 10.0
 MIN_PERIOD_MS: Final = 10_000
 MAX_PERIOD_MS: Final = 60_000
 
+# Called with the master's address and its HA address.
+OnMaster = Callable[[str | None, str | None], None]
+
 
 class RegistrationService:
     """Keeps the broker registered at all name servers.
@@ -43,8 +46,6 @@ class RegistrationService:
         sends_changes: a change registers the changed topics alone. A name server sets the queues and the
             permission of every topic that it gets. Permissions that it has wiped therefore outlast changes of
             other topics.
-
-    Attributes:
         on_master: called after each registration with the master's address and its HA address; both None at a
             master, or if the name server knows no master.
     """
@@ -61,6 +62,7 @@ class RegistrationService:
         period_ms: int,
         timeout_seconds: float,
         sends_changes: bool = False,
+        on_master: OnMaster | None = None,
     ) -> None:
         self._timers = timers
         self._name_servers = [
@@ -74,7 +76,7 @@ class RegistrationService:
         self._sends_changes = sends_changes
         # Topics that a request has changed and not registered yet, with a mark of the last request.
         self._due: dict[str, object] = {}
-        self.on_master: Callable[[str | None, str | None], None] = _ignore_master
+        self._on_master = on_master
         self._timer: Cancellable | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         # The changes since the running announcement began: the changed topics, or all topics.
@@ -136,7 +138,8 @@ class RegistrationService:
         answer = next((answer for answer in answers if answer is not None), None)
         if answer is None:
             return
-        self.on_master(answer.master_address, answer.ha_address)
+        if self._on_master is not None:
+            self._on_master(answer.master_address, answer.ha_address)
         ordered = next((answer.ordered for answer in answers if answer and answer.ordered is not None), None)
         if ordered is not None:
             try:
@@ -189,7 +192,3 @@ class RegistrationService:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _ignore_master(address: str | None, ha_address: str | None) -> None:
-    """Do nothing: a master follows no other broker."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.config import BrokerConfig, BrokerRole
 from rewindmq.broker.ha.access import (
     MAX_SLAVES,
     HaAccess,
@@ -17,6 +17,7 @@ from rewindmq.broker.ha.access import (
     may_read,
 )
 from rewindmq.broker.ha.connection import SlaveConnection
+from rewindmq.broker.ha.sync_replica import SyncReplica
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.body.ha import HARuntimeInfo
 from rewindmq.protocol.remoting.client import RemotingClient
@@ -38,14 +39,16 @@ class HaMaster:
 
     Attributes:
         acknowledged: the highest log position that a slave has reported; it never decreases.
-        on_acknowledged: called when ``acknowledged`` increases.
+        sync_replica: the sends that wait for a slave; None except at a SYNC_MASTER.
     """
 
     def __init__(self, runtime: Runtime, config: BrokerConfig, client: RemotingClient) -> None:
         self.runtime = runtime
         self.config = config
         self.acknowledged = 0
-        self.on_acknowledged: Callable[[], None] = _ignore
+        self.sync_replica: SyncReplica | None = None
+        if config.broker_role is BrokerRole.SYNC_MASTER:
+            self.sync_replica = SyncReplica(self, runtime.timers, config.slave_timeout / 1_000)
         self._access = HaAccess(config, client)
         # In the order of their connecting.
         self._slaves: dict[SlaveConnection, None] = {}
@@ -102,7 +105,8 @@ class HaMaster:
         """Record that a slave has the log up to this position."""
         if position > self.acknowledged:
             self.acknowledged = position
-            self.on_acknowledged()
+            if self.sync_replica is not None:
+                self.sync_replica.on_acknowledged()
 
     def _make_room(self) -> bool:
         """Close a connection that is no slave's if there are too many; return False if all are slaves'."""
@@ -147,7 +151,7 @@ class HaMaster:
             slave.pump()
 
     async def close(self) -> None:
-        """Stop accepting and close all connections."""
+        """Stop accepting and close all connections; the sends that still wait get no response."""
         self._store = None
         if self._listener is not None:
             self._listener.close()
@@ -155,6 +159,8 @@ class HaMaster:
             slave.close("the broker stops")
         if self._checking is not None:
             await end_tasks({self._checking})
+        if self.sync_replica is not None:
+            self.sync_replica.close()
 
     def _check(self, slaves: Iterable[SlaveConnection]) -> None:
         self._unchecked.update(dict.fromkeys(slaves))
@@ -187,7 +193,3 @@ class HaMaster:
         for slave in self._slaves:
             if slave.address not in found and any(other.shares_host(slave.address) for other in unnamed):
                 slave.replace()
-
-
-def _ignore() -> None:
-    """Do nothing: without SYNC_MASTER no send waits."""

@@ -64,6 +64,11 @@ class Slave:
         """This end of the connection to the master's log, ``host:port``; empty without one."""
         return "" if self._follower is None else self._follower.address
 
+    @property
+    def has_master(self) -> bool:
+        """True if the name server knew a master at the last registration."""
+        return self._synchronize.master_address is not None
+
     def runtime_info(self) -> HARuntimeInfo:
         """Return the state of the connection to the master's log."""
         info = HAClientRuntimeInfo(self._ha_address or None, max_offset=self._store.max_commit_log_offset)

@@ -52,11 +52,11 @@ class SlaveSynchronize:
 
     Args:
         removes_offsets: remove offsets that the master does not have.
+        save_timer_progress: saves the body of GET_TIMER_CHECK_POINT (60), on a worker thread; None in
+            releases without timer messages.
 
     Attributes:
         master_address: the master's address, None if no name server knows a master.
-        save_timer_progress: saves the body of GET_TIMER_CHECK_POINT (60), on a worker thread; None in
-            releases without timer messages.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class SlaveSynchronize:
         delay_offsets: DelayOffsets,
         *,
         removes_offsets: bool = False,
+        save_timer_progress: Callable[[bytes], None] | None = None,
     ) -> None:
         self._client = client
         self._workers = workers
@@ -86,7 +87,7 @@ class SlaveSynchronize:
         self._delay_offsets = delay_offsets
         self._removes_offsets = removes_offsets
         self.master_address: str | None = None
-        self.save_timer_progress: Callable[[bytes], None] | None = None
+        self._save_timer_progress = save_timer_progress
         # Tables whose last copy failed, so that each failure is logged once.
         self._failing: set[str] = set()
         # The invalid entries of each table that were logged.
@@ -169,14 +170,14 @@ class SlaveSynchronize:
             await self._workers.run(self._delay_offsets.save, dict(table))
 
     async def _copy_timer_progress(self, address: str) -> None:
-        if self.save_timer_progress is None:
+        if self._save_timer_progress is None:
             return
         request = RemotingCommand(RequestCode.GET_TIMER_CHECK_POINT)
         response = await self._client.invoke(address, request, _TIMEOUT_SECONDS)
         body = response.require_success().body
         if not isinstance(body, bytes):
             raise BodyError("the response has no timer progress")
-        await self._workers.run(self.save_timer_progress, body)
+        await self._workers.run(self._save_timer_progress, body)
 
     async def _copy_groups(self, address: str) -> None:
         code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG

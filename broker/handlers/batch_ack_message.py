@@ -2,7 +2,7 @@
 
 Kept from 5.5.1 ``AckMessageProcessor``: without acks the request fails with NO_MESSAGE (208); offsets outside
 the queue are ignored, and an unknown topic with them; the acks before a malformed one are stored. Changed: as
-ACK_MESSAGE (200051). Refused with 1: more than 1,024 messages in one entry, more than 256 entries.
+ACK_MESSAGE (200051). Refused with 1: more than 128 messages in one entry, more than 256 entries.
 """
 
 from __future__ import annotations

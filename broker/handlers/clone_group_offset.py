@@ -37,24 +37,24 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     header = request.decode_header(CloneGroupOffsetRequestHeader)
     check_group(header.dest_group)
     clones = {
-        topic: context.offsets.offsets_of(header.src_group, topic) for topic in _topics(context, header)
+        topic: context.offsets.table.offsets_of(header.src_group, topic) for topic in _topics(context, header)
     }
     clones = {topic: offsets for topic, offsets in clones.items() if offsets}
     for topic in clones:
-        if context.offsets.has_epochs(header.dest_group, topic):
+        if context.offsets.table.has_epochs(header.dest_group, topic):
             raise RequestError(
                 ResponseCode.SYSTEM_ERROR,
                 f"group {header.dest_group} was reset in fenced mode in topic {topic}; only"
                 f" INVOKE_BROKER_TO_RESET_OFFSET (222) with resetMode={ResetMode.FENCED} moves it there;"
                 " nothing is copied",
             )
-    before = {topic: context.offsets.offsets_of(header.dest_group, topic) for topic in clones}
+    before = {topic: context.offsets.table.offsets_of(header.dest_group, topic) for topic in clones}
     try:
-        context.offsets.replace(header.dest_group, clones)
+        context.offsets.table.replace(header.dest_group, clones)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"{error}; nothing is copied") from None
     for topic, offsets in clones.items():
-        context.rewinds.on_reset(header.dest_group, topic, offsets, before[topic])
+        context.offsets.rewinds.on_reset(header.dest_group, topic, offsets, before[topic])
     return RemotingCommand(ResponseCode.SUCCESS)
 
 
@@ -64,12 +64,12 @@ def _topics(context: BrokerContext, header: CloneGroupOffsetRequestHeader) -> li
     if name:
         topics = [name]
     elif context.config.clone_group_offset_of_all_topics:
-        topics = context.offsets.topics_of(header.src_group)
+        topics = context.offsets.table.topics_of(header.src_group)
     else:
         topics = []
-    source = None if header.offline else context.consumers.find(header.src_group)
+    source = None if header.offline else context.clients.consumers.find(header.src_group)
     return [
         topic
         for topic in topics
-        if context.topics.find(topic) is not None and (source is None or topic in source.subscriptions)
+        if context.tables.topics.find(topic) is not None and (source is None or topic in source.subscriptions)
     ]

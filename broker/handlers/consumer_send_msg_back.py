@@ -55,13 +55,15 @@ _VISIBLE: Final = (0, int(MessageSysFlag.TRANSACTION_COMMIT))
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
-    before = context.table_flush.versions
+    before = context.tables.flush.versions
     header = request.decode_header(ConsumerSendMsgBackRequestHeader)
     group = _check(context, header)
     if group.retry_queue_nums <= 0:
         return RemotingCommand(ResponseCode.SUCCESS)
     sys_flag = int(TopicSysFlag.UNIT_SUB) if header.unit_mode else 0
-    retry = context.topics.ensure(retry_topic(header.group), group.retry_queue_nums, topic_sys_flag=sys_flag)
+    retry = context.tables.topics.ensure(
+        retry_topic(header.group), group.retry_queue_nums, topic_sys_flag=sys_flag
+    )
     if not retry.perm & Perm.WRITE:
         raise RequestError(
             ResponseCode.NO_PERMISSION, f"the topic[{retry.topic_name}] sending message is forbidden"
@@ -83,12 +85,12 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     if is_dead:
         owner = request.ext.get("Owner")
         context.stats.items.count_dead_letter(owner, header.origin_topic, header.group)
-    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
+    return context.tables.flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
 
 
 def _check(context: BrokerContext, header: ConsumerSendMsgBackRequestHeader) -> SubscriptionGroupConfig:
     """Return the group's settings, or raise if the group may not send messages back here."""
-    group = context.groups.find(header.group)
+    group = context.tables.groups.find(header.group)
     if group is None:
         raise RequestError(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
@@ -102,10 +104,10 @@ def _check(context: BrokerContext, header: ConsumerSendMsgBackRequestHeader) -> 
 
 def _dead_letter_topic(context: BrokerContext, group: str) -> TopicConfig:
     name = dlq_topic(group)
-    known = context.topics.find(name)
+    known = context.tables.topics.find(name)
     if known is None:
-        known = context.topics.plan(name, 1, context.profile.dead_letter_perm)
-        context.topics.update(known)
+        known = context.tables.topics.plan(name, 1, context.profile.dead_letter_perm)
+        context.tables.topics.update(known)
     return known
 
 
@@ -160,6 +162,8 @@ def _put(
         min(message.reconsume_times + 1, 0x7FFF_FFFF),
     )
     try:
-        context.appender.put_sent_back(context.delays.before_put(copy, text), properties[RETRY_TOPIC], group)
+        context.sends.appender.put_sent_back(
+            context.delays.hook.before_put(copy, text), properties[RETRY_TOPIC], group
+        )
     except RequestError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, error.remark) from None

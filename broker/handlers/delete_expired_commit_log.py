@@ -18,5 +18,5 @@ CODE: Final = RequestCode.DELETE_EXPIRED_COMMITLOG
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    context.retention.delete_soon()
+    context.background.retention.delete_soon()
     return RemotingCommand(ResponseCode.SUCCESS)

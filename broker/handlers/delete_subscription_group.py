@@ -27,18 +27,18 @@ CODE: Final = RequestCode.DELETE_SUBSCRIPTIONGROUP
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     check_master(context.config)
-    before = context.table_flush.versions
+    before = context.tables.flush.versions
     header = request.decode_header(DeleteSubscriptionGroupRequestHeader)
-    context.groups.delete(header.group_name)
+    context.tables.groups.delete(header.group_name)
     context.stats.items.on_group_deleted(header.group_name)
     if context.pop is not None:
         context.pop.on_deleted(group=header.group_name)
     removed: list[str] = []
     if header.removes_offset:
-        removed = context.offsets.remove_group(header.group_name)
-        context.reset_offsets.remove_group(header.group_name)
-        context.rewinds.remove(group=header.group_name)
-    answer = context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
+        removed = context.offsets.table.remove_group(header.group_name)
+        context.offsets.marks.remove_group(header.group_name)
+        context.offsets.rewinds.remove(group=header.group_name)
+    answer = context.tables.flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
     return _answer_saved(context, removed, answer) if removed else answer
 
 
@@ -49,7 +49,7 @@ async def _answer_saved(
 ) -> RemotingCommand:
     response = answer if isinstance(answer, RemotingCommand) else await answer
     try:
-        await context.offset_flush.saved(removed)
+        await context.offsets.flush.saved(removed)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
     return response

@@ -33,20 +33,20 @@ CODE: Final = RequestCode.DELETE_TOPIC_IN_BROKER
 
 async def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     check_master(context.config)
-    before = context.table_flush.versions
+    before = context.tables.flush.versions
     name = request.decode_header(DeleteTopicRequestHeader).topic
     bad_name = context.profile.bad_queue_code
     check_topic(name, bad_name)
-    if is_system_topic(name, context.profile.system_topics) or context.topics.is_built_in(name):
+    if is_system_topic(name, context.profile.system_topics) or context.tables.topics.is_built_in(name):
         raise RequestError(bad_name, f"The topic[{name}] is conflict with system topic.")
     removed: list[str] = []
     try:
         for topic in (name, *_retry_topics(context, name)):
             removed += await _delete(context, topic)
         await remove_unused_topics(context)
-        if context.table_flush.has_changed(before):
-            await context.table_flush.saved()
-        await context.offset_flush.saved(removed)
+        if context.tables.flush.has_changed(before):
+            await context.tables.flush.saved()
+        await context.offsets.flush.saved(removed)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
     return RemotingCommand(ResponseCode.SUCCESS)
@@ -58,10 +58,10 @@ def _retry_topics(context: BrokerContext, topic: str) -> list[str]:
         return []
     names = (
         pop_retry_topic(topic, group, v2=v2)
-        for group in context.offsets.groups_of(topic)
+        for group in context.offsets.table.groups_of(topic)
         for v2 in (False, True)
     )
-    return [name for name in names if context.topics.find(name) is not None]
+    return [name for name in names if context.tables.topics.find(name) is not None]
 
 
 async def _delete(context: BrokerContext, topic: str) -> list[str]:
@@ -71,13 +71,13 @@ async def _delete(context: BrokerContext, topic: str) -> list[str]:
         StoreError: the disk failed.
     """
     context.store.cleaner.end_topic(topic)
-    context.topics.delete(topic)
-    context.rewinds.remove(topic=topic)
+    context.tables.topics.delete(topic)
+    context.offsets.rewinds.remove(topic=topic)
     context.stats.on_topic_deleted(topic)
     if context.pop is not None:
         context.pop.on_deleted(topic=topic)
     if not context.profile.offsets_go_with_topic:
         return []
-    removed = await run_slices(context.runtime.timers, context.offsets.remove_topic(topic))
-    context.reset_offsets.remove_topic(topic)
+    removed = await run_slices(context.runtime.timers, context.offsets.table.remove_topic(topic))
+    context.offsets.marks.remove_topic(topic)
     return removed

@@ -35,4 +35,4 @@ def handle(
     context: BrokerContext, connection: Connection, request: RemotingCommand
 ) -> RemotingCommand | None:
     header = request.decode_header(EndTransactionRequestHeader)
-    return RemotingCommand(ResponseCode.SUCCESS) if context.transaction_ends.end(header) else None
+    return RemotingCommand(ResponseCode.SUCCESS) if context.transactions.ends.end(header) else None

@@ -23,7 +23,9 @@ CODE: Final = RequestCode.GET_ALL_CONSUMER_OFFSET
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
-    return context.large_responses.reply_in_slices(request, len(context.offsets), _body(context.offsets))
+    return context.large_responses.reply_in_slices(
+        request, len(context.offsets.table), _body(context.offsets.table)
+    )
 
 
 def _body(table: ConsumerOffsetTable) -> Generator[None, None, ConsumerOffsetSerializeWrapper]:

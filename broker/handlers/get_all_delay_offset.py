@@ -19,5 +19,5 @@ CODE: Final = RequestCode.GET_ALL_DELAY_OFFSET
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     return RemotingCommand(
-        ResponseCode.SUCCESS, body=DelayOffsetSerializeWrapper(dict(context.delay_offsets.table))
+        ResponseCode.SUCCESS, body=DelayOffsetSerializeWrapper(dict(context.delays.offsets.table))
     )

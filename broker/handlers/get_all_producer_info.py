@@ -21,7 +21,7 @@ CODE: Final = RequestCode.GET_ALL_PRODUCER_INFO
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
-    producers = context.producers.memberships.shares.used
+    producers = context.clients.producers.memberships.shares.used
     return context.large_responses.reply_in_slices(request, producers, _table(context))
 
 
@@ -30,9 +30,9 @@ def _table(context: BrokerContext) -> Generator[None, None, ProducerTableInfo]:
     now_ms, now = clock.now_ms(), clock.monotonic()
     body = ProducerTableInfo()
     left = QUEUES_PER_SLICE
-    for group in list(context.producers.groups()):
+    for group in list(context.clients.producers.groups()):
         # Empty if the group has gone since the first slice.
-        for channel in list(context.producers.channels(group)):
+        for channel in list(context.clients.producers.channels(group)):
             producer = ProducerInfo(
                 channel.client_id,
                 f"/{channel.connection.remote_address}",

@@ -18,4 +18,4 @@ CODE: Final = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
-    return context.large_responses.reply(request, len(context.groups), context.groups.table)
+    return context.large_responses.reply(request, len(context.tables.groups), context.tables.groups.table)

@@ -18,4 +18,4 @@ CODE: Final = RequestCode.GET_ALL_TOPIC_CONFIG
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
-    return context.large_responses.reply(request, len(context.topics), context.topics.table)
+    return context.large_responses.reply(request, len(context.tables.topics), context.tables.topics.table)

@@ -25,7 +25,7 @@ CODE: Final = RequestCode.GET_BROKER_CONFIG
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    version = fastjson.dumps(msgspec.to_builtins(context.topics.data_version))
+    version = fastjson.dumps(msgspec.to_builtins(context.tables.topics.data_version))
     return RemotingCommand(
         ResponseCode.SUCCESS, GetBrokerConfigResponseHeader(version), context.live_config.text()
     )

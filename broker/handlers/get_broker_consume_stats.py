@@ -28,12 +28,12 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
 
 
 def _stats(context: BrokerContext, ordered_only: bool) -> Generator[None, None, ConsumeStatsList]:
-    body = ConsumeStatsList(broker_addr=context.registration.address)
+    body = ConsumeStatsList(broker_addr=context.background.registration.address)
     scan = ProgressScan(context)
-    for group in context.groups.table().subscription_group_table:
+    for group in context.tables.groups.table().subscription_group_table:
         found = []
-        for name in context.offsets.topics_of(group):
-            topic = context.topics.find(name)
+        for name in context.offsets.table.topics_of(group):
+            topic = context.tables.topics.find(name)
             if topic is None or (ordered_only and not topic.order) or not is_consumed(context, group, name):
                 continue
             stats = ConsumeStats()

@@ -20,8 +20,8 @@ CODE: Final = RequestCode.GET_BROKER_HA_STATUS
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    if context.slave is not None:
-        body = context.slave.runtime_info()
+    if context.replication.slave is not None:
+        body = context.replication.slave.runtime_info()
     else:
-        body = context.ha_master.runtime_info(context.store.max_commit_log_offset)
+        body = context.replication.master.runtime_info(context.store.max_commit_log_offset)
     return RemotingCommand(ResponseCode.SUCCESS, body=body)

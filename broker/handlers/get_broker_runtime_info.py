@@ -67,8 +67,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         table |= context.timers.runtime_info()
     if context.profile.reports_active:
         table["brokerActive"] = "false" if context.config.is_slave else "true"
-    if context.slave is not None:
-        table[HA_CLIENT_ADDRESS] = context.slave.ha_client_address
+    if context.replication.slave is not None:
+        table[HA_CLIENT_ADDRESS] = context.replication.slave.ha_client_address
     body = KVTable({key: str(table[key]) for key in sorted(table)})
     return RemotingCommand(ResponseCode.SUCCESS, body=body)
 
@@ -135,7 +135,7 @@ def _schedule(context: BrokerContext) -> dict[str, object]:
     """Return the next offset and the maximum of each delay level that has delivered messages."""
     return {
         f"scheduleMessageOffset_{level}": f"{offset},{context.store.max_offset(SCHEDULE_TOPIC, level - 1)}"
-        for level, offset in context.delay_offsets.table.items()
+        for level, offset in context.delays.offsets.table.items()
     }
 
 

@@ -34,7 +34,7 @@ def _stats(
     stats = ConsumeStats()
     scan = ProgressScan(context)
     for name in _topics(context, header):
-        topic = context.topics.find(name)
+        topic = context.tables.topics.find(name)
         if topic is not None and is_consumed(context, group, name):
             yield from scan.add(group, name, topic.read_queue_nums, stats)
     return stats
@@ -46,4 +46,4 @@ def _topics(context: BrokerContext, header: GetConsumeStatsRequestHeader) -> lis
     if header.topic_list:
         # List each topic once, even if the request names it twice.
         return list(dict.fromkeys(name for name in header.topic_list.split(";") if name))
-    return context.offsets.topics_of(header.consumer_group)
+    return context.offsets.table.topics_of(header.consumer_group)

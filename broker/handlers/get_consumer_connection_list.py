@@ -22,7 +22,7 @@ CODE: Final = RequestCode.GET_CONSUMER_CONNECTION_LIST
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     name = request.decode_header(GetConsumerConnectionListRequestHeader).consumer_group
-    group = context.consumers.find(name)
+    group = context.clients.consumers.find(name)
     if group is None:
         raise RequestError(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{name}] not online")
     body = ConsumerConnection(

@@ -20,7 +20,7 @@ CODE: Final = RequestCode.GET_CONSUMER_LIST_BY_GROUP
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     header = request.decode_header(GetConsumerListByGroupRequestHeader)
-    group = context.consumers.find(header.consumer_group)
+    group = context.clients.consumers.find(header.consumer_group)
     if group is None:
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {header.consumer_group}")
     return RemotingCommand(ResponseCode.SUCCESS, body=group.ids_body(request.serialize_type))

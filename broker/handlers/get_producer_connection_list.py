@@ -21,7 +21,7 @@ CODE: Final = RequestCode.GET_PRODUCER_CONNECTION_LIST
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     group = request.decode_header(GetProducerConnectionListRequestHeader).producer_group
-    channels = context.producers.channels(group)
+    channels = context.clients.producers.channels(group)
     if not channels:
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"the producer group[{group}] not exist")
     body = ProducerConnection([channel.described() for channel in channels])

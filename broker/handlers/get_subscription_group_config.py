@@ -20,7 +20,7 @@ CODE: Final = RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    group = context.groups.find(request.decode_header(GetSubscriptionGroupConfigRequestHeader).group)
+    group = context.tables.groups.find(request.decode_header(GetSubscriptionGroupConfigRequestHeader).group)
     if group is None:
         raise RequestError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
     return RemotingCommand(ResponseCode.SUCCESS, body=group)

@@ -19,5 +19,5 @@ CODE: Final = RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    topics = context.profile.system_topics | context.topics.built_in
+    topics = context.profile.system_topics | context.tables.topics.built_in
     return RemotingCommand(ResponseCode.SUCCESS, body=TopicList(sorted(topics)))

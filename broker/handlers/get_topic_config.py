@@ -23,7 +23,7 @@ CODE: Final = RequestCode.GET_TOPIC_CONFIG
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     name = request.decode_header(GetTopicConfigRequestHeader).topic
-    topic = context.topics.find(name)
+    topic = context.tables.topics.find(name)
     if topic is None:
         raise RequestError(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {name}")
     return RemotingCommand(ResponseCode.SUCCESS, body=topic)

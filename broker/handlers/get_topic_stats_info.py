@@ -25,7 +25,7 @@ CODE: Final = RequestCode.GET_TOPIC_STATS_INFO
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     name = request.decode_header(GetTopicStatsInfoRequestHeader).topic
-    topic = context.topics.find(name)
+    topic = context.tables.topics.find(name)
     if topic is None:
         raise RequestError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
     queue_nums = topic.write_queue_nums

@@ -52,7 +52,7 @@ async def _register_in_slices(
 def _register(
     context: BrokerContext, connection: Connection, request: RemotingCommand
 ) -> Generator[None, None, Reply]:
-    before = context.table_flush.versions
+    before = context.tables.flush.versions
     # With 2,400 subscriptions, each of these steps takes about 2 ms.
     plain = plain_body(request, HeartbeatData)
     yield
@@ -65,8 +65,8 @@ def _register(
     for group in (*(consumer.group_name for consumer in consumers), *produced):
         check_group(group)
     # From here on without a pause: other heartbeats change the groups, too, and each table is written once.
-    subscribed = context.consumers.check(connection, consumers, without_sub=heartbeat.without_sub)
-    context.producers.check(connection, produced)
+    subscribed = context.clients.consumers.check(connection, consumers, without_sub=heartbeat.without_sub)
+    context.clients.producers.check(connection, produced)
     connection.peer_serialize_type = request.serialize_type
     channel = ClientChannel(
         connection,
@@ -79,23 +79,25 @@ def _register(
     for consumer, subscriptions in zip(consumers, subscribed, strict=True):
         notify = _prepare_group(context, consumer)
         began = now()
-        context.consumers.register(consumer, channel, subscriptions, notify=notify)
+        context.clients.consumers.register(consumer, channel, subscriptions, notify=notify)
         stats.count_consumer_register(int((now() - began) * 1_000))
     for group in produced:
         began = now()
-        context.producers.register(group, channel)
+        context.clients.producers.register(group, channel)
         stats.count_producer_register(int((now() - began) * 1_000))
     response = RemotingCommand(ResponseCode.SUCCESS)
     if TIME_SCALE in request.ext:
         response.set_ext(TIME_SCALE, str(float(context.runtime.clock.scale)))
-    return context.table_flush.answer(response, before)
+    return context.tables.flush.answer(response, before)
 
 
 def _prepare_group(context: BrokerContext, consumer: ConsumerData) -> bool:
     """Create the group and its retry topic if needed; return True if the broker announces its changes."""
-    group = context.groups.find(consumer.group_name)
+    group = context.tables.groups.find(consumer.group_name)
     if group is None:
         return True
     sys_flag = int(TopicSysFlag.UNIT_SUB) if consumer.unit_mode else 0
-    context.topics.ensure(retry_topic(consumer.group_name), group.retry_queue_nums, topic_sys_flag=sys_flag)
+    context.tables.topics.ensure(
+        retry_topic(consumer.group_name), group.retry_queue_nums, topic_sys_flag=sys_flag
+    )
     return group.notify_consumer_ids_changed_enable

@@ -51,7 +51,7 @@ def handle(
 
 def _consumers(context: BrokerContext, header: GetConsumerStatusRequestHeader) -> list[ClientChannel]:
     """Return the consumers to ask."""
-    group = context.consumers.find(header.group)
+    group = context.clients.consumers.find(header.group)
     if group is None:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{header.group}]"

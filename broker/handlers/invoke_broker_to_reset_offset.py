@@ -24,6 +24,7 @@ from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.reset import classic, fenced, server
+from rewindmq.broker.reset.build import Resets
 from rewindmq.broker.reset.targets import reset_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -37,7 +38,7 @@ CODE: Final = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
 
 # Queue id to offset.
 _Table = dict[int, int]
-_Reset = Callable[[BrokerContext, RemotingCommand, ResetOffsetRequestHeader], _Table | Awaitable[_Table]]
+_Reset = Callable[[Resets, RemotingCommand, ResetOffsetRequestHeader], _Table | Awaitable[_Table]]
 
 _MODES: Final = MappingProxyType[ResetMode, _Reset](
     {
@@ -64,7 +65,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
             "client": connection.remote_address,
         }
         context.runtime.probe(Point.RESET_RECEIVED, details)
-    result = _MODES[mode](context, request, header)
+    result = _MODES[mode](context.resets, request, header)
     if isinstance(result, dict):
         return _answer(context, request, header.topic, mode, result)
     return _answer_later(context, request, header.topic, mode, result)
@@ -83,7 +84,7 @@ def _answer(
     context: BrokerContext, request: RemotingCommand, topic: str, mode: ResetMode, table: _Table
 ) -> Reply:
     header = InvokeBrokerToResetOffsetResponseHeader(mode)
-    body = reset_body(context, topic, table)
+    body = reset_body(context.resets, topic, table)
     return context.large_responses.reply_in_slices(request, len(table), body, header=header)
 
 

@@ -20,5 +20,5 @@ CODE: Final = RequestCode.LIST_FENCED_COMMITS
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     header = request.decode_header(ListFencedCommitsRequestHeader)
-    body = context.fenced_commits.listed(header.group, header.topic)
+    body = context.offsets.fenced_commits.listed(header.group, header.topic)
     return RemotingCommand(ResponseCode.SUCCESS, body=body)

@@ -24,7 +24,7 @@ CODE: Final = RequestCode.LIST_REWINDS
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     header = request.decode_header(ListRewindsRequestHeader)
-    topic = context.topics.find(header.topic)
+    topic = context.tables.topics.find(header.topic)
     if topic is None:
         raise RequestError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
     queues = max(topic.read_queue_nums, topic.write_queue_nums)
@@ -45,8 +45,8 @@ def _body(
 def _queue(context: BrokerContext, group: str, topic: str, queue_id: int) -> QueueRewind:
     return QueueRewind(
         queue_id,
-        context.offsets.query(group, topic, queue_id),
+        context.offsets.table.query(group, topic, queue_id),
         context.store.max_offset(topic, queue_id),
-        context.rewinds.awaited.get((group, topic, queue_id)),
-        context.rewinds.find(group, topic, queue_id),
+        context.offsets.rewinds.awaited.get((group, topic, queue_id)),
+        context.offsets.rewinds.find(group, topic, queue_id),
     )

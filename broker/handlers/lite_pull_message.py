@@ -29,4 +29,4 @@ def handle(
         raise RequestError(
             ResponseCode.NO_PERMISSION, f"the broker[{host}] for lite pull consumer is forbidden"
         )
-    return context.puller.pull(connection, request, header)
+    return context.pulls.puller.pull(connection, request, header)

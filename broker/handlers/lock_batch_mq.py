@@ -38,7 +38,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         check_topic(topic)
     for broker_name in {queue.broker_name for queue in body.mq_set}:
         _check_length("broker name", broker_name)
-    granted = context.queue_locks.lock(connection, body.consumer_group, body.client_id, body.mq_set)
+    granted = context.clients.queue_locks.lock(connection, body.consumer_group, body.client_id, body.mq_set)
     return context.large_responses.reply(request, len(granted), lambda: LockBatchResponseBody(granted))
 
 

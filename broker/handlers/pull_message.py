@@ -28,4 +28,4 @@ CODE: Final = RequestCode.PULL_MESSAGE
 def handle(
     context: BrokerContext, connection: Connection, request: RemotingCommand
 ) -> RemotingCommand | None:
-    return context.puller.pull(connection, request, request.decode_header(PullMessageRequestHeader))
+    return context.pulls.puller.pull(connection, request, request.decode_header(PullMessageRequestHeader))

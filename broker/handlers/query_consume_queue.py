@@ -62,7 +62,7 @@ def _with_entries(
 def _add_subscription(
     context: BrokerContext, group: str, topic: str, body: QueryConsumeQueueResponseBody
 ) -> None:
-    online = context.consumers.find(group)
+    online = context.clients.consumers.find(group)
     subscription = None if online is None else online.subscriptions.get(topic)
     body.subscription_data = subscription
     if subscription is None:

@@ -29,7 +29,7 @@ CODE: Final = RequestCode.QUERY_CONSUME_TIME_SPAN
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     header = request.decode_header(QueryConsumeTimeSpanRequestHeader)
-    topic = context.topics.find(header.topic)
+    topic = context.tables.topics.find(header.topic)
     if topic is None:
         raise RequestError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
     queue_nums = topic.write_queue_nums
@@ -39,7 +39,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
 def _spans(
     context: BrokerContext, header: QueryConsumeTimeSpanRequestHeader, queue_nums: int
 ) -> Generator[None, None, QueryConsumeTimeSpanBody]:
-    offsets = context.offsets.offsets_of(header.group, header.topic)
+    offsets = context.offsets.table.offsets_of(header.group, header.topic)
     spans = []
     for queue_id in range(queue_nums):
         queue = MessageQueue(header.topic, context.config.broker_name, queue_id)

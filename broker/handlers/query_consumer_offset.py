@@ -36,13 +36,13 @@ def handle(
 ) -> RemotingCommand | None:
     header = request.decode_header(QueryConsumerOffsetRequestHeader)
     queue = header.consumer_group, header.topic, header.queue_id
-    context.rewinds.on_query(connection, *queue)
-    offset, epoch = record = context.offsets.record(*queue)
-    marked = context.reset_offsets.find(*queue)
+    context.offsets.rewinds.on_query(connection, *queue)
+    offset, epoch = record = context.offsets.table.record(*queue)
+    marked = context.offsets.marks.find(*queue)
     if marked is not None:
         offset = marked
     elif epoch:
-        context.fencing.on_query(connection, queue, record)
+        context.offsets.fencing.on_query(connection, queue, record)
     elif offset < 0:
         try:
             offset = _offset_of_new_group(context, header)

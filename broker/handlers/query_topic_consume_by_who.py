@@ -22,5 +22,5 @@ CODE: Final = RequestCode.QUERY_TOPIC_CONSUME_BY_WHO
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     topic = request.decode_header(QueryTopicConsumeByWhoRequestHeader).topic
-    groups = {*context.consumers.subscribers_of(topic), *context.offsets.groups_of(topic)}
+    groups = {*context.clients.consumers.subscribers_of(topic), *context.offsets.table.groups_of(topic)}
     return RemotingCommand(ResponseCode.SUCCESS, body=GroupList(sorted(groups)))

@@ -51,7 +51,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         assert timers is not None
         try:
             message = timers.hook.before_put(message, message.properties.decode())
-            result = context.appender.put_other(message)
+            result = context.sends.appender.put_other(message)
         except RequestError as error:
             raise RequestError(ResponseCode.SYSTEM_ERROR, "recall failed, execute error") from error
     except RequestError as error:
@@ -59,7 +59,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     response = RemotingCommand(
         ResponseCode.SUCCESS, RecallMessageResponseHeader(target.message_id), ext_fields=region
     )
-    return context.appender.answer_when_durable(connection, request, response, result, waits=True)
+    return context.sends.appender.answer_when_durable(connection, request, response, result, waits=True)
 
 
 def _check_serving(context: BrokerContext, header: RecallMessageRequestHeader) -> None:
@@ -70,7 +70,7 @@ def _check_serving(context: BrokerContext, header: RecallMessageRequestHeader) -
         raise RequestError(ResponseCode.SLAVE_NOT_AVAILABLE, _NOT_SERVING)
     if not config.broker_permission & Perm.WRITE and not config.allow_recall_when_broker_not_writeable:
         raise RequestError(ResponseCode.SERVICE_NOT_AVAILABLE, _NOT_SERVING)
-    if context.topics.find(header.topic) is None:
+    if context.tables.topics.find(header.topic) is None:
         raise RequestError(
             ResponseCode.TOPIC_NOT_EXIST, f"recall failed, the topic[{header.topic}] not exist"
         )

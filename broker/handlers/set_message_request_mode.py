@@ -1,10 +1,11 @@
 """SET_MESSAGE_REQUEST_MODE (401): set whether a group pulls or pops a topic, for setConsumeMode.
 
-Kept from 5.3.3 ``QueryAssignmentProcessor#setMessageRequestMode``: the broker stores the mode ``PULL`` in
-``config/messageRequestMode.json`` before it responds, also for a topic or group that does not exist, and
-refuses a retry topic with NO_PERMISSION (16). Nothing else changes: all groups pull.
+Kept from 5.5.1 ``QueryAssignmentProcessor#setMessageRequestMode``: the broker stores the mode in
+``config/messageRequestMode.json`` before it responds. QUERY_ASSIGNMENT (400) reads it. A retry topic fails
+with NO_PERMISSION (16), an unknown topic with TOPIC_NOT_EXIST (17), a group that the broker may not create
+with SUBSCRIPTION_GROUP_NOT_EXIST (26).
 Changed: only valid names, and at most 10,000 pairs of topic and group.
-Refused with 1: the mode ``POP``, because RewindMQ serves no consumers that pop. Refused with 3: the request
+Refused with 1: a mode other than ``PULL`` and ``POP``; RocketMQ stores none. Refused with 3: the request
 under v42 and v49, as by brokers before 5.0.0.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.body.assignment import MessageRequestMode
 from rewindmq.protocol.body.group import SetMessageRequestModeRequestBody
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
@@ -23,21 +25,21 @@ from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.SET_MESSAGE_REQUEST_MODE
 
-_PULL: Final = "PULL"
+_MODES: Final = frozenset(MessageRequestMode)
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
-    before = context.table_flush.versions
+    before = context.tables.flush.versions
     mode = decode_body(request, SetMessageRequestModeRequestBody)
     if mode.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
         raise RequestError(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
     check_topic(mode.topic)
     check_group(mode.consumer_group)
-    if mode.mode != _PULL:
-        raise RequestError(
-            ResponseCode.SYSTEM_ERROR,
-            f"RewindMQ serves no consumers that pop, so the mode {mode.mode} cannot be set;"
-            f" all groups pull, use {_PULL}",
-        )
-    context.request_modes.update(mode)
-    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
+    if mode.mode not in _MODES:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"the mode {mode.mode} is neither PULL nor POP")
+    if context.tables.topics.find(mode.topic) is None:
+        raise RequestError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{mode.topic}] not exist")
+    if context.tables.groups.find(mode.consumer_group) is None:
+        raise RequestError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
+    context.tables.request_modes.update(mode)
+    return context.tables.flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)

@@ -22,5 +22,5 @@ CODE: Final = RequestCode.UNLOCK_BATCH_MQ
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     body = decode_body(request, UnlockBatchRequestBody)
-    context.queue_locks.unlock(body.consumer_group, body.client_id, body.mq_set)
+    context.clients.queue_locks.unlock(body.consumer_group, body.client_id, body.mq_set)
     return RemotingCommand(ResponseCode.SUCCESS)

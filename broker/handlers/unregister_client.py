@@ -21,10 +21,10 @@ CODE: Final = RequestCode.UNREGISTER_CLIENT
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     header = request.decode_header(UnregisterClientRequestHeader)
     if header.producer_group is not None:
-        context.producers.unregister(header.producer_group, connection)
+        context.clients.producers.unregister(header.producer_group, connection)
     group = header.consumer_group
-    if group is not None and context.consumers.find(group) is not None:
-        config = context.groups.find(group)
+    if group is not None and context.clients.consumers.find(group) is not None:
+        config = context.tables.groups.find(group)
         notify = config is None or config.notify_consumer_ids_changed_enable
-        context.consumers.unregister(group, connection, notify=notify)
+        context.clients.consumers.unregister(group, connection, notify=notify)
     return RemotingCommand(ResponseCode.SUCCESS)

@@ -25,8 +25,8 @@ CODE: Final = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     check_master(context.config)
-    before = context.table_flush.versions
+    before = context.tables.flush.versions
     group = decode_body(request, SubscriptionGroupConfig)
     check_settings(group)
-    context.groups.update(group)
-    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
+    context.tables.groups.update(group)
+    return context.tables.flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)

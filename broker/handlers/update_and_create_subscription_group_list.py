@@ -27,10 +27,10 @@ CODE: Final = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     check_master(context.config)
-    before = context.table_flush.versions
+    before = context.tables.flush.versions
     groups = decode_body(request, SubscriptionGroupList).group_config_list
     check_list("consumer groups", len(groups))
     for group in groups:
         check_settings(group)
-    context.groups.update_all({group.group_name: group for group in groups})
-    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
+    context.tables.groups.update_all({group.group_name: group for group in groups})
+    return context.tables.flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)

@@ -39,10 +39,10 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     topic.attributes = _attributes(context, header)
     if context.profile.registers_changes and _is_known(context, topic):
         return RemotingCommand(ResponseCode.SUCCESS)
-    context.topics.update(topic, announce=False)
-    context.registration.mark_due((topic.topic_name,))
-    await context.table_flush.saved()
-    await context.registration.register((topic.topic_name,))
+    context.tables.topics.update(topic, announce=False)
+    context.background.registration.mark_due((topic.topic_name,))
+    await context.tables.flush.saved()
+    await context.background.registration.register((topic.topic_name,))
     return RemotingCommand(ResponseCode.SUCCESS)
 
 
@@ -52,9 +52,9 @@ def _is_known(context: BrokerContext, topic: TopicConfig) -> bool:
     return (
         # As in 5.3.3, a topic with attributes counts as changed.
         not topic.attributes
-        and topic == context.topics.find(name)
-        and context.topics.is_saved(name)
-        and not context.registration.is_due(name)
+        and topic == context.tables.topics.find(name)
+        and context.tables.topics.is_saved(name)
+        and not context.background.registration.is_due(name)
     )
 
 
@@ -78,7 +78,7 @@ def _checked(context: BrokerContext, header: CreateTopicRequestHeader) -> TopicC
 
 
 def _attributes(context: BrokerContext, header: CreateTopicRequestHeader) -> dict[str, str] | None:
-    text, known = header.attributes or "", context.topics.find(header.topic)
+    text, known = header.attributes or "", context.tables.topics.find(header.topic)
     if context.profile.knows_attributes:
         return changed_attributes(context, known, parse_attributes(text))
     return altered_attributes(known, attributes_before_5(text))

@@ -32,8 +32,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     topics = decode_body(request, CreateTopicListRequestBody).topic_config_list
     check_list("topics", len(topics))
     checked = _checked(context, topics)
-    context.topics.update_all(checked, announce=False)
-    context.registration.mark_due(checked)
+    context.tables.topics.update_all(checked, announce=False)
+    context.background.registration.mark_due(checked)
     return _registered(context, checked)
 
 
@@ -42,13 +42,13 @@ def _checked(context: BrokerContext, topics: Iterable[TopicConfig]) -> dict[str,
     found: dict[str, TopicConfig] = {}
     for topic in topics:
         check_settings(context, topic)
-        known = found.get(topic.topic_name) or context.topics.find(topic.topic_name)
+        known = found.get(topic.topic_name) or context.tables.topics.find(topic.topic_name)
         topic.attributes = changed_attributes(context, known, topic.attributes or {})
         found[topic.topic_name] = topic
     return found
 
 
 async def _registered(context: BrokerContext, topics: Collection[str]) -> RemotingCommand:
-    await context.table_flush.saved()
-    await context.registration.register(topics)
+    await context.tables.flush.saved()
+    await context.background.registration.register(topics)
     return RemotingCommand(ResponseCode.SUCCESS)

@@ -31,9 +31,9 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     header = request.decode_header(UpdateConsumerOffsetRequestHeader)
     group, topic = header.consumer_group, header.topic
     if context.profile.commit_is_checked:
-        if context.groups.get(group) is None:
+        if context.tables.groups.get(group) is None:
             raise RequestError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
-        if context.topics.find(topic) is None:
+        if context.tables.topics.find(topic) is None:
             raise RequestError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
     else:
         check_group(group)
@@ -52,10 +52,10 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         header.epoch,
         RequestCode.UPDATE_CONSUMER_OFFSET,
     )
-    if context.reset_offsets.find(group, topic, header.queue_id) is not None:
-        context.committer.ignore(commit)
+    if context.offsets.marks.find(group, topic, header.queue_id) is not None:
+        context.offsets.committer.ignore(commit)
         return RemotingCommand(ResponseCode.SUCCESS, remark="Offset has been previously reset")
-    stored = context.committer.commit(commit)
+    stored = context.offsets.committer.commit(commit)
     return RemotingCommand(ResponseCode.SUCCESS) if stored is None else _fenced(commit, stored)
 
 

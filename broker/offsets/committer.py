@@ -78,7 +78,7 @@ class OffsetCommitter:
         consumers: ConsumerManager,
         rewinds: Rewinds,
     ) -> None:
-        self._now_ms = runtime.clock.now_ms
+        self._clock = runtime.clock
         self._probe = runtime.probe
         self._offsets = offsets
         self._fencing = fencing
@@ -188,7 +188,7 @@ class OffsetCommitter:
         channel = info.channels.get(connection) if info is not None else None
         self._fenced.add(
             FencedCommit(
-                at=self._now_ms(),
+                at=self._clock.now_ms(),
                 client=client,
                 group=group,
                 topic=topic,

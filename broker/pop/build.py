@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.offsets.committer import OffsetCommitter
-from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
-from rewindmq.broker.offsets.rewinds import Rewinds
+from rewindmq.broker.offsets.build import Offsets
 from rewindmq.broker.pop.acknowledger import MessageAcknowledger
 from rewindmq.broker.pop.inflight import PopInflightMessageCounter
 from rewindmq.broker.pop.long_polling import ALL_QUEUES, PopLongPolling
@@ -21,11 +19,10 @@ from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.stats.broker_stats import BrokerStats
+from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.config_file import ConfigFile
-from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
-from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
-from rewindmq.broker.tables.topic_config import TopicConfigManager
+from rewindmq.broker.tables.build import Tables
 from rewindmq.broker.timer.timers import TimerMessages
 from rewindmq.protocol.pop.topics import revive_topic
 from rewindmq.protocol.remoting.connection import Connection
@@ -71,28 +68,26 @@ def build(
     runtime: Runtime,
     config: BrokerConfig,
     profile: BrokerProfile,
+    disk: Disk,
     store: MessageStore,
-    topics: TopicConfigManager,
-    groups: SubscriptionGroupManager,
-    offsets: ConsumerOffsetTable,
-    reset_offsets: ResetOffsetTable,
-    rewinds: Rewinds,
-    committer: OffsetCommitter,
+    tables: Tables,
+    offsets: Offsets,
     appender: MessageAppender,
     timers: TimerMessages,
     pulls: LongPolling,
     stats: BrokerStats,
     host: str,
-    order_file: ConfigFile,
 ) -> PopConsumption:
     """Connect the parts; nothing runs yet.
 
     Args:
         pulls: the suspended pulls, which announce messages.
         host: the broker's registered host, for remarks.
-        order_file: ``config/consumerOrderInfo.json``, which is read here.
+
+    Raises:
+        StoreError: if the file of the order of queues cannot be read.
     """
-    clock = runtime.clock
+    clock, topics, groups = runtime.clock, tables.topics, tables.groups
     validator = PopValidator(config, profile, topics, groups, host)
     revive_log = ReviveLog(
         clock, timers, revive_topic(config.broker_cluster_name), config.revive_queue_num, store.store_host
@@ -116,7 +111,8 @@ def build(
         long_polling.wake(topic, group, ALL_QUEUES)
         long_polling.wake(topic, group, queue_id)
 
-    orders = QueueLevelConsumerManager(runtime, order_file, topics, groups, offsets.epoch, wake)
+    order_file = ConfigFile(config.table_folder / "consumerOrderInfo.json", disk)
+    orders = QueueLevelConsumerManager(runtime, order_file, topics, groups, offsets.table.epoch, wake)
     orders.load()
     return PopConsumption(
         popper=MessagePopper(
@@ -125,10 +121,10 @@ def build(
             store,
             validator,
             topics,
-            offsets,
-            reset_offsets,
-            rewinds,
-            committer,
+            offsets.table,
+            offsets.marks,
+            offsets.rewinds,
+            offsets.committer,
             revive_log,
             long_polling,
             inflight,
@@ -141,23 +137,25 @@ def build(
             store,
             validator,
             groups,
-            offsets,
-            reset_offsets,
-            committer,
+            offsets.table,
+            offsets.marks,
+            offsets.committer,
             revive_log,
             long_polling,
             inflight,
             stats,
             orders,
         ),
-        peeker=MessagePeeker(runtime, config, store, validator, topics, offsets, long_polling, stats, orders),
+        peeker=MessagePeeker(
+            runtime, config, store, validator, topics, offsets.table, long_polling, stats, orders
+        ),
         revive=PopReviveService(
             clock,
             config,
             store,
             topics,
             groups,
-            offsets,
+            offsets.table,
             appender,
             timers,
             revive_log,

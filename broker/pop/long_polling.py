@@ -178,9 +178,10 @@ class PopLongPolling:
         now = self._clock.monotonic()
         passed = (self._clock.now_ms() - header.born_time) / 1_000 / self._clock.scale
         left = header.poll_time / 1_000 - passed - _EARLY_SECONDS
-        if left < 0:
-            return PollingResult.POLLING_TIMEOUT
         step = ceil((now + min(left, MAX_SUSPEND_SECONDS)) / _STEP_SECONDS)
+        # A request whose step has come would be woken at once, again and again within one millisecond.
+        if left < 0 or step * _STEP_SECONDS <= now + _STEP_SECONDS / 2:
+            return PollingResult.POLLING_TIMEOUT
         pop = SuspendedPop(connection, request, header, wanted, run, step)
         topic, memory = header.topic, pop.memory
         waiting = self._topics.get(topic, {}).get(pop.queue_id, {}).get(pop.key, ())

@@ -5,12 +5,13 @@ Source: RocketMQ 5.5.1 ``PeekMessageProcessor``, ``NotificationProcessor``, ``Po
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.pop.long_polling import PollingResult, PopLongPolling, SuspendedPop
 from rewindmq.broker.pop.orderly.order_info import ConsumerOrderInfoManager
+from rewindmq.broker.pop.queues_in_turn import queues_in_turn
 from rewindmq.broker.pop.validator import PopValidator, check_capacity
 from rewindmq.broker.pull.long_polling import MessageFilter
 from rewindmq.broker.stats.broker_stats import BrokerStats
@@ -117,16 +118,19 @@ class MessagePeeker:
         retry = self._topics.find(self._retry(header.topic, header.consumer_group))
         retry_first = chance % 5 == 0
         if retry is not None and retry_first:
-            for queue_id in _around(chance, retry.read_queue_nums):
+            for queue_id in self._in_turn(retry, chance):
                 yield retry.topic_name, queue_id, False
         if header.queue_id < 0:
-            for queue_id in _around(chance, topic.read_queue_nums):
+            for queue_id in self._in_turn(topic, chance):
                 yield topic.topic_name, queue_id, False
         else:
             yield topic.topic_name, header.queue_id, False
         if retry is not None and not retry_first:
-            for queue_id in _around(chance, retry.read_queue_nums):
+            for queue_id in self._in_turn(retry, chance):
                 yield retry.topic_name, queue_id, True
+
+    def _in_turn(self, topic: TopicConfig, chance: int) -> Iterable[int]:
+        return queues_in_turn(topic.topic_name, topic.read_queue_nums, chance, self._store, self._random)
 
     # NOTIFICATION
 
@@ -169,7 +173,7 @@ class MessagePeeker:
     def _has_message(
         self, header: NotificationRequestHeader, topic: TopicConfig, wanted: MessageFilter
     ) -> bool:
-        queue_ids = range(topic.read_queue_nums) if header.queue_id < 0 else (header.queue_id,)
+        queue_ids = self._in_turn(topic, 0) if header.queue_id < 0 else (header.queue_id,)
         if any(self._has_in_queue(header, topic.topic_name, queue_id, wanted) for queue_id in queue_ids):
             return True
         config = self._config
@@ -180,7 +184,7 @@ class MessagePeeker:
             retry = self._topics.find(pop_retry_topic(header.topic, header.consumer_group, v2=v2))
             if retry is not None and any(
                 self._has_in_queue(header, retry.topic_name, queue_id, None)
-                for queue_id in range(retry.read_queue_nums)
+                for queue_id in self._in_turn(retry, 0)
             ):
                 return True
         return False
@@ -223,8 +227,3 @@ class MessagePeeker:
     def _offset(self, topic: str, group: str, queue_id: int) -> int:
         offset = self._query(group, topic, queue_id)
         return self._store.min_offset(topic, queue_id) if offset < 0 else offset
-
-
-def _around(first: int, count: int) -> Iterator[int]:
-    for number in range(count):
-        yield (first + number) % count

@@ -10,7 +10,6 @@ here both is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
@@ -21,6 +20,7 @@ from rewindmq.broker.offsets.rewinds import Rewinds
 from rewindmq.broker.pop.inflight import PopInflightMessageCounter
 from rewindmq.broker.pop.long_polling import PollingResult, PopLongPolling, SuspendedPop
 from rewindmq.broker.pop.orderly.order_info import ConsumerOrderInfoManager
+from rewindmq.broker.pop.queues_in_turn import queues_in_turn
 from rewindmq.broker.pop.retry_records import queue_offsets_in, under_topic
 from rewindmq.broker.pop.revive_log import ReviveLog
 from rewindmq.broker.pop.validator import PopValidator
@@ -281,9 +281,9 @@ class MessagePopper:
         return self._topics.find(pop_retry_topic(header.topic, header.consumer_group, v2=v2))
 
     def _pop_from(self, popped: _Popped, topic: TopicConfig, first: int) -> None:
-        count = topic.read_queue_nums
-        for queue_id in _from(first, count):
-            self._pop_from_queue(popped, topic.topic_name, queue_id)
+        name, count = topic.topic_name, topic.read_queue_nums
+        for queue_id in queues_in_turn(name, count, first, self._store, self._random):
+            self._pop_from_queue(popped, name, queue_id)
 
     def _pop_from_queue(self, popped: _Popped, topic: str, queue_id: int) -> None:
         header, store = popped.header, self._store
@@ -437,9 +437,3 @@ class MessagePopper:
         if next_offset != offset:
             popped.has_moved = True
         self._commit(connection, group, topic, queue_id, next_offset)
-
-
-def _from(first: int, count: int) -> Iterable[int]:
-    """Return all queue ids, beginning at one and going around."""
-    start = first % count if count else 0
-    return (*range(start, count), *range(start))

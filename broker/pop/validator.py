@@ -16,7 +16,8 @@ from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.message.sysflag import Perm
-from rewindmq.protocol.names import faq_suffix
+from rewindmq.protocol.names import MAX_NAME_BYTES, faq_suffix, is_path_name
+from rewindmq.protocol.pop.topics import pop_retry_topic
 from rewindmq.protocol.subscription import SUB_ALL, build_subscription_data
 
 _READ: Final = int(Perm.READ)
@@ -108,6 +109,11 @@ class PopValidator:
             )
         if queue_id >= topic.read_queue_nums:
             raise self._bad_queue(topic, queue_id, client, ResponseCode.INVALID_PARAMETER)
+        if not is_path_name(pop_retry_topic(topic_name, group_name, v2=False)):
+            raise RequestError(
+                ResponseCode.INVALID_PARAMETER,
+                f"the names of group and topic are too long for their retry topic, of {MAX_NAME_BYTES} bytes",
+            )
         group = self._groups.find(group_name)
         if group is None:
             raise RequestError(

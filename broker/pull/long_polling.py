@@ -13,6 +13,7 @@ from rewindmq.broker.limits import (
     MAX_SUSPENDED_BYTES_PER_CONNECTION,
 )
 from rewindmq.broker.shares import Shares
+from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
@@ -42,6 +43,7 @@ class SuspendedPull:
         offset: the pull waits until the queue's maximum is above this offset.
         suspended_at, suspend_seconds: protocol seconds; it waits for ``MAX_SUSPEND_SECONDS`` at most.
         filter: the messages for which it waits.
+        run: runs it again, without suspending it a second time.
     """
 
     connection: Connection
@@ -51,6 +53,7 @@ class SuspendedPull:
     suspended_at: float
     suspend_seconds: float
     filter: MessageFilter
+    run: Callable[[SuspendedPull], None]
 
     @property
     def queue(self) -> tuple[str, int]:
@@ -80,7 +83,6 @@ class LongPolling:
         self._clock = clock
         self._timers = timers
         self._max_offset = max_offset
-        self._answer: Callable[[SuspendedPull], None] = _not_started
         # The pulls of a queue, and those of a connection, in order of arrival.
         self._suspended: dict[tuple[str, int], dict[SuspendedPull, None]] = {}
         self._of: dict[Connection, dict[SuspendedPull, None]] = {}
@@ -92,13 +94,8 @@ class LongPolling:
         # Who else waits for messages of a queue; each such queue is in ``_suspended``, perhaps without pulls.
         self._watchers: dict[tuple[str, int], Watcher] = {}
 
-    def start(self, answer: Callable[[SuspendedPull], None]) -> None:
-        """Begin the 5 s loop.
-
-        Args:
-            answer: runs a pull again, without suspending it a second time.
-        """
-        self._answer = answer
+    def start(self) -> None:
+        """Begin the 5 s loop."""
         self._timer = self._timers.call_later(CHECK_SECONDS, self._tick)
 
     def close(self) -> None:
@@ -173,6 +170,11 @@ class LongPolling:
                 return
         self._answer_soon(self._take_due(pulls, max_offset, tag_codes, properties))
 
+    def on_arrivals(self, arrivals: Iterable[Arrival]) -> None:
+        """Wake the pulls that wait for messages which a slave has just copied."""
+        for topic, queue_id, max_offset, tags_code, properties in arrivals:
+            self.on_arrival(topic, queue_id, max_offset, (tags_code,), (properties,))
+
     def answer_outdated(
         self, group: str, topic: str, queue_id: int, oldest: int = 0
     ) -> Iterator[Connection | None]:
@@ -190,7 +192,7 @@ class LongPolling:
             is_outdated = pull.header.consumer_group == group and pull.request.version >= oldest
             if is_outdated and pull in self._suspended.get(queue, ()):
                 self._remove((pull,))
-                self._answer(pull)
+                pull.run(pull)
                 yield pull.connection
             else:
                 yield None
@@ -218,7 +220,7 @@ class LongPolling:
         if self._woken:
             self._timers.call_later(0.0, self._answer_woken)
         for pull in woken:
-            self._answer(pull)
+            pull.run(pull)
 
     def _take_due(
         self,
@@ -270,7 +272,3 @@ def is_wanted(
     if isinstance(wanted, frozenset):
         return not wanted.isdisjoint(tag_codes)
     return any(map(wanted.accepts, properties))
-
-
-def _not_started(pull: SuspendedPull) -> None:
-    raise AssertionError(f"a pull of {pull.header.topic} is due before start()")

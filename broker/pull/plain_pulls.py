@@ -11,14 +11,12 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.offsets.committer import OffsetCommitter
-from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
-from rewindmq.broker.offsets.rewinds import Rewinds
+from rewindmq.broker.offsets.build import Offsets
 from rewindmq.broker.pull.validator import PullValidator
 from rewindmq.broker.stats.broker_stats import BrokerStats
 from rewindmq.broker.store.model import GetMessageStatus
 from rewindmq.broker.store.store import MessageStore
-from rewindmq.broker.store.tables.consumer_offset import NO_OFFSET, ConsumerOffsetTable
+from rewindmq.broker.store.tables.consumer_offset import NO_OFFSET
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.split_header import split_header
@@ -51,21 +49,19 @@ class PlainPulls:
         store: MessageStore,
         validator: PullValidator,
         groups: SubscriptionGroupManager,
-        offsets: ConsumerOffsetTable,
-        reset_offsets: ResetOffsetTable,
-        rewinds: Rewinds,
-        committer: OffsetCommitter,
+        offsets: Offsets,
         stats: BrokerStats,
     ) -> None:
+        # Methods are bound, because each pull calls them: ``./scripts/bench --only hot-path``.
         self._parse = kernel.parse
         self._encode = kernel.encode
         self._find_messages = store.find_messages
         self._admit = validator.admit
         self._find_group = groups.get
-        self._offsets = offsets
-        self._find_mark = reset_offsets.find
-        self._rewound = rewinds.open
-        self._commit_again = committer.commit_again
+        self._offsets = offsets.table
+        self._find_mark = offsets.marks.find
+        self._rewound = offsets.rewinds.open
+        self._commit_again = offsets.committer.commit_again
         self._pulls = stats.items.pulls
 
     def take(self, remote_address: str, data: bytes, position: int) -> tuple[int, bytes] | None:
@@ -129,12 +125,9 @@ def plain_pulls(
     store: MessageStore,
     validator: PullValidator,
     groups: SubscriptionGroupManager,
-    offsets: ConsumerOffsetTable,
-    reset_offsets: ResetOffsetTable,
-    rewinds: Rewinds,
-    committer: OffsetCommitter,
+    offsets: Offsets,
     stats: BrokerStats,
-) -> PlainPulls | None:
+) -> tuple[PlainPulls, ...]:
     """Return the kernel of a broker whose responses name the master as the next pull's broker.
 
     None if the runtime has no kernels or is watched, and at a slave.
@@ -142,12 +135,12 @@ def plain_pulls(
     speedups = runtime.speedups
     is_watched = runtime.probe is not None or runtime.failpoint is not None
     if speedups is None or is_watched or config.is_slave:
-        return None
+        return ()
     json, rocketmq, msgpack = map(_template, SerializeType)
     if json is None or rocketmq is None or msgpack is None:
-        return None
+        return ()
     kernel = speedups.PullKernel(json=json, rocketmq=rocketmq, msgpack=msgpack)
-    return PlainPulls(kernel, store, validator, groups, offsets, reset_offsets, rewinds, committer, stats)
+    return (PlainPulls(kernel, store, validator, groups, offsets, stats),)
 
 
 def _template(serialize_type: SerializeType) -> list[bytes] | None:

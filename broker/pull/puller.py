@@ -88,17 +88,18 @@ class MessagePuller:
         *,
         accepts_commits: bool = True,
     ) -> None:
-        self._monotonic = runtime.clock.monotonic
+        self._clock = runtime.clock
         self._probe = runtime.probe
         self._broker_name = config.broker_name
         # Without long polling a pull is still suspended, but briefly.
         self._short_suspend = None if config.long_polling_enable else config.short_polling_time_mills / 1_000
         self._store = store
+        # Bound, because each pull calls them: ``./scripts/bench --only hot-path``.
         self._get_message = store.get_message
         self._admit = validator.admit
         self._redirector = redirector
         self._rewinds = rewinds
-        self._commit = committer.commit
+        self._committer = committer
         self._long_polling = long_polling
         self._offset_moved = offset_moved
         self._stats = stats
@@ -126,7 +127,7 @@ class MessagePuller:
         # Store the commit whatever the read's result is, but not again when a suspended pull wakes. A
         # negative offset means that the pull has no commit.
         if flags & self._commit_flag and header.commit_offset >= 0:
-            self._commit(
+            self._committer.commit(
                 Commit(
                     connection,
                     header.consumer_group,
@@ -279,7 +280,16 @@ class MessagePuller:
         if not header.sys_flag & _SUBSCRIPTION:
             header.subscription = header.expression_type = None
         self._long_polling.suspend(
-            SuspendedPull(connection, request, header, header.queue_offset, self._monotonic(), limit, wanted)
+            SuspendedPull(
+                connection,
+                request,
+                header,
+                header.queue_offset,
+                self._clock.monotonic(),
+                limit,
+                wanted,
+                self.answer_suspended,
+            )
         )
         if self._probe is not None:
             self._probe(Point.PULL_SUSPENDED, _details(connection, header))

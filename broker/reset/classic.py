@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 
 from rewindmq.broker.clients.consumer_manager import ConsumerGroup
-from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.limits import (
     CONSUMERS_PER_SLICE,
     NOTIFIED_BYTES_PER_SLICE,
     QUEUES_PER_SLICE,
     SEARCHES_PER_SLICE,
 )
+from rewindmq.broker.reset.build import Resets
 from rewindmq.broker.reset.targets import in_slices, probe_targets, refuse_fenced, reset_body, time_target
 from rewindmq.protocol.body.offset_table import MessageQueueForC, ResetOffsetBody, ResetOffsetBodyForC
 from rewindmq.protocol.body.registration import TopicConfig
@@ -37,7 +37,7 @@ _TO_THE_END: Final = -1
 
 
 def reset(
-    context: BrokerContext, request: RemotingCommand, header: ResetOffsetRequestHeader
+    resets: Resets, request: RemotingCommand, header: ResetOffsetRequestHeader
 ) -> dict[int, int] | Awaitable[dict[int, int]]:
     """Send RESET_CONSUMER_CLIENT_OFFSET (220) to every consumer of the group.
 
@@ -49,11 +49,11 @@ def reset(
             queue has no stored offset, the request names a single queue, the group was reset in fenced mode,
             or a consumer is older than 3.0.7; CONSUMER_NOT_ONLINE (206), no consumer is online.
     """
-    return in_slices(context, header, _reset(context, header, for_c=request.language == LanguageCode.CPP))
+    return in_slices(resets, header, _reset(resets, header, for_c=request.language == LanguageCode.CPP))
 
 
 def _reset(
-    context: BrokerContext, header: ResetOffsetRequestHeader, *, for_c: bool
+    resets: Resets, header: ResetOffsetRequestHeader, *, for_c: bool
 ) -> Generator[None, None, dict[int, int]]:
     if header.queue_id >= 0:
         raise RequestError(
@@ -61,51 +61,49 @@ def _reset(
             "[reset-offset] in classic mode this broker resets whole topics: for queue"
             f" {header.queue_id} alone use --mode server or fenced",
         )
-    refuse_fenced(context, header)
-    targets = yield from _targets(context, header)
-    probe_targets(context, header, targets)
-    offsets = yield from reset_body(context, header.topic, targets)
+    refuse_fenced(resets, header)
+    targets = yield from _targets(resets, header)
+    probe_targets(resets, header, targets)
+    offsets = yield from reset_body(resets, header.topic, targets)
     body: msgspec.Struct = offsets
     if for_c:
         body = yield from _body_for_c(offsets)
     told = PreparedBody(body)
     # Consumers may come and go between two slices, so ask for them again.
-    while missing := _serialize_types(_online(context, header)) - told.encoded.keys():
+    while missing := _serialize_types(_online(resets, header)) - told.encoded.keys():
         serialize_type = min(missing)
         told.encoded[serialize_type] = yield from encode_in_slices(body, serialize_type)
     # Again: other requests may have run between two slices.
-    _known_topic(context, header)
-    refuse_fenced(context, header)
+    _known_topic(resets, header)
+    refuse_fenced(resets, header)
     # Remove the marks of earlier resets: they would redirect the consumers away from the new offsets.
-    context.reset_offsets.remove(header.group, header.topic, targets)
-    context.rewinds.expect(header.group, header.topic, targets)
-    yield from _notify(context, header, _online(context, header), told)
+    resets.offsets.marks.remove(header.group, header.topic, targets)
+    resets.offsets.rewinds.expect(header.group, header.topic, targets)
+    yield from _notify(resets, header, _online(resets, header), told)
     return targets
 
 
-def _targets(
-    context: BrokerContext, header: ResetOffsetRequestHeader
-) -> Generator[None, None, dict[int, int]]:
+def _targets(resets: Resets, header: ResetOffsetRequestHeader) -> Generator[None, None, dict[int, int]]:
     """Return the target of each write queue."""
-    topic = _known_topic(context, header)
+    topic = _known_topic(resets, header)
     targets = {}
     for queue_id in range(topic.write_queue_nums):
         if queue_id % SEARCHES_PER_SLICE == 0 < queue_id:
             yield
-        stored = context.offsets.query(header.group, header.topic, queue_id)
+        stored = resets.offsets.table.query(header.group, header.topic, queue_id)
         if stored < 0:
             raise RequestError(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist")
-        target = time_target(context, header, queue_id, to_the_end=header.timestamp == _TO_THE_END)
+        target = time_target(resets, header, queue_id, to_the_end=header.timestamp == _TO_THE_END)
         moves = header.is_force or target < stored
         targets[queue_id] = target if moves else stored
     return targets
 
 
-def _known_topic(context: BrokerContext, header: ResetOffsetRequestHeader) -> TopicConfig:
-    topic = context.topics.find(header.topic)
+def _known_topic(resets: Resets, header: ResetOffsetRequestHeader) -> TopicConfig:
+    topic = resets.tables.topics.find(header.topic)
     if topic is None:
         raise RequestError(
-            context.profile.reset_unknown_topic_code,
+            resets.profile.reset_unknown_topic_code,
             f"[reset-offset] reset offset failed, no topic in this broker. topic={header.topic}",
         )
     return topic
@@ -120,8 +118,8 @@ def _body_for_c(body: ResetOffsetBody) -> Generator[None, None, ResetOffsetBodyF
     return told
 
 
-def _online(context: BrokerContext, header: ResetOffsetRequestHeader) -> ConsumerGroup:
-    group = context.consumers.find(header.group)
+def _online(resets: Resets, header: ResetOffsetRequestHeader) -> ConsumerGroup:
+    group = resets.clients.consumers.find(header.group)
     if group is None:
         raise RequestError(
             ResponseCode.CONSUMER_NOT_ONLINE,
@@ -136,7 +134,7 @@ def _serialize_types(group: ConsumerGroup) -> set[SerializeType]:
 
 
 def _notify(
-    context: BrokerContext, header: ResetOffsetRequestHeader, group: ConsumerGroup, told: PreparedBody
+    resets: Resets, header: ResetOffsetRequestHeader, group: ConsumerGroup, told: PreparedBody
 ) -> Generator[None, None, None]:
     """Send the reset notification to each consumer.
 
@@ -169,6 +167,6 @@ def _notify(
                 error,
             )
             continue
-        if context.runtime.probe is not None:
+        if resets.runtime.probe is not None:
             details = {"group": header.group, "topic": header.topic, "client": channel.client_id}
-            context.runtime.probe(Point.CLIENT_NOTIFIED, details)
+            resets.runtime.probe(Point.CLIENT_NOTIFIED, details)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.offsets.flush import ResetPlan
+from rewindmq.broker.reset.build import Resets
 from rewindmq.broker.reset.targets import (
     in_slices,
     known_topic,
@@ -34,9 +34,7 @@ from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
 from rewindmq.protocol.reset_mode import ResetMode
 
 
-async def reset(
-    context: BrokerContext, request: RemotingCommand, header: ResetOffsetRequestHeader
-) -> dict[int, int]:
+async def reset(resets: Resets, request: RemotingCommand, header: ResetOffsetRequestHeader) -> dict[int, int]:
     """Raise the epochs and move the offsets, durably.
 
     Returns:
@@ -49,21 +47,21 @@ async def reset(
             broadcasting, a queue or offset is out of range, there is no queue, there are too many offsets, or
             the disk fails. Then nothing is reset.
     """
-    searched = in_slices(context, header, _targets(context, header))
+    searched = in_slices(resets, header, _targets(resets, header))
     targets = searched if isinstance(searched, dict) else await searched
     table: dict[int, int] = {}
 
     def plan() -> ResetPlan:
         # Again: topic and group may have been deleted between two slices, or while another write ran.
-        known_topic(context, header)
-        _check_group(context, header)
-        moving, standing = _split(context, header, targets)
+        known_topic(resets, header)
+        _check_group(resets, header)
+        moving, standing = _split(resets, header, targets)
         table.update(sorted((standing | moving).items()))
-        probe_targets(context, header, table)
-        return ResetPlan(header.group, header.topic, moving, lambda: _apply(context, header, moving))
+        probe_targets(resets, header, table)
+        return ResetPlan(header.group, header.topic, moving, lambda: _apply(resets, header, moving))
 
     try:
-        await context.offset_flush.reset(plan)
+        await resets.offsets.flush.reset(plan)
     except StoreError as error:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR, f"group {header.group} is not reset, nothing has changed: {error}"
@@ -71,12 +69,10 @@ async def reset(
     return table
 
 
-def _targets(
-    context: BrokerContext, header: ResetOffsetRequestHeader
-) -> Generator[None, None, dict[int, int]]:
+def _targets(resets: Resets, header: ResetOffsetRequestHeader) -> Generator[None, None, dict[int, int]]:
     """Return the target of each queue in the request."""
-    topic = known_topic(context, header)
-    _check_group(context, header)
+    topic = known_topic(resets, header)
+    _check_group(resets, header)
     # Queues beyond the read queues have no consumer now, but may still have offsets.
     queues = max(topic.read_queue_nums, topic.write_queue_nums)
     if header.queue_id < 0:
@@ -85,9 +81,9 @@ def _targets(
                 ResponseCode.SYSTEM_ERROR, f"offset {header.offset} is given without a queueId to apply it to"
             )
         to_the_end = header.timestamp < 0
-        targets = yield from time_targets(context, header, queues, to_the_end=to_the_end)
+        targets = yield from time_targets(resets, header, queues, to_the_end=to_the_end)
     elif header.queue_id < queues:
-        targets = {header.queue_id: queue_target(context, header, slack=0)}
+        targets = {header.queue_id: queue_target(resets, header, slack=0)}
     else:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,
@@ -98,11 +94,11 @@ def _targets(
     return targets
 
 
-def _check_group(context: BrokerContext, header: ResetOffsetRequestHeader) -> None:
+def _check_group(resets: Resets, header: ResetOffsetRequestHeader) -> None:
     name = header.group
-    if context.groups.get(name) is None and not context.offsets.topics_of(name):
+    if resets.tables.groups.get(name) is None and not resets.offsets.table.topics_of(name):
         raise unknown_group(header)
-    online = context.consumers.find(name)
+    online = resets.clients.consumers.find(name)
     if online is not None and online.message_model is MessageModel.BROADCASTING:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,
@@ -111,13 +107,13 @@ def _check_group(context: BrokerContext, header: ResetOffsetRequestHeader) -> No
 
 
 def _split(
-    context: BrokerContext, header: ResetOffsetRequestHeader, targets: dict[int, int]
+    resets: Resets, header: ResetOffsetRequestHeader, targets: dict[int, int]
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Return the queues to move to their targets, and the queues that keep their offsets."""
     # RocketMQ 5's tool commits the offset of a single queue first, and then sends it here without force.
     if header.is_force or names_offset(header):
         return targets, {}
-    stored = context.offsets.offsets_of(header.group, header.topic)
+    stored = resets.offsets.table.offsets_of(header.group, header.topic)
     moving = {queue_id: target for queue_id, target in targets.items() if target < stored.get(queue_id, -1)}
     standing = {
         queue_id: stored[queue_id] for queue_id in targets if queue_id in stored and queue_id not in moving
@@ -125,24 +121,24 @@ def _split(
     return moving, standing
 
 
-def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, moving: dict[int, int]) -> None:
+def _apply(resets: Resets, header: ResetOffsetRequestHeader, moving: dict[int, int]) -> None:
     group, topic = header.group, header.topic
     try:
         # Again: they may have been deleted during the write, with the group's offsets.
-        known_topic(context, header)
-        _check_group(context, header)
+        known_topic(resets, header)
+        _check_group(resets, header)
     except RequestError:
-        context.offsets.drop_reset(group, topic)
+        resets.offsets.table.drop_reset(group, topic)
         raise
-    before = context.offsets.offsets_of(group, topic)
-    epochs = context.offsets.reset(group, topic, moving)
-    context.reset_offsets.remove(group, topic, moving)
-    if context.pop is not None:
+    before = resets.offsets.table.offsets_of(group, topic)
+    epochs = resets.offsets.table.reset(group, topic, moving)
+    resets.offsets.marks.remove(group, topic, moving)
+    if resets.pop is not None:
         for queue_id in moving:
-            context.pop.orders.clear_block(topic, group, queue_id)
-    context.rewinds.on_reset(group, topic, moving, before)
-    if context.runtime.probe is not None:
+            resets.pop.orders.clear_block(topic, group, queue_id)
+    resets.offsets.rewinds.on_reset(group, topic, moving, before)
+    if resets.runtime.probe is not None:
         for queue_id, offset in moving.items():
             stored = before.get(queue_id, NO_OFFSET)
-            probe_reset(context, header, ResetMode.FENCED, queue_id, offset, stored, epochs[queue_id])
-    context.reset_announcer.announce(group, topic, moving, epochs)
+            probe_reset(resets, header, ResetMode.FENCED, queue_id, offset, stored, epochs[queue_id])
+    resets.announcer.announce(group, topic, moving, epochs)

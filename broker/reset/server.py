@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Generator
 
-from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.reset.build import Resets
 from rewindmq.broker.reset.targets import (
     in_slices,
     known_topic,
@@ -36,7 +36,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 
 
 def reset(
-    context: BrokerContext, request: RemotingCommand, header: ResetOffsetRequestHeader
+    resets: Resets, request: RemotingCommand, header: ResetOffsetRequestHeader
 ) -> dict[int, int] | Awaitable[dict[int, int]]:
     """Store the targets and mark their queues, all in one step.
 
@@ -48,46 +48,46 @@ def reset(
             out of range, there is no queue, there are too many offsets, or the group was reset in fenced
             mode.
     """
-    return in_slices(context, header, _reset(context, header))
+    return in_slices(resets, header, _reset(resets, header))
 
 
-def _reset(context: BrokerContext, header: ResetOffsetRequestHeader) -> Generator[None, None, dict[int, int]]:
-    topic = known_topic(context, header)
-    _check_group(context, header)
+def _reset(resets: Resets, header: ResetOffsetRequestHeader) -> Generator[None, None, dict[int, int]]:
+    topic = known_topic(resets, header)
+    _check_group(resets, header)
     # 5.3.3 accepts an offset one past the end.
     if header.queue_id >= 0:
-        targets = {header.queue_id: queue_target(context, header, slack=1)}
+        targets = {header.queue_id: queue_target(resets, header, slack=1)}
     else:
         to_the_end = header.timestamp < 0
-        targets = yield from time_targets(context, header, topic.read_queue_nums, to_the_end=to_the_end)
+        targets = yield from time_targets(resets, header, topic.read_queue_nums, to_the_end=to_the_end)
     if not targets:
         raise no_queues()
     # Again: other requests may have run between two slices.
-    known_topic(context, header)
-    _check_group(context, header)
-    _apply(context, header, targets)
+    known_topic(resets, header)
+    _check_group(resets, header)
+    _apply(resets, header, targets)
     return targets
 
 
-def _check_group(context: BrokerContext, header: ResetOffsetRequestHeader) -> None:
-    if context.groups.get(header.group) is None:
+def _check_group(resets: Resets, header: ResetOffsetRequestHeader) -> None:
+    if resets.tables.groups.get(header.group) is None:
         raise unknown_group(header)
-    refuse_fenced(context, header)
+    refuse_fenced(resets, header)
 
 
-def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, targets: dict[int, int]) -> None:
+def _apply(resets: Resets, header: ResetOffsetRequestHeader, targets: dict[int, int]) -> None:
     group, topic = header.group, header.topic
     try:
-        context.offsets.check_room(group, topic, targets)
+        resets.offsets.table.check_room(group, topic, targets)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    probe_targets(context, header, targets)
-    before = context.offsets.offsets_of(group, topic)
-    context.offsets.replace(group, {topic: before | targets})
-    context.reset_offsets.put(group, topic, targets)
-    context.rewinds.on_reset(group, topic, targets, before)
-    if context.runtime.probe is not None:
+    probe_targets(resets, header, targets)
+    before = resets.offsets.table.offsets_of(group, topic)
+    resets.offsets.table.replace(group, {topic: before | targets})
+    resets.offsets.marks.put(group, topic, targets)
+    resets.offsets.rewinds.on_reset(group, topic, targets, before)
+    if resets.runtime.probe is not None:
         for queue_id, target in targets.items():
             stored = before.get(queue_id, NO_OFFSET)
-            probe_reset(context, header, ResetMode.SERVER, queue_id, target, stored, epoch=0)
-    context.reset_announcer.announce(group, topic, targets)
+            probe_reset(resets, header, ResetMode.SERVER, queue_id, target, stored, epoch=0)
+    resets.announcer.announce(group, topic, targets)

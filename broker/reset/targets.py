@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Generator, Mapping
 from typing import Final, TypeVar
 
-from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.limits import CONSUMERS_PER_SLICE, QUEUES_PER_SLICE, SEARCHES_PER_SLICE
+from rewindmq.broker.reset.build import Resets
 from rewindmq.broker.store.model import Boundary
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.body.registration import TopicConfig
@@ -23,13 +23,13 @@ T = TypeVar("T")
 _NOT_GIVEN: Final = (None, -1)
 
 
-def known_topic(context: BrokerContext, header: ResetOffsetRequestHeader) -> TopicConfig:
+def known_topic(resets: Resets, header: ResetOffsetRequestHeader) -> TopicConfig:
     """Return the topic's settings.
 
     Raises:
         RequestError: TOPIC_NOT_EXIST (17), with the remark of 5.3.3.
     """
-    topic = context.topics.find(header.topic)
+    topic = resets.tables.topics.find(header.topic)
     if topic is None:
         raise RequestError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
     return topic
@@ -45,19 +45,17 @@ def no_queues() -> RequestError:
     return RequestError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
 
 
-def time_target(
-    context: BrokerContext, header: ResetOffsetRequestHeader, queue_id: int, *, to_the_end: bool
-) -> int:
+def time_target(resets: Resets, header: ResetOffsetRequestHeader, queue_id: int, *, to_the_end: bool) -> int:
     """Return the offset for the request's timestamp in a queue."""
     if to_the_end:
-        return context.store.max_offset(header.topic, queue_id)
-    return context.store.search_offset(
-        header.topic, queue_id, header.timestamp, Boundary.LOWER, context.profile.search_mode
+        return resets.store.max_offset(header.topic, queue_id)
+    return resets.store.search_offset(
+        header.topic, queue_id, header.timestamp, Boundary.LOWER, resets.profile.search_mode
     )
 
 
 def time_targets(
-    context: BrokerContext, header: ResetOffsetRequestHeader, queues: int, *, to_the_end: bool
+    resets: Resets, header: ResetOffsetRequestHeader, queues: int, *, to_the_end: bool
 ) -> Generator[None, None, dict[int, int]]:
     """Return the offsets for the request's timestamp in the first ``queues`` queues, by queue id.
 
@@ -67,11 +65,11 @@ def time_targets(
     for queue_id in range(queues):
         if queue_id % SEARCHES_PER_SLICE == 0 < queue_id:
             yield
-        targets[queue_id] = time_target(context, header, queue_id, to_the_end=to_the_end)
+        targets[queue_id] = time_target(resets, header, queue_id, to_the_end=to_the_end)
     return targets
 
 
-def queue_target(context: BrokerContext, header: ResetOffsetRequestHeader, *, slack: int) -> int:
+def queue_target(resets: Resets, header: ResetOffsetRequestHeader, *, slack: int) -> int:
     """Return the offset for a reset of the single queue ``header.queue_id``.
 
     Args:
@@ -82,9 +80,9 @@ def queue_target(context: BrokerContext, header: ResetOffsetRequestHeader, *, sl
     """
     queue_id, offset = header.queue_id, header.offset
     if offset is None or not names_offset(header):
-        return time_target(context, header, queue_id, to_the_end=header.timestamp < 0)
-    first = context.store.min_offset(header.topic, queue_id)
-    last = context.store.max_offset(header.topic, queue_id)
+        return time_target(resets, header, queue_id, to_the_end=header.timestamp < 0)
+    first = resets.store.min_offset(header.topic, queue_id)
+    last = resets.store.max_offset(header.topic, queue_id)
     if not first <= offset <= last + slack:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,
@@ -98,13 +96,13 @@ def names_offset(header: ResetOffsetRequestHeader) -> bool:
     return header.offset not in _NOT_GIVEN
 
 
-def refuse_fenced(context: BrokerContext, header: ResetOffsetRequestHeader) -> None:
+def refuse_fenced(resets: Resets, header: ResetOffsetRequestHeader) -> None:
     """Refuse a reset in another mode if the group was reset in fenced mode in the topic.
 
     Raises:
         RequestError: SYSTEM_ERROR (1); after such a reset, the broker would refuse the consumers' commits.
     """
-    if context.offsets.has_epochs(header.group, header.topic):
+    if resets.offsets.table.has_epochs(header.group, header.topic):
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,
             f"group {header.group} was reset in fenced mode in topic {header.topic}; no other mode works"
@@ -113,7 +111,7 @@ def refuse_fenced(context: BrokerContext, header: ResetOffsetRequestHeader) -> N
 
 
 def in_slices(
-    context: BrokerContext, header: ResetOffsetRequestHeader, slices: Generator[None, None, T]
+    resets: Resets, header: ResetOffsetRequestHeader, slices: Generator[None, None, T]
 ) -> T | Awaitable[T]:
     """Run a reset, or a part of it: at once if queues and consumers are few, else in slices.
 
@@ -121,39 +119,37 @@ def in_slices(
     Other requests run between two slices. So the last slice must check again what they may have changed, and
     make the whole change.
     """
-    topic, group = context.topics.find(header.topic), context.consumers.find(header.group)
+    topic, group = resets.tables.topics.find(header.topic), resets.clients.consumers.find(header.group)
     queues = 0 if topic is None else max(topic.read_queue_nums, topic.write_queue_nums)
     consumers = 0 if group is None else len(group.channels)
     if queues <= SEARCHES_PER_SLICE and consumers <= CONSUMERS_PER_SLICE:
         return run_at_once(slices)
-    return context.large_responses.run(slices)
+    return resets.large_responses.run(slices)
 
 
 def reset_body(
-    context: BrokerContext, topic: str, offsets: Mapping[int, int]
+    resets: Resets, topic: str, offsets: Mapping[int, int]
 ) -> Generator[None, None, ResetOffsetBody]:
     """Return queue ids and offsets as a body. Yields after ``QUEUES_PER_SLICE`` queues."""
     body = ResetOffsetBody()
     for number, (queue_id, offset) in enumerate(offsets.items(), 1):
-        body.offset_table[MessageQueue(topic, context.config.broker_name, queue_id)] = offset
+        body.offset_table[MessageQueue(topic, resets.config.broker_name, queue_id)] = offset
         if number % QUEUES_PER_SLICE == 0:
             yield
     return body
 
 
-def probe_targets(
-    context: BrokerContext, header: ResetOffsetRequestHeader, offsets: Mapping[int, int]
-) -> None:
+def probe_targets(resets: Resets, header: ResetOffsetRequestHeader, offsets: Mapping[int, int]) -> None:
     """Report ``RESET_TARGETS_COMPUTED`` to the probe."""
-    if context.runtime.probe is not None:
+    if resets.runtime.probe is not None:
         # Plain values, because the probe may write them to a file.
-        targets = [[context.config.broker_name, *entry] for entry in offsets.items()]
+        targets = [[resets.config.broker_name, *entry] for entry in offsets.items()]
         details = {"group": header.group, "topic": header.topic, "targets": targets}
-        context.runtime.probe(Point.RESET_TARGETS_COMPUTED, details)
+        resets.runtime.probe(Point.RESET_TARGETS_COMPUTED, details)
 
 
 def probe_reset(
-    context: BrokerContext,
+    resets: Resets,
     header: ResetOffsetRequestHeader,
     mode: ResetMode,
     queue_id: int,
@@ -167,7 +163,7 @@ def probe_reset(
         stored: the offset before the reset.
         epoch: the epoch after the reset.
     """
-    if context.runtime.probe is not None:
+    if resets.runtime.probe is not None:
         details = {
             "group": header.group,
             "topic": header.topic,
@@ -177,4 +173,4 @@ def probe_reset(
             "epoch": epoch,
             "mode": str(mode),
         }
-        context.runtime.probe(Point.OFFSET_RESET, details)
+        resets.runtime.probe(Point.OFFSET_RESET, details)

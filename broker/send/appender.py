@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Generator, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -10,10 +10,12 @@ import msgspec
 
 from rewindmq.broker.background.sync_flush import SyncFlush
 from rewindmq.broker.ha.sync_replica import SyncReplica
+from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.stats.broker_stats import BrokerStats
 from rewindmq.broker.store.messages.batch import BatchDraft
 from rewindmq.broker.store.model import PutResult, PutStatus, StoredMessage
 from rewindmq.broker.store.store import MessageStore
+from rewindmq.broker.tables.flush import TableFlush
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
@@ -64,15 +66,13 @@ class MessageAppender:
 
     Args:
         arrivals: the suspended pulls.
-        sync_flush: None under ASYNC_FLUSH.
         sync_replica: None unless sends wait for a slave.
         ends_properties: see ``BrokerProfile``.
-        tables_saved: ``TableFlush.saved``.
-        refused: the answer to a send whose topic could not be saved.
+        tables: sends to a new topic wait until it is on disk.
 
     Attributes:
-        draft: begins a batch, see ``MessageStore.draft``.
-        prepare: prepares it, see ``MessageStore.prepare_draft``.
+        answers: builds the responses.
+        sync_flush: the sends that wait for the disk; None under ASYNC_FLUSH.
     """
 
     def __init__(
@@ -81,27 +81,24 @@ class MessageAppender:
         stats: BrokerStats,
         arrivals: MessageArrivingListener,
         sync_flush: SyncFlush | None,
-        sync_replica: SyncReplica | None = None,
+        sync_replica: SyncReplica | None,
+        answers: SendAnswers,
+        tables: TableFlush,
         *,
-        ends_properties: bool = False,
-        tables_saved: Callable[[], Awaitable[None]],
-        refused: Callable[[RequestError], RemotingCommand],
+        ends_properties: bool,
     ) -> None:
         self._store = store
-        self._put_message = store.put_message
-        self.draft = store.draft
-        self.prepare = store.prepare_draft
-        self._put_draft = store.put_draft
         self._stats = stats
+        self._arrivals = arrivals
+        # Bound, because each send calls them: ``./scripts/bench --only hot-path``.
+        self._put_message = store.put_message
         self._on_arrival = arrivals.on_arrival
-        self._is_awaited = arrivals.is_awaited
-        self._sync_flush = sync_flush
+        self.sync_flush = sync_flush
         self._sync_replica = sync_replica
         self._answers_at_once = sync_flush is None and sync_replica is None
-        self._disk_used_ratio = store.disk_used_ratio
         self._ends_properties = ends_properties
-        self._tables_saved = tables_saved
-        self._refused = refused
+        self._tables = tables
+        self.answers = answers
 
     def put(self, message: StoredMessage) -> PutResult:
         """Store the message of a send in the queue to which it was sent. The store counts it.
@@ -124,6 +121,14 @@ class MessageAppender:
         )
         return result
 
+    def draft(self, message: StoredMessage) -> BatchDraft:
+        """Begin a batch; see ``MessageStore.draft``."""
+        return self._store.draft(message)
+
+    def prepare(self, draft: BatchDraft) -> Generator[None]:
+        """Prepare a batch; see ``MessageStore.prepare_draft``."""
+        return self._store.prepare_draft(draft)
+
     def put_batch(self, draft: BatchDraft) -> PutResult:
         """Store all messages of a draft, or none.
 
@@ -131,11 +136,11 @@ class MessageAppender:
             RequestError: MESSAGE_ILLEGAL (13), SERVICE_NOT_AVAILABLE (14) or SYSTEM_ERROR (1); nothing is
                 stored.
         """
-        result = self._put_draft(draft)
+        result = self._store.put_draft(draft)
         if result.status is not _PUT_OK:
             raise self._refusal(result.status)
         message = draft.message
-        if self._is_awaited(message.topic, message.queue_id):
+        if self._arrivals.is_awaited(message.topic, message.queue_id):
             self._on_arrival(
                 message.topic,
                 message.queue_id,
@@ -198,6 +203,16 @@ class MessageAppender:
         items.count_send_back(topic, group)
         return result
 
+    async def drain(self) -> None:
+        """Wait until the sends that wait for the disk have their responses."""
+        if self.sync_flush is not None:
+            await self.sync_flush.drain()
+
+    async def close(self) -> None:
+        """Wait for the running flush; the sends that still wait get no response."""
+        if self.sync_flush is not None:
+            await self.sync_flush.close()
+
     def on_refused(self) -> None:
         """Note that a send was refused, so that its time does not count for a queue."""
         self._stats.forget_last_put()
@@ -212,7 +227,7 @@ class MessageAppender:
             )
         failure = self._store.flush_failure
         try:
-            used = f"{self._disk_used_ratio():5.2f}"
+            used = f"{self._store.disk_used_ratio():5.2f}"
         except OSError:
             used = "unknown"
         return RequestError(
@@ -238,7 +253,7 @@ class MessageAppender:
         """
         if self._answers_at_once:
             return response
-        sync_flush, sync_replica = self._sync_flush, self._sync_replica
+        sync_flush, sync_replica = self.sync_flush, self._sync_replica
         if not waits:
             if sync_flush is not None:
                 sync_flush.begin()
@@ -264,9 +279,9 @@ class MessageAppender:
     ) -> RemotingCommand | None:
         """Like ``answer_when_durable``, once the message's topic is on disk, too."""
         try:
-            await self._tables_saved()
+            await self._tables.saved()
         except RequestError as error:
-            return self._refused(error)
+            return self.answers.refused(error)
         return self.answer_when_durable(connection, request, response, result, waits=waits)
 
 

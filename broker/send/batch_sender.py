@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from rewindmq.broker.limits import MAX_BATCH_MESSAGES, MAX_BATCH_PART_MESSAGES
-from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.sender import INNER_BATCH_FLAGS, require_keys, tags_code_of
 from rewindmq.broker.send.validator import SendTarget, SendValidator
@@ -80,7 +79,6 @@ class BatchSender:
         added: Mapping[str, str],
         validator: SendValidator,
         appender: MessageAppender,
-        answers: SendAnswers,
         timers: Timers,
         max_bytes: int,
         *,
@@ -88,15 +86,9 @@ class BatchSender:
         names_batch: bool = False,
         limits_records: bool = False,
     ) -> None:
-        self._admit = validator.admit
-        self._create = validator.create
-        self._draft = appender.draft
-        self._prepare = appender.prepare
-        self._put_batch = appender.put_batch
-        self._on_refused = appender.on_refused
-        self._answer_when_durable = appender.answer_when_durable
-        self._answer_when_saved = appender.answer_when_saved
-        self._answers = answers
+        self._validator = validator
+        self._appender = appender
+        self._answers = appender.answers
         self._added = added
         self._ends = ends
         self._names_batch = names_batch
@@ -134,7 +126,7 @@ class BatchSender:
         """Store a batch; yields after about 1 ms of work."""
         remote_address = connection.remote_address
         try:
-            target, header.queue_id = self._admit(header, request.version, remote_address)
+            target, header.queue_id = self._validator.admit(header, request.version, remote_address)
             if target.is_retry:
                 raise RequestError(
                     ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {header.topic}"
@@ -158,15 +150,15 @@ class BatchSender:
             parts = yield from self._fill(
                 message, body, {**shared, **self._added}, needs_keys=target.needs_keys
             )
-            admit = partial(self._admit, header, request.version, remote_address)
+            admit = partial(self._validator.admit, header, request.version, remote_address)
             stored = yield from self._put_parts(parts, target, admit)
         except RequestError as error:
-            self._on_refused()
+            self._appender.on_refused()
             return self._answers.refused(error)
         response = self._answers.stored(header.queue_id, stored.first, name, stored.ids)
         if stored.is_unsaved:
-            return self._answer_when_saved(connection, request, response, stored.last, waits=waits)
-        return self._answer_when_durable(connection, request, response, stored.last, waits=waits)
+            return self._appender.answer_when_saved(connection, request, response, stored.last, waits=waits)
+        return self._appender.answer_when_durable(connection, request, response, stored.last, waits=waits)
 
     def _put_parts(
         self, parts: deque[BatchDraft], target: SendTarget, admit: Callable[[], tuple[SendTarget, int]]
@@ -184,7 +176,7 @@ class BatchSender:
         for part in parts:
             if not part.is_legal:
                 # Refuses it, before another one is stored.
-                self._put_batch(part)
+                self._appender.put_batch(part)
         is_large = len(parts) > 1 or len(parts[0]) > RUN_MESSAGES
         results: list[PutResult] = []
         ids: list[str] = []
@@ -192,13 +184,13 @@ class BatchSender:
         while parts:
             part = parts.popleft()
             if is_large:
-                yield from self._prepare(part)
+                yield from self._appender.prepare(part)
                 target, _ = admit()
-            result = self._put_batch(part)
+            result = self._appender.put_batch(part)
             results.append(result)
             is_unsaved = is_unsaved or target.is_unsaved
             if target.planned is not None:
-                self._create(target.planned)
+                self._validator.create(target.planned)
             ids.append((yield from self._answers.ids(result.physical_offset, part.starts)))
         return _Stored(results[0], results[-1], ",".join(ids), is_unsaved)
 
@@ -220,7 +212,7 @@ class BatchSender:
             if parts:
                 yield
             if not parts or len(parts[-1]) + len(messages) > MAX_BATCH_PART_MESSAGES:
-                parts.append(self._draft(message))
+                parts.append(self._appender.draft(message))
             entries = _entries(messages, shared, ends=self._ends)
             if needs_keys:
                 for _, properties, _, _ in entries:

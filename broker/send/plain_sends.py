@@ -13,7 +13,6 @@ from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.profile import BrokerProfile
-from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.sender import SPECIAL_FLAGS
 from rewindmq.broker.send.validator import SendValidator
@@ -26,7 +25,7 @@ from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.frame import PREFIX_BYTES
 from rewindmq.protocol.remoting.address import pack_host
 from rewindmq.protocol.remoting.runtime import Runtime
-from rewindmq.protocol.remoting.speedups import NativeSendKernel
+from rewindmq.protocol.remoting.speedups import NativeSendKernel, ResolveQueue
 
 _CODES: Final = (int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.SEND_BATCH_MESSAGE))
 
@@ -60,12 +59,8 @@ class SendRuns:
 
     Args:
         awaited: the queues on which pulls wait, a view of what they are at any time.
-
-    Attributes:
-        kernel: set by ``plain_sends``, because the kernel is made with ``resolve``.
+        make_kernel: makes the kernel with ``resolve``.
     """
-
-    kernel: NativeSendKernel
 
     def __init__(
         self,
@@ -74,12 +69,14 @@ class SendRuns:
         validator: SendValidator,
         appender: MessageAppender,
         awaited: Mapping[tuple[str, int], object],
+        make_kernel: Callable[[ResolveQueue], NativeSendKernel],
     ) -> None:
         self._store = store
         self._topics = topics
-        self._cached_target = validator.cached_target
-        self._put_run = appender.put_run
+        self._validator = validator
+        self._appender = appender
         self._awaited = awaited
+        self._kernel = make_kernel(self.resolve)
         self._version = topics.data_version
         self._removed_queues = store.removed_queues
 
@@ -87,7 +84,7 @@ class SendRuns:
         self, code: int, remote_address: str, data: bytes, position: int
     ) -> tuple[int, bytes] | None:
         """Store the leading plain sends of ``code``; see ``FrameKernel.take``."""
-        store, kernel = self._store, self.kernel
+        store, kernel = self._store, self._kernel
         start = store.run_start
         if start is None:
             return None
@@ -103,11 +100,11 @@ class SendRuns:
             return None
         end, responses, records, queues = encoded
         # Python refuses each of these sends with the cause.
-        return (end, responses) if self._put_run(records, queues, timestamp) else None
+        return (end, responses) if self._appender.put_run(records, queues, timestamp) else None
 
     def resolve(self, topic: str, queue_id: int) -> tuple[ConsumeQueue, tuple[str, int], bytes, int] | None:
         """Return what the kernel must know of a queue; None if Python must decide about its sends."""
-        target = self._cached_target(topic)
+        target = self._validator.cached_target(topic)
         if (
             target is None
             or not 0 <= queue_id < target.queue_limit
@@ -130,7 +127,6 @@ def plain_sends(
     topics: TopicConfigManager,
     validator: SendValidator,
     appender: MessageAppender,
-    answers: SendAnswers,
     awaited: Mapping[tuple[str, int], object],
     added: str,
 ) -> tuple[PlainSendKernel, ...]:
@@ -144,24 +140,30 @@ def plain_sends(
     is_watched = runtime.probe is not None or runtime.failpoint is not None
     if speedups is None or is_watched or config.is_slave or not appender.answers_at_once:
         return ()
-    has_transaction = profile.adds_unique_key
+    has_transaction, answers = profile.adds_unique_key, appender.answers
     json = answers.template(SerializeType.JSON, has_transaction=has_transaction)
     rocketmq = answers.template(SerializeType.ROCKETMQ, has_transaction=has_transaction)
     msgpack = answers.template(SerializeType.MSGPACK, has_transaction=has_transaction)
     if json is None or rocketmq is None or msgpack is None:
         return ()
-    runs = SendRuns(store, topics, validator, appender, awaited)
-    runs.kernel = speedups.SendKernel(
-        resolve=runs.resolve,
-        store_host=store.store_host,
-        added=added.encode(),
-        keeps_wait=profile.stores_wait,
-        has_transaction=has_transaction,
-        special_flags=SPECIAL_FLAGS,
-        max_message_bytes=config.store.max_message_size,
-        entries_per_file=config.store.consume_queue_file_bytes // CQ_ENTRY_BYTES,
-        json=json,
-        rocketmq=rocketmq,
-        msgpack=msgpack,
+    runs = SendRuns(
+        store,
+        topics,
+        validator,
+        appender,
+        awaited,
+        lambda resolve: speedups.SendKernel(
+            resolve=resolve,
+            store_host=store.store_host,
+            added=added.encode(),
+            keeps_wait=profile.stores_wait,
+            has_transaction=has_transaction,
+            special_flags=SPECIAL_FLAGS,
+            max_message_bytes=config.store.max_message_size,
+            entries_per_file=config.store.consume_queue_file_bytes // CQ_ENTRY_BYTES,
+            json=json,
+            rocketmq=rocketmq,
+            msgpack=msgpack,
+        ),
     )
     return tuple(PlainSendKernel(code, runs.encode_run) for code in _CODES)

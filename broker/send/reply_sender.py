@@ -15,7 +15,6 @@ from rewindmq.broker.clients.channel import CALL_CLIENT_SECONDS
 from rewindmq.broker.clients.producer_manager import ProducerManager
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.limits import MAX_WAITING_REPLIES_PER_CONNECTION
-from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.put_message_hook import PutMessageHook
 from rewindmq.broker.send.sender import tags_code_of
@@ -65,7 +64,6 @@ class ReplySender:
         validator: SendValidator,
         before_put: PutMessageHook,
         appender: MessageAppender,
-        answers: SendAnswers,
         address: str,
         added: Mapping[str, str],
     ) -> None:
@@ -75,7 +73,7 @@ class ReplySender:
         self._validator = validator
         self._before_put = before_put
         self._appender = appender
-        self._answers = answers
+        self._answers = appender.answers
         self._address = address
         self._added = added
         self.waiting = Shares(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rewindmq.broker.send.answer import SendAnswers
 from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.put_message_hook import PutMessageHooks
 from rewindmq.broker.send.validator import SendValidator
@@ -61,21 +60,19 @@ class MessageSender:
         added: str,
         validator: SendValidator,
         appender: MessageAppender,
-        answers: SendAnswers,
         hooks: PutMessageHooks,
         *,
         stores_wait: bool,
         unique_ids: UniqueIdGenerator | None = None,
     ) -> None:
+        self._validator = validator
+        self._appender = appender
+        self._answers = appender.answers
+        self._hooks = hooks
+        # Bound, because each send calls them: ``./scripts/bench --only hot-path``.
         self._admit = validator.admit
-        self._create = validator.create
-        self._before_put = hooks.before_put
         self._put = appender.put
-        self._put_special = appender.put_special
-        self._on_refused = appender.on_refused
         self._answer_when_durable = appender.answer_when_durable
-        self._answer_when_saved = appender.answer_when_saved
-        self._answers = answers
         self._added = added
         self._stores_wait = stores_wait
         self._unique_ids = unique_ids
@@ -129,18 +126,18 @@ class MessageSender:
             )
             recall_handle = None
             if is_special:
-                message = self._before_put(message, text)
+                message = self._hooks.before_put(message, text)
                 if message.topic == TIMER_TOPIC != target.topic:
                     recall_handle = self._answers.recall_handle(target.topic, message.properties, unique_key)
-            result = self._put_special(message, queue_id) if is_special else self._put(message)
+            result = self._appender.put_special(message, queue_id) if is_special else self._put(message)
             if target.planned is not None:
-                self._create(target.planned)
+                self._validator.create(target.planned)
         except RequestError as error:
-            self._on_refused()
+            self._appender.on_refused()
             return self._answers.refused(error)
         response = self._answers.stored(queue_id, result, unique_key, recall_handle=recall_handle)
         if target.is_unsaved:
-            return self._answer_when_saved(connection, request, response, result, waits=waits)
+            return self._appender.answer_when_saved(connection, request, response, result, waits=waits)
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
 

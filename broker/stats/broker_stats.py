@@ -34,10 +34,8 @@ class BrokerStats:
     Sends and pulls only add to counts of their queues. Whatever reads a figure first adds these counts to the
     totals and items.
 
-    Args:
-        puts: the store's counts of what was sent to each queue.
-
     Attributes:
+        puts: the store's counts of what was sent to each queue.
         put_failed: puts that stored nothing.
         own_puts: stored messages that are in no topic's statistics, such as op records.
         get_time_max: the longest pull in milliseconds (``getMessageEntireTimeMax``).
@@ -48,13 +46,12 @@ class BrokerStats:
         put_times: how long puts take.
     """
 
-    def __init__(self, now_ms: int, now: float, items: BrokerStatsManager, puts: PutCounts) -> None:
+    def __init__(self, now_ms: int, now: float, items: BrokerStatsManager) -> None:
         self.boot_timestamp = now_ms
         self.boot_time = now
         self.items = items
         self.put_times = PutTimes()
-        self._puts = puts
-        puts.on_many = self._count_puts
+        self.puts = PutCounts(self._count_puts)
         self._put_total = 0
         self._put_bytes = 0
         self._batch_extra = 0
@@ -99,7 +96,7 @@ class BrokerStats:
         return self.items.pulls.requests
 
     def _settle_puts(self) -> None:
-        for puts in self._puts.take():
+        for puts in self.puts.take():
             self._count_puts(puts)
 
     def _count_puts(self, puts: QueuePuts) -> None:
@@ -115,7 +112,7 @@ class BrokerStats:
             size: bytes of its record.
             is_counted: whether it is in its topic's statistics.
         """
-        self._puts.take_back(size)
+        self.puts.take_back(size)
         self._put_total += 1
         self._put_bytes += size
         if is_counted:
@@ -125,7 +122,7 @@ class BrokerStats:
 
     def forget_last_put(self) -> None:
         """Note that a send was refused, so that its time does not count for a queue."""
-        self._puts.last = None
+        self.puts.last = None
         if self.items.put_latencies is not None:
             self.items.put_latencies.last = None
 
@@ -147,7 +144,7 @@ class BrokerStats:
 
     def _add_latency(self, ms: int) -> None:
         """Add milliseconds to the queue of the last send, if it was stored."""
-        latencies, queue = self.items.put_latencies, self._puts.last
+        latencies, queue = self.items.put_latencies, self.puts.last
         if latencies is None:
             return
         item = latencies.last if queue is None else latencies[queue.topic, queue.queue_id]

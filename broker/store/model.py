@@ -13,7 +13,7 @@ class StoredMessage(msgspec.Struct, gc=False):
     """One message to store; for a batch, the fields its inner messages share.
 
     Attributes:
-        topic: name as stored, at most 127 bytes in UTF-8.
+        topic: name as stored, at most 127 bytes in UTF-8; 255 in a store that writes V2 records.
         queue_id: 0 or above.
         body: as stored (still compressed).
         properties: the properties text in UTF-8, at most 32 767 bytes; for a batch, they are appended to

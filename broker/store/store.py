@@ -47,6 +47,8 @@ from rewindmq.broker.store.snapshot import OpenStore
 
 _log = logging.getLogger(__name__)
 _OS_DISK: Final = OsDisk()
+# 127.0.0.1:10911, for a store without a broker.
+_LOCAL_HOST: Final = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
 # A clean stop adds at most this many messages to the key index, to take less than a second.
 _RECORDS_AT_CLOSE: Final = 20_000
 _NO_ROOM: Final = PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
@@ -71,10 +73,18 @@ class MessageStore:
         disk: Disk = _OS_DISK,
         *,
         delay_scale: float = 1.0,
+        writes_v2: bool = False,
+        store_host: bytes = _LOCAL_HOST,
+        put_counts: PutCounts | None = None,
+        on_log_growth: Callable[[Path, int, int], object] | None = None,
     ) -> None:
         """
         Args:
             delay_scale: factor for the delay levels, see ``DelayLevels``.
+            writes_v2: messages of topics longer than 127 bytes get V2 records; else they are refused.
+            store_host: the broker address in new records: 4 bytes and a 4-byte port, or 16 and 4.
+            put_counts: gets what is stored in each queue by requests, for statistics.
+            on_log_growth: called with the file, start and end of a part of the log that is written soon.
 
         Raises:
             StoreError: a setting is invalid.
@@ -83,7 +93,7 @@ class MessageStore:
         self._disk = disk
         self._pool = MmapCache(disk)
         coder = TagsCoder(DelayLevels(config.message_delay_level, delay_scale))
-        self._log = CommitLog(self._layout.commit_log, config, disk, self._pool)
+        self._log = CommitLog(self._layout.commit_log, config, disk, self._pool, on_log_growth)
         self._queues = ConsumeQueueTable(self._layout.consume_queue, config, disk, self._pool)
         self._checkpoint = StoreCheckpoint(self._layout.checkpoint, disk)
         self._index = IndexService(self._layout.index, config, self._log, disk, self._pool, now_ms)
@@ -98,7 +108,17 @@ class MessageStore:
             self._log, self._queues, self._checkpoint, coder, config.check_crc_on_recover
         )
         self._write_failure = WriteFailure(now_ms)
-        self._writer = MessageWriter(self._log, self._queues, config, coder, now_ms, self._write_failure)
+        self._writer = MessageWriter(
+            self._log,
+            self._queues,
+            config,
+            coder,
+            now_ms,
+            self._write_failure,
+            PutCounts() if put_counts is None else put_counts,
+            store_host,
+            writes_v2=writes_v2,
+        )
         self._replica = ReplicaWriter(self._log, self._queues, coder, config)
         self.cleaner = StoreCleaner(
             self._log,
@@ -220,10 +240,6 @@ class MessageStore:
         self._pool.release_all()
         self._unlock()
 
-    def on_log_growth(self, prefault: Callable[[Path, int, int], object]) -> None:
-        """Call ``prefault(path, start, end)`` with the part of a log file that is written soon."""
-        self._log.on_growth = prefault
-
     # Hot path
 
     def put_message(self, message: StoredMessage) -> PutResult:
@@ -276,11 +292,6 @@ class MessageStore:
             False if the disk refused some of the bytes; nothing is stored.
         """
         return self._writer.put_run(records, queues, timestamp)
-
-    @property
-    def put_counts(self) -> PutCounts:
-        """What was stored in each queue by requests, for statistics."""
-        return self._writer.counts
 
     @property
     def removed_queues(self) -> int:
@@ -412,10 +423,6 @@ class MessageStore:
         """The broker address in new records: 4 bytes and a 4-byte port, or 16 and 4."""
         return self._writer.store_host
 
-    @store_host.setter
-    def store_host(self, value: bytes) -> None:
-        self._writer.set_store_host(value)
-
     def set_compaction_topics(self, topics: Collection[str]) -> None:
         """Set the topics that are read from the compaction store (``cleanup.policy=COMPACTION``)."""
         self._compaction.set_topics(topics)
@@ -425,6 +432,10 @@ class MessageStore:
         if topic in self._compaction.topics:
             return self._compaction.find(topic, queue_id)
         return self._queues.get((topic, queue_id))
+
+    def stored_queue_ids(self, topic: str) -> list[int]:
+        """Return the ids of the topic's queues that ever had a message."""
+        return [queue.queue_id for queue in self._queues.of_topic(topic)]
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """Return the queue offset of the oldest message; 0 for an unknown queue."""

@@ -36,11 +36,11 @@ class ConfigTable(Generic[Entry]):
         key: the field of the file that contains the entries.
         entry: the type of the entries.
         built_in: the broker's own entries; entries of the file replace them.
+        on_unsaved: called after each change; starts a write.
 
     Attributes:
         data_version: a new object after each change.
         is_changed: True if something has changed since the last ``take``.
-        on_unsaved: called after each change; starts a write.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class ConfigTable(Generic[Entry]):
         key: str,
         entry: type[Entry],
         built_in: Mapping[str, Entry],
+        on_unsaved: Callable[[], None],
     ) -> None:
         self._file = file
         self._now_ms = now_ms
@@ -62,7 +63,7 @@ class ConfigTable(Generic[Entry]):
         self.is_changed = False
         # Data version counter by name, for the entries changed since the file was written.
         self._unsaved: dict[str, int] = {}
-        self.on_unsaved: Callable[[], None] = _do_nothing
+        self._on_unsaved = on_unsaved
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -179,7 +180,7 @@ class ConfigTable(Generic[Entry]):
             self._on_put(name, entry)
         self._changed()
         self._unsaved.update(dict.fromkeys(changed, self.data_version.counter))
-        self.on_unsaved()
+        self._on_unsaved()
 
     def delete(self, name: str) -> bool:
         """Remove an entry without notifying the name servers, as RocketMQ does; return False if unknown."""
@@ -189,7 +190,7 @@ class ConfigTable(Generic[Entry]):
         self._unknown.drop(name)
         self._on_put(name, None)
         self._changed()
-        self.on_unsaved()
+        self._on_unsaved()
         return True
 
     def _take_over(self, entries: Mapping[str, Entry], version: DataVersion) -> None:
@@ -205,7 +206,7 @@ class ConfigTable(Generic[Entry]):
             self._unknown.forget()
             self._on_replaced()
             self._changed(version)
-            self.on_unsaved()
+            self._on_unsaved()
 
     def _changed(self, version: DataVersion | None = None) -> None:
         if version is None:
@@ -218,5 +219,5 @@ def _to_file(part: RemotingBody) -> dict[str, Any]:
     return {key: value for key, value in msgspec.to_builtins(part).items() if value is not None}
 
 
-def _do_nothing() -> None:
-    """Default ``on_unsaved``, until the broker sets it."""
+def ignore_unsaved() -> None:
+    """Write nothing: whoever changes the table saves it."""

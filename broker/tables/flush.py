@@ -29,6 +29,9 @@ class TableFlush:
 
     The changes made during one write share the next write. RocketMQ 4.9.4 (``ConfigManager#persist``)
     writes the whole table once for each change, and reports success even if the disk fails.
+
+    Args:
+        tables: their ``on_unsaved`` calls ``begin``.
     """
 
     def __init__(self, workers: Workers, tables: Iterable[ConfigTable[Any]]) -> None:
@@ -38,8 +41,6 @@ class TableFlush:
         # Callers of ``saved``: those that wait for the running write, and those that wait for the next one.
         self._waiting: list[asyncio.Future[None]] = []
         self._later: list[asyncio.Future[None]] = []
-        for table in self._tables:
-            table.on_unsaved = self.begin
 
     @property
     def is_saved(self) -> bool:

@@ -1,8 +1,7 @@
 """How the consumers of a group read a topic, in ``config/messageRequestMode.json``; v53 only.
 
 RocketMQ 5 (``MessageRequestModeManager``) stores there what mqadmin's setConsumeMode sets: by topic and
-group, without a data version. Only QUERY_ASSIGNMENT (400) of consumers that pop reads it, which RewindMQ does
-not serve; so the table is for a RocketMQ broker that opens the store later.
+group, without a data version. QUERY_ASSIGNMENT (400) reads it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, Final
 
 from rewindmq.broker.limits import MAX_REQUEST_MODES, check_room
 from rewindmq.broker.store.tables.config_file import ConfigFile
-from rewindmq.broker.tables.config_table import ConfigTable, TableContent
+from rewindmq.broker.tables.config_table import ConfigTable, TableContent, ignore_unsaved
 from rewindmq.protocol.body.group import SetMessageRequestModeRequestBody
 
 _KEY: Final = "messageRequestModeMap"
@@ -24,8 +23,20 @@ _BETWEEN: Final = "@"
 class MessageRequestModeManager(ConfigTable[SetMessageRequestModeRequestBody]):
     """The modes by topic and group. RocketMQ never removes one, also not with its topic or group."""
 
-    def __init__(self, file: ConfigFile, now_ms: Callable[[], int]) -> None:
-        super().__init__(file, now_ms, key=_KEY, entry=SetMessageRequestModeRequestBody, built_in={})
+    def __init__(
+        self,
+        file: ConfigFile,
+        now_ms: Callable[[], int],
+        on_unsaved: Callable[[], None] = ignore_unsaved,
+    ) -> None:
+        super().__init__(
+            file,
+            now_ms,
+            key=_KEY,
+            entry=SetMessageRequestModeRequestBody,
+            built_in={},
+            on_unsaved=on_unsaved,
+        )
 
     def _check_room(self, count: int) -> None:
         check_room("message request modes", count, MAX_REQUEST_MODES)

@@ -8,7 +8,7 @@ from typing import Final
 
 from rewindmq.broker.limits import MAX_GROUPS, check_room
 from rewindmq.broker.store.tables.config_file import ConfigFile
-from rewindmq.broker.tables.config_table import ConfigTable
+from rewindmq.broker.tables.config_table import ConfigTable, ignore_unsaved
 from rewindmq.protocol.body.group import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.names import SYSTEM_GROUP_PREFIX, is_valid_group
 
@@ -28,10 +28,21 @@ _BUILT_IN: Final = (
 class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
     """The consumer groups; a group's first request creates it (4.9.4 ``SubscriptionGroupManager``)."""
 
-    def __init__(self, file: ConfigFile, now_ms: Callable[[], int], *, auto_create: bool) -> None:
-        built_in = {name: SubscriptionGroupConfig(name) for name in _BUILT_IN}
+    def __init__(
+        self,
+        file: ConfigFile,
+        now_ms: Callable[[], int],
+        on_unsaved: Callable[[], None] = ignore_unsaved,
+        *,
+        auto_create: bool,
+    ) -> None:
         super().__init__(
-            file, now_ms, key="subscriptionGroupTable", entry=SubscriptionGroupConfig, built_in=built_in
+            file,
+            now_ms,
+            key="subscriptionGroupTable",
+            entry=SubscriptionGroupConfig,
+            built_in={name: SubscriptionGroupConfig(name) for name in _BUILT_IN},
+            on_unsaved=on_unsaved,
         )
         self._auto_create = auto_create
 

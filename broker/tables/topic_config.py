@@ -11,7 +11,7 @@ import msgspec
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.limits import MAX_TOPICS, check_room
 from rewindmq.broker.store.tables.config_file import ConfigFile
-from rewindmq.broker.tables.config_table import ConfigTable
+from rewindmq.broker.tables.config_table import ConfigTable, ignore_unsaved
 from rewindmq.broker.tables.topic_attributes import is_compacted
 from rewindmq.protocol.body.registration import TopicConfig, TopicConfigSerializeWrapper
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
@@ -33,34 +33,54 @@ _PERM_TEMPLATE: Final = PERM_READ_WRITE | Perm.INHERIT
 _SCHEDULE_QUEUES: Final = 18
 
 
+def _ignore(topics: Collection[str]) -> None:
+    """Tell nobody of changed topics."""
+
+
 class TopicConfigManager(ConfigTable[TopicConfig]):
     """The broker's topics (RocketMQ 4.9.4 ``TopicConfigManager``).
 
-    Attributes:
+    Args:
         on_change: called with the changed topics after each change, to register at the name servers; with
             none if all have changed.
         on_compacted: called with the topics of the compaction store, after the table is loaded and after each
             change.
     """
 
-    def __init__(self, config: BrokerConfig, file: ConfigFile, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        file: ConfigFile,
+        now_ms: Callable[[], int],
+        on_unsaved: Callable[[], None] = ignore_unsaved,
+        *,
+        on_change: Callable[[Collection[str]], None] = _ignore,
+        on_compacted: Callable[[Collection[str]], None] = _ignore,
+    ) -> None:
         built_in = {topic.topic_name: topic for topic in _built_in(config)}
-        super().__init__(file, now_ms, key="topicConfigTable", entry=TopicConfig, built_in=built_in)
+        super().__init__(
+            file,
+            now_ms,
+            key="topicConfigTable",
+            entry=TopicConfig,
+            built_in=built_in,
+            on_unsaved=on_unsaved,
+        )
         self._config = config
-        self.on_change: Callable[[Collection[str]], None] = _ignore_change
-        self.on_compacted: Callable[[Collection[str]], None] = _ignore_compacted
+        self._on_change = on_change
+        self._on_compacted = on_compacted
         self._built_in = frozenset(built_in)
         self._compacted: set[str] = set()
 
     def _on_replaced(self) -> None:
         self._compacted = {name for name, topic in self._entries.items() if is_compacted(topic)}
-        self.on_compacted(self._compacted)
+        self._on_compacted(self._compacted)
 
     def _on_put(self, name: str, entry: TopicConfig | None) -> None:
         is_in = entry is not None and is_compacted(entry)
         if is_in != (name in self._compacted):
             self._compacted ^= {name}
-            self.on_compacted(self._compacted)
+            self._on_compacted(self._compacted)
 
     def _check_room(self, count: int) -> None:
         check_room("topics", count, MAX_TOPICS)
@@ -142,18 +162,18 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         """
         self._update(topic.topic_name, topic)
         if announce:
-            self.on_change((topic.topic_name,))
+            self._on_change((topic.topic_name,))
 
     def update_all(self, topics: Mapping[str, TopicConfig], *, announce: bool = True) -> None:
         """Create or replace several topics, as ``update`` does; all of them or none."""
         self._update_all(topics)
         if announce:
-            self.on_change(topics)
+            self._on_change(topics)
 
     def renew(self) -> None:
         """Renew the data version and register, because the broker's permission has changed."""
         self._put({})
-        self.on_change(())
+        self._on_change(())
 
     def take_over(self, wrapper: TopicConfigSerializeWrapper) -> None:
         """Replace all topics by the master's, if its data version differs.
@@ -212,11 +232,3 @@ def _built_in(config: BrokerConfig) -> Iterable[TopicConfig]:
 
 def _topic(name: str, queue_nums: int, perm: int = PERM_READ_WRITE) -> TopicConfig:
     return TopicConfig(name, read_queue_nums=queue_nums, write_queue_nums=queue_nums, perm=int(perm))
-
-
-def _ignore_compacted(topics: Collection[str]) -> None:
-    """Do nothing, before a store is connected."""
-
-
-def _ignore_change(topics: Collection[str]) -> None:
-    """Do nothing, before the broker registers."""

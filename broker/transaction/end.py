@@ -47,7 +47,7 @@ class TransactionEnds:
         self._timeout_ms = config.transaction_time_out
         self._profile = profile
         self._store = store
-        self._put = appender.put_other
+        self._appender = appender
         self._clock = clock
 
     def end(self, header: EndTransactionRequestHeader) -> bool:
@@ -82,7 +82,7 @@ class TransactionEnds:
     def _end_half(self, half: MessageExt, *, commits: bool) -> None:
         if commits:
             topic, queue_id = real_queue(half)
-            self._put(
+            self._appender.put_other(
                 copied(
                     half,
                     topic,
@@ -96,7 +96,7 @@ class TransactionEnds:
             half.queue_offset, self._profile.op_separator, self._clock.now_ms(), self._store.store_host
         )
         try:
-            self._put(record, is_counted=self._profile.counts_transactions)
+            self._appender.put_other(record, is_counted=self._profile.counts_transactions)
         except RequestError as error:
             # As in RocketMQ, the commit or rollback succeeds without its op record. The broker will ask the
             # producer once more.
@@ -109,7 +109,7 @@ class TransactionEnds:
     def _end_prepared(self, half: MessageExt, verdict: int) -> None:
         """Store 4.2.0's second record in the same topic; consumers receive it if it is a commit."""
         body = b"" if verdict == _ROLLBACK else None
-        self._put(
+        self._appender.put_other(
             copied(
                 half,
                 half.topic,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from rewindmq.client.admin.remote import TIMEOUT, AdminPart, AdminRemote, not_online
+from rewindmq.protocol.body.assignment import MessageRequestMode
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GroupList, SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper, GetConsumerStatusBody
@@ -60,10 +61,10 @@ class GroupAdmin(AdminPart):
         command = self._remote.command(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         answer = await self._remote.ask_namesrv(command)
         topics = (await self._remote.decode(answer, TopicList)).topic_list
-        found = groups_with_retry_topic(topics)
+        found: set[str] = set()
         for _, address in await self._remote.brokers():
             found |= groups_with_offsets(await broker_consumer_offsets(self._remote, address))
-        return sorted(found)
+        return sorted(group_names(topics, found))
 
     async def examine_consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
         """Return stored offset and maximum offset of each queue that the group consumes.
@@ -193,6 +194,20 @@ class GroupAdmin(AdminPart):
         header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
         command = self._remote.command(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
         return sorted((await self._remote.ask_broker_for(address, command, GroupList)).group_list)
+
+    async def set_message_request_mode(
+        self, address: str, topic: str, group: str, mode: MessageRequestMode, share_queue_num: int = 0
+    ) -> None:
+        """Set at one broker whether a group pulls or pops a topic: SET_MESSAGE_REQUEST_MODE (401).
+
+        Args:
+            share_queue_num: with POP, so many further consumers share a consumer's queues; 0 or less: all.
+
+        Raises:
+            ResponseError: NO_PERMISSION (16) for a retry topic; TOPIC_NOT_EXIST (17);
+                SUBSCRIPTION_GROUP_NOT_EXIST (26); REQUEST_CODE_NOT_SUPPORTED (3) from brokers before 5.0.
+        """
+        await self._remote.api.set_request_mode(address, topic, group, mode, share_queue_num)
 
     async def create_and_update_subscription_group_config(
         self, address: str, group: SubscriptionGroupConfig
@@ -382,10 +397,33 @@ async def _subscription_groups(remote: AdminRemote, address: str) -> dict[str, S
     return answer.subscription_group_table
 
 
-def groups_with_retry_topic(topics: Iterable[str]) -> set[str]:
-    """Return the groups whose retry topics are among these topics."""
+def group_names(topics: Iterable[str], with_offsets: Collection[str]) -> set[str]:
+    """Return the groups that have a retry topic among these topics, and those with offsets.
+
+    The retry topics of a group that pops are ``%RETRY%group_topic`` or ``%RETRY%group+topic``. mqadmin shows
+    the former as groups.
+    """
     prefix = RETRY_GROUP_TOPIC_PREFIX
-    return {topic.removeprefix(prefix) for topic in topics if topic.startswith(prefix)}
+    all_topics = set(topics)
+    retried = {topic.removeprefix(prefix) for topic in all_topics if topic.startswith(prefix)}
+    groups = {*with_offsets, *retried}
+    names = set(with_offsets)
+    for name in retried:
+        group, between, _ = name.partition("+")
+        if between:
+            names.add(group)
+        elif name in with_offsets or not _is_of_pop(name, groups, all_topics):
+            names.add(name)
+    return names
+
+
+def _is_of_pop(name: str, groups: Collection[str], topics: Collection[str]) -> bool:
+    """Return whether a name is a known group and a known topic with ``_`` between them."""
+    return any(
+        name[:place] in groups and name[place + 1 :] in topics
+        for place, character in enumerate(name)
+        if character == "_"
+    )
 
 
 def groups_with_offsets(offsets: ConsumerOffsetSerializeWrapper) -> set[str]:

@@ -12,11 +12,12 @@ from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.message import QueryMessageRequestHeader, ViewMessageRequestHeader
+from rewindmq.protocol.header.pop import PeekMessageRequestHeader
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.message import format_host
 from rewindmq.protocol.message.message_id import parse_offset_message_id
-from rewindmq.protocol.message.record import decode_record, decode_records
+from rewindmq.protocol.message.record import decode_record, decode_records, decode_stream
 from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.subscription import SUB_ALL, build_subscription_data
@@ -95,6 +96,28 @@ class MessageAdmin(AdminPart):
             address, self._remote.command(RequestCode.PULL_MESSAGE, header), TIMEOUT
         )
         return decode_pull_response(answer, queue, offset, build_subscription_data(queue.topic, SUB_ALL))
+
+    async def peek_messages(self, topic: str, group: str, max_nums: int) -> list[MessageExt]:
+        """Return messages that a group would pop next: PEEK_MESSAGE (200052) to each broker of the topic.
+
+        No message is popped, and no offset moves.
+
+        Args:
+            max_nums: from each broker, 1 to 32.
+
+        Raises:
+            ResponseError: TOPIC_NOT_EXIST (17), there is no such topic; SUBSCRIPTION_GROUP_NOT_EXIST (26),
+                there is no such group; REQUEST_CODE_NOT_SUPPORTED (3) from brokers before 5.0.
+        """
+        header = PeekMessageRequestHeader(group, topic, -1, max_nums)
+        found: list[MessageExt] = []
+        for name, address in await self._remote.brokers_of(topic):
+            command = self._remote.command(RequestCode.PEEK_MESSAGE, header)
+            answer = await self._remote.api.remoting.invoke(address, command, TIMEOUT)
+            if answer.code != ResponseCode.PULL_NOT_FOUND:
+                body = answer.require_success().body
+                found += decode_stream(body if isinstance(body, bytes) else b"", name)[0]
+        return found
 
     async def first_message_offset(self, queue: MessageQueue, start: int, end: int) -> int:
         """Return the first offset from ``start`` to ``end`` whose message still exists; ``end`` if none does.

@@ -36,6 +36,7 @@ examples:
   rewindmq consume -t TopicTest -g demo --print --count 10
   rewindmq consume -t Orders -g billing --orderly --print
   rewindmq consume -t Prices -g cache --broadcast --instance shop-7
+  rewindmq consume -t Jobs -g workers --pop --profile v53 --print
   rewindmq consume -t TopicTest -g cheap --sql "price BETWEEN 1 AND 9 AND region IN ('eu', 'us')"
 """
 
@@ -69,10 +70,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="broadcasting",
         help="short for --model broadcasting",
     )
-    parser.add_argument(
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument(
         "--orderly",
         action="store_true",
         help="lock the queues, and consume the messages of each queue one after the other",
+    )
+    way.add_argument(
+        "--pop",
+        action="store_true",
+        help="the broker assigns the queues; each message is acknowledged once it is counted or printed",
     )
     wanted = parser.add_mutually_exclusive_group()
     wanted.add_argument("--expression", default="*", help="tags separated by || (default: *)")
@@ -254,6 +261,7 @@ def _make_consumer(arguments: argparse.Namespace, runtime: Runtime) -> PushConsu
         consume_timestamp=timestamp,
         message_model=MessageModel[arguments.model.upper()],
         consume_message_batch_max_size=arguments.batch,
+        request_mode="pop" if arguments.pop else "pull",
     )
     wanted = arguments.expression if arguments.sql is None else MessageSelector.by_sql(arguments.sql)
     consumer.subscribe(arguments.topic, wanted)

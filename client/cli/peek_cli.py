@@ -30,6 +30,7 @@ examples:
   rewindmq peek orders --all                    all messages, queue after queue
   rewindmq peek orders --follow                 the newest, and each new one until Ctrl-C
   rewindmq peek orders --key order-4711         the newest with this key
+  rewindmq peek jobs -g workers                 what a group that pops would get next
 """
 
 _DEFAULT_COUNT: Final = 10
@@ -52,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"print the N newest messages (default: {_DEFAULT_COUNT})",
     )
+    parser.add_argument(
+        "-g", "--group", metavar="GROUP", help="print what this group would pop next from each broker"
+    )
     parser.add_argument("--all", action="store_true", help="print all messages, queue after queue")
     parser.add_argument("--key", metavar="KEY", help="print only messages with this key")
     parser.add_argument("--follow", action="store_true", help="then print each new message, until Ctrl-C")
@@ -65,6 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _peek(admin: AdminClient, runtime: Runtime, arguments: argparse.Namespace) -> None:
     topic, count = arguments.topic, arguments.count
+    if arguments.group is not None:
+        await _peek_group(admin, arguments)
+        return
     ends = await _bounds(admin, topic)
     if arguments.key is not None:
         _print(await _with_key(admin, topic, arguments.key, count), as_json=arguments.json)
@@ -83,6 +90,16 @@ async def _peek(admin: AdminClient, runtime: Runtime, arguments: argparse.Namesp
             async for messages in _pages(admin, queue, start, end):
                 wanted = [each for each in messages if _has_key(each, arguments.key)]
                 _print(wanted, as_json=arguments.json)
+
+
+async def _peek_group(admin: AdminClient, arguments: argparse.Namespace) -> None:
+    from rewindmq.protocol.errors import ClientError
+
+    if arguments.all or arguments.follow or arguments.key is not None:
+        raise ClientError("-g shows what a group would pop next: leave out --all, --key and --follow")
+    count = min(arguments.count, _PULL_MESSAGES)
+    found = await admin.messages.peek_messages(arguments.topic, arguments.group, count)
+    _print(found, as_json=arguments.json)
 
 
 async def _bounds(admin: AdminClient, topic: str) -> dict[MessageQueue, tuple[int, int]]:

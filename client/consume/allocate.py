@@ -12,7 +12,7 @@ from hashlib import md5
 from typing import Final, Protocol
 
 from rewindmq.protocol.errors import ClientError
-from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.message_queue import MessageQueue, averagely, by_circle
 
 
 class AllocateStrategy(Protocol):
@@ -45,10 +45,7 @@ class AllocateAveragely:
     ) -> list[MessageQueue]:
         if client_id not in client_ids:
             return []
-        index = client_ids.index(client_id)
-        share, larger = divmod(len(queues), len(client_ids))
-        start = index * share + min(index, larger)
-        return list(queues[start : start + share + (index < larger)])
+        return averagely(queues, client_ids.index(client_id), len(client_ids))
 
 
 class AllocateByCircle:
@@ -61,7 +58,7 @@ class AllocateByCircle:
     ) -> list[MessageQueue]:
         if client_id not in client_ids:
             return []
-        return list(queues[client_ids.index(client_id) :: len(client_ids)])
+        return by_circle(queues, client_ids.index(client_id), len(client_ids))
 
 
 class AllocateByConfig:

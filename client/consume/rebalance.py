@@ -124,7 +124,15 @@ class Rebalance:
                 _log.warning("doRebalance, %s %s, get consumer id list failed: %s", self._group, topic, error)
                 return True
             mine = self._strategy.allocate(self._group, self._instance.client_id, queues, client_ids)
-        changed = await self._give_up(topic, frozenset(mine))
+        return await self._own(topic, mine)
+
+    async def _own(self, topic: str, mine: Sequence[MessageQueue], *, changed: bool = False) -> bool:
+        """Own these queues of a topic and no others; True if that is so.
+
+        Args:
+            changed: the topic's queues have changed otherwise, too.
+        """
+        changed = await self._give_up(topic, frozenset(mine)) or changed
         changed = await self._take_over(mine) or changed
         probe = self._instance.runtime.probe
         if probe is not None:

@@ -9,7 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
+from rewindmq.protocol.body.assignment import (
+    MessageQueueAssignment,
+    MessageRequestMode,
+    QueryAssignmentRequestBody,
+    QueryAssignmentResponseBody,
+)
+from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody, SetMessageRequestModeRequestBody
 from rewindmq.protocol.body.heartbeat import CheckClientRequestBody, HeartbeatData, SubscriptionData
 from rewindmq.protocol.body.lock import (
     LockBatchRequestBody,
@@ -45,6 +51,7 @@ from rewindmq.protocol.remoting.client import RemotingClient
 OFFSET_TIMEOUT = 5.0
 SEND_BACK_TIMEOUT = 5.0
 LOCK_TIMEOUT = 1.0
+ASSIGNMENT_TIMEOUT = 3.0
 
 HeaderT = TypeVar("HeaderT", bound=CommandHeader)
 
@@ -141,6 +148,26 @@ class BrokerApi:
         )
         response = (await self.remoting.invoke(address, command, self._timeout)).require_success()
         return decode_body(response, GetConsumerListByGroupResponseBody).consumer_id_list
+
+    async def query_assignment(
+        self, address: str, query: QueryAssignmentRequestBody
+    ) -> list[MessageQueueAssignment] | None:
+        """Return the queues that the broker assigns (QUERY_ASSIGNMENT, 400); None: it cannot tell."""
+        command = self.command(RequestCode.QUERY_ASSIGNMENT, None, query)
+        response = (await self.remoting.invoke(address, command, ASSIGNMENT_TIMEOUT)).require_success()
+        return decode_body(response, QueryAssignmentResponseBody).message_queue_assignments
+
+    async def set_request_mode(
+        self, address: str, topic: str, group: str, mode: MessageRequestMode, share_queue_num: int
+    ) -> None:
+        """Set whether a group pulls or pops a topic (SET_MESSAGE_REQUEST_MODE, 401).
+
+        Args:
+            share_queue_num: so many further consumers pop a consumer's queues, too; 0: all of them.
+        """
+        body = SetMessageRequestModeRequestBody(topic, group, mode, share_queue_num)
+        command = self.command(RequestCode.SET_MESSAGE_REQUEST_MODE, None, body)
+        (await self.remoting.invoke(address, command, self._timeout)).require_success()
 
     async def consumer_offset(
         self, address: str, group: str, queue: MessageQueue

@@ -156,6 +156,7 @@ class PlainSends:
         self._max_body_bytes = max_body_bytes
         self._routes = instance.routes
         self._remoting = instance.remoting
+        # Bound, because each send calls them: ``./scripts/bench --only send``.
         self._now_ms = instance.runtime.clock.now_ms
         self._id_at = instance.unique_ids.next_at
         self._topics: dict[str, _TopicRequests] = {}

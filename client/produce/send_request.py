@@ -79,6 +79,7 @@ class SendRequests:
         self._max_message_size = max_message_size
         self._compress_over = compress_over
         self._default_topic_queue_nums = default_topic_queue_nums
+        # Bound, because each send calls them: ``./scripts/bench --only send``.
         self._next_id = instance.unique_ids.next
         self._now_ms = instance.runtime.clock.now_ms
         self._version = instance.profile.announced_version

@@ -44,7 +44,9 @@ _ALL_FAILED: Final = ReconsumeLater()
 _log = logging.getLogger(__name__)
 
 
-class _Batch(NamedTuple):
+class ConsumeBatch(NamedTuple):
+    """Messages of one queue for one call of the listener."""
+
     messages: Sequence[MessageExt]
     queue: MessageQueue
     process_queue: ProcessQueue
@@ -66,14 +68,14 @@ class ConsumeConcurrentlyService:
         self.limit = limit
         self._batch_size = consumer.options.consume_message_batch_max_size
         self._retry_topic = retry_topic(consumer.group)
-        self._pending: deque[_Batch] = deque()
+        self._pending: deque[ConsumeBatch] = deque()
         self._workers: set[asyncio.Task[None]] = set()
         # True from the start of a worker until it takes its first batch.
         self._is_worker_starting = False
         self._resubmissions: set[Cancellable] = set()
         # Batches in listeners by id: now, and at the last check for expired messages.
-        self._running: dict[int, _Batch] = {}
-        self._seen: dict[int, _Batch] = {}
+        self._running: dict[int, ConsumeBatch] = {}
+        self._seen: dict[int, ConsumeBatch] = {}
         self._timeout = 60.0 * consumer.options.consume_timeout
         self._back = SendBack(consumer.instance, consumer.group, consumer.options.max_reconsume_times)
         self._skips_removed = consumer.profile.send_back_skips_removed
@@ -98,10 +100,10 @@ class ConsumeConcurrentlyService:
         messages = tuple(messages)
         size = self._batch_size
         if len(messages) <= size:
-            self._pending.append(_Batch(messages, queue, process_queue))
+            self._pending.append(ConsumeBatch(messages, queue, process_queue))
         else:
             self._pending.extend(
-                _Batch(messages[start : start + size], queue, process_queue)
+                ConsumeBatch(messages[start : start + size], queue, process_queue)
                 for start in range(0, len(messages), size)
             )
         self._start_worker()
@@ -158,7 +160,7 @@ class ConsumeConcurrentlyService:
                 since_turn = 0
                 await next_turn()
 
-    async def _consume(self, batch: _Batch) -> None:
+    async def _consume(self, batch: ConsumeBatch) -> None:
         """Consume one batch; check ``dropped`` before and after the listener call.
 
         Specification: G1 and G2 of docs/spec/races.md E.2.
@@ -187,7 +189,7 @@ class ConsumeConcurrentlyService:
         await self._process_result(batch, status)
 
     async def _process_result(
-        self, batch: _Batch, status: ConsumeConcurrentlyStatus | ReconsumeLater
+        self, batch: ConsumeBatch, status: ConsumeConcurrentlyStatus | ReconsumeLater
     ) -> None:
         """Store the progress, unless the queue was dropped or cleared meanwhile (G2 and G3)."""
         messages, queue, process_queue = batch
@@ -248,7 +250,7 @@ class ConsumeConcurrentlyService:
         return await consume_directly(call, CONCURRENT_RESULTS, self._consumer.runtime.clock)
 
     # Failed messages.
-    async def _handle_failure(self, batch: _Batch, verdict: ReconsumeLater) -> Sequence[MessageExt]:
+    async def _handle_failure(self, batch: ConsumeBatch, verdict: ReconsumeLater) -> Sequence[MessageExt]:
         """Send failed messages back to the broker. If that fails, the client retries them itself after 5 s.
 
         Returns:
@@ -272,7 +274,7 @@ class ConsumeConcurrentlyService:
             else:
                 again.append(message.with_reconsume_times(message.reconsume_times + 1))
         if again:
-            self._resubmit_later(_Batch(again, queue, process_queue))
+            self._resubmit_later(ConsumeBatch(again, queue, process_queue))
         process_queue.counts.have_failed(len(failed), len(done) - consumed)
         return done
 
@@ -304,7 +306,7 @@ class ConsumeConcurrentlyService:
         if expired:
             await send_expired_back(self._consumer.process_queues, expired, self._back.send)
 
-    def _resubmit_later(self, batch: _Batch) -> None:
+    def _resubmit_later(self, batch: ConsumeBatch) -> None:
         if self._is_stopped:
             return
 

@@ -42,11 +42,11 @@ class ConsumeTrace:
         self.dispatcher = dispatcher
         self._now_ms = now_ms
         self._group = group
-        self._next_id = unique_ids.next
+        self._unique_ids = unique_ids
 
     def before(self, messages: Sequence[MessageExt]) -> ListenerCall | None:
         """Record that the listener is about to be called; return None if no message is traced."""
-        began, request_id = self._now_ms(), self._next_id()
+        began, request_id = self._now_ms(), self._unique_ids.next()
         records = [
             SubBefore(
                 began,

@@ -7,7 +7,12 @@ from pathlib import Path
 
 from rewindmq.client.consume.allocate import AllocateStrategy
 from rewindmq.client.consume.options import check_consume_options, check_ranges
+from rewindmq.protocol.body.assignment import MessageRequestMode
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
+from rewindmq.protocol.errors import ClientError
+
+# Strategies that RocketMQ's brokers know.
+BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")
 
 _BOUNDS = {
     "consume_thread_max": (1, 1000),
@@ -19,6 +24,9 @@ _BOUNDS = {
     "pull_interval": (0, 65535),
     "suspend_current_queue_time_millis": (10, 30000),
     "consume_timeout": (1, 1440),
+    "pop_invisible_time": (5_000, 300_000),
+    "pop_batch_nums": (1, 32),
+    "pop_threshold_for_queue": (1, 65535),
 }
 
 
@@ -43,8 +51,24 @@ class PushOptions:
     offset_root: Path
     enable_msg_trace: bool
     customized_trace_topic: str | None
+    request_mode: MessageRequestMode
+    pop_invisible_time: int
+    pop_batch_nums: int
+    pop_threshold_for_queue: int
 
     def check(self) -> None:
         """Raise ClientError for the first option outside its range."""
         check_ranges(self, _BOUNDS, may_be_none=("consume_thread_max",))
         check_consume_options(self)
+        if self.pops and self.message_model is MessageModel.BROADCASTING:
+            raise ClientError("a broadcasting consumer cannot pop: use request_mode='pull'")
+        if self.pops and self.allocate_strategy.name not in BROKER_STRATEGIES:
+            raise ClientError(
+                f"brokers assign the queues of a consumer that pops, and do not know the strategy"
+                f" {self.allocate_strategy.name}: use one of {', '.join(BROKER_STRATEGIES)}"
+            )
+
+    @property
+    def pops(self) -> bool:
+        """True if the brokers assign the queues, and the consumer pops them."""
+        return self.request_mode is MessageRequestMode.POP

@@ -7,7 +7,7 @@ Source: RocketMQ 4.9.4 ``DefaultMQPushConsumer`` and ``DefaultMQPushConsumerImpl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
@@ -36,9 +36,11 @@ from rewindmq.client.push.listener import MessageListener, MessageListenerOrderl
 from rewindmq.client.push.listener_errors import ListenerErrors, require_listener
 from rewindmq.client.push.options import PushOptions
 from rewindmq.client.push.orderly_pull import OrderlyPullLoop
+from rewindmq.client.push.pop.parts import PopParts, make_pop_parts
 from rewindmq.client.push.pull_loop import PullLoop
 from rewindmq.client.push.reset import ResetState, reset_consumer
 from rewindmq.client.push.running_info import add_push_details
+from rewindmq.protocol.body.assignment import MessageRequestMode
 from rewindmq.protocol.body.heartbeat import (
     ConsumeFromWhere,
     ConsumerData,
@@ -118,6 +120,14 @@ class PushConsumer(EpochConsumer):
         serialize_type: serialization type of requests, "json", "rocketmq" or "msgpack"; None (default)
             negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
+        request_mode: "pull" (default): the clients divide the queues and pull them. "pop": the brokers assign
+            the queues and keep the group's progress, the consumer acknowledges each message
+            (docs/pop_consumers.md).
+        pop_invisible_time: ms in which no other consumer gets a popped message, 5,000 to 300,000; default
+            60,000. The consumer renews it while a message waits or its listener runs.
+        pop_batch_nums: messages per POP, 1 to 32; default 32.
+        pop_threshold_for_queue: flow control: no POP while more messages of the queue are not acknowledged,
+            1 to 65,535; default 96.
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
             ``time_scale`` and ``seed``.
@@ -164,6 +174,10 @@ class PushConsumer(EpochConsumer):
         offset_root: Path | str | None = None,
         enable_msg_trace: bool = False,
         customized_trace_topic: str | None = None,
+        request_mode: MessageRequestMode | str = "pull",
+        pop_invisible_time: int = 60_000,
+        pop_batch_nums: int = 32,
+        pop_threshold_for_queue: int = 96,
         profile: Profile | ClientProfile | str = "v49",
         serialize_type: SerializeType | str | None = None,
         time_scale: float | None = None,
@@ -204,6 +218,10 @@ class PushConsumer(EpochConsumer):
             offset_root=parse_offset_root(offset_root),
             enable_msg_trace=enable_msg_trace,
             customized_trace_topic=customized_trace_topic,
+            request_mode=parse_choice(MessageRequestMode, request_mode, "request_mode"),
+            pop_invisible_time=pop_invisible_time,
+            pop_batch_nums=pop_batch_nums,
+            pop_threshold_for_queue=pop_threshold_for_queue,
         )
         self.options.check()
         self.is_suspended = False
@@ -212,6 +230,8 @@ class PushConsumer(EpochConsumer):
         self._listener: MessageListener | None = None
         self._orderly_listener: MessageListenerOrderly | None = None
         self._pulls: dict[ProcessQueue, PullLoop] = {}
+        # Set by `start()` when the consumer pops.
+        self._pop: PopParts | None = None
         # Set by `start()` when tracing is enabled.
         self.trace: ConsumeTrace | None = None
         self.statistics = ConsumeStatistics(self.runtime.clock.monotonic())
@@ -294,6 +314,8 @@ class PushConsumer(EpochConsumer):
     def _check(self) -> None:
         if self._listener is None and self._orderly_listener is None:
             raise ClientError("messageListener is null")
+        if self.options.pops and self._orderly_listener is not None:
+            raise ClientError("a consumer with an orderly listener cannot pop: use request_mode='pull'")
 
     def _owns_instance_name(self) -> bool:
         # The offset directory of a broadcasting consumer is named after its instance name.
@@ -313,8 +335,11 @@ class PushConsumer(EpochConsumer):
             )
             now_ms = self.runtime.clock.now_ms
             self.trace = ConsumeTrace(dispatcher, self.group, now_ms, instance.unique_ids)
+        if options.pops:
+            self._pop = make_pop_parts(self)
         locks = self._make_consume_service(owned)
-        self.rebalancer = Rebalance(
+        make_rebalance: Callable[..., Rebalance] = Rebalance if self._pop is None else self._pop.rebalance
+        self.rebalancer = make_rebalance(
             instance,
             self.group,
             model,
@@ -335,7 +360,8 @@ class PushConsumer(EpochConsumer):
         """Set ``consume_service``; return the queue locks if the listener is orderly."""
         limit = self.options.consume_thread_max or self.config.profile.consume_thread_max
         if self._listener is not None:
-            self.consume_service = ConsumeConcurrentlyService(self, self._listener, limit)
+            make = ConsumeConcurrentlyService if self._pop is None else self._pop.consume_service
+            self.consume_service = make(self, self._listener, limit)
             return None
         assert self._orderly_listener is not None
         locks = QueueLocks(self.instance, self.group, self.options.message_model, self.offset_store, owned)
@@ -349,6 +375,8 @@ class PushConsumer(EpochConsumer):
             await self.instance.routes.refresh(topic)
         await check_filters(self)
         await self.instance.send_heartbeats()
+        if self._pop is not None:
+            await self._pop.settle(self.rebalancer)
         self.consume_service.start()
         self.instance.rebalance_service.wake()
 
@@ -364,6 +392,8 @@ class PushConsumer(EpochConsumer):
         if self.trace is not None:
             self.trace.dispatcher.abort()
         self.rebalancer.drop_all()
+        if self._pop is not None:
+            self._pop.queues.close()
         for pulls in list(self._pulls.values()):
             self.drop_queue(pulls.queue, pulls.process_queue)
             pulls.stop()
@@ -394,7 +424,8 @@ class PushConsumer(EpochConsumer):
 
     def gather_statistics(self) -> None:
         """Update ``statistics`` from the counts of the queues."""
-        self.statistics.gather(self.runtime.clock.monotonic(), self.process_queues)
+        popped = {} if self._pop is None else self._pop.queues.queues
+        self.statistics.gather(self.runtime.clock.monotonic(), {**self.process_queues, **popped})
 
     async def running_info(self) -> ConsumerRunningInfo:
         """Return the consumer's settings, queues and rates.

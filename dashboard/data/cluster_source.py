@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.client.admin.groups import groups_with_offsets, groups_with_retry_topic
+from rewindmq.client.admin.groups import group_names, groups_with_offsets
 from rewindmq.client.admin.watched_reset.routes import Routes, addressed
 from rewindmq.dashboard.data.answer import (
     LIMIT_SECONDS,
@@ -271,7 +271,7 @@ class ClusterSource:
 
 
 def _group_names(topics: Iterable[str], offsets: Iterable[ConsumerOffsetSerializeWrapper]) -> list[str]:
-    return sorted(groups_with_retry_topic(topics).union(*map(groups_with_offsets, offsets)))
+    return sorted(group_names(topics, set[str]().union(*map(groups_with_offsets, offsets))))
 
 
 def _merged(answers: Mapping[str, Answer[Mapping[MessageQueue, T]]]) -> Queues[T]:

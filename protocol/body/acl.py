@@ -15,7 +15,7 @@ class PlainAccessConfig(RemotingBody):
     white_remote_address: str | None = None
     admin: bool = False
     default_topic_perm: str | None = None
-    choice_perm: str | None = None
+    default_group_perm: str | None = None
     topic_perms: list[str] = field(default_factory=list)
     group_perms: list[str] = field(default_factory=list)
 

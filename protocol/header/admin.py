@@ -155,7 +155,7 @@ class CreateAccessConfigRequestHeader(CommandHeader):
     white_remote_address: str | None = None
     admin: bool = False
     default_topic_perm: str | None = None
-    choice_perm: str | None = None
+    default_group_perm: str | None = None
     topic_perms: str | None = None
     group_perms: str | None = None
 

@@ -16,6 +16,7 @@ from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES, MAX_TOPIC_LENGTH
 from rewindmq.protocol.message.message import MessageExt, RecordFields
 from rewindmq.protocol.message.sysflag import MessageSysFlag
+from rewindmq.protocol.names import MAX_NAME_BYTES
 
 MAGIC_V1: Final = 0xDAA320A7
 MAGIC_V2: Final = 0xDAA320AB
@@ -72,32 +73,32 @@ def encode_record(
     reconsume_times: int = 0,
     prepared_transaction_offset: int = 0,
 ) -> bytes:
-    """Return one V1 record.
+    """Return one record: V1, or V2 if the topic is longer than 127 bytes.
 
     Args:
         born_host, store_host: 8 bytes (IPv4) or 20 (IPv6) each; this function sets the matching sysFlag bits.
         properties: the properties text in UTF-8, at most 32 767 bytes.
-        topic: at most 127 bytes in UTF-8.
+        topic: at most 255 bytes in UTF-8.
 
     Raises:
         RecordError: topic or properties over their limits.
     """
     name = topic.encode()
-    if len(name) > MAX_TOPIC_LENGTH or len(properties) > MAX_PROPERTIES_BYTES:
+    if len(name) > MAX_NAME_BYTES or len(properties) > MAX_PROPERTIES_BYTES:
         raise RecordError(f"topic of {len(name)} bytes or properties of {len(properties)} are over the limit")
+    magic, length_bytes = (MAGIC_V1, 1) if len(name) <= MAX_TOPIC_LENGTH else (MAGIC_V2, _INT16.size)
     sys_flag &= ~_V6_HOSTS
     if len(born_host) == 20:
         sys_flag |= MessageSysFlag.BORNHOST_V6
     if len(store_host) == 20:
         sys_flag |= MessageSysFlag.STOREHOST_V6
-    total = (
-        OVERHEAD_V4 + len(born_host) + len(store_host) - 16 + len(stored_body) + len(name) + len(properties)
-    )
+    total = OVERHEAD_V4 - 1 + len(born_host) + len(store_host) - 16
+    total += len(stored_body) + length_bytes + len(name) + len(properties)
     return b"".join(
         (
             _HEAD.pack(
                 total,
-                MAGIC_V1,
+                magic,
                 body_crc(stored_body),
                 queue_id,
                 flag,
@@ -111,7 +112,7 @@ def encode_record(
             store_host,
             _TAIL.pack(reconsume_times, prepared_transaction_offset, len(stored_body)),
             stored_body,
-            len(name).to_bytes(1, "big"),
+            len(name).to_bytes(length_bytes, "big"),
             name,
             _INT16.pack(len(properties)),
             properties,

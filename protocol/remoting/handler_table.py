@@ -27,6 +27,7 @@ SINCE: Final = MappingProxyType(
         RequestCode.GET_TOPIC_CONFIG: Profile.V53,
         RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: Profile.V53,
         RequestCode.LITE_PULL_MESSAGE: Profile.V53,
+        RequestCode.QUERY_ASSIGNMENT: Profile.V53,
         RequestCode.SET_MESSAGE_REQUEST_MODE: Profile.V53,
         RequestCode.POP_MESSAGE: Profile.V53,
         RequestCode.ACK_MESSAGE: Profile.V53,

@@ -52,7 +52,7 @@ class PendingRequests:
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, timers: Timers, peer: str) -> None:
-        # Bound once, because every request calls them.
+        # Bound, because each request calls them: ``./scripts/bench --only hot-path``.
         self._create_future = loop.create_future
         self._now = loop.time
         self._timers = timers

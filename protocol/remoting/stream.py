@@ -87,6 +87,7 @@ class FrameStream(asyncio.Protocol):
 
     def __init__(self, endpoint: StreamOwner, *, accepted: bool) -> None:
         self._endpoint = endpoint
+        # Bound, because each read calls it: ``./scripts/bench --only hot-path``.
         self._monotonic = endpoint.runtime.clock.monotonic
         self._accepted = accepted
         self._state = ConnectionState.CONNECTING

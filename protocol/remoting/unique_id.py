@@ -25,6 +25,7 @@ class UniqueIdGenerator:
     """
 
     def __init__(self, runtime: Runtime, ip: str) -> None:
+        # Bound, because each message calls it: ``./scripts/bench --only send``.
         self._now_ms = runtime.clock.now_ms
         prefix = (
             ip_address(ip).packed

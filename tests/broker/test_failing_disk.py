@@ -114,7 +114,7 @@ async def check_kept(stage: SimStage, work: Workload) -> None:
     peer = stage.peer()
     await peer.heartbeat()
     assert work.kept | work.late <= await bodies(peer)
-    assert work.topics <= set(stage.broker.context.topics.names)
+    assert work.topics <= set(stage.broker.context.tables.topics.names)
     assert await peer.stored_offset() == work.offset
 
 

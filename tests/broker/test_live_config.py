@@ -67,7 +67,7 @@ async def test_a_busy_broker_is_switched_on_and_off_and_stores_nothing_between(
     for topic in ("T", "unknown-topic"):
         answer = await peer.send(topic)
         assert (answer.code, answer.remark) == (code, remark)
-    assert stage.broker.context.topics.find("unknown-topic") is None
+    assert stage.broker.context.tables.topics.find("unknown-topic") is None
     # Reads continue.
     assert await peer.status(0) == (0, "FOUND", 3)
     (await change(peer, "emulatedBusy=NONE")).require_success()
@@ -204,10 +204,10 @@ async def test_a_changed_permission_counts_at_once_and_is_registered(stage: SimS
     peer = stage.peer()
     await peer.create_topic()
     await peer.fill(1)
-    version = stage.broker.context.topics.data_version
+    version = stage.broker.context.tables.topics.data_version
     (await change(peer, "brokerPermission=2")).require_success()
     assert (await peer.pull(0)).code == ResponseCode.NO_PERMISSION
-    wrapper = stage.broker.context.topics.wrapper()
+    wrapper = stage.broker.context.tables.topics.wrapper()
     assert wrapper.topic_config_table["T"].perm == 2
     assert wrapper.data_version.counter == version.counter + 1
     (await change(peer, "brokerPermission=6")).require_success()

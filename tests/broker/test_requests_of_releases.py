@@ -16,8 +16,8 @@ from tests.support.stage import SimStage
 
 # By the constants of ``RequestCode`` in the published jars of rocketmq-common 4.2.0 and 4.9.7.
 POP = {200050, 200051, 200052, 200053, 200054, 200055, 200151}
-NOT_IN_42 = {18, 60, 225, 322, 324, 325, 327, 328, 329, 351, 352, 361, 370, 401, 513, 907, 908} | POP
-NOT_IN_49 = {18, 60, 225, 351, 352, 361, 370, 401, 513, 907, 908} | POP
+NOT_IN_42 = {18, 60, 225, 322, 324, 325, 327, 328, 329, 351, 352, 361, 370, 400, 401, 513, 907, 908} | POP
+NOT_IN_49 = {18, 60, 225, 351, 352, 361, 370, 400, 401, 513, 907, 908} | POP
 UNKNOWN: Mapping[Profile, set[int]] = {Profile.V42: NOT_IN_42, Profile.V49: NOT_IN_49, Profile.V53: set()}
 
 

@@ -67,7 +67,9 @@ async def test_serverMaxUnfinishedFrameBytes_holds_for_both_ports_of_a_broker(st
 @simulated(brokers=0)
 async def test_serverMaxUnreadBytes_reaches_the_connections(stage: SimStage, server: str) -> None:
     if server == "broker":
-        limit = (await stage.start_broker(server_max_unread_bytes=99 << 20)).context.traffic.unread.limit
+        limit = (
+            await stage.start_broker(server_max_unread_bytes=99 << 20)
+        ).context.endpoints.traffic.unread.limit
     else:
         namesrv = await stage.start_namesrv(server_max_unread_bytes=99 << 20)
         limit = namesrv._server.traffic.unread.limit

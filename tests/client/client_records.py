@@ -16,6 +16,7 @@ def record(
     queue_id: int = 0,
     properties: bytes = b"",
     stored_at: int = 0,
+    reconsume_times: int = 0,
 ) -> bytes:
     return encode_record(
         topic=topic,
@@ -28,6 +29,7 @@ def record(
         born_host=HOST,
         store_timestamp=stored_at,
         store_host=HOST,
+        reconsume_times=reconsume_times,
     )
 
 

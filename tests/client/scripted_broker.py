@@ -87,6 +87,12 @@ class ScriptedBroker:
             RequestCode.CONSUMER_SEND_MSG_BACK,
             RequestCode.SEND_BATCH_MESSAGE,
             RequestCode.SEND_MESSAGE_V2,
+            RequestCode.QUERY_ASSIGNMENT,
+            RequestCode.SET_MESSAGE_REQUEST_MODE,
+            RequestCode.POP_MESSAGE,
+            RequestCode.ACK_MESSAGE,
+            RequestCode.BATCH_ACK_MESSAGE,
+            RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
         }
         self._server = RemotingServer(runtime, {code: self._recording(code) for code in served})
 

@@ -275,7 +275,7 @@ async def _played(
             if step.data and not sinks[step.connection].is_closed:
                 connections[step.connection].data_received(step.data)
             await runtime.timers.sleep(step.seconds)
-        waiting = broker.context.long_polling.suspended_count
+        waiting = broker.context.pulls.long_polling.suspended_count
         await runtime.timers.sleep(_SETTLED_SECONDS)
         return _outcome(broker, config.root, sinks, waiting)
     finally:
@@ -314,7 +314,7 @@ def _outcome(broker: Broker, root: Path, sinks: Sequence[_Sink], waiting: int) -
         files,
         (totals, items),
         queues,
-        context.offsets.text(),
+        context.offsets.table.text(),
         waiting,
         tuple(sink.is_closed for sink in sinks),
     )

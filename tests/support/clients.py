@@ -166,11 +166,11 @@ class Clients(Servers):
 
     def stored(self, topic: str = "T", group: str = "G", broker: str = "broker-a") -> dict[int, int]:
         """What the broker has stored, by queue id."""
-        return dict(self.brokers[broker].context.offsets.offsets_of(group, topic))
+        return dict(self.brokers[broker].context.offsets.table.offsets_of(group, topic))
 
     def stored_offset(self, queue: MessageQueue, group: str = "G") -> int:
         """What the queue's broker has stored, -1 when that is nothing."""
-        offsets = self.brokers[queue.broker_name].context.offsets
+        offsets = self.brokers[queue.broker_name].context.offsets.table
         return offsets.query(group, queue.topic, queue.queue_id)
 
     def _complete(self, options: dict[str, Any]) -> None:

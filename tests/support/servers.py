@@ -21,6 +21,7 @@ from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.points import Failpoint, Probe
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Network, Runtime
+from rewindmq.protocol.remoting.stalls.record import Stalls
 from tests.support.kernel import kernel_of_this_run
 
 T = TypeVar("T")
@@ -52,6 +53,7 @@ class Servers:
         root: each broker's store lies below, under the broker's name.
         brokers: the newest master of each name.
         probe: given to everything started from now on.
+        stalls: given to everything started from now on, if it is set.
         network: what the connections of everything started from now on are made by, given the usual network.
     """
 
@@ -77,6 +79,7 @@ class Servers:
         self.profile = profile
         self.serialize_type = serialize_type
         self.probe: Probe | None = None
+        self.stalls: Stalls | None = None
         self.network: Callable[[Network], Network] | None = None
         self.brokers: dict[str, Broker] = {}
         self.runtime = make_runtime("10.0.9.9")
@@ -102,6 +105,8 @@ class Servers:
             failpoint=failpoint,
             speedups=kernel_of_this_run(),
         )
+        if self.stalls is not None:
+            runtime = replace(runtime, stalls=self.stalls)
         return runtime if self.network is None else replace(runtime, network=self.network(runtime.network))
 
     @property

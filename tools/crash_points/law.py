@@ -215,22 +215,22 @@ def check_promises(broker: Broker, known: Known, rebuilt: Rebuilt, *, is_durable
 def _check_tables(broker: Broker, known: Known) -> None:
     context = broker.context
     for topic in known.topics.values():
-        found = context.topics.find(topic.topic)
+        found = context.tables.topics.find(topic.topic)
         # Another change of the topic may have been on its way.
         if found is None or found.write_queue_nums < topic.queues:
             raise LawError(f"acknowledged topic {topic.topic} is {found}")
     for group in known.groups.values():
-        config = context.groups.find(group.group)
+        config = context.tables.groups.find(group.group)
         if config is None or config.retry_max_times < group.retry_max_times:
             raise LawError(f"acknowledged group {group.group} is {config}")
     for (name, of_topic), count in known.resets.items():
-        epoch = context.offsets.epoch(name, of_topic, 0)
+        epoch = context.offsets.table.epoch(name, of_topic, 0)
         if not count <= epoch <= count + 1:
             raise LawError(f"group {name} has epoch {epoch} after {count} acknowledged resets")
 
 
 def _check_delays(broker: Broker, known: Known, rebuilt: Rebuilt) -> None:
-    progress = broker.context.delay_offsets.table
+    progress = broker.context.delays.offsets.table
     for delayed in known.delayed:
         scheduled = rebuilt.queues.get((SCHEDULE_TOPIC, delayed.level - 1), {}).get(delayed.offset)
         if scheduled is None or scheduled.stored_body != delayed.body:
@@ -263,7 +263,7 @@ def _check_transactions(broker: Broker, known: Known, rebuilt: Rebuilt) -> None:
     done: set[int] = set()
     for op in rebuilt.bodies.get(TRANS_OP_HALF_TOPIC, ()):
         done.update(int(text) for text in op.decode().split(",") if text)
-    progress = max(broker.context.offsets.query(TRANS_GROUP, TRANS_HALF_TOPIC, 0), 0)
+    progress = max(broker.context.offsets.table.query(TRANS_GROUP, TRANS_HALF_TOPIC, 0), 0)
     open_halves = {
         half.stored_body for offset, half in halves.items() if offset >= progress and offset not in done
     }

@@ -194,6 +194,7 @@ CHANGING: Final = (
         then="getConsumerConfig -g mq-listed",
     ),
     MqadminCase("resetMasterFlushOffset -b {broker} -o 0", matches=(V5,)),
+    MqadminCase(f"setConsumeMode -b {{broker}} -t {LOOK} -g {OFFLINE} -m POP -q 0", matches=(V5,)),
     MqadminCase(f"setConsumeMode -b {{broker}} -t {LOOK} -g {OFFLINE} -m PULL", matches=(V5,)),
     MqadminCase(f"setConsumeMode -b {{broker}} -t %RETRY%{OFFLINE} -g {OFFLINE} -m PULL", matches=(V5,)),
     MqadminCase(

@@ -108,11 +108,6 @@ REFUSALS: Final[dict[str, tuple[Refusal, ...]]] = {
         *(Refusal(line, _NO_COLD_DATA) for line in _COLD_DATA),
         Refusal("addBroker -c {broker} -b nix", _NO_CONTAINER),
         Refusal("removeBroker -c {broker} -b DefaultCluster:broker-a:0", _NO_CONTAINER),
-        Refusal(
-            f"setConsumeMode -b {{broker}} -t {LOOK} -g {OFFLINE} -m POP -q 0",
-            "RewindMQ serves no pop consumers, so only the mode PULL can be set",
-            "RewindMQ serves no consumers that pop",
-        ),
         Refusal("exportPopRecord -b {broker}", _NO_POP),
         Refusal("updateStaticTopic -t mq-static -qn 2 -b broker-a", _NO_STATIC_TOPICS),
         Refusal(

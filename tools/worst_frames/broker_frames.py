@@ -6,11 +6,14 @@ Requests that remove entries come last.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rewindmq.broker.filter.parser import MAX_EXPRESSION_LENGTH
 from rewindmq.broker.limits import (
+    MAX_BATCH_ACK_ENTRIES,
+    MAX_BATCH_ACKS,
     MAX_BATCH_MESSAGES,
     MAX_CONSUME_QUEUE_ENTRIES,
     MAX_FENCED_COMMITS,
@@ -19,6 +22,8 @@ from rewindmq.broker.limits import (
     MAX_REQUEST_MODES,
     MAX_REWINDS_OF_RESET,
 )
+from rewindmq.broker.pop.validator import MAX_POP_MESSAGES
+from rewindmq.protocol.body.batch_ack import BatchAck, BatchAckMessageRequestBody
 from rewindmq.protocol.body.fenced_commit import FencedCommit
 from rewindmq.protocol.body.group import SetMessageRequestModeRequestBody, SubscriptionGroupConfig
 from rewindmq.protocol.body.heartbeat import CheckClientRequestBody, SubscriptionData
@@ -62,6 +67,14 @@ from rewindmq.protocol.header.offset import (
     SearchOffsetRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
+from rewindmq.protocol.header.pop import (
+    AckMessageRequestHeader,
+    ChangeInvisibleTimeRequestHeader,
+    NotificationRequestHeader,
+    PeekMessageRequestHeader,
+    PollingInfoRequestHeader,
+    PopMessageRequestHeader,
+)
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.header.recall import RecallMessageRequestHeader
 from rewindmq.protocol.header.reset import (
@@ -79,7 +92,9 @@ from rewindmq.protocol.message.recall_handle import RecallHandle
 from rewindmq.protocol.message.sysflag import MessageSysFlag, PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import reply_topic
+from rewindmq.protocol.pop.extra_info import build_extra_info
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.sim.world import EPOCH_MS
 from tools.worst_frames.broker_hall import (
     AWAITED,
     BROKER,
@@ -289,9 +304,35 @@ async def _reset_flush_offset(hall: BrokerHall) -> RemotingCommand:
 
 async def _request_mode(hall: BrokerHall) -> RemotingCommand:
     for number in range(MAX_REQUEST_MODES - 1):
-        hall.context.request_modes.update(SetMessageRequestModeRequestBody(f"Topic{number}", GROUP))
-    mode = {"topic": "Another", "consumerGroup": GROUP, "mode": "PULL", "popShareQueueNum": 0}
+        hall.context.tables.request_modes.update(SetMessageRequestModeRequestBody(f"Topic{number}", GROUP))
+    mode = {"topic": WIDE, "consumerGroup": GROUP, "mode": "PULL", "popShareQueueNum": 0}
     return request(RequestCode.SET_MESSAGE_REQUEST_MODE, None, json.dumps(mode).encode())
+
+
+async def _assignment(hall: BrokerHall) -> RemotingCommand:
+    query = {
+        "topic": WIDE,
+        "consumerGroup": GROUP,
+        "clientId": "first",
+        "strategyName": "AVG",
+        "messageModel": "CLUSTERING",
+    }
+    return request(RequestCode.QUERY_ASSIGNMENT, None, json.dumps(query).encode())
+
+
+def _pop(topic: str, maximum: int = MAX_POP_MESSAGES) -> PopMessageRequestHeader:
+    return PopMessageRequestHeader(GROUP, topic, -1, maximum, 60_000, 0, 0, 0)
+
+
+async def _batch_ack(hall: BrokerHall) -> RemotingCommand:
+    bits = b64encode(b"\xff" * (MAX_BATCH_ACKS // 8)).decode()
+    acks = [
+        BatchAck(bits, GROUP, 60_000, popped, 0, "0", 0, 0, KEYED) for popped in range(MAX_BATCH_ACK_ENTRIES)
+    ]
+    return request(RequestCode.BATCH_ACK_MESSAGE, body=BatchAckMessageRequestBody(acks, BROKER))
+
+
+_HANDLE: Final = build_extra_info(0, EPOCH_MS, 60_000, 0, KEYED, BROKER, 0, 0)
 
 
 async def _recall(hall: BrokerHall) -> RemotingCommand:
@@ -319,13 +360,13 @@ async def _list_fenced(hall: BrokerHall) -> RemotingCommand:
         1, "10.0.0.9:1", hall.groups[0], hall.topics[0], 1, 1, 1, 1, 15, "c" * 200, 1, "r" * 100
     )
     for _ in range(MAX_FENCED_COMMITS):
-        hall.context.fenced_commits.add(commit)
+        hall.context.offsets.fenced_commits.add(commit)
     return request(RequestCode.LIST_FENCED_COMMITS)
 
 
 async def _list_rewinds(hall: BrokerHall) -> RemotingCommand:
     queues = range(MAX_REWINDS_OF_RESET)
-    hall.context.rewinds.on_reset(GROUP, WIDE, dict.fromkeys(queues, 0), dict.fromkeys(queues, 1))
+    hall.context.offsets.rewinds.on_reset(GROUP, WIDE, dict.fromkeys(queues, 0), dict.fromkeys(queues, 1))
     return request(RequestCode.LIST_REWINDS, ListRewindsRequestHeader(GROUP, WIDE))
 
 
@@ -509,6 +550,28 @@ FRAMES: Final[Sequence[WorstFrame]] = (
         "370,000 offsets",
         lambda _: DeleteSubscriptionGroupRequestHeader(GROUP, remove_offset=True),
     ),
+    WorstFrame(RequestCode.SET_MESSAGE_REQUEST_MODE, "10,000 modes", _request_mode),
+    WorstFrame(RequestCode.QUERY_ASSIGNMENT, "65,535 queues", _assignment),
+    plain(RequestCode.POP_MESSAGE, "one message in every 65th of 65,535 queues", lambda _: _pop(WIDE)),
+    plain(RequestCode.POP_MESSAGE, "32 messages", lambda _: _pop(KEYED)),
+    plain(
+        RequestCode.PEEK_MESSAGE,
+        "one message in every 65th of 65,535 queues",
+        lambda _: PeekMessageRequestHeader(GROUP, WIDE, -1, MAX_POP_MESSAGES),
+    ),
+    plain(
+        RequestCode.NOTIFICATION,
+        "65,535 queues",
+        lambda _: NotificationRequestHeader(GROUP, WIDE, -1, 0, 0),
+    ),
+    plain(RequestCode.POLLING_INFO, "", lambda _: PollingInfoRequestHeader(GROUP, WIDE, -1)),
+    WorstFrame(RequestCode.BATCH_ACK_MESSAGE, "128 messages of each of 256 POPs", _batch_ack),
+    plain(
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        "",
+        lambda _: ChangeInvisibleTimeRequestHeader(GROUP, KEYED, 0, _HANDLE, 0, 60_000),
+    ),
+    plain(RequestCode.ACK_MESSAGE, "", lambda _: AckMessageRequestHeader(GROUP, KEYED, 0, _HANDLE, 0)),
     WorstFrame(RequestCode.RECALL_MESSAGE, "an id of 15,000 bytes", _recall),
     WorstFrame(RequestCode.GET_TIMER_CHECK_POINT, "", _timer_check_point),
     plain(
@@ -520,7 +583,6 @@ FRAMES: Final[Sequence[WorstFrame]] = (
     WorstFrame(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, "2,000 groups", _changed_groups),
     WorstFrame(RequestCode.GET_BROKER_HA_STATUS, "", _ha_status),
     WorstFrame(RequestCode.RESET_MASTER_FLUSH_OFFSET, "", _reset_flush_offset),
-    WorstFrame(RequestCode.SET_MESSAGE_REQUEST_MODE, "10,000 modes", _request_mode),
 )
 
 
@@ -534,7 +596,7 @@ async def closed_connection(hall: BrokerHall) -> None:
 
 async def timers(hall: BrokerHall) -> None:
     """Let two minutes pass at a broker with changed tables."""
-    hall.context.offsets.commit(GROUP, WIDE, 0, 2)
-    hall.context.topics.renew()
+    hall.context.offsets.table.commit(GROUP, WIDE, 0, 2)
+    hall.context.tables.topics.renew()
     hall.world.meter.reset(hall.host)
     await hall.world.sleep(119)

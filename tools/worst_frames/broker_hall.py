@@ -196,7 +196,9 @@ class BrokerHall(Hall):
         for number in range(self.sizes.locks // share - 1):
             queues = [MessageQueue(self.topics[number], BROKER, queue_id) for queue_id in range(share)]
             client_id = f"client-{number}"
-            self.context.queue_locks.lock(self.connection(1 + number), self.groups[0], client_id, queues)
+            self.context.clients.queue_locks.lock(
+                self.connection(1 + number), self.groups[0], client_id, queues
+            )
 
     def _fill_statistics(self) -> None:
         items = self.context.stats.items
@@ -215,8 +217,8 @@ class BrokerHall(Hall):
         consumer = ConsumerData(group)
         subscription = build_subscription_data(self.topics[0], "*")
         subscriptions = Subscriptions({subscription.topic: subscription}, subscription_bytes(subscription))
-        context.consumers.register(consumer, channel, subscriptions, notify=False)
-        context.producers.register(group, channel)
+        context.clients.consumers.register(consumer, channel, subscriptions, notify=False)
+        context.clients.producers.register(group, channel)
 
     async def _store_messages(self) -> None:
         client, sizes = self.first, self.sizes

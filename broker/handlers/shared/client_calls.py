@@ -24,7 +24,7 @@ def find_client(context: BrokerContext, group: str, client_id: str | None) -> Cl
     Raises:
         RequestError: SYSTEM_ERROR (1), the consumer is not connected, or older than 3.1.8.
     """
-    channel = None if client_id is None else context.consumers.find_consumer(group, client_id)
+    channel = None if client_id is None else context.clients.consumers.find_consumer(group, client_id)
     if channel is None:
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
     if channel.is_older_than(MQVersion.V3_1_8_SNAPSHOT):

@@ -14,7 +14,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 def is_consumed(context: BrokerContext, group: str, topic: str) -> bool:
     """Return False if the group is online and subscribes only to other topics: its offsets are outdated."""
-    online = context.consumers.find(group)
+    online = context.clients.consumers.find(group)
     return online is None or not online.subscriptions or topic in online.subscriptions
 
 
@@ -46,7 +46,7 @@ class ProgressScan:
                 f"the answer would list more than {MAX_PROGRESS_QUEUES} queues:"
                 " ask for one group and one topic",
             )
-        offsets = context.offsets.offsets_of(group, topic)
+        offsets = context.offsets.table.offsets_of(group, topic)
         for queue_id in range(queue_nums):
             stats.offset_table[MessageQueue(topic, context.config.broker_name, queue_id)] = _progress(
                 context, topic, queue_id, max(0, offsets.get(queue_id, 0))

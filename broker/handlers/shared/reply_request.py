@@ -23,5 +23,5 @@ def answer_reply(
     try:
         header = request.decode_header(header_type)
     except RequestError as error:
-        return context.answers.refused(error)
-    return context.reply_sender.send(connection, request, header)
+        return context.sends.appender.answers.refused(error)
+    return context.sends.replies.send(connection, request, header)

@@ -26,7 +26,7 @@ def answer_send(
     try:
         header = request.decode_header(header_type)
     except RequestError as error:
-        return context.answers.refused(error)
+        return context.sends.appender.answers.refused(error)
     if is_batch or header.batch:
-        return context.batch_sender.send(connection, request, header)
-    return context.sender.send(connection, request, header)
+        return context.sends.batches.send(connection, request, header)
+    return context.sends.single.send(connection, request, header)

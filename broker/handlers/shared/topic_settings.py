@@ -51,7 +51,7 @@ def _check(context: BrokerContext, topic: TopicConfig) -> None:
     name = topic.topic_name
     check_topic(name)
     check_not_system_topic(name, context.profile.system_topics)
-    if context.topics.is_built_in(name):
+    if context.tables.topics.is_built_in(name):
         raise _illegal(f"The topic[{name}] is conflict with system topic.")
     for key, value, limit in (
         ("readQueueNums", topic.read_queue_nums, MAX_QUEUE_NUMS),

@@ -14,7 +14,7 @@ async def remove_unused_topics(context: BrokerContext) -> None:
     """
     store = context.store
     timers, workers = context.runtime.timers, context.runtime.workers
-    await run_slices(timers, store.cleaner.end_unused_topics(context.topics.names))
+    await run_slices(timers, store.cleaner.end_unused_topics(context.tables.topics.names))
     if store.cleaner.has_former:
         await workers.run(store.cleaner.delete_former_files)
         await run_slices(timers, store.cleaner.delete_former())

@@ -33,21 +33,23 @@ class PutCounts(deque[ConsumeQueue]):
 
     The writer has the queue at hand when it stores a message, so counting costs no look-up.
 
+    Args:
+        on_many: takes the oldest counts once ``COUNTED_QUEUES`` queues have some; None: they all wait.
+
     Attributes:
         last: the queue of the last put; None after ``take_back``.
-        on_many: takes the oldest counts once ``COUNTED_QUEUES`` queues have some; None: they all wait.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_many: Callable[[QueuePuts], None] | None = None) -> None:
         super().__init__()
         self.last: ConsumeQueue | None = None
-        self.on_many: Callable[[QueuePuts], None] | None = None
+        self._on_many = on_many
 
     def begin(self, queue: ConsumeQueue) -> None:
         """Enter a queue that has no counts, just before its first put is counted."""
         self.append(queue)
-        if len(self) > COUNTED_QUEUES and self.on_many is not None:
-            self.on_many(self._take_oldest())
+        if len(self) > COUNTED_QUEUES and self._on_many is not None:
+            self._on_many(self._take_oldest())
 
     def add(self, queue: ConsumeQueue, requests: int, extra: int, size: int) -> None:
         """Count a request that stored messages in a queue.

@@ -14,6 +14,7 @@ from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import DroppedFile, MappedFile, MappedFileQueue, MmapCache
 from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
 from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
+from rewindmq.protocol.names import MAX_NAME_BYTES
 
 # Log position, record size, tagsCode.
 ENTRY: Final = struct.Struct(">qiq")
@@ -44,6 +45,12 @@ def topic_field_of(topic: str) -> bytes:
     """Return a topic as in a record, length byte and name; empty if too long for a V1 record."""
     name = topic.encode()
     return bytes((len(name),)) + name if len(name) <= MAX_TOPIC_LENGTH else b""
+
+
+def long_topic_field_of(topic: str) -> bytes:
+    """Return a topic as in a V2 record, two bytes of length and name; empty if it can name no folder."""
+    name = topic.encode()
+    return len(name).to_bytes(2, "big") + name if len(name) <= MAX_NAME_BYTES else b""
 
 
 class ConsumeQueue:

@@ -29,6 +29,7 @@ class ConsumeQueueTable:
         self._disk = disk
         self._pool = pool
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        # Bound, because each send and pull calls it: ``./scripts/bench --only hot-path``.
         self.get = self._queues.get
         self._by_topic: dict[str, dict[int, ConsumeQueue]] = {}
         # Queues that have started over, and may have files of their earlier lives.

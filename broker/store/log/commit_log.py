@@ -50,11 +50,21 @@ class CommitLog:
         room_end: log position up to which records may be written without ``make_room``.
         last_store_timestamp: store timestamp of the newest record, ms; 0 in an empty log.
         flushed_offset: everything before this position is durable.
-        on_growth: called as ``on_growth(path, start, end)`` when a segment that grows gets disk blocks, with
-            the part of its file behind these blocks.
     """
 
-    def __init__(self, folder: Path, config: StoreConfig, disk: Disk, pool: MmapCache) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: StoreConfig,
+        disk: Disk,
+        pool: MmapCache,
+        on_growth: Callable[[Path, int, int], object] | None = None,
+    ) -> None:
+        """
+        Args:
+            on_growth: called as ``on_growth(path, start, end)`` when a segment that grows gets disk blocks,
+                with the part of its file behind these blocks.
+        """
         self.segments = MappedFileQueue(folder, config.mapped_file_size_commit_log, disk, pool)
         self.segment_bytes = config.mapped_file_size_commit_log
         self._disk = disk
@@ -65,7 +75,7 @@ class CommitLog:
         self.room_end = 0
         self.last_store_timestamp = 0
         self.flushed_offset = 0
-        self.on_growth: Callable[[Path, int, int], object] | None = None
+        self._on_growth = on_growth
 
     @property
     def min_offset(self) -> int:
@@ -116,8 +126,8 @@ class CommitLog:
         is_growing = segment.allocated > 0 and end < self.segment_bytes
         segment.allocated = end
         self.buffer = segment.open_for_writing()
-        if is_growing and self.on_growth is not None:
-            self.on_growth(segment.path, end, min(end + _ALLOCATION_BYTES, self.segment_bytes))
+        if is_growing and self._on_growth is not None:
+            self._on_growth(segment.path, end, min(end + _ALLOCATION_BYTES, self.segment_bytes))
 
     def _roll(self) -> None:
         files = self.segments.files

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from rewindmq.broker.store.config import CQ_ENTRY_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.put_counts import PutCounts
-from rewindmq.broker.store.consume_queue.queue import ConsumeQueue, topic_field_of
+from rewindmq.broker.store.consume_queue.queue import ConsumeQueue, long_topic_field_of, topic_field_of
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, TagsCoder
 from rewindmq.broker.store.files.refused_writes import REFUSED_WRITES
@@ -22,8 +22,9 @@ from rewindmq.broker.store.log.record_check import RECORD_HEADS
 from rewindmq.broker.store.messages.batch import CRC_MASK, OTHER_FLAGS, BatchDraft, Head
 from rewindmq.broker.store.model import PutResult, PutStatus, StoredMessage
 from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES, MAX_TOPIC_LENGTH
-from rewindmq.protocol.message.record import BLANK_BYTES, MAGIC_V1, encode_record
+from rewindmq.protocol.message.record import BLANK_BYTES, MAGIC_V1, MAGIC_V2, encode_record
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.names import MAX_NAME_BYTES
 
 _INT16: Final = struct.Struct(">H")
 # Prepared and rollback records are not messages of a queue: they have no entry, and queue offset 0.
@@ -44,8 +45,10 @@ QueueRun = tuple[ConsumeQueue, bytes, int, int, int, int]
 class MessageWriter:
     """Appends a record, then its consume-queue entry, at the queue's next offset.
 
-    Attributes:
+    Args:
+        writes_v2: topics of 128 to 255 bytes get a V2 record; otherwise their messages are refused.
         counts: what was stored, by queue.
+        store_host: the broker address in new records: 8 or 20 bytes.
     """
 
     def __init__(
@@ -56,8 +59,13 @@ class MessageWriter:
         coder: TagsCoder,
         now_ms: Callable[[], int],
         failure: WriteFailure,
+        counts: PutCounts,
+        store_host: bytes,
+        *,
+        writes_v2: bool = False,
     ) -> None:
         self._log = log
+        self._writes_v2 = writes_v2
         self._failure = failure
         self._queues = queues
         self._coder = coder
@@ -65,13 +73,9 @@ class MessageWriter:
         self._max_message_bytes = config.max_message_size
         self._max_record_bytes = config.mapped_file_size_commit_log - BLANK_BYTES
         self._heads: dict[int, Head] = {}
-        self.counts = PutCounts()
-        self.set_store_host(b"\x7f\x00\x00\x01\x00\x00\x2a\x9f")
-
-    def set_store_host(self, store_host: bytes) -> None:
-        """Set the broker address in new records: 8 or 20 bytes."""
-        store_flag = MessageSysFlag.STOREHOST_V6 if len(store_host) == 20 else 0
+        self.counts = counts
         self.store_host = store_host
+        store_flag = MessageSysFlag.STOREHOST_V6 if len(store_host) == 20 else 0
         for born_bytes, born_flag in ((8, 0), (20, MessageSysFlag.BORNHOST_V6)):
             flags = int(store_flag | born_flag)
             head = RECORD_HEADS[flags]
@@ -83,13 +87,15 @@ class MessageWriter:
         queue = self._queues.get((message.topic, queue_id)) or self._queues.create(message.topic, queue_id)
         born_host = message.born_host
         head = self._heads.get(len(born_host))
-        body = message.body
-        properties = message.properties
+        body, properties = message.body, message.properties
         body_bytes = len(body)
+        topic_field, magic = b"" if queue is None else queue.topic_field, MAGIC_V1
+        if not topic_field and self._writes_v2:
+            topic_field, magic = long_topic_field_of(message.topic), MAGIC_V2
         if (
             queue is None
             or head is None
-            or not queue.topic_field
+            or not topic_field
             or body_bytes > self._max_message_bytes
             or len(properties) > MAX_PROPERTIES_BYTES
             # Recovery takes zero bytes for a sector that the disk has lost (``record_check.is_torn``).
@@ -97,10 +103,9 @@ class MessageWriter:
         ):
             return _ILLEGAL
         layout, body_at, host_flags = head
-        tail = queue.topic_field + _INT16.pack(len(properties)) + properties
+        tail = topic_field + _INT16.pack(len(properties)) + properties
         size = body_at + body_bytes + len(tail)
-        log = self._log
-        timestamp = self._now_ms()
+        log, timestamp = self._log, self._now_ms()
         if timestamp < log.last_store_timestamp:
             timestamp = log.last_store_timestamp
         sys_flag = message.sys_flag & OTHER_FLAGS | host_flags
@@ -115,7 +120,7 @@ class MessageWriter:
         try:
             fields = layout.pack(
                 size,
-                MAGIC_V1,
+                magic,
                 crc32(body) & CRC_MASK,
                 queue_id,
                 message.flag,
@@ -133,8 +138,7 @@ class MessageWriter:
         except struct.error:
             # A number is out of range of its field.
             return _ILLEGAL
-        buffer = log.buffer
-        start = physical_offset - log.base
+        buffer, start = log.buffer, physical_offset - log.base
         body_start = start + body_at
         body_end = body_start + body_bytes
         buffer[body_start:body_end] = body
@@ -219,12 +223,12 @@ class MessageWriter:
         return PutResult(_PUT_OK, physical_offset, queue_offset, total, timestamp, count)
 
     def end_topic(self, topic: str) -> None:
-        """Append the record that ends a topic's life, unless its name is too long for a V1 record.
+        """Append the record that ends a topic's life, unless its name is too long for a record.
 
         Raises:
             OSError: the disk is full; nothing is written.
         """
-        if len(topic.encode()) > MAX_TOPIC_LENGTH:
+        if len(topic.encode()) > (MAX_NAME_BYTES if self._writes_v2 else MAX_TOPIC_LENGTH):
             return
         log = self._log
         timestamp = max(self._now_ms(), log.last_store_timestamp)

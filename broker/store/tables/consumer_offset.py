@@ -68,15 +68,17 @@ class OffsetRecord(NamedTuple):
 class ConsumerOffsetTable:
     """``topic@group`` to queue to next offset to consume (ConsumerOffsetManager). The last writer wins.
 
-    Attributes:
+    Args:
         before_save: called on the thread that writes the file, before each write; None: nothing. The broker
             makes the log durable there: offsets of messages that a power failure takes would make their
             group skip the messages that take their places.
     """
 
-    def __init__(self, path: Path, disk: Disk = _OS_DISK) -> None:
+    def __init__(
+        self, path: Path, disk: Disk = _OS_DISK, before_save: Callable[[], object] | None = None
+    ) -> None:
         self._file = ConfigFile(path, disk)
-        self.before_save: Callable[[], object] | None = None
+        self._before_save = before_save
         self._offsets: _Table = {}
         # Only epochs above 0.
         self._epochs: _Table = {}
@@ -402,8 +404,8 @@ class ConsumerOffsetTable:
         _apply(offsets, changes.offsets)
         _apply(epochs, changes.epochs)
         try:
-            if self.before_save is not None:
-                self.before_save()
+            if self._before_save is not None:
+                self._before_save()
             self._file.save(self._document(offsets, epochs, changes.last_removed_epoch))
         except BaseException:
             self._refused = changes.offsets.keys()

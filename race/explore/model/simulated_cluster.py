@@ -287,11 +287,11 @@ class SimulatedCluster:
         """
         if self.broker is None or self._operator.is_busy:
             return False
-        store, offsets = self.broker.context.store, self.broker.context.offsets
+        store, offsets = self.broker.context.store, self.broker.context.offsets.table
         ends = {_queue(number): store.max_offset(TOPIC, number) for number in range(self.model.queues)}
         if any(offsets.query(GROUP, TOPIC, queue.queue_id) != end for queue, end in ends.items()):
             return False
-        if self.broker.context.long_polling.suspended_count != self.model.queues:
+        if self.broker.context.pulls.long_polling.suspended_count != self.model.queues:
             return False
         return all(node.is_settled(ends) for node in self.consumer_hosts)
 

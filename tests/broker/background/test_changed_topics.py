@@ -239,11 +239,11 @@ async def test_a_topic_that_was_not_saved_is_saved_and_registered_by_the_same_re
     assert recorder.times() == [0.0, 10.0]
     disk.mend()
     if is_saved_before:
-        await stage.until(lambda: stage.broker.context.table_flush.is_saved)
+        await stage.until(lambda: stage.broker.context.tables.flush.is_saved)
     for _ in range(2):
         (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).require_success()
     assert [registered(request) for _, request in recorder.received[2:]] == [{"T"}]
     await stage.broker.close()
     await stage.start_broker(disk=disk.after_power_failure())
-    assert "T" in stage.broker.context.topics.names
+    assert "T" in stage.broker.context.tables.topics.names
     await recorder.server.close()

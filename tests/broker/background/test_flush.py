@@ -65,7 +65,7 @@ async def test_sync_flush_under_load_shares_flushes_between_sends(stage: ServerS
 
 
 def sync_flush_of(broker: Broker) -> SyncFlush:
-    return present(present(broker._services).sync_flush)
+    return present(broker.context.sends.appender.sync_flush)
 
 
 class StuckWorkers:

@@ -138,10 +138,10 @@ async def test_A2_topics_of_the_order_table_are_marked_and_the_others_cleared(st
     await stage.peer().create_topic()
     recorder.ordered = {"T": "broker-a:4"}
     await stage.at(11.0)
-    assert present(broker.context.topics.find("T")).order
+    assert present(broker.context.tables.topics.find("T")).order
     recorder.ordered = {}
     await stage.at(41.0)
-    assert not present(broker.context.topics.find("T")).order
+    assert not present(broker.context.tables.topics.find("T")).order
     await recorder.server.close()
 
 
@@ -153,7 +153,7 @@ async def test_A2_a_name_server_without_an_order_table_leaves_the_marks_alone(st
     response = await stage.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
     response.require_success()
     await stage.at(41.0)
-    assert present(broker.context.topics.find("T")).order
+    assert present(broker.context.tables.topics.find("T")).order
 
 
 @simulated(brokers=0)
@@ -183,7 +183,7 @@ def test_A2_a_broker_with_less_permission_says_so_for_every_topic(
     simulate: RunScenario, permission: int, perm: int
 ) -> None:
     async def scenario(stage: SimStage) -> None:
-        table = stage.broker.context.topics.wrapper().topic_config_table
+        table = stage.broker.context.tables.topics.wrapper().topic_config_table
         assert table["BenchmarkTest"].perm == perm
 
     simulate(scenario, broker_permission=permission)

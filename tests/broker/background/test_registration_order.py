@@ -158,7 +158,7 @@ async def test_a_name_server_that_restarts_while_a_slower_one_is_registered_gets
     await slow.restart()
     encoding = HeldEncoding(monkeypatch)
     slow.is_holding = True
-    registration = stage.broker.context.registration
+    registration = stage.broker.context.background.registration
     if is_oneway:
         encoding.released.set()
         (await peer.send("New")).require_success()
@@ -188,14 +188,14 @@ async def test_a_name_server_that_restarts_while_its_full_table_is_encoded_gets_
     peer = stage.peer()
     await peer.create_topic("Before")
     encoding = HeldEncoding(monkeypatch)
-    registering = asyncio.ensure_future(broker.context.registration.register())
+    registering = asyncio.ensure_future(broker.context.background.registration.register())
     await encoding.began.wait()
     creating = asyncio.ensure_future(peer.create_topic("New"))
     (await peer.send("Sent")).require_success()
     await restart_namesrv(stage, profile)
     encoding.released.set()
     await asyncio.gather(registering, creating)
-    await broker.context.registration.register()
+    await broker.context.background.registration.register()
     asker = stage.peer("asker", stage.namesrv)
     assert {"Before", "New", "Sent", "BenchmarkTest"} <= await known_topics(asker)
 
@@ -212,7 +212,7 @@ async def test_a_change_is_not_undone_by_an_older_table_that_waited_for_a_slow_n
     await slow.restart()
     slow.is_holding = True
     # As a change of the broker's permission: all topics, oneway.
-    broker.context.topics.renew()
+    broker.context.tables.topics.renew()
     await slow.has(1, RequestCode.GET_NAMESRV_CONFIG)
     changing = asyncio.ensure_future(peer.create_topic("T", write=8))
     # The broker registers at the slow name server first: the change waits there by now.
@@ -240,7 +240,7 @@ async def test_a_full_table_that_a_slow_name_server_shares_is_no_older_than_its_
     await slow.has(1, RequestCode.GET_NAMESRV_CONFIG)
     running = [asyncio.ensure_future(peer.create_topic("T"))]
     await fast.has(3)
-    running.append(asyncio.ensure_future(broker.context.registration.register()))
+    running.append(asyncio.ensure_future(broker.context.background.registration.register()))
     await fast.has(4)
     running.append(asyncio.ensure_future(peer.create_topic("U")))
     await fast.has(5)
@@ -260,7 +260,7 @@ async def test_a_change_comes_after_the_older_table_that_is_being_encoded(
     peer = stage.peer()
     await peer.create_topic("T", write=4)
     encoding = HeldEncoding(monkeypatch)
-    registering = asyncio.ensure_future(broker.context.registration.register())
+    registering = asyncio.ensure_future(broker.context.background.registration.register())
     await encoding.began.wait()
     (await peer.send("Sent")).require_success()
     changing = asyncio.ensure_future(peer.create_topic("T", write=8))
@@ -315,7 +315,7 @@ async def test_a_change_of_all_topics_comes_no_later_than_one_of_a_topic(
             await asyncio.sleep(0)
     slow.release_all()
     await creating
-    await until(lambda: not stage.broker.context.registration._is_announcing)
+    await until(lambda: not stage.broker.context.background.registration._is_announcing)
     for topic in ("New", "T"):
         (queue,) = (await asker.route(topic)).queue_datas
         assert queue.perm == 4
@@ -393,7 +393,7 @@ async def test_a_table_that_is_being_encoded_is_not_registered_after_the_broker_
     name_server.is_holding = True
     creating = [asyncio.ensure_future(peer.create_topic(topic)) for topic in ("T", "U")]
     await encoding.began.wait()
-    await until(lambda: broker.context.registration.is_due("U"))
+    await until(lambda: broker.context.background.registration.is_due("U"))
     closing = asyncio.ensure_future(broker.close())
     await name_server.has(1, RequestCode.UNREGISTER_BROKER)
     encoding.released.set()
@@ -403,7 +403,7 @@ async def test_a_table_that_is_being_encoded_is_not_registered_after_the_broker_
     # The request that waited for its turn encodes no table.
     assert encoding.count == 1
     reopened = await stage.start_broker(namesrv_addr=name_server.address, profile=Profile.V49)
-    assert reopened.context.topics.find("T")
+    assert reopened.context.tables.topics.find("T")
     assert {"T", "U"} <= name_server.topics().keys()
 
 

@@ -271,7 +271,7 @@ async def test_215_removes_a_topic_but_not_the_offsets_of_groups(stage: SimStage
     assert (await peer.pull(0, "U")).code == ResponseCode.SUCCESS
     context = stage.broker.context
     assert context.store.max_offset("T", 0) == 0
-    assert context.offsets.query("G", "T", 0) == 3
+    assert context.offsets.table.query("G", "T", 0) == 3
 
 
 @pytest.mark.parametrize("topic", ["SCHEDULE_TOPIC_XXXX", OFFSET_MOVED_EVENT, "a/b", ""])
@@ -286,7 +286,7 @@ async def test_215_refuses_system_topics_and_names_that_are_none(stage: SimStage
 async def test_316_removes_queues_of_topics_that_are_gone(stage: SimStage) -> None:
     peer = await start(stage)
     await peer.fill(5)
-    stage.broker.context.topics.delete("T")
+    stage.broker.context.tables.topics.delete("T")
     (await peer.ask(RequestCode.CLEAN_UNUSED_TOPIC)).require_success()
     assert stage.broker.context.store.max_offset("T", 0) == 0
 
@@ -313,7 +313,7 @@ def test_delayed_messages_that_are_deleted_keep_back_none_that_follow(
         end = context.store.max_commit_log_offset
         await stage.at(4 * HOUR + 200)
         assert context.store.max_commit_log_offset > end
-        assert context.delay_offsets.table[18] == 26
+        assert context.delays.offsets.table[18] == 26
 
     simulate(scenario, brokers=0)
 

@@ -44,7 +44,7 @@ def test_a_request_is_answered_between_large_heartbeats_of_others(simulate: RunS
 
         await asyncio.gather(*(beat(number, peer) for number, peer in enumerate(peers)), ask())
         for number in range(10):
-            group = stage.broker.context.consumers.find(f"G{number}")
+            group = stage.broker.context.clients.consumers.find(f"G{number}")
             assert group is not None
             assert len(group.subscriptions) == len(TOPICS)
 

@@ -136,7 +136,7 @@ async def test_unregister(stage: SimStage) -> None:
     await stage.at(1.0)
     assert await members(other) == ["c2"]
     assert other.count(40) == heard + 1
-    assert [channel.client_id for channel in stage.broker.context.producers.channels("PG")] == ["c2"]
+    assert [channel.client_id for channel in stage.broker.context.clients.producers.channels("PG")] == ["c2"]
     unknown = UnregisterClientRequestHeader("c1", "Nope", "Nope")
     (await leaver.ask(RequestCode.UNREGISTER_CLIENT, unknown)).require_success()
     header = UnregisterClientRequestHeader("c2", None, "G")
@@ -166,7 +166,7 @@ async def test_unregister_notifies_no_client_where_the_group_disables_it(stage: 
 @simulated()
 async def test_first_heartbeat_makes_group_and_retry_topic(stage: SimStage) -> None:
     await stage.peer().heartbeat("Fresh")
-    topic = present(stage.broker.context.topics.find("%RETRY%Fresh"))
+    topic = present(stage.broker.context.tables.topics.find("%RETRY%Fresh"))
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, 6)
     text = (stage.root / "broker-a/config/subscriptionGroup.json").read_text()
     assert '"Fresh":{' in text
@@ -206,8 +206,8 @@ async def test_bad_group_names_register_nothing(stage: SimStage, group: str) -> 
         response = await peer.ask(RequestCode.HEART_BEAT, body=data)
         assert response.code == ResponseCode.SYSTEM_ERROR
         assert "group" in remark_of(response)
-        assert stage.broker.context.consumers.find("Good") is None
-        assert not stage.broker.context.producers.channels(group)
+        assert stage.broker.context.clients.consumers.find("Good") is None
+        assert not stage.broker.context.clients.producers.channels(group)
         assert list((stage.root / "broker-a/config").iterdir()) == []
 
 
@@ -234,10 +234,10 @@ async def test_no_more_topics_and_groups_than_the_tables_hold(
 ) -> None:
     peer, context = stage.peer(), stage.broker.context
     await peer.create_topic()
-    monkeypatch.setattr(topic_config, "MAX_TOPICS", len(context.topics.wrapper().topic_config_table))
+    monkeypatch.setattr(topic_config, "MAX_TOPICS", len(context.tables.topics.wrapper().topic_config_table))
     assert (await peer.send("Another")).code == ResponseCode.SYSTEM_ERROR
     await peer.create_topic(write=2)
-    assert context.topics.find("Another") is None
+    assert context.tables.topics.find("Another") is None
     monkeypatch.setattr(subscription_group, "MAX_GROUPS", 0)
     refused = await peer.pull(0, group="Another")
     assert refused.code == ResponseCode.SYSTEM_ERROR
@@ -277,7 +277,7 @@ async def test_heartbeat_without_subscriptions_keeps_them(stage: SimStage) -> No
     await peer.heartbeat()
     data = HeartbeatData("c1", [], [ConsumerData("G")], without_sub=True)
     (await peer.ask(RequestCode.HEART_BEAT, body=data)).require_success()
-    assert list(present(stage.broker.context.consumers.find("G")).subscriptions) == ["T"]
+    assert list(present(stage.broker.context.clients.consumers.find("G")).subscriptions) == ["T"]
 
 
 async def test_a_peer_gets_requests_in_the_serialization_type_of_its_heartbeat(stage: ServerStage) -> None:
@@ -311,7 +311,7 @@ async def test_port_minus_2_serves_clients_of_4_2(stage: SimStage) -> None:
     await peer.heartbeat()
     await peer.client.close()
     await stage.at(1.0)
-    assert broker.context.consumers.find("G") is None
+    assert broker.context.clients.consumers.find("G") is None
 
 
 async def test_beside_a_free_port_there_is_a_vip_port_too(stage: ServerStage) -> None:

@@ -96,7 +96,7 @@ async def test_a_restarted_broker_knows_no_locks(stage: SimStage) -> None:
 async def test_names_that_would_be_kept_are_checked(stage: SimStage, body: LockBatchRequestBody) -> None:
     answer = await stage.peer().ask(RequestCode.LOCK_BATCH_MQ, body=body)
     assert answer.code == ResponseCode.SYSTEM_ERROR
-    assert not stage.broker.context.queue_locks.is_any_held(body.consumer_group)
+    assert not stage.broker.context.clients.queue_locks.is_any_held(body.consumer_group)
 
 
 def queues_of(count: int, first: int = 0) -> list[MessageQueue]:

@@ -25,9 +25,9 @@ from tests.support.stage import SimStage
 def used(context: BrokerContext) -> tuple[int, int, int]:
     """Entries of the producers', the consumers' and the subscriptions' tables."""
     return (
-        context.producers.memberships.shares.used,
-        context.consumers.memberships.shares.used,
-        context.consumers.subscription_shares.used,
+        context.clients.producers.memberships.shares.used,
+        context.clients.consumers.memberships.shares.used,
+        context.clients.consumers.subscription_shares.used,
     )
 
 
@@ -116,8 +116,8 @@ def test_subscriptions_up_to_the_share_are_kept_and_larger_ones_register_nothing
         refused = await beat(greedy, consumer("C", small), producers=1)
         assert refused.code == ResponseCode.SYSTEM_ERROR
         assert "bytes of subscriptions already" in remark_of(refused)
-        assert context.consumers.find("C") is None
-        assert not context.producers.groups()
+        assert context.clients.consumers.find("C") is None
+        assert not context.clients.producers.groups()
         (await beat(other, consumer("C", large))).require_success()
         # A smaller subscription makes room.
         (await beat(greedy, consumer("A", small), consumer("B", large))).require_success()
@@ -165,7 +165,7 @@ def test_a_group_keeps_its_subscriptions_counted_when_the_one_who_set_them_close
         await beat(setter, consumer("G", large))
         # The newer version stays, whoever sends the latest heartbeat.
         await beat(other, consumer("G", small))
-        assert present(context.consumers.find("G")).subscriptions == {"T": large}
+        assert present(context.clients.consumers.find("G")).subscriptions == {"T": large}
         await setter.client.close()
         await stage.at(1.0)
         assert used(context)[2] == subscription_bytes(large)
@@ -184,11 +184,11 @@ def test_a_group_listed_twice_in_a_heartbeat_keeps_the_newer_subscription(simula
     async def scenario(stage: SimStage) -> None:
         context, peer = stage.broker.context, stage.peer("c1")
         (await beat(peer, consumer("G", newer), consumer("G", older))).require_success()
-        assert present(context.consumers.find("G")).subscriptions == {"T": newer}
+        assert present(context.clients.consumers.find("G")).subscriptions == {"T": newer}
         assert used(context)[1:] == (1, subscription_bytes(newer))
         # The last list decides about the topics.
         (await beat(peer, consumer("G", older), consumer("G"))).require_success()
-        assert present(context.consumers.find("G")).subscriptions == {}
+        assert present(context.clients.consumers.find("G")).subscriptions == {}
         assert used(context)[1:] == (1, 0)
 
     simulate(scenario)
@@ -199,7 +199,7 @@ async def test_a_client_id_has_a_longest_length(stage: SimStage) -> None:
     (await stage.peer("c" * MAX_CLIENT_ID_LENGTH).heartbeat()).require_success()
     refused = await stage.peer("c" * (MAX_CLIENT_ID_LENGTH + 1)).heartbeat("H")
     assert refused.code == ResponseCode.SYSTEM_ERROR
-    assert stage.broker.context.consumers.find("H") is None
+    assert stage.broker.context.clients.consumers.find("H") is None
 
 
 def test_shares_count_for_each_connection_and_in_all() -> None:

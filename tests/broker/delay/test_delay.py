@@ -243,7 +243,7 @@ async def test_a_delivery_that_fails_is_tried_again(
 @simulated()
 async def test_half_messages_are_never_delayed(stage: SimStage) -> None:
     """Their level waits for the commit; RocketMQ would throw the half message away when it is due."""
-    delays = stage.broker.context.delays
+    delays = stage.broker.context.delays.hook
     text = "DELAY\x013"
     half = StoredMessage("RMQ_SYS_TRANS_HALF_TOPIC", 0, b"", text.encode())
     prepared = StoredMessage("T", 0, b"", text.encode(), sys_flag=int(MessageSysFlag.TRANSACTION_PREPARED))
@@ -258,7 +258,7 @@ async def test_properties_are_not_doubled(stage: SimStage) -> None:
     """A message that was in the schedule topic before is delayed again like a new message."""
     text = "REAL_TOPIC\x01old\x02DELAY\x0199\x02REAL_QID\x019\x02A\x01b\x01c\x02K\x01v"
     message = StoredMessage("T", 3, b"", text.encode())
-    diverted = stage.broker.context.delays.before_put(message, text)
+    diverted = stage.broker.context.delays.hook.before_put(message, text)
     expected = {"REAL_TOPIC": "T", "REAL_QID": "3", "DELAY": "18", "K": "v"}
     assert parse_properties(diverted.properties.decode()) == expected
     assert diverted.properties.count(b"REAL_TOPIC") == 1
@@ -267,7 +267,7 @@ async def test_properties_are_not_doubled(stage: SimStage) -> None:
 @simulated()
 async def test_an_idle_broker_does_not_look(stage: SimStage) -> None:
     """Checking 18 levels ten times a second is expensive; the broker checks only levels with messages."""
-    service = cast("Any", stage.broker.context.delays._expect).__self__
+    service = cast("Any", stage.broker.context.delays.service)
     assert len(service._looks) == 18
     await stage.at(1.5)
     assert not service._looks

@@ -34,7 +34,7 @@ async def send(broker: Broker, number: int, level: int) -> None:
     """To be spawned on the broker's host: the timers it sets have to end with that."""
     text = f"DELAY\x01{level}"
     message = StoredMessage("T", 0, b"%d" % number, text.encode())
-    broker.context.appender.put(broker.context.delays.before_put(message, text))
+    broker.context.sends.appender.put(broker.context.delays.hook.before_put(message, text))
 
 
 def read(broker: Broker, topic: str, queue_id: int = 0) -> list[MessageExt]:

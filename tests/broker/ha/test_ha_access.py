@@ -140,8 +140,8 @@ async def test_a_process_on_a_slaves_host_reads_but_does_not_count(stage: SimSta
     pair = await pair_of(stage)
     assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
     process = await scripted(stage, pair.master, stage._runtimes["broker-a"])
-    assert pair.slave.context.slave is not None
-    await pair.slave.context.slave.close()
+    assert pair.slave.context.replication.slave is not None
+    await pair.slave.context.replication.slave.close()
     process.report(0)
     await stage.at(8)
     end = pair.master.context.store.max_commit_log_offset

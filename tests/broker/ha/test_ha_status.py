@@ -33,12 +33,12 @@ async def test_master_and_slave_report_the_same_connection(stage: SimStage) -> N
     assert (at_master.master, at_master.master_commit_log_max_offset) == (True, end)
     assert (at_master.in_sync_slave_nums, slave.in_sync) == (1, True)
     assert (slave.slave_ack_offset, slave.diff, slave.transfer_from_where) == (end, 0, end)
-    assert slave.addr == pair.slave.context.slave.ha_client_address  # type: ignore[union-attr]
+    assert slave.addr == pair.slave.context.replication.slave.ha_client_address  # type: ignore[union-attr]
     assert at_master.ha_client_runtime_info == HAClientRuntimeInfo()
     client = at_slave.ha_client_runtime_info
     assert (at_slave.master, at_slave.ha_connection_info, client.max_offset) == (False, [], end)
     host = pair.master.address.rpartition(":")[0]
-    assert client.master_addr == f"{host}:{pair.master.context.ha_master.port}"
+    assert client.master_addr == f"{host}:{pair.master.context.replication.master.port}"
     now = pair.master.context.runtime.clock.now_ms()
     assert now - 20_000 < client.last_read_timestamp <= now
     assert now - 20_000 < client.last_write_timestamp <= now

@@ -192,18 +192,18 @@ def test_a_masters_invalid_table_entries_are_left_out_and_logged_once(
         pair = await Pair(stage).start()
         await pair.at_master.create_topic()
         master = pair.master.context
-        master.topics.update(TopicConfig("../../x"))
-        master.groups.update(SubscriptionGroupConfig("a\x1b[2J\nb"))
-        master.offsets.commit("G", "T", -1, 5)
-        master.offsets.commit("G", "T", 0, 5)
-        master.delay_offsets.table[-3] = 7
+        master.tables.topics.update(TopicConfig("../../x"))
+        master.tables.groups.update(SubscriptionGroupConfig("a\x1b[2J\nb"))
+        master.offsets.table.commit("G", "T", -1, 5)
+        master.offsets.table.commit("G", "T", 0, 5)
+        master.delays.offsets.table[-3] = 7
         await stage.at(40)
         slave = pair.slave.context
-        assert slave.topics.find("T") is not None
-        assert slave.topics.find("../../x") is None
-        assert slave.groups.get("a\x1b[2J\nb") is None
-        assert slave.offsets.offsets_of("G", "T") == {0: 5}
-        assert slave.delay_offsets.table == {}
+        assert slave.tables.topics.find("T") is not None
+        assert slave.tables.topics.find("../../x") is None
+        assert slave.tables.groups.get("a\x1b[2J\nb") is None
+        assert slave.offsets.table.offsets_of("G", "T") == {0: 5}
+        assert slave.delays.offsets.table == {}
 
     simulate(scenario, brokers=0)
     lines = [record.getMessage() for record in errors(caplog)]

@@ -74,9 +74,9 @@ def test_a_slave_has_log_topics_offsets_and_groups_of_its_master(
         await stage.at(20)
         await pair.caught_up()
         slave = pair.slave.context
-        assert present(slave.topics.find("T")).write_queue_nums == 2
-        assert slave.offsets.query("G", "T", 0) == 17
-        assert slave.groups.get("G") is not None
+        assert present(slave.tables.topics.find("T")).write_queue_nums == 2
+        assert slave.offsets.table.query("G", "T", 0) == 17
+        assert slave.tables.groups.get("G") is not None
         assert [slave.store.max_offset("T", queue) for queue in (0, 1)] == [50, 50]
         answer = await pair.at_slave.pull(0)
         assert answer.code == ResponseCode.SUCCESS
@@ -162,10 +162,10 @@ def test_a_commit_by_a_pull_at_a_slave(simulate: RunScenario, profile: Profile, 
         await pair.at_master.commit(5)
         await stage.at(14)
         await pair.at_slave.pull(0, commit=2)
-        assert pair.slave.context.offsets.query("G", "T", 0) == stored
+        assert pair.slave.context.offsets.table.query("G", "T", 0) == stored
         await stage.at(24)
         # The next copy lies over it.
-        assert pair.slave.context.offsets.query("G", "T", 0) == 5
+        assert pair.slave.context.offsets.table.query("G", "T", 0) == 5
 
     simulate(scenario, brokers=0)
 
@@ -177,9 +177,9 @@ async def test_a_commit_to_a_slave_is_overwritten_by_the_next_copy(stage: SimSta
     await pair.at_master.commit(5)
     await stage.at(14)
     (await pair.at_slave.commit(8)).require_success()
-    assert pair.slave.context.offsets.query("G", "T", 0) == 8
+    assert pair.slave.context.offsets.table.query("G", "T", 0) == 8
     await stage.at(24)
-    assert pair.slave.context.offsets.query("G", "T", 0) == 5
+    assert pair.slave.context.offsets.table.query("G", "T", 0) == 5
 
 
 @simulated(brokers=0)
@@ -230,7 +230,7 @@ async def test_fenced_epochs_reach_the_slave_with_the_offsets(stage: SimStage) -
     await pair.at_master.commit(9)
     (await pair.at_master.reset(0)).require_success()
     await stage.at(20)
-    assert pair.slave.context.offsets.record("G", "T", 0) == (0, 1)
+    assert pair.slave.context.offsets.table.record("G", "T", 0) == (0, 1)
 
 
 @simulated(brokers=0)
@@ -242,7 +242,7 @@ async def test_a_delayed_message_is_delivered_by_the_master_only(stage: SimStage
     await stage.at(40)
     await pair.caught_up()
     assert pair.slave.context.store.max_offset("T", 0) == 1
-    assert pair.slave.context.delay_offsets.table == {1: 1}
+    assert pair.slave.context.delays.offsets.table == {1: 1}
 
 
 @simulated(brokers=0)
@@ -327,10 +327,10 @@ def test_offsets_of_a_deleted_topic_leave_the_slave_where_they_leave_the_master(
         await peer.heartbeat()
         await peer.commit(17)
         await stage.at(20)
-        assert pair.slave.context.offsets.query("G", "T", 0) == 17
+        assert pair.slave.context.offsets.table.query("G", "T", 0) == 17
         (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader("T"))).require_success()
         await stage.at(40)
-        assert pair.master.context.offsets.query("G", "T", 0) == kept
-        assert pair.slave.context.offsets.query("G", "T", 0) == kept
+        assert pair.master.context.offsets.table.query("G", "T", 0) == kept
+        assert pair.slave.context.offsets.table.query("G", "T", 0) == kept
 
     simulate(scenario, brokers=0)

@@ -12,6 +12,7 @@ import pytest
 from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.runtime import Listener, Network
 from tests.broker.ha.test_replication import Pair
+from tests.support.answers import present
 from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
@@ -66,7 +67,7 @@ async def pair_with(stage: SimStage, network: FaultyNetwork, error: Exception | 
     pair.master = await stage.start_broker(**pair.config)
     pair.at_master = stage.peer("c1", pair.master.address)
     await pair.at_master.fill(5)
-    port = pair.master._ha_master.port
+    port = pair.master.context.replication.master.port
     if error is None:
         network.silent.add(port)
     else:
@@ -136,12 +137,12 @@ def test_a_table_that_cannot_be_taken_over_is_logged_and_leaves_the_others_alone
             raise LookupError("no such thing")
 
         with monkeypatch.context() as patch:
-            patch.setattr(slave.topics, "take_over", fail)
+            patch.setattr(slave.tables.topics, "take_over", fail)
             await stage.at(30)
-        assert slave.topics.find("T") is None
-        assert slave.groups.get("G") is not None
+        assert slave.tables.topics.find("T") is None
+        assert slave.tables.groups.get("G") is not None
         await stage.at(60)
-        assert slave.topics.find("T") is not None
+        assert slave.tables.topics.find("T") is not None
 
     simulate(scenario, brokers=0)
     assert [type(record.exc_info[1]) for record in errors(caplog) if record.exc_info] == [LookupError]
@@ -175,9 +176,9 @@ async def test_a_new_master_address_is_followed_at_once(stage: SimStage, moment:
     assert network.asked
     assert pair.logs()[1] == 0
     # The same log at another address.
-    host, port = parse_address(master.address)[0], master._ha_master.port + 1
-    listener = await master._runtime.network.listen(master._ha_master._connection, host, port)
-    pair.slave.context.registration.on_master(master.address, f"{host}:{port}")
+    host, port = parse_address(master.address)[0], master.context.replication.master.port + 1
+    listener = await master._runtime.network.listen(master.context.replication.master._connection, host, port)
+    present(pair.slave.context.replication.slave).on_master(master.address, f"{host}:{port}")
     await stage.at(moment + 0.2)
     assert pair.logs()[0] == pair.logs()[1] > 0
     listener.close()

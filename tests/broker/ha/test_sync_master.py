@@ -56,7 +56,7 @@ async def scripted(stage: ServerStage, broker: Broker, runtime: Runtime | None =
     """A slave on the stage's own host, unless ``runtime`` is another host's."""
     network = (runtime or stage.runtime).network
     host = broker.address.rpartition(":")[0]
-    _, slave = await network.connect(ScriptedSlave, host, broker._ha_master.port)
+    _, slave = await network.connect(ScriptedSlave, host, broker.context.replication.master.port)
     assert isinstance(slave, ScriptedSlave)
     return slave
 
@@ -162,9 +162,9 @@ async def test_heartbeats_go_both_ways(stage: SimStage) -> None:
     pair = await Pair(stage).start()
     await pair.at_master.fill(1)
     await stage.at(15)
-    (connection,) = pair.master._ha_master._slaves
+    (connection,) = pair.master.context.replication.master._slaves
     await stage.at(300)
-    assert list(pair.master._ha_master._slaves) == [connection]
+    assert list(pair.master.context.replication.master._slaves) == [connection]
 
 
 @simulated(brokers=0)

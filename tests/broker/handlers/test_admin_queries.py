@@ -118,7 +118,7 @@ def test_352_creates_a_group_where_groups_may_be_created(simulate: RunScenario, 
             assert decode_body(answer.require_success(), SubscriptionGroupConfig).group_name == "G"
         else:
             assert (answer.code, answer.remark) == (26, "No group in this broker")
-        assert (stage.broker.context.groups.get("G") is not None) is may_create
+        assert (stage.broker.context.tables.groups.get("G") is not None) is may_create
 
     simulate(scenario, profile=Profile.V53, auto_create_subscription_group=may_create)
 
@@ -224,7 +224,7 @@ async def test_317_lists_every_group_in_every_topic(stage: SimStage) -> None:
     await peer.create_topic(write=1, read=1)
     await peer.fill(3)
     for group, offset in (("G", 1), ("H", 3)):
-        stage.broker.context.groups.find(group)
+        stage.broker.context.tables.groups.find(group)
         await peer.commit(offset, group=group)
     header = GetConsumeStatsInBrokerHeader(is_order=False)
     body = await ask(peer, RequestCode.GET_BROKER_CONSUME_STATS, header, ConsumeStatsList)
@@ -273,7 +273,7 @@ async def test_208_and_317_refuse_a_response_larger_than_a_frame(
     peer = stage.peer()
     await peer.create_topic(write=8, read=8)
     await peer.commit(0)
-    stage.broker.context.groups.find("G")
+    stage.broker.context.tables.groups.find("G")
     for code, header in (
         (RequestCode.GET_CONSUME_STATS, GetConsumeStatsRequestHeader("G", "T")),
         (RequestCode.GET_BROKER_CONSUME_STATS, GetConsumeStatsInBrokerHeader(is_order=False)),
@@ -295,7 +295,7 @@ async def test_tools_of_5x_count_nothing_in_flight(
     peer = stage.peer()
     await peer.create_topic(write=1, read=1)
     await peer.fill(3)
-    stage.broker.context.groups.find("G")
+    stage.broker.context.tables.groups.find("G")
     await peer.commit(1)
     header = GetConsumeStatsRequestHeader("G")
     stats = await ask(peer, RequestCode.GET_CONSUME_STATS, header, ConsumeStats)

@@ -214,7 +214,7 @@ async def test_223_of_one_consumer_by_its_id_or_its_address(stage: SimStage) -> 
     await member(stage, standing_at(5))
     await member(stage, standing_at(7), "c2")
     assert table(await status_of(stage, "c2")) == {"c2": {Q0: 7}}
-    channel = present(stage.broker.context.consumers.find_consumer("G", "c1"))
+    channel = present(stage.broker.context.clients.consumers.find_consumer("G", "c1"))
     assert table(await status_of(stage, channel.connection.remote_address)) == {"c1": {Q0: 5}}
     answer = await status_of(stage, "c3")
     assert (answer.code, answer.remark) == (1, "The Consumer <G> <c3> not online")

@@ -28,7 +28,7 @@ async def clone(
 
 
 def stored(stage: SimStage, group: str = "H", topic: str = "T") -> dict[int, int]:
-    return stage.broker.context.offsets.offsets_of(group, topic)
+    return stage.broker.context.offsets.table.offsets_of(group, topic)
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
@@ -38,11 +38,11 @@ async def test_the_queues_of_the_destination_are_replaced_as_a_whole(
 ) -> None:
     await stage.group_at(40, queues=2)
     for queue_id in (0, 3):
-        stage.broker.context.offsets.commit("H", "T", queue_id, 9)
+        stage.broker.context.offsets.table.commit("H", "T", queue_id, 9)
     (await clone(stage)).require_success()
     assert stored(stage) == {0: 40, 1: 40}
     # It is a copy: later commits of the source do not change it.
-    stage.broker.context.offsets.commit("G", "T", 0, 41)
+    stage.broker.context.offsets.table.commit("G", "T", 0, 41)
     assert stored(stage)[0] == 40
 
 
@@ -64,7 +64,7 @@ async def test_without_a_topic_nothing_is_copied(
 ) -> None:
     """All releases copy the topic of the request, once for each topic of the source."""
     await stage.group_at(40)
-    stage.broker.context.offsets.commit("H", "T", 0, 9)
+    stage.broker.context.offsets.table.commit("H", "T", 0, 9)
     (await clone(stage, topic=topic)).require_success()
     assert stored(stage) == {0: 9}
 
@@ -76,7 +76,7 @@ async def test_without_a_topic_all_topics_are_copied_if_the_broker_is_configured
     await peer.heartbeat(topics=("T", "U"))
     await peer.commit(7, "U")
     # Of a topic that is not here any more.
-    stage.broker.context.offsets.commit("G", "Gone", 0, 1)
+    stage.broker.context.offsets.table.commit("G", "Gone", 0, 1)
     (await clone(stage, topic=None)).require_success()
     assert (stored(stage), stored(stage, topic="U"), stored(stage, topic="Gone")) == ({0: 40}, {0: 7}, {})
 
@@ -98,7 +98,7 @@ async def test_a_source_without_offsets_and_an_unknown_topic_succeed_and_change_
     stage: SimStage,
 ) -> None:
     await stage.group_at(40)
-    stage.broker.context.offsets.commit("H", "T", 0, 9)
+    stage.broker.context.offsets.table.commit("H", "T", 0, 9)
     (await clone(stage, source="nobody")).require_success()
     (await clone(stage, topic="Nope")).require_success()
     assert stored(stage) == {0: 9}
@@ -110,7 +110,7 @@ async def test_a_name_that_no_group_can_have_is_refused(stage: SimStage, destina
     await stage.group_at(40)
     response = await clone(stage, destination=destination)
     assert response.code == 1
-    assert stage.broker.context.offsets.groups_of("T") == ["G"]
+    assert stage.broker.context.offsets.table.groups_of("T") == ["G"]
 
 
 @simulated(clone_group_offset_of_all_topics=True)
@@ -131,7 +131,7 @@ async def test_a_destination_that_was_reset_in_fenced_mode_is_refused_before_any
     # The other way round, only where it stands is copied, not its epoch.
     (await clone(stage, "H", "K")).require_success()
     assert stored(stage, "K") == {0: 100}
-    assert not stage.broker.context.offsets.has_epochs("K", "T")
+    assert not stage.broker.context.offsets.table.has_epochs("K", "T")
 
 
 @simulated()

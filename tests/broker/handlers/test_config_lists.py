@@ -45,7 +45,7 @@ async def test_18_creates_and_changes_topics_and_registers_them_once(stage: SimS
     fifo = {"topicName": "New", "attributes": {"+message.type": "FIFO"}, "order": True}
     old = {"topicName": "Old", "readQueueNums": 2, "writeQueueNums": 3, "perm": 4, "attributes": {}}
     (await ask_topics(peer, fifo, old)).require_success()
-    topics = stage.broker.context.topics
+    topics = stage.broker.context.tables.topics
     new, changed = present(topics.find("New")), present(topics.find("Old"))
     assert (new.read_queue_nums, new.write_queue_nums, new.perm) == (16, 16, 6)
     assert (new.attributes, new.order) == ({"message.type": "FIFO"}, True)
@@ -59,7 +59,7 @@ async def test_18_with_an_unchanged_topic_creates_the_others(stage: SimStage) ->
     peer = json_peer(stage)
     for topics in ([{"topicName": "A"}], [{"topicName": "A"}, {"topicName": "B"}]):
         (await ask_topics(peer, *topics)).require_success()
-    assert stage.broker.context.topics.find("B") is not None
+    assert stage.broker.context.tables.topics.find("B") is not None
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ async def test_18_with_one_bad_topic_changes_nothing(
     response = await ask_topics(json_peer(stage), {"topicName": "A"}, topic)
     assert response.code == code
     assert remark_of(response).startswith(words)
-    assert stage.broker.context.topics.find("A") is None
+    assert stage.broker.context.tables.topics.find("A") is None
     assert list((stage.root / "broker-a/config").iterdir()) == []
 
 
@@ -119,7 +119,7 @@ async def test_225_with_one_bad_group_changes_nothing(
     response = await ask_groups(json_peer(stage), {"groupName": "A"}, group)
     assert response.code == ResponseCode.SYSTEM_ERROR
     assert remark_of(response).lower().startswith(words.lower())
-    assert stage.broker.context.groups.get("A") is None
+    assert stage.broker.context.tables.groups.get("A") is None
 
 
 @pytest.mark.parametrize(
@@ -131,17 +131,17 @@ async def test_a_list_that_is_too_long_changes_nothing(
     stage: SimStage, code: RequestCode, key: str, name: str
 ) -> None:
     context = stage.broker.context
-    count = len(context.topics), len(context.groups)
+    count = len(context.tables.topics), len(context.tables.groups)
     entries = [{name: f"N{number}"} for number in range(MAX_LISTED_CONFIGS + 1)]
     refused = await json_peer(stage).ask(code, body=json.dumps({key: entries}).encode())
     assert refused.code == ResponseCode.SYSTEM_ERROR
     assert f"send at most {MAX_LISTED_CONFIGS} in one request" in remark_of(refused)
-    assert count == (len(context.topics), len(context.groups))
+    assert count == (len(context.tables.topics), len(context.tables.groups))
 
 
 @simulated(profile=Profile.V53)
 async def test_a_list_of_which_a_part_fits_changes_nothing(stage: SimStage) -> None:
-    peer, groups = json_peer(stage), stage.broker.context.groups
+    peer, groups = json_peer(stage), stage.broker.context.tables.groups
 
     async def create(first: int, last: int) -> RemotingCommand:
         return await ask_groups(peer, *({"groupName": f"N{number}"} for number in range(first, last)))
@@ -185,4 +185,4 @@ async def test_releases_before_5_3_do_not_know_lists(stage: SimStage, profile: P
         await ask_groups(peer, {"groupName": "A"}),
     ):
         assert response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-    assert stage.broker.context.topics.find("A") is None
+    assert stage.broker.context.tables.topics.find("A") is None

@@ -36,7 +36,7 @@ async def remove(peer: Peer, code: int = RequestCode.DELETE_TOPIC_IN_BROKER) -> 
 
 
 def stored(broker: Broker, topic: str = "T", group: str = "G") -> int:
-    return broker.context.offsets.query(group, topic, 0)
+    return broker.context.offsets.table.query(group, topic, 0)
 
 
 async def consumed_8_of_8(stage: SimStage) -> Peer:
@@ -52,7 +52,7 @@ async def test_from_5_0_on_the_group_gets_all_messages_of_the_new_topic(stage: S
     await peer.fill(8)
     assert await peer.stored_offset() == 0
     assert len(decode_records(body_of(await peer.pull(await peer.stored_offset())))) == 8
-    assert stage.broker.context.offsets.groups_of("T") == []
+    assert stage.broker.context.offsets.table.groups_of("T") == []
 
 
 @pytest.mark.parametrize("profile", V4)
@@ -84,9 +84,9 @@ async def test_offsets_in_other_topics_and_in_the_retry_topic_stay(stage: SimSta
 async def test_the_marks_of_a_server_side_reset_go_with_the_topic(stage: SimStage) -> None:
     peer = await consumed_8_of_8(stage)
     await peer.targets(0, reset_mode=ResetMode.SERVER)
-    assert len(stage.broker.context.reset_offsets) == 1
+    assert len(stage.broker.context.offsets.marks) == 1
     await remove(peer)
-    assert not stage.broker.context.reset_offsets
+    assert not stage.broker.context.offsets.marks
     await peer.create_topic(write=1, read=1)
     await peer.fill(2)
     assert (await peer.status(1))[0] == ResponseCode.SUCCESS
@@ -169,7 +169,7 @@ async def test_a_running_consumer_stores_its_offset_again_only_in_a_new_topic(st
 @simulated(profile=Profile.V53)
 async def test_deleting_again_removes_offsets_without_a_topic(stage: SimStage) -> None:
     """Such offsets exist after a kill before the response, and in a store of 4.x."""
-    stage.broker.context.offsets.commit("G", "T", 0, 8)
+    stage.broker.context.offsets.table.commit("G", "T", 0, 8)
     await remove(stage.peer())
     assert stored(stage.broker) == -1
 

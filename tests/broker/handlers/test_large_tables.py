@@ -49,12 +49,12 @@ async def fill(stage: SimStage) -> None:
         produced = range(first, first + MAX_GROUPS_PER_CONNECTION)
         await stage.peer(f"p{first}").heartbeat(producers=[f"P{number}" for number in produced])
     for number in range(2_000):
-        context.topics.ensure(f"T{number}", 1)
-        context.groups.find(f"G{number}")
-        context.offsets.commit(f"G{number}", f"T{number}", 0, 1)
-    context.groups.find("G")
-    context.offsets.commit("G", "T", 0, 1)
-    await context.table_flush.saved()
+        context.tables.topics.ensure(f"T{number}", 1)
+        context.tables.groups.find(f"G{number}")
+        context.offsets.table.commit(f"G{number}", f"T{number}", 0, 1)
+    context.tables.groups.find("G")
+    context.offsets.table.commit("G", "T", 0, 1)
+    await context.tables.flush.saved()
 
 
 @pytest.mark.parametrize("serialize_type", [SerializeType.JSON, SerializeType.MSGPACK])
@@ -86,7 +86,7 @@ def test_a_whole_table_lets_other_requests_pass(
 @simulated()
 async def test_43_has_offsets_and_epochs_that_belong_together(stage: SimStage) -> None:
     """A fenced reset while the table is copied: the response has both of its parts, or none."""
-    offsets = stage.broker.context.offsets
+    offsets = stage.broker.context.offsets.table
     for number in range(20_000):
         offsets.commit(f"G{number}", "T", 0, 1)
     peer = stage.peer()

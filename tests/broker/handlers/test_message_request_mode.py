@@ -36,17 +36,19 @@ def config(stage: ServerStage) -> Path:
     return stage.root / "broker-a/config"
 
 
-async def test_pull_is_stored_by_topic_and_group_before_the_response(stage: ServerStage) -> None:
+async def test_a_mode_is_stored_by_topic_and_group_before_the_response(stage: ServerStage) -> None:
     await stage.start_broker(profile=Profile.V53)
     peer = json_peer(stage)
+    await peer.create_topic("T")
+    await peer.create_topic("U")
     (await ask(peer)).require_success()
-    (await ask(peer, consumerGroup="H", popShareQueueNum=3)).require_success()
+    (await ask(peer, consumerGroup="H", mode="POP", popShareQueueNum=3)).require_success()
     (await ask(peer, topic="U")).require_success()
     saved = json.loads((config(stage) / FILE).read_text())
     entry = {"topic": "T", "consumerGroup": "G", "mode": "PULL", "popShareQueueNum": 0}
     assert saved == {
         "messageRequestModeMap": {
-            "T": {"G": entry, "H": entry | {"consumerGroup": "H", "popShareQueueNum": 3}},
+            "T": {"G": entry, "H": entry | {"consumerGroup": "H", "mode": "POP", "popShareQueueNum": 3}},
             "U": {"G": entry | {"topic": "U"}},
         }
     }
@@ -56,8 +58,8 @@ async def test_pull_is_stored_by_topic_and_group_before_the_response(stage: Serv
     ("mode", "code", "remark"),
     [
         ({"topic": "%RETRY%G"}, ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode"),
-        ({"mode": "POP"}, ResponseCode.SYSTEM_ERROR, "RewindMQ serves no consumers that pop"),
-        ({"mode": "PUSH"}, ResponseCode.SYSTEM_ERROR, "RewindMQ serves no consumers that pop"),
+        ({"mode": "PUSH"}, ResponseCode.SYSTEM_ERROR, "the mode PUSH is neither PULL nor POP"),
+        ({"topic": "U"}, ResponseCode.TOPIC_NOT_EXIST, "topic[U] not exist"),
         ({"topic": "../x"}, ResponseCode.SYSTEM_ERROR, "the specified topic"),
         ({"topic": ""}, ResponseCode.SYSTEM_ERROR, "the specified topic"),
         ({"consumerGroup": "a b"}, ResponseCode.SYSTEM_ERROR, "the specified group"),
@@ -69,6 +71,7 @@ async def test_pull_is_stored_by_topic_and_group_before_the_response(stage: Serv
 async def test_a_refusal_says_why_and_stores_nothing(
     stage: SimStage, mode: dict[str, object], code: ResponseCode, remark: str
 ) -> None:
+    await stage.peer().create_topic("T")
     response = await ask(json_peer(stage), **mode)
     assert response.code == code
     assert remark_of(response).lower().startswith(remark.lower())
@@ -103,12 +106,23 @@ def test_a_file_of_rocketmq_stays_as_it_was_except_for_what_is_set(tmp_path: Pat
 
 @played(profile=Profile.V53)
 async def test_a_full_table_refuses_a_new_pair_and_changes_a_known_one(stage: SimStage) -> None:
-    modes = stage.broker.context.request_modes
+    modes = stage.broker.context.tables.request_modes
     for number in range(MAX_REQUEST_MODES):
         modes.update(SetMessageRequestModeRequestBody(f"T{number}", "G"))
     peer = json_peer(stage)
+    await peer.create_topic("New")
+    await peer.create_topic("T0")
     refused = await ask(peer, topic="New")
     assert refused.code == ResponseCode.SYSTEM_ERROR
     assert remark_of(refused) == f"there are {MAX_REQUEST_MODES} message request modes already"
     (await ask(peer, topic="T0", popShareQueueNum=2)).require_success()
     assert present(modes.get("T0", "G")).pop_share_queue_num == 2
+
+
+@played(profile=Profile.V53, auto_create_subscription_group=False)
+async def test_a_group_that_the_broker_may_not_create_has_no_mode(stage: SimStage) -> None:
+    await stage.peer().create_topic("T")
+    response = await ask(json_peer(stage), consumerGroup="Unknown")
+    assert response.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    assert remark_of(response) == "subscription group does not exist"
+    assert not (config(stage) / FILE).exists()

@@ -124,7 +124,7 @@ def test_a_message_retried_up_to_its_limit_becomes_a_dead_letter(
         peer.version = version
         (await send_back(peer, 0, level, max_reconsume_times=limit)).require_success()
         assert depth(stage, "%DLQ%G") == is_dead
-        topic = stage.broker.context.topics.find("%DLQ%G")
+        topic = stage.broker.context.tables.topics.find("%DLQ%G")
         if is_dead:
             assert topic is not None
             assert (topic.read_queue_nums, topic.perm) == (1, 2 if profile == Profile.V42 else 6)
@@ -168,7 +168,7 @@ async def test_a_send_to_the_retry_topic_is_delayed_and_may_end_among_the_dead_l
 @simulated()
 async def test_a_group_without_retry_queues_loses_what_it_sends_back(stage: SimStage) -> None:
     peer = await group_with_message(stage)
-    present(stage.broker.context.groups.find("G")).retry_queue_nums = 0
+    present(stage.broker.context.tables.groups.find("G")).retry_queue_nums = 0
     end = stage.broker.context.store.max_commit_log_offset
     (await send_back(peer, 0)).require_success()
     assert stage.broker.context.store.max_commit_log_offset == end
@@ -179,7 +179,7 @@ async def test_refusals(stage: SimStage) -> None:
     peer = await group_with_message(stage)
     store = stage.broker.context.store
     end = store.max_commit_log_offset
-    stage.broker.context.groups._auto_create = False
+    stage.broker.context.tables.groups._auto_create = False
     for group in ("unknown", "a/b", "", "x" * 300):
         answer = await send_back(peer, 0, group=group)
         assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST

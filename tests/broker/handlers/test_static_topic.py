@@ -35,7 +35,7 @@ async def test_the_refusal_has_the_command_that_creates_an_ordinary_topic(stage:
         "RewindMQ has no static topics: before the program starts, create an ordinary topic of this name",
     )
     await stage.run(f"updateTopic {command}")
-    topic = stage.broker.context.topics.find(SHUFFLE)
+    topic = stage.broker.context.tables.topics.find(SHUFFLE)
     assert topic is not None
     assert (topic.read_queue_nums, topic.write_queue_nums) == (16, 16)
 
@@ -43,4 +43,4 @@ async def test_the_refusal_has_the_command_that_creates_an_ordinary_topic(stage:
 @simulated(profile=Profile.V53)
 async def test_an_invalid_name_is_refused_as_such(stage: SimStage) -> None:
     assert (await refusal(stage, "a b"))[0] == 29
-    assert stage.broker.context.topics.find("a b") is None
+    assert stage.broker.context.tables.topics.find("a b") is None

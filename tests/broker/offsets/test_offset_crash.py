@@ -33,11 +33,11 @@ async def put(broker: Broker, count: int) -> None:
 
 
 async def commit(broker: Broker, offset: int) -> None:
-    broker.context.offsets.commit("G", "T", 0, offset)
+    broker.context.offsets.table.commit("G", "T", 0, offset)
 
 
 def stored_offset(broker: Broker) -> int:
-    return broker.context.offsets.query("G", "T", 0)
+    return broker.context.offsets.table.query("G", "T", 0)
 
 
 @pytest.mark.parametrize("committed", [20, 11, 10, 7])

@@ -69,7 +69,7 @@ def test_one_connection_adds_its_share_of_offsets_and_others_are_served(
         (await greedy.commit(6, queue_id=1)).require_success()
         (await other.commit(5, queue_id=2)).require_success()
         (await greedy.commit(6, queue_id=2)).require_success()
-        new_offsets = stage.broker.context.committer.new_offsets
+        new_offsets = stage.broker.context.offsets.committer.new_offsets
         assert new_offsets.used == 3
         await greedy.client.close()
         await stage.at(1.0)
@@ -92,9 +92,9 @@ def test_one_offset_too_many_is_refused_by_15_and_by_pulls(
         assert (refused.code, refused.remark) == (1, "there are 2 consumer offsets already")
         refused = await peer.pull(0, queue_id=3, commit=5, hold_ms=15_000)
         assert (refused.code, refused.remark) == (1, "there are 2 consumer offsets already")
-        assert stage.broker.context.long_polling.suspended_count == 0
+        assert stage.broker.context.pulls.long_polling.suspended_count == 0
         (await peer.commit(6, queue_id=1)).require_success()
-        assert stage.broker.context.offsets.offsets_of("G", "T") == {0: 5, 1: 6}
+        assert stage.broker.context.offsets.table.offsets_of("G", "T") == {0: 5, 1: 6}
         await stage.broker.close()
         await stage.start_broker()
         assert (await stage.peer().commit(5, queue_id=2)).code == 1
@@ -127,11 +127,11 @@ async def test_B13_a_clean_stop_keeps_all_offsets(stage: SimStage, profile: Prof
     await stage.broker.close()
     broker = await stage.start_broker(profile=profile)
     assert await stage.peer().stored_offset("Kept") == 120
-    topic = present(broker.context.topics.find("Kept"))
+    topic = present(broker.context.tables.topics.find("Kept"))
     assert (topic.write_queue_nums, topic.read_queue_nums) == (3, 5)
-    assert broker.context.groups.get("Members") is not None
+    assert broker.context.tables.groups.get("Members") is not None
     assert broker.context.store.max_offset("Kept", 0) == 4
-    assert broker.context.topics.find("%RETRY%Members") is not None
+    assert broker.context.tables.topics.find("%RETRY%Members") is not None
 
 
 @pytest.mark.scenario("B14", "v42", "v49", "v53")

@@ -129,7 +129,7 @@ async def test_the_end_of_a_run_is_noted_after_the_rewind_is_complete(stage: Sim
     await peer.pull(0)
     await peer.pull(END)
     await peer.commit(END)
-    assert not stage.broker.context.rewinds.open
+    assert not stage.broker.context.offsets.rewinds.open
     await peer.pull(END)
     assert await runs_of(peer) == [("c1", 0, END, END, True)]
     await peer.stored()

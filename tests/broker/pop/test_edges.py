@@ -190,7 +190,7 @@ async def test_a_deleted_topic_revives_nothing_and_takes_its_retry_topic_along(s
     peer = await filled(stage, 4)
     await pop(peer, invisible=1_000)
     await stage.at(6.0)
-    topics = stage.broker.context.topics
+    topics = stage.broker.context.tables.topics
     assert topics.find("%RETRY%G_T") is not None
     await pop(peer, invisible=1_000)
     (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader("T"))).require_success()
@@ -211,7 +211,7 @@ async def test_records_that_are_none_stop_nothing(stage: SimStage) -> None:
         for queue_id in range(8):
             properties = f"TAGS\x01{tag}\x02".encode()
             message = StoredMessage(REVIVE, queue_id, body, properties, java_hash(tag))
-            stage.broker.context.appender.put_other(message)
+            stage.broker.context.sends.appender.put_other(message)
 
     def garbage() -> None:
         for tag in ("ck", "ack", "bAck", "x"):
@@ -246,7 +246,7 @@ async def test_a_slave_refuses_pops_and_acks(stage: SimStage) -> None:
         broker_role=BrokerRole.SLAVE,
         ha_master_address="10.9.9.9:1",
     )
-    slave.context.topics.update(TopicConfig("T"))
+    slave.context.tables.topics.update(TopicConfig("T"))
     other = stage.peer("c9", slave.address)
     assert (await pop(other)).response.code == ResponseCode.SERVICE_NOT_AVAILABLE
     refused = await ack(other, lent, offset=0)

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from rewindmq.broker.pop.queues_in_turn import QUEUES_IN_TURN
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
@@ -57,14 +58,14 @@ async def test_messages_without_an_ack_come_again_two_to_four_seconds_late(stage
     await ack_all(peer, popped.messages[:9])
     late = popped.messages[9:]
     visible_at = popped.header.pop_time + 10_000
-    assert stage.broker.context.topics.find("%RETRY%G_T") is None
+    assert stage.broker.context.tables.topics.find("%RETRY%G_T") is None
     await stage.at(1.0 + 10.0 + 1.99)
-    assert stage.broker.context.topics.find("%RETRY%G_T") is None
+    assert stage.broker.context.tables.topics.find("%RETRY%G_T") is None
     again = await pop(peer, poll=5_000)
     await stage.at(1.0 + 10.0 + 4.5)
     messages = [*again.messages, *(await pop(peer)).messages]
     assert sorted(lent.body for lent in messages) == sorted(lent.body for lent in late)
-    retry = stage.broker.context.topics.find("%RETRY%G_T")
+    retry = stage.broker.context.tables.topics.find("%RETRY%G_T")
     assert retry is not None
     assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm) == (1, 1, 6)
     for lent in messages:
@@ -156,3 +157,17 @@ async def test_a_new_group_gets_what_is_in_memory(
     """As seen at 5.5.1."""
     peer = await filled(stage, 10, queues)
     assert len((await pop(peer, init_mode=init_mode)).messages) == expected
+
+
+@simulated(profile=V53)
+async def test_a_pop_of_a_very_wide_topic_finds_the_queues_with_messages(stage: SimStage) -> None:
+    """A request looks at a bounded number of queues, so that it does not hold the loop."""
+    peer = stage.peer()
+    wide = QUEUES_IN_TURN + 1_000
+    await peer.create_topic(write=wide, read=wide)
+    for queue_id in (0, 77, wide - 1):
+        (await peer.send(body=b"%d" % queue_id, queue_id=queue_id)).require_success()
+    popped = await pop(peer)
+    assert sorted(popped.bodies) == sorted(b"%d" % queue_id for queue_id in (0, 77, wide - 1))
+    await ack_all(peer, popped.messages)
+    assert (await pop(peer)).bodies == []

@@ -36,10 +36,13 @@ def test_pulls_woken_together_are_answered_over_several_turns(wake: Wake, second
     async def scenario() -> None:
         runtime = world.runtime()
         polling = LongPolling(runtime.clock, runtime.timers, lambda topic, queue_id: 1)
-        polling.start(answered.append)
+        polling.start()
         header = PullMessageRequestHeader("G", "T", 0, 0, 32, 0, 0, 0, 0)
         connection, request = Mock(), Mock()
-        pulls = [SuspendedPull(connection, request, header, 0, 0.0, 100.0, None) for _ in range(_PULLS)]
+        pulls = [
+            SuspendedPull(connection, request, header, 0, 0.0, 100.0, None, answered.append)
+            for _ in range(_PULLS)
+        ]
         for pull in pulls:
             polling.suspend(pull)
         wake(polling)

@@ -53,7 +53,7 @@ async def test_steps_5_and_6_group_and_topic_must_exist(stage: SimStage) -> None
     for topic in ("T", "Nope"):
         assert await committed(peer, 7, topic=topic, group="No") == (26, "Group No not exist!")
     assert await committed(peer, 7, topic="Nope") == (17, "Topic Nope not exist!")
-    assert stage.broker.context.offsets.groups_of("Nope") == []
+    assert stage.broker.context.offsets.table.groups_of("Nope") == []
 
 
 @simulated(**V53)

@@ -270,9 +270,9 @@ async def test_a_refused_pull_creates_no_group(stage: SimStage, wrong: dict[str,
     peer = stage.peer()
     await peer.create_topic()
     assert (await peer.pull(0, group="New", **wrong)).code in (1, 17, 23, 24)
-    assert stage.broker.context.groups.get("New") is None
+    assert stage.broker.context.tables.groups.get("New") is None
     assert (await peer.pull(0, group="New")).code == ResponseCode.PULL_NOT_FOUND
-    assert stage.broker.context.groups.get("New") is not None
+    assert stage.broker.context.tables.groups.get("New") is not None
 
 
 @simulated(auto_create_subscription_group=False)
@@ -356,7 +356,7 @@ async def test_a_pull_is_forgotten_with_its_connection(stage: SimStage) -> None:
     with pytest.raises(Exception, match=r"closed|shuts down|connection"):
         await held
     await stage.at(2.0)
-    assert stage.broker.context.long_polling.suspended_count == 0
+    assert stage.broker.context.pulls.long_polling.suspended_count == 0
 
 
 @simulated()
@@ -367,7 +367,7 @@ async def test_a_oneway_pull_is_not_suspended(stage: SimStage) -> None:
     )
     await peer.client.invoke_oneway(peer.address, RemotingCommand(RequestCode.PULL_MESSAGE, header))
     await peer.stored()
-    assert stage.broker.context.long_polling.suspended_count == 0
+    assert stage.broker.context.pulls.long_polling.suspended_count == 0
 
 
 @simulated()
@@ -377,7 +377,7 @@ async def test_a_suspended_pull_whose_read_fails_gets_an_error_response(
     peer = await hundred(stage)
     first, second = (asyncio.ensure_future(peer.pull(100, hold_ms=15_000, group=name)) for name in "AB")
     await stage.at(1.0)
-    puller = stage.broker.context.puller
+    puller = stage.broker.context.pulls.puller
     read = puller._get_message
     failures = iter([OSError(24, "Too many open files")])
 

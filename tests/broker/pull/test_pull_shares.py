@@ -45,7 +45,7 @@ def _ended(call: asyncio.Task[RemotingCommand]) -> None:
 
 async def suspended(stage: SimStage, peer: Peer, count: int, hold_ms: int = 15_000) -> None:
     """Suspend pulls, which stay when the test is over."""
-    polling = stage.broker.context.long_polling
+    polling = stage.broker.context.pulls.long_polling
     before = polling.suspended_count
     for _ in range(count):
         leave(peer.pull(0, hold_ms=hold_ms))
@@ -58,7 +58,7 @@ def test_one_connection_suspends_pulls_up_to_its_share_and_others_are_served(
     monkeypatch.setattr(long_polling, "MAX_SUSPENDED_BYTES_PER_CONNECTION", 3 * PLAIN)
 
     async def scenario(stage: SimStage) -> None:
-        polling = stage.broker.context.long_polling
+        polling = stage.broker.context.pulls.long_polling
         greedy, other = stage.peer("greedy"), stage.peer("other")
         await other.create_topic()
         await suspended(stage, greedy, 3)
@@ -105,7 +105,7 @@ def test_a_filter_in_a_pull_counts_by_its_length(
     monkeypatch.setattr(long_polling, "MAX_SUSPENDED_BYTES_PER_CONNECTION", size)
 
     async def scenario(stage: SimStage) -> None:
-        polling = stage.broker.context.long_polling
+        polling = stage.broker.context.pulls.long_polling
         peer = stage.peer()
         await peer.create_topic()
         refused = await peer.pull(0, hold_ms=15_000, subscription=text + "x")
@@ -127,7 +127,7 @@ async def test_a_suspended_pull_keeps_neither_body_nor_text_that_it_does_not_use
         proxy_froward_client_id="p" * 9_000,
     )  # fmt: skip
     leave(peer.ask(RequestCode.PULL_MESSAGE, header, bytes(9_000), more="m" * 9_000))
-    polling = stage.broker.context.long_polling
+    polling = stage.broker.context.pulls.long_polling
     await stage.until(lambda: polling.suspended_count == 1)
     ((pull,),) = polling._suspended.values()
     assert pull.request.received_bytes == 0

@@ -97,7 +97,7 @@ async def test_without_force_only_queues_that_move_back_are_reset(stage: SimStag
     assert [(await peer.record(queue_id))[1] for queue_id in range(3)] == [0, 1, 1]
     assert await peer.targets(TO_THE_END, force=False) == {0: 0, 1: 0, 2: 0}
     assert [(await peer.record(queue_id))[1] for queue_id in range(3)] == [0, 1, 1]
-    assert stage.broker.context.offsets.query("G", "T", 3) == -1
+    assert stage.broker.context.offsets.table.query("G", "T", 3) == -1
 
 
 @simulated(**FENCED)
@@ -321,7 +321,7 @@ def test_a_disk_that_refuses_leaves_everything_as_it_was(simulate: RunScenario, 
 async def test_one_worker_writes_at_a_time(stage: ServerStage, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = await stage.start_broker(**FENCED)
     writers: list[int] = []
-    save = broker.context.offsets.save
+    save = broker.context.offsets.table.save
 
     def counted(changes: OffsetChanges) -> None:
         writers.append(1)
@@ -329,7 +329,7 @@ async def test_one_worker_writes_at_a_time(stage: ServerStage, monkeypatch: pyte
         save(changes)
         writers.pop()
 
-    monkeypatch.setattr(broker.context.offsets, "save", counted)
+    monkeypatch.setattr(broker.context.offsets.table, "save", counted)
     peer = stage.peer()
     await peer.create_topic(write=1, read=1)
     await peer.commit(5)
@@ -337,7 +337,7 @@ async def test_one_worker_writes_at_a_time(stage: ServerStage, monkeypatch: pyte
     for number in range(40):
         answers.append(asyncio.ensure_future(peer.targets(TO_THE_END)))
         await peer.commit(number, group="Other")
-        broker.context.offset_flush.flush()
+        broker.context.offsets.flush.flush()
     await asyncio.gather(*answers)
     assert await peer.record() == (0, 40)
 
@@ -352,13 +352,13 @@ async def test_an_administrator_that_hangs_up_does_not_undo_the_reset(
     admin = stage.peer("admin")
     (await admin.stored()).require_success()
     began = asyncio.Event()
-    reset = broker.context.offset_flush.reset
+    reset = broker.context.offsets.flush.reset
 
     def noted(plan: Callable[[], ResetPlan]) -> asyncio.Future[None]:
         began.set()
         return reset(plan)
 
-    monkeypatch.setattr(broker.context.offset_flush, "reset", noted)
+    monkeypatch.setattr(broker.context.offsets.flush, "reset", noted)
     asking = asyncio.ensure_future(admin.reset(TO_THE_END))
     async with asyncio.timeout(60):
         await began.wait()
@@ -376,27 +376,27 @@ async def test_a_group_that_is_deleted_while_its_reset_is_written_stays_deleted(
     await peer.create_topic(write=1, read=1)
     await peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=SubscriptionGroupConfig("G"))
     written, go_on = threading.Event(), threading.Event()
-    save = context.offsets.save
+    save = context.offsets.table.save
 
     def held(changes: OffsetChanges) -> None:
         save(changes)
         written.set()
         assert go_on.wait(60)
 
-    monkeypatch.setattr(context.offsets, "save", held)
+    monkeypatch.setattr(context.offsets.table, "save", held)
     asking = asyncio.ensure_future(stage.peer("admin").reset(TO_THE_END))
     await asyncio.to_thread(written.wait, 60)
-    monkeypatch.setattr(context.offsets, "save", save)
+    monkeypatch.setattr(context.offsets.table, "save", save)
     deletion = DeleteSubscriptionGroupRequestHeader("G", remove_offset=True)
     deleting = asyncio.ensure_future(stage.peer("other").ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, deletion))
     async with asyncio.timeout(60):
-        while context.groups.get("G") is not None:
+        while context.tables.groups.get("G") is not None:
             await peer.stored()
     go_on.set()
     assert (await asking).code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
     (await deleting).require_success()
-    assert not context.offsets.topics_of("G")
-    context.offsets.persist()
+    assert not context.offsets.table.topics_of("G")
+    context.offsets.table.persist()
     assert "@G" not in (context.config.root / "config" / "consumerOffset.json").read_text()
 
 
@@ -584,7 +584,7 @@ async def test_a_pull_out_of_range_is_led_back_and_may_commit_that(
     get_message = store.get_message
     result = get_message("T", 0, 120, 32, None)
     monkeypatch.setattr(
-        stage.broker.context.puller,
+        stage.broker.context.pulls.puller,
         "_get_message",
         lambda *asked: result if asked[2] == 100 else get_message(*asked),
     )
@@ -611,7 +611,7 @@ async def test_what_a_connection_joined_ends_with_it(stage: SimStage) -> None:
     await peer.targets(EPOCH_MS)
     await peer.stored_offset()
     await peer.pull(0)
-    connections = stage.broker.context.fencing._connections
+    connections = stage.broker.context.offsets.fencing._connections
     assert len(connections) == 1
     await peer.client.close()
     await stage.at(5.0)

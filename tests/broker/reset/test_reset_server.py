@@ -61,7 +61,7 @@ async def test_D23_an_unknown_group_is_26_and_not_created(stage: SimStage) -> No
     await peer.create_topic()
     response = await peer.reset(0)
     assert (response.code, response.remark) == (26, "Group G does not exist")
-    assert stage.broker.context.groups.get("G") is None
+    assert stage.broker.context.tables.groups.get("G") is None
 
 
 @pytest.mark.scenario("D08", "v53s")
@@ -139,7 +139,7 @@ async def test_D26_until_a_pull_consumes_the_mark_14_returns_it_and_15_is_ignore
     assert await commit(peer, 500) == SWALLOWED
     assert await commit(stage.peer("admin"), 30) == SWALLOWED
     assert await peer.stored_offset() == 0
-    assert stage.broker.context.offsets.query("G", "T", 0) == 0
+    assert stage.broker.context.offsets.table.query("G", "T", 0) == 0
 
 
 @pytest.mark.scenario("D27", "v53s")
@@ -152,7 +152,7 @@ async def test_D27_the_next_pull_is_sent_to_the_target_and_then_all_is_as_before
     assert (code, next_offset) == (0, 32)
     assert await commit(peer, 32) == (0, None)
     assert await peer.stored_offset() == 32
-    assert stage.broker.context.fenced_commits.listed(None, None).total == 0
+    assert stage.broker.context.offsets.fenced_commits.listed(None, None).total == 0
 
 
 @pytest.mark.scenario("D28", "v53s")
@@ -172,7 +172,7 @@ def test_D28_a_suspended_pull_of_5_2_and_later_returns_the_reset_at_once(
         await stage.peer("admin").targets(EPOCH_MS)
         assert await asyncio.gather(*held) == [(21, "OFFSET_RESET", 0)] * 2
         assert stage.runtime.clock.monotonic() == pytest.approx(13.0, abs=0.01)
-        assert not stage.broker.context.reset_offsets
+        assert not stage.broker.context.offsets.marks
         assert peer.count(RequestCode.RESET_CONSUMER_CLIENT_OFFSET) == 0
         assert peer.count(RequestCode.NOTIFY_QUEUE_RESET) == 0
         assert not other.done()
@@ -379,7 +379,7 @@ async def test_marks_go_with_the_offsets_of_a_group_that_is_deleted(stage: SimSt
     await peer.targets(7, group="Other")
     header = DeleteSubscriptionGroupRequestHeader("G", removes)
     (await peer.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, header)).require_success()
-    marks = stage.broker.context.reset_offsets
+    marks = stage.broker.context.offsets.marks
     assert (marks.find("G", "T", 0) is None) == removes
     assert marks.find("Other", "T", 0) is not None
 

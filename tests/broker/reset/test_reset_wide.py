@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.broker.pull import reset_announcer
-from rewindmq.broker.reset import classic, targets
+from rewindmq.broker.reset import announcer, classic, targets
 from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
@@ -34,7 +33,7 @@ async def wide_group(stage: SimStage, serialize_type: SerializeType | None = Non
     peer = stage.peer(serialize_type=serialize_type)
     await peer.create_topic(write=QUEUES, read=QUEUES)
     for queue_id, offset in BEFORE.items():
-        stage.broker.context.offsets.commit("G", "T", queue_id, offset)
+        stage.broker.context.offsets.table.commit("G", "T", queue_id, offset)
     await peer.heartbeat()
     return peer
 
@@ -77,7 +76,7 @@ async def half_done_reset(
 def test_others_pass_and_see_all_of_a_reset_or_nothing(simulate: RunScenario, mode: ResetMode) -> None:
     async def scenario(stage: SimStage) -> None:
         await wide_group(stage)
-        offsets, bystander = stage.broker.context.offsets, stage.peer("c2")
+        offsets, bystander = stage.broker.context.offsets.table, stage.peer("c2")
         await bystander.heartbeat("Other")
         asked = asyncio.ensure_future(stage.peer("admin").reset(TO_THE_END))
         passed = 0
@@ -125,13 +124,13 @@ def test_a_fenced_reset_between_two_slices_refuses_the_other_modes(
         peer = await wide_group(stage)
         context = stage.broker.context
         asked = await half_done_reset(stage, monkeypatch)
-        context.offsets.take_reset("G", "T", {0: 5})
-        context.offsets.reset("G", "T", {0: 5})
+        context.offsets.table.take_reset("G", "T", {0: 5})
+        context.offsets.table.reset("G", "T", {0: 5})
         answer = await asked
         assert answer.code == 1
         assert "was reset in fenced mode" in remark_of(answer)
-        assert context.offsets.offsets_of("G", "T") == BEFORE | {0: 5}
-        assert not context.reset_offsets
+        assert context.offsets.table.offsets_of("G", "T") == BEFORE | {0: 5}
+        assert not context.offsets.marks
         assert peer.count(RequestCode.RESET_CONSUMER_CLIENT_OFFSET) == 0
 
     simulate(scenario, reset_mode=str(mode))
@@ -147,12 +146,12 @@ def test_a_topic_that_is_deleted_between_two_slices_is_not_reset(
         peer = await wide_group(stage)
         context = stage.broker.context
         asked = await half_done_reset(stage, monkeypatch)
-        context.topics.delete("T")
+        context.tables.topics.delete("T")
         answer = await asked
         assert answer.code == (1 if mode is ResetMode.CLASSIC else 17)
-        assert context.offsets.offsets_of("G", "T") == BEFORE
-        assert not context.offsets.has_epochs("G", "T")
-        assert not context.reset_offsets
+        assert context.offsets.table.offsets_of("G", "T") == BEFORE
+        assert not context.offsets.table.has_epochs("G", "T")
+        assert not context.offsets.marks
         assert peer.count(RequestCode.RESET_CONSUMER_CLIENT_OFFSET) == 0
 
     simulate(scenario, reset_mode=str(mode))
@@ -161,7 +160,7 @@ def test_a_topic_that_is_deleted_between_two_slices_is_not_reset(
 def test_a_fenced_reset_answers_all_suspended_pulls_and_lets_others_pass(
     simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reset_announcer, "_SLICE", 4)
+    monkeypatch.setattr(announcer, "_SLICE", 4)
 
     async def scenario(stage: SimStage) -> None:
         peer, other = stage.peer("c1"), stage.peer("c2")
@@ -170,10 +169,10 @@ def test_a_fenced_reset_answers_all_suspended_pulls_and_lets_others_pass(
             await each.heartbeat()
         pulls = [asyncio.ensure_future(each.pull(0, hold_ms=60_000)) for each in (peer, other) * 20]
         of_others = asyncio.ensure_future(other.pull(0, group="Other", hold_ms=60_000))
-        while stage.broker.context.long_polling.suspended_count < len(pulls) + 1:
+        while stage.broker.context.pulls.long_polling.suspended_count < len(pulls) + 1:
             await stage.world.sleep(0.01)
         timers = CountedTimers(stage.broker.context.runtime.timers)
-        monkeypatch.setattr(stage.broker.context.reset_announcer, "_timers", timers)
+        monkeypatch.setattr(stage.broker.context.resets.announcer, "_timers", timers)
         (await stage.peer("admin").reset(TO_THE_END)).require_success()
         codes = [answer.code for answer in await asyncio.gather(*pulls)]
         # One redirect tells a client all.
@@ -195,7 +194,7 @@ def test_a_classic_reset_notifies_all_consumers_and_lets_others_pass(
     async def scenario(stage: SimStage) -> None:
         peers = [stage.peer(f"c{number}") for number in range(10)]
         await peers[0].create_topic(write=1, read=1)
-        stage.broker.context.offsets.commit("G", "T", 0, 7)
+        stage.broker.context.offsets.table.commit("G", "T", 0, 7)
         for peer in peers:
             await peer.heartbeat()
         (await stage.peer("admin").reset(TO_THE_END)).require_success()

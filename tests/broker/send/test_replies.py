@@ -194,7 +194,7 @@ async def test_the_topic_of_a_stored_reply_is_created_like_that_of_a_send(stage:
     answerer = stage.peer("answerer")
     (await reply(answerer, topic="Fresh", queue_id=3)).require_success()
     assert stage.broker.context.store.max_offset("Fresh", 3) == 1
-    assert stage.broker.context.topics.is_saved("Fresh")
+    assert stage.broker.context.tables.topics.is_saved("Fresh")
 
 
 # Replies that reach nobody.
@@ -252,7 +252,7 @@ async def test_a_requester_that_disconnects_ends_the_wait(stage: SimStage) -> No
     await asker.client.close()
     assert remark_of(await answer) == "push reply message to askerfail."
     assert remark_of(await reply(stage.peer())).endswith("channel of <asker> not found.")
-    assert stage.broker.context.reply_sender.waiting.used == 0
+    assert stage.broker.context.sends.replies.waiting.used == 0
 
 
 @simulated()
@@ -372,9 +372,9 @@ def test_waiting_replies_are_limited_for_each_connection(
         await busy.client.close()
         left = await asyncio.gather(*waiting, return_exceptions=True)
         assert [type(error) for error in left] == [ConnectionLostError] * 2
-        assert stage.broker.context.reply_sender.waiting.used == 3
+        assert stage.broker.context.sends.replies.waiting.used == 3
         assert (await other).code == 1
-        assert stage.broker.context.reply_sender.waiting.used == 0
+        assert stage.broker.context.sends.replies.waiting.used == 0
 
     simulate(scenario)
 

@@ -65,7 +65,7 @@ def test_B01_an_unknown_topic_is_made_from_TBW102_and_registered_at_once(
         broker = await stage.start_broker(namesrv_addr=namesrv.address, profile=profile)
         peer, asker = stage.peer(), stage.peer("asker", namesrv.address)
         (await peer.send("N", queue_id=3)).require_success()
-        topic = present(broker.context.topics.find("N"))
+        topic = present(broker.context.tables.topics.find("N"))
         assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (4, 4, 6)
         assert (stage.root / "broker-a/config/topics.json").read_text().count('"N"') == 2
         await stage.at(0.1)
@@ -84,7 +84,7 @@ async def test_B01_the_smaller_of_both_queue_counts_is_taken_and_never_less_than
     peer = stage.peer()
     for name, wish, given_queues in (("A", 16, 8), ("B", 2, 2)):
         (await peer.send(name, default_topic_queue_nums=wish)).require_success()
-        assert present(stage.broker.context.topics.find(name)).write_queue_nums == given_queues
+        assert present(stage.broker.context.tables.topics.find(name)).write_queue_nums == given_queues
     none: dict[str, Any] = {"default_topic_queue_nums": -5}
     assert_refused(await peer.send("C", **none), 1, "request queueId[0] is illegal")
     assert_refused(await peer.send("C", queue_id=-1, **none), 1, "has no queue")
@@ -107,7 +107,7 @@ async def test_a_refused_send_creates_no_topic(
     file = stage.root / "broker-a/config/topics.json"
     before = file.read_bytes() if file.exists() else None
     assert_refused(await stage.peer().send(topic, **options), code)
-    assert stage.broker.context.topics.find(topic) is None
+    assert stage.broker.context.tables.topics.find(topic) is None
     assert (file.read_bytes() if file.exists() else None) == before
 
 
@@ -121,7 +121,7 @@ async def test_B02_without_a_template_to_inherit_from_the_topic_does_not_exist(
     response = await stage.peer().send("N", default_topic=template)
     assert_refused(response, ResponseCode.TOPIC_NOT_EXIST, "topic[N] not exist, apply first please!")
     assert remark_of(response).endswith("for further details.")
-    assert stage.broker.context.topics.find("N") is None
+    assert stage.broker.context.tables.topics.find("N") is None
     assert not (stage.root / "broker-a/config/topics.json").exists()
 
 
@@ -133,7 +133,7 @@ async def test_B02_a_template_kept_from_an_earlier_start_serves_no_longer(stage:
     broker = await stage.start_broker(auto_create_topic_enable=False)
     peer = stage.peer()
     assert_refused(await peer.send("N"), ResponseCode.TOPIC_NOT_EXIST, "topic[N] not exist")
-    assert broker.context.topics.find("N") is None
+    assert broker.context.tables.topics.find("N") is None
     (await peer.send("Before")).require_success()
 
 
@@ -241,7 +241,7 @@ async def test_a_broker_that_may_not_be_written_refuses_ordered_topics(stage: Si
     peer = stage.peer()
     await peer.create_topic()
     (await peer.send()).require_success()
-    stage.broker.context.topics.mark_ordered(["T"])
+    stage.broker.context.tables.topics.mark_ordered(["T"])
     assert_refused(
         await peer.send(),
         ResponseCode.NO_PERMISSION,
@@ -264,7 +264,7 @@ async def test_retry_topic_checks_group_and_reconsume_limit(
     (await peer.send("%RETRY%G", reconsume_times=16, max_reconsume_times=20)).require_success()
     store = stage.broker.context.store
     assert (store.max_offset("%RETRY%G", 0), store.max_offset("%DLQ%G", 0)) == (2, 2)
-    assert present(stage.broker.context.topics.find("%DLQ%G")).perm == perm
+    assert present(stage.broker.context.tables.topics.find("%DLQ%G")).perm == perm
     peer.version = 120
     (await peer.send("%RETRY%G", reconsume_times=3, max_reconsume_times=3)).require_success()
     assert store.max_offset("%RETRY%G", 0) == 3

@@ -60,9 +60,9 @@ def test_a_queue_that_gets_messages_while_counts_are_taken_is_taken_next_time(tm
 
 
 def test_messages_of_a_topic_that_was_deleted_and_created_again_all_count(tmp_path: Path) -> None:
-    store = MessageStore(tmp_path, StoreConfig(), lambda: 1_000)
+    stats = BrokerStats(0, 0.0, BrokerStatsManager("C", deletes=False))
+    store = MessageStore(tmp_path, StoreConfig(), lambda: 1_000, put_counts=stats.puts)
     store.open()
-    stats = BrokerStats(0, 0.0, BrokerStatsManager("C", deletes=False), store.put_counts)
     sizes = [store.put_message(StoredMessage("T", 0, b"x" * count)).size for count in (1, 2)]
     assert remove_unused_topics(store.cleaner, ()) == 1
     assert store.max_offset("T", 0) == 0
@@ -73,8 +73,8 @@ def test_messages_of_a_topic_that_was_deleted_and_created_again_all_count(tmp_pa
 
 def test_a_reader_of_statistics_takes_the_counts_of_a_thousand_queues_at_most(tmp_path: Path) -> None:
     """More would hold the event loop too long; the first counts of a further queue end the oldest."""
-    puts = PutCounts()
-    stats = BrokerStats(0, 0.0, BrokerStatsManager("C", deletes=False, has_added=True), puts)
+    stats = BrokerStats(0, 0.0, BrokerStatsManager("C", deletes=False, has_added=True))
+    puts = stats.puts
     queues = [queue("T", number, tmp_path) for number in range(MANY)]
     for each in (*queues, *queues[:3]):
         puts.add(each, 1, 0, 10)

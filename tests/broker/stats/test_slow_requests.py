@@ -9,7 +9,6 @@ from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.stats.broker_stats import BrokerStats
 from rewindmq.broker.stats.manager import BrokerStatsManager
-from rewindmq.broker.store.consume_queue.put_counts import PutCounts
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.broker.store.files.mapped_file import MmapCache
@@ -20,7 +19,7 @@ from rewindmq.protocol.remoting.slices.run import run_at_once
 
 
 def new_stats() -> BrokerStats:
-    return BrokerStats(0, 0.0, BrokerStatsManager("C", deletes=True), PutCounts())
+    return BrokerStats(0, 0.0, BrokerStatsManager("C", deletes=True))
 
 
 def latency(stats: BrokerStats, key: str) -> int:
@@ -55,8 +54,8 @@ def test_a_slow_pull_that_found_nothing_adds_to_no_latency() -> None:
 
 
 def test_a_slow_send_adds_to_the_latency_of_its_queue_under_v53(tmp_path: Path) -> None:
-    puts = PutCounts()
-    stats = BrokerStats(0, 0.0, BrokerStatsManager("C", deletes=True, has_added=True), puts)
+    stats = BrokerStats(0, 0.0, BrokerStatsManager("C", deletes=True, has_added=True))
+    puts = stats.puts
     queues = [
         ConsumeQueue("T", queue_id, tmp_path / str(queue_id), 20, OsDisk(), MmapCache(OsDisk()))
         for queue_id in (0, 1)

@@ -18,6 +18,7 @@ from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.text import java_hash
 
+STORE_HOST = bytes((127, 0, 0, 1, 0, 0, 0x2A, 0x9F))
 SMALL = StoreConfig(mapped_file_size_commit_log=65_536, mapped_file_size_consume_queue=6_000)
 
 
@@ -43,8 +44,22 @@ class StoreBox:
         self.now = 1_700_000_000_000
         self._opened: list[MessageStore] = []
 
-    def open(self, disk: Disk | None = None, config: StoreConfig | None = None) -> MessageStore:
-        store = MessageStore(self.root, config or self.config, lambda: self.now, disk or OsDisk())
+    def open(
+        self,
+        disk: Disk | None = None,
+        config: StoreConfig | None = None,
+        store_host: bytes = STORE_HOST,
+        *,
+        writes_v2: bool = False,
+    ) -> MessageStore:
+        store = MessageStore(
+            self.root,
+            config or self.config,
+            lambda: self.now,
+            disk or OsDisk(),
+            store_host=store_host,
+            writes_v2=writes_v2,
+        )
         store.open()
         self._opened.append(store)
         return store

@@ -6,9 +6,8 @@ import pytest
 
 from rewindmq.broker.store import BatchEntry, PutStatus, StoredMessage
 from rewindmq.protocol.message.record import crc_ok, decode_record, encode_record
-from tests.broker.store.store_box import StoreBox
+from tests.broker.store.store_box import STORE_HOST, StoreBox
 
-STORE_HOST = bytes((127, 0, 0, 1, 0, 0, 0x2A, 0x9F))
 BORN_V4 = bytes((10, 0, 0, 7, 0, 0, 0xC3, 0x50))
 BORN_V6 = bytes(range(16)) + (50_000).to_bytes(4, "big")
 
@@ -30,8 +29,7 @@ def test_golden_bytes_of_the_worked_example(box: StoreBox) -> None:
 def test_every_field_stands_where_the_protocol_puts_it(
     box: StoreBox, born_host: bytes, store_host: bytes
 ) -> None:
-    store = box.open()
-    store.store_host = store_host
+    store = box.open(store_host=store_host)
     box.put(store, body=b"before")
     message = StoredMessage(
         "%RETRY%G", 3, b"body", b"A\x01b", 7, -5, 0x301, 1_600_000_000_123, born_host, 2, 77

@@ -394,6 +394,17 @@ def test_a_worker_thread_flushes_while_messages_are_put(box: StoreBox) -> None:
     assert store.flush() == store.flushed_offset == end
 
 
+def test_a_v2_record_is_served_again_after_a_crash(box: StoreBox) -> None:
+    store = box.open(writes_v2=True)
+    topic = "x" * 200
+    assert store.put_message(StoredMessage(topic, 3, b"long")).status is PutStatus.PUT_OK
+    assert store.put_message(StoredMessage("T", 0, b"short")).status is PutStatus.PUT_OK
+    assert store.put_message(StoredMessage("x" * 256, 0, b"no folder")).status is PutStatus.MESSAGE_ILLEGAL
+    store = box.crash().open()
+    assert stored_bodies(store, topic, 3) == [b"long"]
+    assert stored_bodies(store, "T") == [b"short"]
+
+
 def test_a_v2_record_of_a_5x_broker_is_kept_and_served(box: StoreBox) -> None:
     """Topics above 127 bytes; 4.9.4 would cut the log here."""
     topic = "x" * 200

@@ -30,9 +30,14 @@ class Box:
         self.flush = TableFlush(self.workers, [self.groups])
 
     def read(self) -> SubscriptionGroupManager:
-        groups = SubscriptionGroupManager(ConfigFile(self.path, self.disk), lambda: 0, auto_create=True)
+        groups = SubscriptionGroupManager(
+            ConfigFile(self.path, self.disk), lambda: 0, self.begin, auto_create=True
+        )
         groups.load()
         return groups
+
+    def begin(self) -> None:
+        self.flush.begin()
 
     def add(self, name: str) -> asyncio.Task[None]:
         self.groups.update(SubscriptionGroupConfig(name))

@@ -155,18 +155,18 @@ def test_attributes_survive_a_restart_and_are_in_every_table(simulate: RunScenar
         (await update(stage.peer(), text)).require_success()
         await stage.broker.close()
         broker = await stage.start_broker(profile=Profile.V53)
-        assert present(broker.context.topics.find("T")).attributes == several
+        assert present(broker.context.tables.topics.find("T")).attributes == several
         # What the broker registers.
-        assert broker.context.topics.wrapper().topic_config_table["T"].attributes == several
+        assert broker.context.tables.topics.wrapper().topic_config_table["T"].attributes == several
         response = (await stage.peer().ask(RequestCode.GET_ALL_TOPIC_CONFIG)).require_success()
         table = decode_body(response, TopicConfigSerializeWrapper).topic_config_table
         assert table["T"].attributes == several
         saved = json.loads((stage.root / "broker-a/config/topics.json").read_text())
         assert saved["topicConfigTable"]["T"]["attributes"] == several
         # What a slave does with the table.
-        broker.context.topics.update(msgspec.structs.replace(table["T"], attributes=None))
-        broker.context.topics.take_over(TopicConfigSerializeWrapper(table, DataVersion(1, 1)))
-        assert present(broker.context.topics.find("T")).attributes == several
+        broker.context.tables.topics.update(msgspec.structs.replace(table["T"], attributes=None))
+        broker.context.tables.topics.take_over(TopicConfigSerializeWrapper(table, DataVersion(1, 1)))
+        assert present(broker.context.tables.topics.find("T")).attributes == several
 
     simulate(scenario, profile=Profile.V53)
 
@@ -210,9 +210,11 @@ async def test_a_topic_with_queues_of_batches_from_elsewhere_is_neither_written_
 ) -> None:
     peer = stage.peer()
     (await update(peer, None)).require_success()
-    topic = present(stage.broker.context.topics.find("T"))
+    topic = present(stage.broker.context.tables.topics.find("T"))
     # As a master or a topics.json of RocketMQ 5 brings it.
-    stage.broker.context.topics.update(msgspec.structs.replace(topic, attributes={"queue.type": "BatchCQ"}))
+    stage.broker.context.tables.topics.update(
+        msgspec.structs.replace(topic, attributes={"queue.type": "BatchCQ"})
+    )
     await peer.heartbeat()
     answers: list[Any] = [await peer.send(), await peer.pull(0)]
     for refused in answers:

@@ -49,7 +49,7 @@ async def test_17_changes_a_topic_and_keeps_its_messages(stage: SimStage) -> Non
     for queues, perm, filter_type in ((4, 6, "SINGLE_TAG"), (2, 4, "MULTI_TAG")):
         header = CreateTopicRequestHeader("T", "TBW102", queues, queues, perm, filter_type)
         (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).require_success()
-        topic = present(stage.broker.context.topics.find("T"))
+        topic = present(stage.broker.context.tables.topics.find("T"))
         assert (topic.read_queue_nums, topic.write_queue_nums) == (queues, queues)
         assert (topic.perm, topic.topic_filter_type.name) == (perm, filter_type)
         await peer.fill(1)

@@ -56,7 +56,7 @@ async def send(broker: Broker, number: int, delay_ms: int) -> None:
     timers = broker.context.timers
     assert timers is not None
     message = StoredMessage("T", 0, b"%d" % number, text.encode())
-    broker.context.appender.put(timers.hook.before_put(message, text))
+    broker.context.sends.appender.put(timers.hook.before_put(message, text))
 
 
 def due_times(broker: Broker) -> dict[bytes, int]:

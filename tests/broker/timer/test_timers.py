@@ -203,7 +203,7 @@ async def test_older_releases_know_no_timers(stage: SimStage) -> None:
 @simulated(profile=V53)
 async def test_the_timer_topic_is_one_of_the_brokers_own(stage: SimStage) -> None:
     """RocketMQ 5.5.1 ``TopicConfigManager``: one queue."""
-    topics = stage.broker.context.topics
+    topics = stage.broker.context.tables.topics
     topic = topics.find(TIMER_TOPIC)
     assert topic is not None
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, 6)
@@ -217,6 +217,6 @@ def test_without_timers_there_is_no_timer_topic(
     simulate: RunScenario, profile: Profile, store: dict[str, bool]
 ) -> None:
     async def scenario(stage: SimStage) -> None:
-        assert TIMER_TOPIC not in stage.broker.context.topics.names
+        assert TIMER_TOPIC not in stage.broker.context.tables.topics.names
 
     simulate(scenario, profile=profile, store=store)

@@ -92,7 +92,7 @@ def max_offset(stage: SimStage, topic: str) -> int:
 
 
 def progress(stage: SimStage, topic: str = HALF) -> int:
-    return int(stage.broker.context.offsets.query("CID_RMQ_SYS_TRANS", topic, 0))
+    return int(stage.broker.context.offsets.table.query("CID_RMQ_SYS_TRANS", topic, 0))
 
 
 @pytest.mark.scenario("B30", "v49", "v53")
@@ -276,11 +276,11 @@ async def test_a_full_disk_loses_no_half_message(stage: SimStage) -> None:
     peer = await producer(stage)
     await send_half(stage, peer)
     context = stage.broker.context
-    put = context.appender._put_message
-    context.appender._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
+    put = context.sends.appender._put_message
+    context.sends.appender._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
     await live_until(stage, 70, peer)
     assert (peer.count(CHECK), progress(stage)) == (0, 0)
-    context.appender._put_message = put
+    context.sends.appender._put_message = put
     await live_until(stage, 121, peer)
     assert peer.count(CHECK) == 1
 
@@ -296,10 +296,10 @@ async def test_an_interrupted_check_run_keeps_the_outcome_of_messages_stored_aga
     assert (max_offset(stage, HALF), progress(stage)) == (3, 1)
     await end(peer, half, COMMIT)
     context = stage.broker.context
-    put = context.appender._put_message
-    context.appender._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
+    put = context.sends.appender._put_message
+    context.sends.appender._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
     await live_until(stage, 130, peer)
-    context.appender._put_message = put
+    context.sends.appender._put_message = put
     await live_until(stage, 190, peer)
     asked = [request.decode_header(CheckTransactionStateRequestHeader).msg_id for _, request in checks(peer)]
     assert asked == ["K2"]

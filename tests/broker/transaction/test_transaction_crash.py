@@ -29,7 +29,9 @@ def make_broker(world: World, disk: SimDisk) -> Broker:
 async def put_half(broker: Broker, now_ms: int) -> None:
     """A half message, as a producer that is gone has left it; it is durable."""
     text = b"TRAN_MSG\x01true\x02PGROUP\x01PG\x02REAL_TOPIC\x01T\x02REAL_QID\x010"
-    broker.context.appender.put(StoredMessage(TRANS_HALF_TOPIC, 0, b"body", text, born_timestamp=now_ms))
+    broker.context.sends.appender.put(
+        StoredMessage(TRANS_HALF_TOPIC, 0, b"body", text, born_timestamp=now_ms)
+    )
     broker.context.store.flush()
 
 

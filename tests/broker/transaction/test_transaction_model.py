@@ -187,7 +187,7 @@ def _scenario(plans: list[Transaction], crash_before: int | None) -> Scenario:
         assert seen.keys() == expected
         if not crashed:
             assert all(times == 1 for times in seen.values())
-        store, query = stage.broker.context.store, stage.broker.context.offsets.query
+        store, query = stage.broker.context.store, stage.broker.context.offsets.table.query
         if all(plan.is_settled for plan in plans):
             for topic in ("RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"):
                 assert query("CID_RMQ_SYS_TRANS", topic, 0) == store.max_offset(topic, 0)

@@ -82,7 +82,7 @@ async def test_a_half_message_waits_in_a_topic_without_consumers(stage: SimStage
     assert stored.properties["REAL_TOPIC"] == "T"
     assert stored.properties["REAL_QID"] == "2"
     assert stored.properties.get("__transactionId__") == ("K1" if profile == Profile.V53 else None)
-    topic = present(stage.broker.context.topics.find(HALF))
+    topic = present(stage.broker.context.tables.topics.find(HALF))
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, 6)
 
 
@@ -204,7 +204,7 @@ async def test_v42_keeps_a_prepared_record_in_its_own_topic_and_writes_a_second(
     assert (second.topic, second.sys_flag & 12) == ("T", verdict)
     assert second.body == (b"half" if seen else b"")
     assert second.prepared_transaction_offset == half["commit_log_offset"]
-    assert stage.broker.context.topics.find(HALF) is None
+    assert stage.broker.context.tables.topics.find(HALF) is None
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
@@ -216,7 +216,7 @@ async def test_rejectTransactionMessage_refuses_with_16(stage: SimStage, profile
     assert answer.code == ResponseCode.NO_PERMISSION
     assert answer.remark == "the broker[10.0.1.1] sending transaction message is forbidden"
     assert stage.broker.context.store.max_commit_log_offset == 0
-    assert stage.broker.context.topics.find(HALF) is None
+    assert stage.broker.context.tables.topics.find(HALF) is None
     (await peer.send(properties={"PGROUP": "PG"})).require_success()
 
 
@@ -235,7 +235,7 @@ async def test_a_retry_sent_by_an_old_client_is_no_half_message(stage: SimStage)
 async def test_a_new_topic_is_made_for_a_half_message_too(stage: SimStage) -> None:
     peer = stage.peer()
     half = await send_half(stage, peer)
-    assert stage.broker.context.topics.find("T") is not None
+    assert stage.broker.context.tables.topics.find("T") is not None
     (await end(peer, half, COMMIT)).require_success()
     assert len(await read(peer)) == 1
 

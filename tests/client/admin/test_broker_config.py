@@ -81,7 +81,7 @@ async def test_producers_leave_a_broker_where_the_topic_is_read_only(stage: SimS
         await stage.world.sleep(40)
         queues = await producer.fetch_publish_message_queues("TopicTest")
         assert {queue.broker_name for queue in queues} == {"broker-b"}
-        config = present(stage.brokers["broker-a"].context.topics.find("TopicTest"))
+        config = present(stage.brokers["broker-a"].context.tables.topics.find("TopicTest"))
         assert (config.read_queue_nums, config.write_queue_nums, config.perm) == (3, 2, 4)
     lines = await stage.run("updateTopicPerm -c DefaultCluster -t TopicTest -p 4")
     assert lines == [

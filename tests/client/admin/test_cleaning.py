@@ -21,11 +21,11 @@ async def test_delete_topic_deletes_at_masters_and_name_servers_and_names_groups
     await stage.create_topic(TOPIC, 2)
     await stage.send(2, TOPIC)
     a, b = stage.brokers.values()
-    a.context.offsets.commit(GROUP, TOPIC, 0, 1)
-    a.context.offsets.commit(GROUP, TOPIC, 1, 30)
-    b.context.offsets.commit(GROUP, TOPIC, 0, 0)
-    b.context.offsets.commit("Other", TOPIC, 0, 2)
-    b.context.offsets.commit("Other", TOPIC + "2", 0, 2)
+    a.context.offsets.table.commit(GROUP, TOPIC, 0, 1)
+    a.context.offsets.table.commit(GROUP, TOPIC, 1, 30)
+    b.context.offsets.table.commit(GROUP, TOPIC, 0, 0)
+    b.context.offsets.table.commit("Other", TOPIC, 0, 2)
+    b.context.offsets.table.commit("Other", TOPIC + "2", 0, 2)
     kept_at = "NOTE: {} keeps the offsets of group {}: in a new topic {} it skips the first {}"
     notes = [
         kept_at.format(a.address, GROUP, TOPIC, "message of queue 0, the first 30 messages of queue 1"),
@@ -40,9 +40,9 @@ async def test_delete_topic_deletes_at_masters_and_name_servers_and_names_groups
         *(notes if kept > 0 else ()),
     ]
     for broker in stage.brokers.values():
-        assert broker.context.topics.find(TOPIC) is None
+        assert broker.context.tables.topics.find(TOPIC) is None
         assert broker.context.store.max_offset(TOPIC, 0) == 0
-    assert a.context.offsets.query(GROUP, TOPIC, 0) == kept
+    assert a.context.offsets.table.query(GROUP, TOPIC, 0) == kept
     with pytest.raises(ResponseError, match="No topic route info"):
         await (await stage.admin()).topics.examine_topic_route_info(TOPIC)
     # The brokers' next registrations do not restore the topic.
@@ -73,7 +73,7 @@ async def test_the_group_that_delete_topic_names_gets_all_messages_after_the_res
 @played()
 async def test_delete_sub_group_names_offsets_of_the_retry_topic_that_stay(stage: SimStage) -> None:
     await stage.create_topic(TOPIC, 1)
-    offsets = stage.brokers["broker-a"].context.offsets
+    offsets = stage.brokers["broker-a"].context.offsets.table
     for is_removed in ("true", "false"):
         offsets.commit(GROUP, retry_topic(GROUP), 0, 5)
         lines = await stage.run(f"deleteSubGroup -c DefaultCluster -g {GROUP} -r {is_removed}")
@@ -102,7 +102,7 @@ async def test_the_cleaning_commands_reach_every_master(stage: SimStage) -> None
     await stage.create_topic(TOPIC, 2)
     await stage.send(1, TOPIC)
     for broker in stage.brokers.values():
-        broker.context.topics.delete(TOPIC)
+        broker.context.tables.topics.delete(TOPIC)
     addresses = [broker.address for broker in stage.brokers.values()]
     assert await stage.run("cleanUnusedTopic -c DefaultCluster") == [
         f"{address}: queues of unknown topics removed" for address in addresses

@@ -66,7 +66,7 @@ async def test_consume_stats_fail_with_17_if_the_group_never_connected_and_206_w
     assert refused.value.code == 17
     async with new_consumer(stage):
         await stage.world.sleep(1)
-        assert stage.brokers["broker-a"].context.offsets.topics_of("rewinders") == []
+        assert stage.brokers["broker-a"].context.offsets.table.topics_of("rewinders") == []
         with pytest.raises(ResponseError) as refused:
             await admin.groups.examine_consume_stats("rewinders")
     assert refused.value.code == 206
@@ -89,7 +89,7 @@ async def test_consumers_are_found_even_if_only_one_broker_knows_them(stage: Sim
     await stage.create_topic(TOPIC, 2)
     async with new_consumer(stage) as consumer:
         await stage.world.sleep(1)
-        consumers = stage.brokers["broker-a"].context.consumers
+        consumers = stage.brokers["broker-a"].context.clients.consumers
         for channel in list(present(consumers.find("rewinders")).channels.values()):
             consumers.unregister("rewinders", channel.connection, notify=False)
         found = await (await stage.admin()).groups.examine_consumer_connection_info("rewinders")

@@ -13,7 +13,9 @@ from tests.support.stage import SimStage
 
 
 def offsets(stage: SimStage, group: str, topic: str = TOPIC) -> dict[str, dict[int, int]]:
-    return {name: broker.context.offsets.offsets_of(group, topic) for name, broker in stage.brokers.items()}
+    return {
+        name: broker.context.offsets.table.offsets_of(group, topic) for name, broker in stage.brokers.items()
+    }
 
 
 async def store_offsets(stage: SimStage) -> None:
@@ -24,7 +26,7 @@ async def store_offsets(stage: SimStage) -> None:
     async with new_consumer(stage):
         await stage.world.sleep(30)
     for broker in stage.brokers.values():
-        broker.context.offsets.commit(GROUP, "Other", 0, 8)
+        broker.context.offsets.table.commit(GROUP, "Other", 0, 8)
     await stage.world.sleep(1)
 
 

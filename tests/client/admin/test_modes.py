@@ -36,7 +36,7 @@ async def consume_and_leave(stage: SimStage, messages: int = 3, queues: int = 2)
 
 
 def record(stage: SimStage, queue: MessageQueue) -> tuple[int, int]:
-    offsets = stage.brokers[queue.broker_name].context.offsets
+    offsets = stage.brokers[queue.broker_name].context.offsets.table
     return offsets.record(GROUP, queue.topic, queue.queue_id)
 
 

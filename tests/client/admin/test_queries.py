@@ -121,7 +121,7 @@ async def test_a_compaction_topic_is_created_and_its_attribute_printed(stage: Si
     made = "updateTopic -c DefaultCluster -t Prices -r 1 -w 1 -a +cleanup.policy=COMPACTION"
     lines = await stage.run(made)
     assert lines[-1].endswith(", attributes={+cleanup.policy=COMPACTION}]")
-    assert present(stage.brokers["broker-a"].context.topics.find("Prices")).attributes == {
+    assert present(stage.brokers["broker-a"].context.tables.topics.find("Prices")).attributes == {
         "cleanup.policy": "COMPACTION"
     }
     with pytest.raises(ResponseError) as refused:
@@ -133,7 +133,7 @@ async def test_a_compaction_topic_is_created_and_its_attribute_printed(stage: Si
 
 @played(profile=Profile.V53)
 async def test_attributes_are_set_and_removed(stage: SimStage) -> None:
-    topics = stage.brokers["broker-a"].context.topics
+    topics = stage.brokers["broker-a"].context.tables.topics
     make = "updateTopic -c DefaultCluster -t T -r 1 -w 1"
     for option, after in (
         ("-a +message.type=FIFO,+reserve.time=5", {"message.type": "FIFO", "reserve.time": "5"}),

@@ -179,16 +179,16 @@ async def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(stage: SimStage, wo
     await stage.create_topic(TOPIC, 1)
     await stage.send(3, TOPIC)
     broker = stage.brokers["broker-a"]
-    broker.context.groups.find(GROUP)
-    broker.context.offsets.commit(GROUP, TOPIC, 0, 3)
+    broker.context.tables.groups.find(GROUP)
+    broker.context.offsets.table.commit(GROUP, TOPIC, 0, 3)
     lines = await stage.run(f"{TOOL} {words} -b {broker.address} -q 0")
     assert lines[0].startswith(
         f"start reset consumer offset by specified, group[{GROUP}], topic[{TOPIC}], queueId[0], broker["
     )
     assert lines[1] == "reset consumer offset to 0"
     assert lines[2].startswith("nothing was sent")
-    assert broker.context.offsets.query(GROUP, TOPIC, 0) == 3
-    assert len(broker.context.reset_offsets) == 0
+    assert broker.context.offsets.table.query(GROUP, TOPIC, 0) == 3
+    assert len(broker.context.offsets.marks) == 0
     data = await stage.data(f"{TOOL} {words} -b {broker.address} -q 0")
     assert (data["offset"], data["applied"]) == (0, False)
 
@@ -198,10 +198,13 @@ async def test_the_tool_of_5x_commits_and_then_resets_any_other_offset(stage: Si
     await stage.create_topic(TOPIC, 1)
     await stage.send(3, TOPIC)
     context = stage.brokers["broker-a"].context
-    context.groups.find(GROUP)
+    context.tables.groups.find(GROUP)
     lines = await stage.run(f"{TOOL} -s now -b {stage.brokers['broker-a'].address} -q 0 -o 2")
     assert lines[1:] == ["reset consumer offset to 2"]
-    assert (context.offsets.query(GROUP, TOPIC, 0), context.reset_offsets.find(GROUP, TOPIC, 0)) == (2, 2)
+    assert (context.offsets.table.query(GROUP, TOPIC, 0), context.offsets.marks.find(GROUP, TOPIC, 0)) == (
+        2,
+        2,
+    )
 
 
 @played(profile=Profile.V53, reset_mode=ResetMode.CLASSIC)
@@ -210,9 +213,9 @@ async def test_the_tool_of_5x_at_a_classic_broker_is_refused_after_its_commit(st
     await stage.create_topic(TOPIC, 2)
     await stage.send(3, TOPIC)
     context = stage.brokers["broker-a"].context
-    context.groups.find(GROUP)
+    context.tables.groups.find(GROUP)
     for queue in (Q0, Q1):
-        context.offsets.commit(GROUP, TOPIC, queue.queue_id, 3)
+        context.offsets.table.commit(GROUP, TOPIC, queue.queue_id, 3)
     with pytest.raises(ResponseError, match="resets whole topics") as refused:
         await stage.run(f"{TOOL} -s now -b {stage.brokers['broker-a'].address} -q 0 -o 2")
     assert refused.value.__notes__ == ["offset 2 was already committed, as RocketMQ 5's tool does first"]

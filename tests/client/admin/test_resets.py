@@ -21,7 +21,9 @@ Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
 def commit(stage: SimStage, offset: int, *queues: MessageQueue) -> None:
     """Store an offset of the group for each queue at its broker."""
     for queue in queues:
-        stage.brokers[queue.broker_name].context.offsets.commit(GROUP, queue.topic, queue.queue_id, offset)
+        stage.brokers[queue.broker_name].context.offsets.table.commit(
+            GROUP, queue.topic, queue.queue_id, offset
+        )
 
 
 async def store_times(stage: SimStage, queue: MessageQueue) -> list[int]:
@@ -122,7 +124,7 @@ async def test_if_a_later_broker_returns_206_offsets_are_written_at_all_brokers(
     async with new_consumer(stage):
         await stage.world.sleep(20)
         # broker-b forgets the group, as if its connection had just been lost.
-        consumers = stage.brokers["broker-b"].context.consumers
+        consumers = stage.brokers["broker-b"].context.clients.consumers
         for channel in list(present(consumers.find(GROUP)).channels.values()):
             consumers.unregister(GROUP, channel.connection, notify=False)
         lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000")

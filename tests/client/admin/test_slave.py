@@ -34,8 +34,8 @@ async def test_a_consumer_reads_on_from_the_slave_when_its_master_is_gone(stage:
         assert len(stage.consumed) == 6
         await master.close()
         await stage.world.sleep(60)
-        assert slave.context.consumers.find(GROUP) is not None
-    assert slave.context.offsets.offsets_of(GROUP, TOPIC) == {0: 3, 1: 3}
+        assert slave.context.clients.consumers.find(GROUP) is not None
+    assert slave.context.offsets.table.offsets_of(GROUP, TOPIC) == {0: 3, 1: 3}
 
 
 @played(slave_read_enable=True)
@@ -47,7 +47,7 @@ async def test_a_consumer_reads_from_the_slave_if_the_group_settings_name_it(sta
     await stage.send(3, TOPIC)
     await stage.world.sleep(15)
     # A master whose messages exceed its memory suggests the same with whichBrokerWhenConsumeSlowly.
-    master.context.groups.update(SubscriptionGroupConfig(GROUP, broker_id=1))
+    master.context.tables.groups.update(SubscriptionGroupConfig(GROUP, broker_id=1))
     await stage.world.sleep(15)
     async with new_consumer(stage):
         await stage.world.sleep(60)
@@ -55,7 +55,7 @@ async def test_a_consumer_reads_from_the_slave_if_the_group_settings_name_it(sta
         await stage.world.sleep(30)
     assert len(stage.consumed) == 12
     assert slave.context.stats.get_total == 6
-    assert master.context.offsets.offsets_of(GROUP, TOPIC) == {0: 6, 1: 6}
+    assert master.context.offsets.table.offsets_of(GROUP, TOPIC) == {0: 6, 1: 6}
 
 
 @played()

@@ -52,7 +52,7 @@ async def test_offsets_at_a_broker_to_which_the_group_never_connected_count(stag
     await stage.create_topic("Both", 1)
     async with stage.push_consumer(group=GROUP, topic="OnlyA", host="10.0.2.1"):
         await stage.world.sleep(1)
-    stage.brokers["broker-b"].context.offsets.commit(GROUP, "Both", 0, 0)
+    stage.brokers["broker-b"].context.offsets.table.commit(GROUP, "Both", 0, 0)
     admin = await stage.admin()
     table = (await admin.groups.examine_consume_stats(GROUP)).offset_table
     assert MessageQueue("Both", "broker-b", 0) in table

@@ -29,7 +29,7 @@ async def test_producers_leave_a_broker_until_its_write_permission_is_restored(
 ) -> None:
     await stage.create_topic(TOPIC)
     await stage.world.sleep(1)
-    topics = len(stage.brokers["broker-a"].context.topics.table().topic_config_table)
+    topics = len(stage.brokers["broker-a"].context.tables.topics.table().topic_config_table)
     assert await stage.run("wipeWritePerm -b broker-a") == [
         f"wipe write perm of broker[broker-a] in name server[{stage.namesrv}] OK, {topics}"
     ]

@@ -35,7 +35,7 @@ async def ask(
     stage: SimStage, header: CommandHeader, code: RequestCode, body: bytes = b""
 ) -> RemotingCommand:
     """Send a request to the first consumer of G from its broker, and return the response."""
-    group = stage.brokers["broker-a"].context.consumers.find("G")
+    group = stage.brokers["broker-a"].context.clients.consumers.find("G")
     assert group is not None
     connection = next(iter(group.channels))
     return await connection.invoke(RemotingCommand(code, header, body or None), 60)

@@ -75,18 +75,18 @@ async def test_the_requests_of_a_lite_pull_consumer(stage: SimStage, profile: Pr
     await stage.fill(30)
     context = stage.brokers["broker-a"].context
     asked: list[tuple[int, int, int, int]] = []
-    pull = context.puller.pull
+    pull = context.pulls.puller.pull
 
     def noting(connection: Any, request: Any, header: Any) -> Any:
         asked.append((request.code, header.sys_flag, header.max_msg_nums, header.suspend_timeout_millis))
         return pull(connection, request, header)
 
-    context.puller.pull = noting  # type: ignore[method-assign]
+    context.pulls.puller.pull = noting  # type: ignore[method-assign]
     consumer = lite(stage)
     consumer.subscribe("T", "*")
     async with consumer:
         assert len((await poll_all(consumer, 30))[:10]) == 10
-        group = context.consumers.find("G")
+        group = context.clients.consumers.find("G")
         assert group is not None
         assert group.consume_type == "CONSUME_ACTIVELY"
     code = RequestCode.LITE_PULL_MESSAGE if profile is Profile.V53 else RequestCode.PULL_MESSAGE

@@ -243,4 +243,4 @@ async def test_an_untraced_client_sends_no_records(stage: SimStage) -> None:
     await stage.fill(1)
     await stage.world.sleep(5)
     assert consumer.trace is None
-    assert TRACE_TOPIC not in stage.brokers["broker-a"].context.topics.names
+    assert TRACE_TOPIC not in stage.brokers["broker-a"].context.tables.topics.names

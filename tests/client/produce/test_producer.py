@@ -53,7 +53,7 @@ async def test_an_unknown_topic_is_created_from_the_template_with_four_queues(
 ) -> None:
     producer = await stage.producer()
     await asyncio.gather(*(producer.send(Message("Fresh", b"x")) for _ in range(20)))
-    assert stage.brokers["broker-a"].context.topics.find("Fresh") is not None
+    assert stage.brokers["broker-a"].context.tables.topics.find("Fresh") is not None
     assert len(await producer.fetch_publish_message_queues("Fresh")) == 4
 
 

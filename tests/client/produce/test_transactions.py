@@ -237,7 +237,7 @@ def test_a_rewind_redelivers_committed_messages_and_nothing_else(
 
 async def hostile_check(stage: SimStage, producer: Producer, body: bytes | None) -> None:
     """Send CHECK_TRANSACTION_STATE (39) with a given body."""
-    channels = stage.brokers["broker-a"].context.producers.channels
+    channels = stage.brokers["broker-a"].context.clients.producers.channels
     await stage.until(lambda: bool(channels(producer.group)))
     (channel,) = channels(producer.group)
     header = CheckTransactionStateRequestHeader(1, 2)

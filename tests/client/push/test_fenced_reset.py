@@ -44,7 +44,7 @@ FENCED: dict[str, Any] = {"profile": Profile.EPOCH, "reset_mode": ResetMode.FENC
 
 def fenced(stage: SimStage) -> list[FencedCommit]:
     """Return the refused commits of T that the broker lists."""
-    return stage.brokers["broker-a"].context.fenced_commits.listed("G", "T").commits
+    return stage.brokers["broker-a"].context.offsets.fenced_commits.listed("G", "T").commits
 
 
 async def _consumed(
@@ -232,7 +232,7 @@ async def test_E28_a_late_notification_restarts_nothing(stage: SimStage) -> None
         await reset(stage)
     await stage.world.sleep(1)
     assert len(stage.events.at(Point.QUEUE_RESTARTED)) == 8
-    (member,) = present(stage.brokers["broker-a"].context.consumers.find("G")).channels
+    (member,) = present(stage.brokers["broker-a"].context.clients.consumers.find("G")).channels
     for epoch in (1, 2):
         header = NotifyQueueResetRequestHeader("G", "T", "broker-a", 0, 0, epoch)
         member.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
@@ -301,7 +301,7 @@ async def test_E12_resets_right_after_each_other_leave_one_chain_at_the_last_tar
     await asyncio.gather(*(admin.resets.reset("T", "G", at) for at in (0, middle, 0, middle)))
     await stage.world.sleep(10)
     assert stage.stored() == {0: 100}
-    assert stage.brokers["broker-a"].context.offsets.epoch("G", "T", 0) == 4
+    assert stage.brokers["broker-a"].context.offsets.table.epoch("G", "T", 0) == 4
     assert inbox.bodies[-1] == b"99"
     assert set(inbox.bodies) >= {b"%d" % number for number in range(50, 100)}
     settled = stage.world.now

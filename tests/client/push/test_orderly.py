@@ -82,7 +82,7 @@ async def test_a_queue_whose_holder_died_is_taken_over_when_its_lock_expires(
 ) -> None:
     await stage.create_topic(queues=1)
     queue = MessageQueue("T", "broker-a", 0)
-    locks = stage.brokers["broker-a"].context.queue_locks
+    locks = stage.brokers["broker-a"].context.clients.queue_locks
     locked = stage.world.now
     assert locks.lock(new_end(), "G", "dead", [queue]) == {queue}
     await stage.fill(3)
@@ -97,7 +97,7 @@ async def test_a_queue_whose_holder_died_is_taken_over_when_its_lock_expires(
 async def test_a_consumer_that_stops_releases_its_locks(stage: SimStage) -> None:
     await stage.create_topic()
     consumer = await consume(stage, InOrder(stage))
-    locks = stage.brokers["broker-a"].context.queue_locks
+    locks = stage.brokers["broker-a"].context.clients.queue_locks
     await stage.world.sleep(5)
     assert locks.is_any_held("G")
     await consumer.shutdown()
@@ -112,7 +112,7 @@ async def test_a_refused_refresh_stops_pulls_and_deliveries_until_the_lock_is_ba
     listener = InOrder(stage, seconds=1.0)
     consumer = await consume(stage, listener)
     await stage.until(lambda: len(listener.calls) == 2)
-    locks = stage.brokers["broker-a"].context.queue_locks
+    locks = stage.brokers["broker-a"].context.clients.queue_locks
     locks.unlock("G", consumer.client_id, [queue])
     assert locks.lock(new_end(), "G", "thief", [queue]) == {queue}
     process_queue = consumer.process_queues[queue]

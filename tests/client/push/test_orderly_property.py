@@ -84,7 +84,7 @@ async def _disturb(
         case 1:
             consumer.process_queues[queue].locked = False  # type: ignore[attr-defined]
         case _:
-            stage.brokers["broker-a"].context.queue_locks.unlock("G", consumer.client_id, [queue])
+            stage.brokers["broker-a"].context.clients.queue_locks.unlock("G", consumer.client_id, [queue])
 
 
 async def _scene(stage: SimStage, chance: random.Random, batch: int) -> None:

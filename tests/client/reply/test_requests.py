@@ -440,7 +440,7 @@ async def test_a_pushed_reply_without_a_correlation_id_is_refused(
     producer = await stage.producer()
     await producer.send(Message("T", b"x"))
     await producer.instance.send_heartbeats()
-    connection = present(stage.brokers["broker-a"].context.producers.find_client(producer.client_id))
+    connection = present(stage.brokers["broker-a"].context.clients.producers.find_client(producer.client_id))
     header = ReplyMessageRequestHeader(
         "P", "T", "TBW102", 4, 0, 0, 1, 0, "nowhere", "127.0.0.1:1", 1, properties
     )

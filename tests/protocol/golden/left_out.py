@@ -59,6 +59,7 @@ OWN: Final = "this project's own"
 _STATIC_CLIENT: Final = "no recorded client asks for a static topic"
 _LATE: Final = "tests/interop/test_mqadmin.py has real frames of it; none are recorded yet"
 _POP_TESTS: Final = "tests/broker/pop/golden_answers.json has the real broker's answers"
+_ASSIGNED: Final = "tests/broker/handlers/test_query_assignment.py has the answers of a running 5.5.1"
 _TIMERS: Final = (
     "the Java client 5.5.0 got the same codes and remarks at a 5.5.1 broker; none are recorded yet"
 )
@@ -66,6 +67,8 @@ NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "370 request": _TIMERS,
         "370 response": _TIMERS,
+        "400 request": _ASSIGNED,
+        "400 response": _ASSIGNED,
         "401 request": _LATE,
         "401 response": _LATE,
         "190001 request": OWN,
@@ -97,6 +100,9 @@ NOT_RECORDED_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
         "PollingInfoResponseHeader": _POP_TESTS,
         "PopMessageRequestHeader": _POP_TESTS,
         "PopMessageResponseHeader": _POP_TESTS,
+        "MessageQueueAssignment": _ASSIGNED,
+        "QueryAssignmentRequestBody": _ASSIGNED,
+        "QueryAssignmentResponseBody": _ASSIGNED,
         "SetMessageRequestModeRequestBody": _LATE,
         "RecallMessageRequestHeader": _TIMERS,
         "RecallMessageResponseHeader": _TIMERS,

@@ -90,7 +90,7 @@ class Cluster:
         return consumer
 
     def stored(self) -> dict[int, int]:
-        return dict(self.broker.context.offsets.offsets_of("G", "T"))
+        return dict(self.broker.context.offsets.table.offsets_of("G", "T"))
 
 
 @pytest.mark.parametrize("serialize_type", CODECS)

@@ -160,7 +160,7 @@ async def test_expired_messages_come_again_and_count_an_attempt(stage: SimStage)
     third = await take(peer, None, 2)
     assert infos(third) == ("0 0 0", "0 0 0,1", "0 qo0%0 2;0 qo0%1 2;0 0 2")
     # No retry topic, and no checkpoint.
-    assert stage.broker.context.topics.find("%RETRY%G_T") is None
+    assert stage.broker.context.tables.topics.find("%RETRY%G_T") is None
     assert present(stage.broker.context.pop).revive.open_check_points == 0
 
 

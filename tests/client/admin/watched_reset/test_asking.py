@@ -65,7 +65,7 @@ async def test_a_preview_asks_for_many_queues_at_the_same_time(stage: SimStage) 
     queues = 256
     await stage.create_topic(TOPIC, queues)
     for queue_id in range(queues):
-        stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, queue_id, 0)
+        stage.brokers["broker-a"].context.offsets.table.commit(GROUP, TOPIC, queue_id, 0)
     admin = await stage.admin()
     began = stage.world.now
     preview = await make_preview(admin, TOPIC, GROUP, 0)

@@ -29,7 +29,7 @@ async def previewed(stage: SimStage, path: Path) -> str:
     await stage.create_topic(TOPIC, 2)
     await stage.send(4, TOPIC)
     for queue in (Q0, Q1):
-        stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, queue.queue_id, 4)
+        stage.brokers["broker-a"].context.offsets.table.commit(GROUP, TOPIC, queue.queue_id, 4)
     save(path, await stage.data(f"{LINE} --preview"))
     return f"{LINE} --expect {path}"
 
@@ -95,7 +95,7 @@ async def test_a_second_classic_reset_is_told_while_consumers_still_apply_the_fi
 @played()
 async def test_a_refused_reset_changes_nothing(stage: SimStage, tmp_path: Path) -> None:
     line = await previewed(stage, tmp_path / "preview")
-    stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 1, 3)
+    stage.brokers["broker-a"].context.offsets.table.commit(GROUP, TOPIC, 1, 3)
     (printed,) = await stage.printed(line.split())
     assert printed.data["moved"] == ["broker-a:1: stored offset was 4, is 3"]
     admin = await stage.admin()

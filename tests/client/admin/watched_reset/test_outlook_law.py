@@ -108,7 +108,7 @@ async def carried_out(stage: SimStage, play: Play) -> Played:
     await stage.send(play.messages, TOPIC)
     if not play.consumers:
         for queue_id in range(2):
-            stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, queue_id, play.messages)
+            stage.brokers["broker-a"].context.offsets.table.commit(GROUP, TOPIC, queue_id, play.messages)
     heard: dict[MessageQueue, float] = {}
     admin = AdminClient(stage.namesrv, runtime=stage.new_runtime())
     async with admin, group_of(stage, play, heard):

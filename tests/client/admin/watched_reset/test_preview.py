@@ -52,7 +52,7 @@ async def test_the_preview_names_the_targets_that_the_reset_then_has(stage: SimS
 async def test_a_preview_to_the_end_counts_the_skipped_messages(stage: SimStage) -> None:
     await consumed(stage)
     for queue in (Q0, Q1):
-        stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, queue.queue_id, 1)
+        stage.brokers["broker-a"].context.offsets.table.commit(GROUP, TOPIC, queue.queue_id, 1)
     preview = await make_preview(await stage.admin(), TOPIC, GROUP, -1)
     first = preview.queues[0]
     assert (first.target, first.target_time, first.redelivered, first.skipped) == (4, None, 0, 3)
@@ -63,7 +63,7 @@ async def test_a_preview_to_the_end_counts_the_skipped_messages(stage: SimStage)
 async def test_without_force_the_preview_moves_a_queue_only_back(stage: SimStage) -> None:
     await consumed(stage)
     for queue in (Q0, Q1):
-        stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, queue.queue_id, 1)
+        stage.brokers["broker-a"].context.offsets.table.commit(GROUP, TOPIC, queue.queue_id, 1)
     preview = await make_preview(await stage.admin(), TOPIC, GROUP, -1, force=False)
     assert [row.target for row in preview.queues] == [1, 1]
 
@@ -151,7 +151,7 @@ async def test_queues_beyond_the_write_queues_stay_in_a_classic_reset(
 async def test_queues_that_no_consumer_reads_are_moved_without_messages(stage: SimStage) -> None:
     await consumed(stage)
     for queue in (Q0, Q1):
-        stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, queue.queue_id, 4)
+        stage.brokers["broker-a"].context.offsets.table.commit(GROUP, TOPIC, queue.queue_id, 4)
     await stage.create_topic(TOPIC, 2, read=1)
     admin = await stage.admin()
     fenced = await make_preview(admin, TOPIC, GROUP, 0, mode=ResetMode.FENCED)

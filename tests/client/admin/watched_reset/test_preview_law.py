@@ -164,7 +164,7 @@ class Lab:
                 offset = next(offsets, None)
                 if offset is not None:
                     end = broker.context.store.max_offset(TOPIC, queue_id)
-                    broker.context.offsets.commit(GROUP, TOPIC, queue_id, min(offset, end))
+                    broker.context.offsets.table.commit(GROUP, TOPIC, queue_id, min(offset, end))
 
     def note(self, messages: Sequence[MessageExt]) -> None:
         self.seen.update(

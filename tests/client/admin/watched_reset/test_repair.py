@@ -71,7 +71,7 @@ async def test_a_reset_that_is_lost_each_time_is_repeated_at_most_n_times(stage:
     """A broadcasting consumer ignores the broker's offsets (BROADCAST)."""
     await stage.create_topic(TOPIC, 1)
     await stage.send(4, TOPIC)
-    stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 0, 4)
+    stage.brokers["broker-a"].context.offsets.table.commit(GROUP, TOPIC, 0, 4)
     async with new_consumer(stage, message_model=MessageModel.BROADCASTING):
         await stage.world.sleep(60)
         printed = await stage.printed(f"{LINE} --until-held --times 2".split())
@@ -133,7 +133,7 @@ async def two_brokers(stage: SimStage) -> list[MessageQueue]:
     await stage.create_topic(TOPIC, 1)
     await stage.send(4, TOPIC)
     for broker in stage.brokers.values():
-        broker.context.offsets.commit(GROUP, TOPIC, 0, 4)
+        broker.context.offsets.table.commit(GROUP, TOPIC, 0, 4)
     return [MessageQueue(TOPIC, name, 0) for name in ("broker-a", "broker-b")]
 
 

@@ -26,7 +26,7 @@ async def offline_at(stage: SimStage, offset: int, group: str = GROUP) -> None:
         await stage.create_topic(TOPIC, 2)
         await stage.send(8, TOPIC)
     for queue in (Q0, Q1):
-        stage.brokers["broker-a"].context.offsets.commit(group, TOPIC, queue.queue_id, offset)
+        stage.brokers["broker-a"].context.offsets.table.commit(group, TOPIC, queue.queue_id, offset)
 
 
 async def stored(stage: SimStage) -> list[int | None]:

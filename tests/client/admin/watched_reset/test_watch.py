@@ -111,7 +111,7 @@ async def test_the_command_says_now_and_then_what_it_waits_for(stage: SimStage) 
 async def test_a_group_without_consumers_is_stored_and_then_unknown(stage: SimStage) -> None:
     await stage.create_topic(TOPIC, 1)
     await stage.send(4, TOPIC)
-    stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 0, 4)
+    stage.brokers["broker-a"].context.offsets.table.commit(GROUP, TOPIC, 0, 4)
     *_, change, last = await stage.printed(
         f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --watch --wait 5".split()
     )
@@ -124,7 +124,7 @@ async def test_a_group_without_consumers_is_stored_and_then_unknown(stage: SimSt
 async def test_a_watch_of_a_group_that_no_consumer_joins_ends_after_30_s(stage: SimStage) -> None:
     await stage.create_topic(TOPIC, 1)
     await stage.send(4, TOPIC)
-    stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 0, 4)
+    stage.brokers["broker-a"].context.offsets.table.commit(GROUP, TOPIC, 0, 4)
     began = stage.world.now
     *_, last = await stage.printed(f"resetOffsetByTime -t {TOPIC} -g {GROUP} -s 0 --watch".split())
     assert 30 <= stage.world.now - began < 35
@@ -160,7 +160,7 @@ async def test_a_broker_that_does_not_tell_the_consumers_is_not_taken_for_one_wi
 ) -> None:
     await stage.create_topic(TOPIC, 1)
     await stage.send(4, TOPIC)
-    stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 0, 4)
+    stage.brokers["broker-a"].context.offsets.table.commit(GROUP, TOPIC, 0, 4)
     admin = await stage.admin()
     alone = await take_sample(admin, TOPIC, GROUP, [QUEUE])
     assert (alone.clients, alone.is_complete) == (frozenset(), True)
