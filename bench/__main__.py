@@ -15,7 +15,7 @@ from bench.loads import FULL_LOADS, LOADS, say
 from bench.python_build import describe_python
 from bench.table import Row, render, write_json
 
-_BOTH, _BROKER, _NAMESRV, _WATCH = "both", "broker", "namesrv", "watch"
+_BOTH, _BROKER, _NAMESRV, _WATCH, _TIMERS, _POP = "both", "broker", "namesrv", "watch", "timers", "pop"
 
 _EXAMPLES = """examples:
   scripts/bench
@@ -26,28 +26,40 @@ _EXAMPLES = """examples:
   scripts/bench --vs-rocketmq --rounds 9 --json rows.json
   scripts/bench --vs-rocketmq namesrv
   scripts/bench --vs-rocketmq watch
+  scripts/bench --vs-rocketmq timers --rounds 3
+  scripts/bench --vs-rocketmq pop
   scripts/bench --json rows.json"""
 
 
 def _compare(part: str, rounds: int, scale: float, json_file: Path | None) -> int:
     # Imported here, because these modules need the interop tests' tools.
-    from bench import vs_namesrv, vs_rocketmq, vs_rocketmq_watched
-    from bench.compared_clusters import REWINDMQ, ROCKETMQ, StartError
+    from bench import vs_namesrv, vs_rocketmq, vs_rocketmq_pop, vs_rocketmq_timers, vs_rocketmq_watched
+    from bench.compared_clusters import REWINDMQ, ROCKETMQ, ROCKETMQ_5, StartError
     from bench.java_load import LoadError
+    from bench.pop_load import PopLoadError
+    from bench.timer_load import TimerLoadError
     from tools.interop.toolchains import BuildFailed, ToolMissing
 
     try:
         if part == _WATCH:
             watched = vs_rocketmq_watched.measure_watched(rounds, say)
             return _print(watched, json_file, vs_rocketmq_watched.ABOUT)
-        rows = vs_rocketmq.compare(rounds, scale, say) if part != _NAMESRV else []
-        if part != _BROKER:
-            rows += vs_namesrv.compare_lookups(rounds, scale, say)
-    except (StartError, LoadError, ToolMissing, BuildFailed) as error:
+        rocketmq, about = ROCKETMQ, vs_rocketmq.ABOUT
+        if part == _TIMERS:
+            rocketmq, about = ROCKETMQ_5, vs_rocketmq_timers.ABOUT
+            rows = vs_rocketmq_timers.compare_timers(rounds, scale, say)
+        elif part == _POP:
+            rocketmq, about = ROCKETMQ_5, vs_rocketmq_pop.ABOUT
+            rows = vs_rocketmq_pop.compare_pop(rounds, scale, say)
+        else:
+            rows = vs_rocketmq.compare(rounds, scale, say) if part != _NAMESRV else []
+            if part != _BROKER:
+                rows += vs_namesrv.compare_lookups(rounds, scale, say)
+    except (StartError, LoadError, TimerLoadError, PopLoadError, ToolMissing, BuildFailed) as error:
         say(f"scripts/bench: {error}")
         return 2
-    print(render_comparisons(rows, ROCKETMQ, REWINDMQ))
-    print(vs_rocketmq.ABOUT)
+    print(render_comparisons(rows, rocketmq, REWINDMQ))
+    print(about)
     print(describe_python())
     if json_file is not None:
         write_json(rows, json_file)
@@ -88,11 +100,12 @@ def main() -> int:
         "--vs-rocketmq",
         nargs="?",
         const=_BOTH,
-        choices=[_BOTH, _BROKER, _NAMESRV, _WATCH],
+        choices=[_BOTH, _BROKER, _NAMESRV, _WATCH, _TIMERS, _POP],
         metavar="PART",
         help="run only the comparison with RocketMQ: broker (under the official Java client, six minutes),"
         " namesrv (route look-ups, four minutes) or both (default); or watch: how many kept resets a watcher"
-        " proves at RocketMQ (quarter of an hour); needs Java and Maven",
+        " proves at RocketMQ (quarter of an hour); or timers (quarter of an hour) or pop (five minutes):"
+        " at RocketMQ 5; needs Java and Maven",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the amount of work (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")

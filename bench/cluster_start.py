@@ -78,7 +78,16 @@ def cpu_seconds(pid: int) -> float:
 
 def resident_megabytes(pid: int) -> float:
     """Return the resident memory of a process, including shared pages, in MB of 10^6 bytes (Linux)."""
+    return _status_megabytes(pid, "VmRSS")
+
+
+def private_megabytes(pid: int) -> float:
+    """Return the resident memory of a process without pages of files, in MB of 10^6 bytes (Linux)."""
+    return _status_megabytes(pid, "RssAnon")
+
+
+def _status_megabytes(pid: int, field: str) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024 / 1e6
     raise SystemExit(f"bench: process {pid} has no memory figure in /proc")

@@ -21,11 +21,12 @@ from rewindmq.protocol.command import RemotingCommand
 from tools.interop.raw import ask
 from tools.interop.servers import JAVA_17, free_port, rocketmq_home
 from tools.interop.toolchains import server_jars, tool
-from tools.interop.versions import SERVER_4
+from tools.interop.versions import SERVER_4, SERVER_5
 
 ROCKETMQ: Final = f"RocketMQ {SERVER_4}"
+ROCKETMQ_5: Final = f"RocketMQ {SERVER_5}"
 REWINDMQ: Final = "RewindMQ"
-_BROKER: Final = "broker-a"
+BROKER: Final = "broker-a"
 _START_SECONDS: Final = 120.0
 _STOP_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.01
@@ -51,7 +52,7 @@ LOADED_HEAP: Final = ("-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch")
 # The time-outs keep the broker from refusing sends on a busy machine. All other keys have their defaults.
 _ROCKETMQ_CONFIG: Final = {
     "brokerClusterName": "DefaultCluster",
-    "brokerName": _BROKER,
+    "brokerName": BROKER,
     "brokerId": 0,
     "brokerIP1": "127.0.0.1",
     "flushDiskType": "ASYNC_FLUSH",
@@ -70,6 +71,7 @@ class ComparedCluster:
     """A running cluster.
 
     Attributes:
+        broker: the broker's address.
         start_seconds: seconds from the command until the broker is registered at the name server.
         others: processes that only watch the name server and the broker.
     """
@@ -77,6 +79,7 @@ class ComparedCluster:
     name: str
     namesrv: str
     namesrv_pid: int
+    broker: str
     broker_pid: int
     start_seconds: float
     others: tuple[int, ...] = ()
@@ -94,22 +97,25 @@ class ComparedCluster:
 
 @contextmanager
 def rocketmq_cluster(
-    heap: tuple[str, ...], namesrv_heap: tuple[str, ...] = NAMESRV_HEAP
+    heap: tuple[str, ...], namesrv_heap: tuple[str, ...] = NAMESRV_HEAP, release: str = SERVER_4
 ) -> Iterator[ComparedCluster]:
     """Start RocketMQ's name server and, as soon as it serves, the broker.
 
     Args:
         heap: Java options for the broker's heap.
         namesrv_heap: likewise for the name server's.
+        release: of both.
     """
-    jars = server_jars(SERVER_4)
+    jars = server_jars(release)
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-", ignore_cleanup_errors=True) as name:
         for attempt in range(_START_TRIES):
             processes: list[subprocess.Popen[bytes]] = []
             directory = Path(name) / str(attempt)
             directory.mkdir()
             try:
-                cluster = _start_rocketmq(jars, directory, (namesrv_heap, heap), processes)
+                cluster = _start_rocketmq(
+                    f"RocketMQ {release}", jars, directory, (namesrv_heap, heap), processes
+                )
                 if cluster is not None:
                     yield cluster
                     return
@@ -118,10 +124,11 @@ def rocketmq_cluster(
             if attempt + 1 < _START_TRIES:
                 shutil.rmtree(directory)
         text = "".join(path.read_text(errors="replace")[-1000:] for path in sorted(directory.glob("*.log")))
-        raise StartError(f"{ROCKETMQ} did not start:\n{text}")
+        raise StartError(f"RocketMQ {release} did not start:\n{text}")
 
 
 def _start_rocketmq(
+    name: str,
     jars: Path,
     directory: Path,
     heaps: tuple[tuple[str, ...], tuple[str, ...]],
@@ -143,13 +150,14 @@ def _start_rocketmq(
     deadline = started + _START_SECONDS
     processes.append(_java(jars, "namesrv", "namesrv.NamesrvStartup", heaps[0], directory, home))
     # A broker that does not find the name server tries again only after ten seconds.
-    if not _wait(lambda: _cluster_info(address) is not None, ROCKETMQ, processes, deadline):
+    if not _wait(lambda: _cluster_info(address) is not None, name, processes, deadline):
         return None
     processes.append(_java(jars, "broker", "broker.BrokerStartup", heaps[1], directory, home))
-    if not _wait(lambda: _is_registered(address, f"127.0.0.1:{broker}"), ROCKETMQ, processes, deadline):
+    listening = f"127.0.0.1:{broker}"
+    if not _wait(lambda: _is_registered(address, listening), name, processes, deadline):
         return None
     seconds = time.perf_counter() - started
-    return ComparedCluster(ROCKETMQ, address, processes[0].pid, processes[1].pid, seconds)
+    return ComparedCluster(name, address, processes[0].pid, listening, processes[1].pid, seconds)
 
 
 def _java(
@@ -180,10 +188,10 @@ def _wait(
 
 
 @contextmanager
-def rewindmq_cluster() -> Iterator[ComparedCluster]:
-    """Start RewindMQ as ``rewindmq up --brokers 1`` does."""
+def rewindmq_cluster(*options: str) -> Iterator[ComparedCluster]:
+    """Start RewindMQ as ``rewindmq up --brokers 1`` does, with more options of that command."""
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-", ignore_cleanup_errors=True) as directory:
-        command = [sys.executable, "-m", "rewindmq", "up", "--brokers", "1", "--port", "0"]
+        command = [sys.executable, "-m", "rewindmq", "up", "--brokers", "1", "--port", "0", *options]
         started = time.perf_counter()
         process = subprocess.Popen([*command, "--dir", directory, "--ready-json"], stdout=subprocess.PIPE)
         try:
@@ -193,12 +201,18 @@ def rewindmq_cluster() -> Iterator[ComparedCluster]:
                 raise StartError(f"{REWINDMQ} did not start")
             deadline = started + _START_SECONDS
             ready = json.loads(line)
-            address, broker = ready["namesrv"]["address"], ready["brokers"][_BROKER]
+            address, broker = ready["namesrv"]["address"], ready["brokers"][BROKER]
             if not _wait(lambda: _is_registered(address, broker["address"]), REWINDMQ, [process], deadline):
                 raise StartError(f"{REWINDMQ} ended during its start")
             seconds = time.perf_counter() - started
             yield ComparedCluster(
-                REWINDMQ, address, ready["namesrv"]["pid"], broker["pid"], seconds, (process.pid,)
+                REWINDMQ,
+                address,
+                ready["namesrv"]["pid"],
+                broker["address"],
+                broker["pid"],
+                seconds,
+                (process.pid,),
             )
         finally:
             _end([process])

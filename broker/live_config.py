@@ -13,6 +13,7 @@ from rewindmq.protocol.config.live_properties import change_live, live_text
 from rewindmq.protocol.config.property_file import format_properties_file
 
 _LIVE_KEYS: Final = (
+    "allowRecallWhenBrokerNotWriteable",
     "autoCreateTopicEnable",
     "brokerPermission",
     "cloneGroupOffsetOfAllTopics",
@@ -24,6 +25,7 @@ _LIVE_KEYS: Final = (
     "maxTransferCountOnMessageInDisk",
     "maxTransferCountOnMessageInMemory",
     "notifyConsumerIdsChangedEnable",
+    "recallMessageEnable",
     "storeReplyMessageEnable",
 )
 # Keys of functions that RewindMQ does not have. ``mqadmin exportConfigs`` of 4.9 fails without them.

@@ -137,7 +137,7 @@ def build(
             runtime.clock,
             clients.producers,
             validator,
-            delay_hook,
+            PutMessageHooks((*timed, delay_hook)).before_put,
             appender,
             address,
             region_properties(config, profile),

@@ -48,7 +48,7 @@ class ReplySender:
     """Serves replies: pushes each to its requester, and stores it if ``storeReplyMessageEnable`` is set.
 
     Args:
-        before_put: the hook for delay levels.
+        before_put: the hooks for timers and delay levels.
         address: the broker's registered ``host:port``.
         added: properties that the broker adds to every reply.
 

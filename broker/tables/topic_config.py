@@ -21,6 +21,7 @@ from rewindmq.protocol.names import (
     OFFSET_MOVED_EVENT,
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
+    TIMER_TOPIC,
     reply_topic,
 )
 from rewindmq.protocol.pop.topics import revive_topic
@@ -225,6 +226,8 @@ def _built_in(config: BrokerConfig) -> Iterable[TopicConfig]:
     yield _topic(reply_topic(config.broker_cluster_name), 1)
     if config.profile.release is Profile.V53:
         yield _topic(revive_topic(config.broker_cluster_name), config.revive_queue_num)
+        if config.store.timer_wheel_enable:
+            yield _topic(TIMER_TOPIC, 1)
 
 
 def _topic(name: str, queue_nums: int, perm: int = PERM_READ_WRITE) -> TopicConfig:

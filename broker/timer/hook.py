@@ -3,8 +3,8 @@
 Source: RocketMQ 5.5.1 ``HookUtils#handleScheduleMessage`` and ``#transformTimerMessage``.
 Changed: a half message with a timer is refused, because RocketMQ delivers it to the half topic. A message
 whose delivery would be impossible later, for its topic's length or its properties' length, is refused, too;
-RocketMQ discards it when it is due. A delay in seconds beyond the range of Java's long is too long; in
-RocketMQ, it overflows, and the message is delivered at once.
+RocketMQ discards it when it is due. A delay whose end is beyond the range of Java's long is too long;
+in RocketMQ, it overflows, and the message is delivered at once.
 """
 
 from __future__ import annotations

@@ -51,8 +51,7 @@ def timer_fields(properties: bytes) -> TimerFields | None:
     if out_ms is None or not (out_ms.isascii() and out_ms.isdigit() and len(out_ms) < 18):
         return None
     topic = find_property(text, REAL_TOPIC)
-    deletes = TIMER_DEL_UNIQKEY in text and find_property(text, TIMER_DEL_UNIQKEY) is not None
-    return TimerFields(int(out_ms), java_hash(topic) if topic else 0, deletes)
+    return TimerFields(int(out_ms), java_hash(topic) if topic else 0, deletes_other(text))
 
 
 def read_message(record: bytes | None) -> MessageExt | None:
@@ -74,28 +73,39 @@ def delete_key(message: MessageExt, *, with_topic: bool) -> str | None:
     return f"{message.properties.get(REAL_TOPIC)}+{unique_key}"
 
 
-def delivered(message: MessageExt, enqueue_ms: int, now_ms: int) -> StoredMessage | None:
+def deletes_other(text: str) -> bool:
+    """Return True if a message with these properties deletes another."""
+    return TIMER_DEL_UNIQKEY in text and find_property(text, TIMER_DEL_UNIQKEY) is not None
+
+
+def delivered(message: MessageExt, text: str, enqueue_ms: int, now_ms: int) -> StoredMessage | None:
     """Return the message for its real topic; None if its topic or queue is invalid.
 
     It keeps its properties, REAL_TOPIC and REAL_QID among them, and gets the times of enqueueing and
     dequeueing.
+
+    Args:
+        text: its properties, decoded.
     """
-    text = message.packed_properties.decode("utf-8", "replace")
     topic, queue_id = find_property(text, REAL_TOPIC), find_property(text, REAL_QID) or ""
     if not topic or not (queue_id.isascii() and queue_id.isdigit()) or topic == TRANS_HALF_TOPIC:
         return None
-    return _stored(message, topic, int(queue_id), _stamped(message.packed_properties, enqueue_ms, now_ms))
+    properties = _stamped(message.packed_properties, enqueue_ms, now_ms)
+    return _stored(message, text, topic, int(queue_id), properties)
 
 
-def rolled(message: MessageExt, enqueue_ms: int, now_ms: int) -> StoredMessage:
-    """Return the message for the timer topic again, because it is due beyond the wheel's window."""
-    properties = message.packed_properties
-    times = find_property(properties.decode("utf-8", "replace"), TIMER_ROLL_TIMES) or ""
+def rolled(message: MessageExt, text: str, enqueue_ms: int, now_ms: int) -> StoredMessage:
+    """Return the message for the timer topic again, because it is due beyond the wheel's window.
+
+    Args:
+        text: its properties, decoded.
+    """
+    times = find_property(text, TIMER_ROLL_TIMES) or ""
     count = int(times) + 1 if times.isascii() and times.isdigit() else 1
-    text = without_properties(properties.decode("utf-8", "replace"), (*_STAMPS, TIMER_ROLL_TIMES))
-    properties = f"{text}{'' if text.endswith(PROPERTY_SEPARATOR) else PROPERTY_SEPARATOR}".encode()
+    kept = without_properties(text, (*_STAMPS, TIMER_ROLL_TIMES))
+    properties = f"{kept}{'' if kept.endswith(PROPERTY_SEPARATOR) else PROPERTY_SEPARATOR}".encode()
     properties += f"{TIMER_ROLL_TIMES}\x01{count}{PROPERTY_SEPARATOR}".encode()
-    return _stored(message, TIMER_TOPIC, 0, _stamped(properties, enqueue_ms, now_ms))
+    return _stored(message, text, TIMER_TOPIC, 0, _stamped(properties, enqueue_ms, now_ms))
 
 
 def _stamped(properties: bytes, enqueue_ms: int, now_ms: int) -> bytes:
@@ -106,13 +116,13 @@ def _stamped(properties: bytes, enqueue_ms: int, now_ms: int) -> bytes:
     return properties + b"TIMER_ENQUEUE_MS\x01%d\x02TIMER_DEQUEUE_MS\x01%d\x02" % (enqueue_ms, now_ms)
 
 
-def _stored(message: MessageExt, topic: str, queue_id: int, properties: bytes) -> StoredMessage:
+def _stored(message: MessageExt, text: str, topic: str, queue_id: int, properties: bytes) -> StoredMessage:
     return StoredMessage(
         topic,
         queue_id,
         message.stored_body,
         properties,
-        tags_code_of(properties.decode("utf-8", "replace")),
+        tags_code_of(text),
         message.flag,
         message.sys_flag,
         message.born_timestamp,

@@ -24,6 +24,7 @@ from rewindmq.broker.timer.due_slot import DueSlot
 from rewindmq.broker.timer.message import (
     NEVER_ENQUEUED,
     delete_key,
+    deletes_other,
     delivered,
     read_message,
     rolled,
@@ -279,15 +280,18 @@ class TimerService:
             return True
         if deleted and delete_key(message, with_topic=self._deletes_by_topic) in deleted:
             return True
-        if not is_rolled and message.properties.get(TIMER_DEL_UNIQKEY) is not None:
+        text = message.packed_properties.decode("utf-8", "replace")
+        if not is_rolled and deletes_other(text):
             # It came too late to delete another.
             return True
         self._stored_bytes = len(message.stored_body)
-        return self._store_due(message, position, enqueue_ms, is_rolled=is_rolled)
+        return self._store_due(message, text, position, enqueue_ms, is_rolled=is_rolled)
 
-    def _store_due(self, message: MessageExt, position: int, enqueue_ms: int, *, is_rolled: bool) -> bool:
+    def _store_due(
+        self, message: MessageExt, text: str, position: int, enqueue_ms: int, *, is_rolled: bool
+    ) -> bool:
         now_ms = self._clock.now_ms()
-        due = rolled(message, enqueue_ms, now_ms) if is_rolled else delivered(message, enqueue_ms, now_ms)
+        due = (rolled if is_rolled else delivered)(message, text, enqueue_ms, now_ms)
         if due is None:
             _log.error(
                 "timer message at log position %d dropped: its real topic or queue is invalid", position

@@ -94,7 +94,10 @@ async def test_26_returns_the_value_in_effect_of_every_key(stage: SimStage) -> N
         ("", "no key is named"),
         ("# nothing", "nothing cannot be changed"),
         ("brokerName=x\nemulatedBusy=REJECTREQUEST", "brokerName cannot be changed while the broker runs"),
-        ("magic=1", "magic cannot be changed while the broker runs; these can: autoCreateTopicEnable,"),
+        (
+            "magic=1",
+            "magic cannot be changed while the broker runs; these can: allowRecallWhenBrokerNotWriteable,",
+        ),
         ("emulatedBusy=VERY", "must be one of NONE, REJECTREQUEST"),
         ("brokerPermission=9", "brokerPermission = '9'"),
         ("maxTransferCountOnMessageInMemory=many", "maxTransferCountOnMessageInMemory = 'many'"),

@@ -174,6 +174,20 @@ async def test_a_reply_that_cannot_be_stored_is_delivered(stage: SimStage) -> No
     assert stage.broker.context.store.max_offset(REPLIES, 0) == 0
 
 
+@simulated(profile=Profile.V53)
+async def test_a_stored_reply_with_a_timer_waits(stage: SimStage) -> None:
+    """The push does not wait. A reply whose time is too far is not stored."""
+    requester = Requester()
+    await requester.join(stage)
+    answerer = stage.peer("answerer")
+    (await reply(answerer, properties=properties(TIMER_DELAY_SEC="3"))).require_success()
+    (await reply(answerer, properties=properties(TIMER_DELAY_SEC="999999"))).require_success()
+    assert len(requester.pushed) == 2
+    assert stage.broker.context.store.max_offset(REPLIES, 0) == 0
+    await stage.at(30.0)
+    assert stage.broker.context.store.max_offset(REPLIES, 0) == 1
+
+
 @simulated()
 async def test_the_topic_of_a_stored_reply_is_created_like_that_of_a_send(stage: SimStage) -> None:
     await Requester().join(stage)

@@ -65,6 +65,23 @@ async def test_recall_is_forbidden_unless_it_is_enabled(stage: SimStage) -> None
     assert len(stored(stage.broker)) == 1
 
 
+@simulated(profile=V53)
+async def test_recall_can_be_enabled_while_the_broker_runs(stage: SimStage) -> None:
+    """Also the key for brokers that refuse sends."""
+    peer = stage.peer()
+    handle = await timed(peer, "A")
+
+    async def change(text: bytes) -> None:
+        (await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, body=text)).require_success()
+
+    await change(b"recallMessageEnable=true")
+    (await recall(peer, handle)).require_success()
+    await change(b"allowRecallWhenBrokerNotWriteable=false\nbrokerPermission=4")
+    assert await refused(peer, handle) == (14, "recall failed, broker service not available")
+    await change(b"recallMessageEnable=false")
+    assert await refused(peer, handle) == (16, "recall failed, operation is forbidden")
+
+
 def changed(handle: RecallHandle, **fields: str) -> str:
     return handle._replace(**fields).encode()
 

@@ -7,10 +7,11 @@ import pytest
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
+from rewindmq.protocol.names import TIMER_TOPIC
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.broker.timer.box import stored, waiting
-from tests.support.fixtures import simulated
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
 V53 = Profile.V53
@@ -213,3 +214,25 @@ async def test_deleting_a_topic_leaves_the_timers_of_others(stage: SimStage) -> 
 async def test_older_releases_know_no_timers(stage: SimStage) -> None:
     (await stage.peer().send(properties={"TIMER_DELAY_SEC": "60"})).require_success()
     assert len(stored(stage.broker)) == 1
+
+
+@simulated(profile=V53)
+async def test_the_timer_topic_is_one_of_the_brokers_own(stage: SimStage) -> None:
+    """RocketMQ 5.5.1 ``TopicConfigManager``: one queue."""
+    topics = stage.broker.context.tables.topics
+    topic = topics.find(TIMER_TOPIC)
+    assert topic is not None
+    assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, 6)
+    assert topics.is_built_in(TIMER_TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("profile", "store"), [(Profile.V49, {}), (V53, {"timer_wheel_enable": False})], ids=["v49", "off"]
+)
+def test_without_timers_there_is_no_timer_topic(
+    simulate: RunScenario, profile: Profile, store: dict[str, bool]
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        assert TIMER_TOPIC not in stage.broker.context.tables.topics.names
+
+    simulate(scenario, profile=profile, store=store)

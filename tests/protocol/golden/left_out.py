@@ -60,7 +60,9 @@ _STATIC_CLIENT: Final = "no recorded client asks for a static topic"
 _LATE: Final = "tests/interop/test_mqadmin.py has real frames of it; none are recorded yet"
 _POP_TESTS: Final = "tests/broker/pop/golden_answers.json has the real broker's answers"
 _ASSIGNED: Final = "tests/broker/handlers/test_query_assignment.py has the answers of a running 5.5.1"
-_TIMERS: Final = "compared with a running 5.5 broker by hand; none are recorded yet"
+_TIMERS: Final = (
+    "the Java client 5.5.0 got the same codes and remarks at a 5.5.1 broker; none are recorded yet"
+)
 NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "370 request": _TIMERS,
