@@ -305,7 +305,7 @@ class PopReviveService:
         topic, group = point.topic, point.consumer_group
         assert topic is not None
         assert group is not None
-        if self._topics.find(normal_topic(topic, group)) is None or self._groups.find(group) is None:
+        if self._topics.find(normal_topic(topic, group)) is None or self._groups.get(group) is None:
             return 0
         message = self._find(topic, point.queue_id, offset)
         if message is None:

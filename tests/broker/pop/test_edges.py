@@ -10,7 +10,7 @@ from rewindmq.broker.config import BrokerRole
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.code import RequestCode, ResponseCode
-from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
+from rewindmq.protocol.header.admin import DeleteSubscriptionGroupRequestHeader, DeleteTopicRequestHeader
 from rewindmq.protocol.header.pop import NotificationResponseHeader
 from rewindmq.protocol.pop.records import PopCheckPoint
 from rewindmq.protocol.profile import Profile
@@ -200,6 +200,20 @@ async def test_a_deleted_topic_revives_nothing_and_takes_its_retry_topic_along(s
     revive = stage.broker.context.pop
     assert revive is not None
     assert revive.revive.open_check_points == 0
+
+
+@simulated(profile=V53)
+async def test_a_deleted_group_revives_nothing_and_stays_deleted(stage: SimStage) -> None:
+    peer = await filled(stage, 4)
+    await pop(peer, invisible=1_000)
+    kept = await pop(peer, invisible=1_000, group="H")
+    header = DeleteSubscriptionGroupRequestHeader("G")
+    (await peer.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, header)).require_success()
+    await stage.at(8.0)
+    tables = stage.broker.context.tables
+    assert tables.groups.get("G") is None
+    assert tables.topics.find("%RETRY%G_T") is None
+    assert sorted((await pop(peer, group="H")).bodies) == sorted(kept.bodies)
 
 
 @simulated(profile=V53)
