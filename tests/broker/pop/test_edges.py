@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from rewindmq.broker.config import BrokerRole
+from rewindmq.broker.offsets import committer
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -17,7 +18,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.text import java_hash
 from tests.broker.pop.asking import ack, ack_all, notification, peek, polling_num, pop
 from tests.broker.pop.test_pop import filled
-from tests.support.fixtures import simulated
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
 V53 = Profile.V53
@@ -266,3 +267,25 @@ async def test_a_slave_refuses_pops_and_acks(stage: SimStage) -> None:
     refused = await ack(other, lent, offset=0)
     assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
     assert (await peek(other)).code == ResponseCode.PULL_NOT_FOUND
+
+
+# Refusals
+
+
+def test_a_queue_without_room_for_its_offset_spoils_no_others(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "MAX_NEW_OFFSETS_PER_CONNECTION", 2)
+
+    async def scenario(stage: SimStage) -> None:
+        peer = await filled(stage, 8)
+        popped = await pop(peer)
+        assert len(popped.messages) == 4
+        assert len({lent.queue_id for lent in popped.messages}) == 2
+        refused = (await pop(peer)).response
+        assert (refused.code, refused.remark) == (
+            ResponseCode.SYSTEM_ERROR,
+            "this connection has 2 new consumer offsets already, of 2",
+        )
+
+    simulate(scenario, profile=V53)
