@@ -8,6 +8,7 @@ import pytest
 
 from rewindmq.broker.config import BrokerRole
 from rewindmq.broker.offsets import committer
+from rewindmq.broker.pop import acknowledger
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -16,7 +17,7 @@ from rewindmq.protocol.header.pop import NotificationResponseHeader
 from rewindmq.protocol.pop.records import PopCheckPoint
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.text import java_hash
-from tests.broker.pop.asking import ack, ack_all, notification, peek, polling_num, pop
+from tests.broker.pop.asking import ack, ack_all, batch_ack, notification, peek, polling_num, pop
 from tests.broker.pop.test_pop import filled
 from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
@@ -289,3 +290,20 @@ def test_a_queue_without_room_for_its_offset_spoils_no_others(
         )
 
     simulate(scenario, profile=V53)
+
+
+@simulated(profile=V53)
+async def test_a_batch_names_offsets_that_are_not_too_far_apart(
+    stage: SimStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = await filled(stage, 12, 1)
+    lent = (await pop(peer)).messages
+    monkeypatch.setattr(acknowledger, "MAX_BATCH_ACK_BITS", 8)
+    refused = await batch_ack(peer, [lent[0], lent[8]])
+    assert (refused.code, refused.remark) == (
+        ResponseCode.SYSTEM_ERROR,
+        "a batch names messages of one POP that are 9 offsets apart: the limit is 8",
+    )
+    (await batch_ack(peer, lent[:8])).require_success()
+    await stage.at(20.0)
+    assert sorted((await pop(peer)).bodies) == sorted(message.body for message in lent[8:])
