@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -102,9 +102,10 @@ def test_a_queue_that_waits_reads_no_more_than_a_part(
 async def test_timers_that_lag_put_no_checkpoint_back(
     stage: SimStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = TimerMessages.delivered_until.fget
-    assert real is not None
-    monkeypatch.setattr(TimerMessages, "delivered_until", property(lambda timers: real(timers) - 15_000))
+    lagging = vars(TimerMessages)["delivered_until"]
+    monkeypatch.setattr(
+        TimerMessages, "delivered_until", property(lambda timers: lagging.fget(timers) - 15_000)
+    )
     peer = await filled(stage, 12)
     popped = await pop(peer)
     await ack_all(peer, popped.messages[:9])
@@ -127,7 +128,12 @@ async def test_an_early_checkpoint_that_has_an_ack_keeps_it(stage: SimStage) -> 
         stage.broker.context.sends.appender.put_other(message)
 
     now = EPOCH_MS + 1_000
-    names = {"topic": "T", "consumer_group": "G", "broker_name": "broker-a", "start_offset": 0}
+    names: dict[str, Any] = {
+        "topic": "T",
+        "consumer_group": "G",
+        "broker_name": "broker-a",
+        "start_offset": 0,
+    }
     point = PopCheckPoint(**names, num=2, pop_time=now, invisible_time=30_000)
     put(point.encode(), "ck")
     put(AckMsg(**names, ack_offset=0, pop_time=now).encode(), "ack")
