@@ -121,7 +121,7 @@ class ConsumePopConcurrentlyService(ConsumeConcurrentlyService):
             if held is None:
                 self._points.emit(Point.RESULT_DISCARDED, batch)
             else:
-                self._acks.ack(queue.topic, held.handle)
+                self._acks.ack(queue.topic, held.handle, held.expires)
         await asyncio.gather(*(self._fail(process_queue, queue, message, level) for message in failed))
 
     async def _settle(self, process_queue: PopProcessQueue, message: MessageExt) -> HeldMessage | None:
@@ -145,7 +145,7 @@ class ConsumePopConcurrentlyService(ConsumeConcurrentlyService):
             return
         if level < 0 or message.reconsume_times >= self._max_attempts:
             if await self._send_back(message, _DEAD_LETTER, queue):
-                self._acks.ack(queue.topic, held.handle)
+                self._acks.ack(queue.topic, held.handle, held.expires)
                 return
             level = len(POP_DELAYS)
         delay = POP_DELAYS[min(level or message.reconsume_times, len(POP_DELAYS) - 1)]

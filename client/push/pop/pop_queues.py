@@ -72,4 +72,5 @@ class PopQueues:
         self._left.append(loop)
 
     def _ack(self, message: MessageExt, handle: ExtraInfo) -> None:
-        self._acks.ack(message.topic, handle)
+        expires = self._consumer.runtime.clock.monotonic() + handle.invisible_time / 1_000
+        self._acks.ack(message.topic, handle, expires)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt, PushConsumer, ReconsumeLater
+from rewindmq.broker.limits import MAX_BATCH_ACK_ENTRIES
 from rewindmq.client.consume.allocate import AllocateConsistentHash
 from rewindmq.protocol.body.assignment import MessageQueueAssignment
+from rewindmq.protocol.body.batch_ack import BatchAckMessageRequestBody
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
@@ -53,6 +56,11 @@ def hearing(script: PopScript, runtime: Runtime, heard: Heard, **options: Any) -
 
 def refuse(connection: Connection, request: RemotingCommand) -> RemotingCommand:
     return RemotingCommand(ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+
+
+def failing(code: ResponseCode) -> Callable[[Connection, RemotingCommand], RemotingCommand]:
+    """Return a handler that answers with this code."""
+    return lambda connection, request: RemotingCommand(code, remark="not now")
 
 
 def test_each_message_is_consumed_and_acknowledged_once() -> None:
@@ -105,6 +113,79 @@ def test_an_ack_without_an_answer_is_sent_again() -> None:
             script.broker.handlers[RequestCode.ACK_MESSAGE] = ack
             await world.sleep(5)
             assert script.acked == [("T", 4)]
+
+    play_pop(scene)
+
+
+def test_a_batch_of_acks_names_no_more_pops_than_a_broker_takes() -> None:
+    async def scene(world: World, script: PopScript, runtime: Runtime) -> None:
+        handlers, offsets = script.broker.handlers, list(range(2 * MAX_BATCH_ACK_ENTRIES + 50))
+        stored, slow = handlers[RequestCode.BATCH_ACK_MESSAGE], asyncio.Event()
+        sizes: list[int] = []
+
+        def batch(connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+            sizes.append(len(decode_body(request, BatchAckMessageRequestBody).acks))
+            return stored(connection, request)
+
+        handlers[RequestCode.BATCH_ACK_MESSAGE] = batch
+        for offset in offsets:
+            script.add(offset)
+        seen: list[int] = []
+
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            seen.extend(bodies(messages))
+            await slow.wait()
+            return OK
+
+        consumer = popping(script, runtime, consume_thread_max=1_000, pop_threshold_for_queue=1_000)
+        consumer.register_message_listener(listener)
+        async with consumer:
+            await world.sleep(2)
+            assert sorted(seen) == offsets
+            slow.set()
+            await world.sleep(2)
+        assert sorted(offset for _, offset in script.acked) == offsets
+        assert max(sizes) == MAX_BATCH_ACK_ENTRIES
+
+    play_pop(scene)
+
+
+def test_acks_that_a_broker_refuses_together_go_out_alone() -> None:
+    async def scene(world: World, script: PopScript, runtime: Runtime) -> None:
+        script.broker.handlers[RequestCode.BATCH_ACK_MESSAGE] = failing(ResponseCode.SYSTEM_ERROR)
+        script.add(*range(10))
+        async with hearing(script, runtime, Heard()):
+            await world.sleep(2)
+            assert sorted(script.acked) == [("T", offset) for offset in range(10)]
+            assert script.asked(RequestCode.BATCH_ACK_MESSAGE) == 1
+
+    play_pop(scene)
+
+
+@pytest.mark.parametrize("code", [ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE])
+def test_acks_that_a_busy_broker_refuses_are_sent_again_while_the_messages_are_invisible(
+    code: ResponseCode,
+) -> None:
+    async def scene(world: World, script: PopScript, runtime: Runtime) -> None:
+        handlers = script.broker.handlers
+        good = {each: handlers[each] for each in (RequestCode.ACK_MESSAGE, RequestCode.BATCH_ACK_MESSAGE)}
+        busy = dict.fromkeys(good, failing(code))
+        handlers |= busy
+        script.add(*range(10), invisible=20_000)
+        async with hearing(script, runtime, Heard()):
+            await world.sleep(15)
+            assert script.acked == []
+            handlers |= good
+            await world.sleep(2)
+            assert sorted(script.acked) == [("T", offset) for offset in range(10)]
+            handlers |= busy
+            script.add(20, invisible=20_000)
+            await world.sleep(40)
+            asked = script.asked(RequestCode.ACK_MESSAGE)
+            handlers |= good
+            await world.sleep(20)
+            assert script.asked(RequestCode.ACK_MESSAGE) == asked
+        assert len(script.acked) == 10
 
     play_pop(scene)
 
