@@ -185,14 +185,21 @@ class ConsumePopConcurrentlyService(ConsumeConcurrentlyService):
 
     async def _hand_back(self) -> None:
         """Send the acks that wait, and make all held messages visible."""
-        now = self._now()
         changes = []
         for queue, process_queue in self._queues.all_held():
             for message, held in list(process_queue.held.items()):
                 process_queue.give_up(message)
-                if held.expires > now:
-                    changes.append(self._acks.change_invisible_time(queue.topic, held.handle, _HAND_BACK_MS))
-        for outcome in await asyncio.gather(*changes, return_exceptions=True):
-            if isinstance(outcome, RewindMQError):
-                _log.warning("a message is not handed back: %s", outcome)
+                changes.append(self._hand_back_one(queue, held))
+        await asyncio.gather(*changes)
         await self._acks.flush()
+
+    async def _hand_back_one(self, queue: MessageQueue, held: HeldMessage) -> None:
+        if held.renewal is not None:
+            # The broker would deliver the message for the old handle, and again for the renewed one.
+            await asyncio.wait((held.renewal,))
+        if held.expires <= self._now():
+            return
+        try:
+            await self._acks.change_invisible_time(queue.topic, held.handle, _HAND_BACK_MS)
+        except RewindMQError as error:
+            _log.warning("a message is not handed back: %s", error)

@@ -19,8 +19,9 @@ from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
-from rewindmq.protocol.header.pop import PopMessageResponseHeader
+from rewindmq.protocol.header.pop import ChangeInvisibleTimeRequestHeader, PopMessageResponseHeader
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.pop.extra_info import ExtraInfo, parse_extra_info
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
@@ -123,7 +124,7 @@ def test_a_batch_of_acks_names_no_more_pops_than_a_broker_takes() -> None:
         stored, slow = handlers[RequestCode.BATCH_ACK_MESSAGE], asyncio.Event()
         sizes: list[int] = []
 
-        def batch(connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        def batch(connection: Connection, request: RemotingCommand) -> Any:
             sizes.append(len(decode_body(request, BatchAckMessageRequestBody).acks))
             return stored(connection, request)
 
@@ -168,8 +169,9 @@ def test_acks_that_a_busy_broker_refuses_are_sent_again_while_the_messages_are_i
 ) -> None:
     async def scene(world: World, script: PopScript, runtime: Runtime) -> None:
         handlers = script.broker.handlers
-        good = {each: handlers[each] for each in (RequestCode.ACK_MESSAGE, RequestCode.BATCH_ACK_MESSAGE)}
-        busy = dict.fromkeys(good, failing(code))
+        codes = (RequestCode.ACK_MESSAGE, RequestCode.BATCH_ACK_MESSAGE)
+        good: dict[int, Any] = {each: handlers[each] for each in codes}
+        busy: dict[int, Any] = dict.fromkeys(good, failing(code))
         handlers |= busy
         script.add(*range(10), invisible=20_000)
         async with hearing(script, runtime, Heard()):
@@ -310,6 +312,45 @@ def test_a_shutdown_makes_held_messages_visible_at_once() -> None:
         assert script.acked == [("T", 1)]
         assert sorted(change[1:] for change in script.changes) == [(2, 1), (3, 1)]
         assert world.now < 4
+
+    play_pop(scene)
+
+
+def test_a_shutdown_waits_for_a_renewal_before_it_hands_the_message_back() -> None:
+    async def scene(world: World, script: PopScript, runtime: Runtime) -> None:
+        code = RequestCode.CHANGE_MESSAGE_INVISIBLETIME
+        change = script.broker.handlers[code]
+        handles: list[ExtraInfo] = []
+        answered: list[int] = []
+
+        def slowly(connection: Connection, request: RemotingCommand) -> None:
+            handles.append(
+                parse_extra_info(request.decode_header(ChangeInvisibleTimeRequestHeader).extra_info)
+            )
+
+            def answer() -> None:
+                response = change(connection, request)
+                assert isinstance(response, RemotingCommand)
+                answered.append(script.broker.runtime.clock.now_ms())
+                connection.reply(request, response)
+
+            script.broker.runtime.timers.call_later(1.0, answer)
+
+        script.broker.handlers[code] = slowly
+        script.add(1, invisible=10_000)
+        never = asyncio.Event()
+
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            await never.wait()
+            return OK
+
+        consumer = popping(script, runtime, pop_invisible_time=10_000)
+        consumer.register_message_listener(listener)
+        async with consumer:
+            while not handles:
+                await world.sleep(0.1)
+        assert [change[1:] for change in script.changes] == [(1, 10_000), (1, 1)]
+        assert handles[1].pop_time == answered[0]
 
     play_pop(scene)
 
@@ -468,6 +509,22 @@ def test_messages_whose_tag_only_has_the_right_hash_are_acknowledged_unseen() ->
             await world.sleep(3)
         assert heard.bodies == [2]
         assert sorted(script.acked) == [("T", 1), ("T", 2)]
+
+    play_pop(scene)
+
+
+def test_filtered_messages_of_a_retry_topic_are_acknowledged_there() -> None:
+    async def scene(world: World, script: PopScript, runtime: Runtime) -> None:
+        handle = b"4 1000 60000 2 1 broker-a 0 4 999"
+        # A broker with popResponseReturnActualRetryTopic=true names the retry topic.
+        stream = record(4, b"4", topic="%RETRY%G_T", properties=b"TAGS\x01BB\x02POP_CK\x01" + handle)
+        script.responses.append(script.response(stream, 60_000, "1 0 4", "1 0 4"))
+        consumer = hearing(script, runtime, heard := Heard())
+        consumer.subscribe("T", "Aa")
+        async with consumer:
+            await world.sleep(2)
+        assert heard.bodies == []
+        assert script.acked == [("%RETRY%G_T", 4)]
 
     play_pop(scene)
 
