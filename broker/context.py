@@ -1,9 +1,10 @@
 """What the request handlers of a broker share: one facade for each package of the broker.
 
-Each package has a ``build.py``: a frozen facade and the function ``build``, which gets all that the package
-needs. ``wiring.wire`` calls them. A handler is ``handle(context, connection, request)`` and reads
-``context.FACADE.SERVICE``, such as ``context.offsets.committer``: the facades that it names are what it
-touches. A new package adds its ``build`` to the root, and one field here.
+Each package has a ``build.py`` with the function ``build``, which gets all that the package needs and returns
+its facade: a frozen class, unless the package has a single service. ``wiring.wire`` calls them. A handler is
+``handle(context, connection, request)`` and reads ``context.FACADE.SERVICE``, such as
+``context.offsets.committer``: the facades that it names are what it touches. A new package adds its ``build``
+to the root, and one field here.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from rewindmq.protocol.remoting.slices.large_responses import LargeResponses
 
 
 def wire(runtime: Runtime, config: BrokerConfig, disk: Disk, endpoints: Endpoints) -> BrokerContext:
-    """Open the store and build all services. Whoever closes them closes the store, too.
+    """Open the store and build all services. The caller closes the services and then the store.
 
     Raises:
         StoreError: if the store cannot be opened, or a file under ``config/`` cannot be read; then the store

@@ -1,8 +1,7 @@
 """RECALL_MESSAGE (370): take back a message that waits for its time.
 
 Kept from 5.5.1 ``RecallMessageProcessor``: every check, code and remark (docs/spec/timers.md 6), and the
-message
-that is stored: it deletes the other one when that is due. A second recall succeeds, too.
+message that is stored: it deletes the other one when that is due. A second recall succeeds, too.
 Changed: if the deletion is not durable or not replicated in time, the code says so, as for a send; RocketMQ
 returns 0.
 Refused with 3: the request under v42 and v49, as by brokers before 5.3.2.

@@ -27,6 +27,7 @@ from rewindmq.protocol.text import java_hash
 # TIMER_ENQUEUE_MS of a message that was due when it was taken from the timer queue.
 NEVER_ENQUEUED: Final = 0x7FFF_FFFF_FFFF_FFFF
 _ENQUEUE_MARK: Final = TIMER_ENQUEUE_MS.encode() + b"\x01"
+_MOST_DIGITS: Final = 10
 _STAMPS: Final = (TIMER_ENQUEUE_MS, TIMER_DEQUEUE_MS)
 
 
@@ -81,17 +82,18 @@ def deletes_other(text: str) -> bool:
 def delivered(message: MessageExt, text: str, enqueue_ms: int, now_ms: int) -> StoredMessage | None:
     """Return the message for its real topic; None if its topic or queue is invalid.
 
-    It keeps its properties, REAL_TOPIC and REAL_QID among them, and gets the times of enqueueing and
-    dequeueing.
+    The timer topic is invalid: the message would be due there at once, and again without end. The message for
+    its real topic keeps its properties, REAL_TOPIC and REAL_QID among them, and gets the times of enqueueing
+    and dequeueing.
 
     Args:
         text: its properties, decoded.
     """
-    topic, queue_id = find_property(text, REAL_TOPIC), find_property(text, REAL_QID) or ""
-    if not topic or not (queue_id.isascii() and queue_id.isdigit()) or topic == TRANS_HALF_TOPIC:
+    topic, queue_id = find_property(text, REAL_TOPIC), _number(find_property(text, REAL_QID))
+    if not topic or queue_id is None or topic in (TIMER_TOPIC, TRANS_HALF_TOPIC):
         return None
     properties = _stamped(message.packed_properties, enqueue_ms, now_ms)
-    return _stored(message, text, topic, int(queue_id), properties)
+    return _stored(message, text, topic, queue_id, properties)
 
 
 def rolled(message: MessageExt, text: str, enqueue_ms: int, now_ms: int) -> StoredMessage:
@@ -100,12 +102,18 @@ def rolled(message: MessageExt, text: str, enqueue_ms: int, now_ms: int) -> Stor
     Args:
         text: its properties, decoded.
     """
-    times = find_property(text, TIMER_ROLL_TIMES) or ""
-    count = int(times) + 1 if times.isascii() and times.isdigit() else 1
+    count = (_number(find_property(text, TIMER_ROLL_TIMES)) or 0) + 1
     kept = without_properties(text, (*_STAMPS, TIMER_ROLL_TIMES))
     properties = f"{kept}{'' if kept.endswith(PROPERTY_SEPARATOR) else PROPERTY_SEPARATOR}".encode()
     properties += f"{TIMER_ROLL_TIMES}\x01{count}{PROPERTY_SEPARATOR}".encode()
     return _stored(message, text, TIMER_TOPIC, 0, _stamped(properties, enqueue_ms, now_ms))
+
+
+def _number(text: str | None) -> int | None:
+    """Return a property's number; None if it is none, or has more than ten digits."""
+    if text is None or not (text.isascii() and text.isdigit()) or len(text) > _MOST_DIGITS:
+        return None
+    return int(text)
 
 
 def _stamped(properties: bytes, enqueue_ms: int, now_ms: int) -> bytes:

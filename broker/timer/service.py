@@ -85,11 +85,14 @@ class TimerService:
         self._flush_seconds = flush_seconds
         self._deletes_by_topic = deletes_by_topic
         self._is_running = False
+        # Before the first slot, everything is taken that the broker had not taken when it stopped: a message
+        # that deletes another may be among it.
+        self._is_catching_up = True
         self._turn_at = 0.0
         self._next_turn: Cancellable | None = None
         self._due: DueSlot | None = None
         self._is_failing = False
-        self._stored_bytes = 0
+        self._read_bytes = 0
         self._saving: asyncio.Future[None] | None = None
         self.taken = Rate(runtime.clock.now_ms)
         self.sent = Rate(runtime.clock.now_ms)
@@ -165,6 +168,7 @@ class TimerService:
             return _RETRY_SECONDS
         _log.error("%s; the timer queue is read again", error)
         self._index.read_again()
+        self._is_catching_up = True
         return 0.0
 
     def _work(self) -> float | None:
@@ -176,6 +180,10 @@ class TimerService:
         now_ms = self._clock.now_ms()
         precision_ms = self._index.precision_ms
         write_ms = now_ms // precision_ms * precision_ms
+        if self._is_catching_up:
+            has_more = self._take(write_ms)
+            self._is_catching_up = has_more is not False
+            return _RETRY_SECONDS if has_more is None else 0.0
         due = self._due
         if due is None:
             slot_ms = self._index.next_slot()
@@ -183,7 +191,13 @@ class TimerService:
                 due = self._due = DueSlot(slot_ms, self._index.units_of(slot_ms))
         if due is not None and not self._deliver_slot(due):
             return _RETRY_SECONDS
-        has_more = self._take(write_ms)
+        try:
+            has_more = self._take(write_ms)
+        except OSError:
+            if self._due is None:
+                raise
+            # The slot goes on; taking is tried again after it.
+            return 0.0
         if has_more is None:
             return _RETRY_SECONDS
         if has_more or self._due is not None:
@@ -217,11 +231,12 @@ class TimerService:
                 _log.error("record at log position %d skipped: it is no timer message", position)
                 index.pass_by()
                 continue
-            if index.is_delivered(fields.out_ms, position):
+            out_ms = fields.out_ms // index.precision_ms * index.precision_ms
+            if index.is_delivered(out_ms, position):
                 index.pass_by()
                 continue
-            if fields.out_ms < write_ms:
-                # It was due when it came, or while the broker was down.
+            if out_ms < write_ms and not (self._is_catching_up and index.is_recent(out_ms, write_ms)):
+                # It was due when it came, or long ago.
                 if not self._deliver(position, NEVER_ENQUEUED, is_rolled=False, deleted=frozenset()):
                     return None
                 index.pass_by()
@@ -229,7 +244,7 @@ class TimerService:
                 if size_left < 0:
                     return True
                 continue
-            slot_ms, rolls = index.slot_of(fields.out_ms, write_ms)
+            slot_ms, rolls = index.slot_of(out_ms, write_ms)
             if index.is_blocked(slot_ms) or (self._due is not None and self._due.time_ms == slot_ms):
                 return self._due is not None
             index.add(
@@ -246,45 +261,51 @@ class TimerService:
             return True
         size_left = _BYTES_PER_TURN
         for _ in range(_DELIVERED_PER_TURN):
+            if size_left < 0:
+                break
             if (position := due.next_delete) is not None:
-                self._note_deleted(position, due.deleted)
+                size_left -= self._note_deleted(position, due.deleted)
                 due.drop_delete()
                 continue
             following = due.next_message
-            if following is None or size_left < 0:
+            if following is None:
                 break
             position, enqueue_ms, is_rolled = following
             if not self._deliver(position, enqueue_ms, is_rolled=is_rolled, deleted=due.deleted):
                 return False
-            size_left -= self._stored_bytes
+            size_left -= self._read_bytes
             due.drop_message()
         if due.next_delete is None and due.next_message is None:
             self._index.finish(due.time_ms)
             self._due = None
         return True
 
-    def _note_deleted(self, position: int, deleted: set[str]) -> None:
+    def _note_deleted(self, position: int, deleted: set[str]) -> int:
+        """Note the key of the message that is deleted; return the size of what was read."""
         message = read_message(self._store.look_message(position))
-        key = None if message is None else message.properties.get(TIMER_DEL_UNIQKEY)
+        if message is None:
+            return 0
+        key = message.properties.get(TIMER_DEL_UNIQKEY)
         if key is not None:
             deleted.add(key)
+        return message.store_size
 
     def _deliver(
         self, position: int, enqueue_ms: int, *, is_rolled: bool, deleted: frozenset[str] | set[str]
     ) -> bool:
         """Store a message in its real topic; return False if the caller must try again."""
-        self._stored_bytes = 0
+        self._read_bytes = 0
         message = read_message(self._store.look_message(position))
         if message is None or message.topic != TIMER_TOPIC:
             _log.error("timer message at log position %d is missing, skipped", position)
             return True
+        self._read_bytes = message.store_size
         if deleted and delete_key(message, with_topic=self._deletes_by_topic) in deleted:
             return True
         text = message.packed_properties.decode("utf-8", "replace")
         if not is_rolled and deletes_other(text):
             # It came too late to delete another.
             return True
-        self._stored_bytes = len(message.stored_body)
         return self._store_due(message, text, position, enqueue_ms, is_rolled=is_rolled)
 
     def _store_due(

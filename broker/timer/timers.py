@@ -104,7 +104,8 @@ class TimerMessages:
 
     def runtime_info(self) -> Mapping[str, str]:
         """Return the fields of GET_BROKER_RUNTIME_INFO (28)."""
-        behind_ms = self._clock.now_ms() - self._index.read_ms
+        slot_ms = self._index.next_slot()
+        behind_ms = 0 if slot_ms is None else self._clock.now_ms() - slot_ms
         untaken = self._store.max_offset(TIMER_TOPIC, 0) - self._index.offset
         return {
             "timerReadBehind": str(max(behind_ms, 0) // 1_000),

@@ -29,7 +29,7 @@ class AdminClient:
         topics: lists, describes, creates, changes and deletes topics.
         groups: offsets, connected consumers and settings of consumer groups.
         messages: finds messages by id, key or queue offset, and the offsets of queues.
-        resets: resets groups, and copies and fences their offsets.
+        resets: resets groups, copies their offsets, and lists refused commits.
         brokers: describes, configures and cleans brokers.
 
     Every method may raise ``ResponseError`` (a server refused, with its code and remark) and

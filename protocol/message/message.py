@@ -40,7 +40,8 @@ class Message:
         flag: an int32 for the application's own use.
         properties: user properties; names and values must not contain the characters 1 and 2.
         delay_level: 1 to 18; 0 means no delay.
-        delay_time_ms: deliver the message so many ms after the broker got it (5.x); None does not.
+        delay_time_ms: deliver the message so many ms after the broker got it (5.x); None does not. Brokers of
+            4.x (v42, v49) ignore this and the next two, and deliver the message at once.
         delay_time_sec: the same in seconds (5.x).
         deliver_time_ms: deliver it at this time, ms since 1970 (5.x). A message has one of the three.
         wait_store_msg_ok: False sends without waiting for flush and replication.

@@ -1,4 +1,4 @@
-"""How many messages of a redelivery may be left out, although new messages arrive all the time.
+"""Bounds the messages that a classic redelivery may lack, from the broker's one-minute count.
 
 Shows: in a classic reset, the consumers give up every queue for 10 s. Then they fetch a queue from its target
 to its end, or from its old offset if the reset is lost there. Brokers count what a group fetches every 10 s,

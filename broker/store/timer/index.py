@@ -197,6 +197,10 @@ class TimerIndex:
             return False
         return out_ms < read_ms or position in self._known
 
+    def is_recent(self, out_ms: int, write_ms: int) -> bool:
+        """Return True if a message that is due already can have a slot: it was due within the window."""
+        return write_ms - out_ms <= self._window_ms
+
     def is_blocked(self, out_ms: int) -> bool:
         """Return True if a message cannot be added until an old slot is delivered."""
         return self._wheel.is_blocked(out_ms)
@@ -234,9 +238,11 @@ class TimerIndex:
         magic = MAGIC_DEFAULT | (MAGIC_ROLL if rolls else 0) | (MAGIC_DELETE if deletes else 0)
         slot = self._wheel.slot(slot_ms)
         previous = NO_UNIT if slot is None else slot.last
-        unit = Unit(previous, magic, write_ms, slot_ms - write_ms, position, size, topic_hash)
+        # A message that is due already counts as written when it was due: RocketMQ expects no negative rest.
+        begin_ms = min(write_ms, slot_ms)
+        unit = Unit(previous, magic, begin_ms, slot_ms - begin_ms, position, size, topic_hash)
         self._wheel.put(slot_ms, self._units.append(unit, write_ms), _weight(magic))
-        # Only if the clock was set back: all earlier slots are delivered and cleared.
+        # If the clock was set back, or the message is due already: earlier slots are delivered and cleared.
         self.read_ms = min(self.read_ms, slot_ms)
         self.offset += 1
 

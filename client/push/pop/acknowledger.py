@@ -2,7 +2,8 @@
 
 Source: RocketMQ 5.5.0 ``DefaultMQPushConsumerImpl#ackAsync`` and ``#changePopInvisibleTimeAsync``. Changed:
 acks that wait while an earlier request runs go out together, as BATCH_ACK_MESSAGE (200151), where the broker
-knows it; a request without an answer is sent again.
+knows it; if it refuses them together, they go out alone. An ack that got no answer, or that a busy broker
+refused, is sent again while the message is invisible.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple
 from rewindmq.client.core.instance import ClientInstance
 from rewindmq.protocol.body.batch_ack import BatchAck, BatchAckMessageRequestBody
 from rewindmq.protocol.code import RequestCode, ResponseCode
-from rewindmq.protocol.errors import RemotingError, ResponseError, RewindMQError
+from rewindmq.protocol.errors import ResponseError, RewindMQError
 from rewindmq.protocol.header.pop import (
     AckMessageRequestHeader,
     ChangeInvisibleTimeRequestHeader,
@@ -26,9 +27,11 @@ from rewindmq.protocol.pop.extra_info import ExtraInfo
 from rewindmq.protocol.remoting.tasks import cancel_tasks
 
 _TIMEOUT: Final = 3.0
-_TRIES: Final = 3
 _PAUSE_SECONDS: Final = 1.0
-_ACKS_PER_REQUEST: Final = 512
+# Each may be of a POP of its own, and RewindMQ's brokers take at most 256 POPs in a request.
+_ACKS_PER_REQUEST: Final = 256
+# Answers of a broker that is busy, or that has become a slave.
+_TRANSIENT_CODES: Final = frozenset((ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE))
 # An ack further from the start of its POP goes out alone, so that the bit set of a batch stays small.
 _MAX_BIT: Final = 65_536
 
@@ -38,6 +41,7 @@ _log = logging.getLogger(__name__)
 class _Ack(NamedTuple):
     topic: str
     handle: ExtraInfo
+    expires: float
 
 
 class Acknowledger:
@@ -52,14 +56,15 @@ class Acknowledger:
         # Brokers that do not know BATCH_ACK_MESSAGE.
         self._without_batches: set[str] = set()
 
-    def ack(self, topic: str, handle: ExtraInfo) -> None:
+    def ack(self, topic: str, handle: ExtraInfo, expires: float) -> None:
         """Acknowledge a message of ``topic`` soon.
 
         Args:
             topic: the topic that was popped, also for a message of its retry topic.
+            expires: when the message becomes visible, in protocol seconds. The ack is not sent again later.
         """
         name = handle.broker_name
-        self._waiting.setdefault(name, []).append(_Ack(topic, handle))
+        self._waiting.setdefault(name, []).append(_Ack(topic, handle, expires))
         if name not in self._senders:
             self._senders[name] = self._instance.spawn(self._send_all(name))
 
@@ -70,7 +75,7 @@ class Acknowledger:
             RewindMQError: the broker did not answer, or refused it.
         """
         address = await self._instance.routes.find_master_address(topic, handle.broker_name)
-        await self._ask_single(address, _Ack(topic, handle))
+        await self._ask_single(address, topic, handle)
 
     async def flush(self) -> None:
         """Wait until all acks are sent or have failed."""
@@ -83,7 +88,7 @@ class Acknowledger:
         cancel_tasks(self._senders.values())
 
     async def change_invisible_time(self, topic: str, handle: ExtraInfo, milliseconds: int) -> ExtraInfo:
-        """Hide a message for so long from now; return its new handle. The old one has no effect any more.
+        """Hide a message for so long from now; return its new handle.
 
         Raises:
             RewindMQError: the broker did not answer, or refused it.
@@ -114,38 +119,41 @@ class Acknowledger:
     async def _send_all(self, broker_name: str) -> None:
         try:
             while waiting := self._waiting.pop(broker_name, None):
+                again: list[_Ack] = []
                 for first in range(0, len(waiting), _ACKS_PER_REQUEST):
-                    await self._send(broker_name, waiting[first : first + _ACKS_PER_REQUEST])
+                    again += await self._send(broker_name, waiting[first : first + _ACKS_PER_REQUEST])
+                if again:
+                    self._waiting.setdefault(broker_name, []).extend(again)
+                    await self._instance.runtime.timers.sleep(_PAUSE_SECONDS)
         finally:
             del self._senders[broker_name]
 
-    async def _send(self, broker_name: str, acks: Sequence[_Ack]) -> None:
-        for tries_left in reversed(range(_TRIES)):
-            try:
-                await self._send_once(broker_name, acks)
-            except RewindMQError as error:
-                if not tries_left or isinstance(error, ResponseError):
-                    _log.warning("%d messages are not acknowledged at %s: %s", len(acks), broker_name, error)
-                    return
-            else:
-                return
-            await self._instance.runtime.timers.sleep(_PAUSE_SECONDS)
-
-    async def _send_once(self, broker_name: str, acks: Sequence[_Ack]) -> None:
-        address = await self._instance.routes.find_master_address(acks[0].topic, broker_name)
+    async def _send(self, broker_name: str, acks: Sequence[_Ack]) -> Sequence[_Ack]:
+        """Send acks; return those that have to be sent again."""
+        try:
+            address = await self._instance.routes.find_master_address(acks[0].topic, broker_name)
+        except RewindMQError as error:
+            return self._not_expired(acks, error)
         if len(acks) > 1 and broker_name not in self._without_batches:
             try:
                 acks = await self._send_batch(address, broker_name, acks)
-            except ResponseError as error:
-                if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-                    raise
-                self._without_batches.add(broker_name)
-        failures = await asyncio.gather(
-            *(self._send_single(address, ack) for ack in acks), return_exceptions=True
-        )
-        lost = next((each for each in failures if isinstance(each, RemotingError)), None)
-        if lost is not None:
-            raise lost
+            except RewindMQError as error:
+                if not isinstance(error, ResponseError) or error.code in _TRANSIENT_CODES:
+                    return self._not_expired(acks, error)
+                if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                    self._without_batches.add(broker_name)
+                else:
+                    _log.info("%s refuses %d acks together: %s", broker_name, len(acks), error)
+        outcomes = await asyncio.gather(*(self._send_single(address, ack) for ack in acks))
+        return [ack for left in outcomes for ack in left]
+
+    def _not_expired(self, acks: Sequence[_Ack], error: RewindMQError) -> list[_Ack]:
+        """Return the acks whose messages are still invisible after the pause."""
+        then = self._instance.runtime.clock.monotonic() + _PAUSE_SECONDS
+        left = [ack for ack in acks if ack.expires > then]
+        if len(left) < len(acks):
+            _log.warning("%d messages are not acknowledged: %s", len(acks) - len(left), error)
+        return left
 
     async def _send_batch(self, address: str, broker_name: str, acks: Sequence[_Ack]) -> list[_Ack]:
         """Send one request for all acks; return those that have to go out alone."""
@@ -180,19 +188,22 @@ class Acknowledger:
             topic=topic,
         )
 
-    async def _send_single(self, address: str, ack: _Ack) -> None:
+    async def _send_single(self, address: str, ack: _Ack) -> Sequence[_Ack]:
+        """Send an ack alone; return it if it has to be sent again."""
         try:
-            await self._ask_single(address, ack)
-        except ResponseError as error:
+            await self._ask_single(address, ack.topic, ack.handle)
+        except RewindMQError as error:
+            if not isinstance(error, ResponseError) or error.code in _TRANSIENT_CODES:
+                return self._not_expired((ack,), error)
             _log.warning("message is not acknowledged, %s: %s", ack.handle.text(), error)
+        return ()
 
-    async def _ask_single(self, address: str, ack: _Ack) -> None:
-        handle = ack.handle
+    async def _ask_single(self, address: str, topic: str, handle: ExtraInfo) -> None:
         assert handle.queue_id is not None
         assert handle.offset is not None
         header = AckMessageRequestHeader(
             self._group,
-            handle.real_topic(ack.topic, self._group),
+            handle.real_topic(topic, self._group),
             handle.queue_id,
             handle.text(),
             handle.offset,

@@ -121,7 +121,7 @@ class ConsumePopConcurrentlyService(ConsumeConcurrentlyService):
             if held is None:
                 self._points.emit(Point.RESULT_DISCARDED, batch)
             else:
-                self._acks.ack(queue.topic, held.handle)
+                self._acks.ack(queue.topic, held.handle, held.expires)
         await asyncio.gather(*(self._fail(process_queue, queue, message, level) for message in failed))
 
     async def _settle(self, process_queue: PopProcessQueue, message: MessageExt) -> HeldMessage | None:
@@ -145,7 +145,7 @@ class ConsumePopConcurrentlyService(ConsumeConcurrentlyService):
             return
         if level < 0 or message.reconsume_times >= self._max_attempts:
             if await self._send_back(message, _DEAD_LETTER, queue):
-                self._acks.ack(queue.topic, held.handle)
+                self._acks.ack(queue.topic, held.handle, held.expires)
                 return
             level = len(POP_DELAYS)
         delay = POP_DELAYS[min(level or message.reconsume_times, len(POP_DELAYS) - 1)]
@@ -185,14 +185,21 @@ class ConsumePopConcurrentlyService(ConsumeConcurrentlyService):
 
     async def _hand_back(self) -> None:
         """Send the acks that wait, and make all held messages visible."""
-        now = self._now()
         changes = []
         for queue, process_queue in self._queues.all_held():
             for message, held in list(process_queue.held.items()):
                 process_queue.give_up(message)
-                if held.expires > now:
-                    changes.append(self._acks.change_invisible_time(queue.topic, held.handle, _HAND_BACK_MS))
-        for outcome in await asyncio.gather(*changes, return_exceptions=True):
-            if isinstance(outcome, RewindMQError):
-                _log.warning("a message is not handed back: %s", outcome)
+                changes.append(self._hand_back_one(queue, held))
+        await asyncio.gather(*changes)
         await self._acks.flush()
+
+    async def _hand_back_one(self, queue: MessageQueue, held: HeldMessage) -> None:
+        if held.renewal is not None:
+            # The broker would deliver the message for the old handle, and again for the renewed one.
+            await asyncio.wait((held.renewal,))
+        if held.expires <= self._now():
+            return
+        try:
+            await self._acks.change_invisible_time(queue.topic, held.handle, _HAND_BACK_MS)
+        except RewindMQError as error:
+            _log.warning("a message is not handed back: %s", error)

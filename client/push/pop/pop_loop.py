@@ -39,7 +39,8 @@ class PopLoop:
     """Pops until it is stopped.
 
     Args:
-        on_filtered: called with each message whose tag the subscription does not name.
+        on_filtered: called with the handle of each message whose tag the subscription does not name, and the
+            protocol second in which the message becomes visible.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class PopLoop:
         consumer: PushHost,
         queue: MessageQueue,
         process_queue: PopProcessQueue,
-        on_filtered: Callable[[MessageExt, ExtraInfo], None],
+        on_filtered: Callable[[ExtraInfo, float], None],
     ) -> None:
         self._consumer = consumer
         self._instance = consumer.instance
@@ -177,7 +178,7 @@ class PopLoop:
         for message, handle in result.messages:
             if tags and message.tags not in tags:
                 # The broker compares only hashes of tags.
-                self._on_filtered(message, handle)
+                self._on_filtered(handle, now + handle.invisible_time / 1_000)
                 continue
             process_queue.hold(message, handle, now)
             wanted.append(message)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import partial
 
 from rewindmq.client.push.host import PushHost
 from rewindmq.client.push.pop.acknowledger import Acknowledger
 from rewindmq.client.push.pop.pop_loop import PopLoop
 from rewindmq.client.push.pop.process_queue import PopProcessQueue
-from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.pop.extra_info import ExtraInfo
 
 
 class PopQueues:
@@ -62,7 +61,7 @@ class PopQueues:
     def _start(self, queue: MessageQueue) -> None:
         consumer = self._consumer
         process_queue = PopProcessQueue(consumer.runtime.clock.monotonic())
-        loop = PopLoop(consumer, queue, process_queue, self._ack)
+        loop = PopLoop(consumer, queue, process_queue, partial(self._acks.ack, queue.topic))
         self._loops[queue] = loop
         loop.start(consumer.profile.dispatch_delay)
 
@@ -70,6 +69,3 @@ class PopQueues:
         loop = self._loops.pop(queue)
         loop.stop()
         self._left.append(loop)
-
-    def _ack(self, message: MessageExt, handle: ExtraInfo) -> None:
-        self._acks.ack(message.topic, handle)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
+from rewindmq.namesrv.config import NamesrvConfig
+from rewindmq.namesrv.server import NameServer
 from rewindmq.protocol.body.assignment import MessageRequestMode
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.profile import Profile
 from tests.support.answers import remark_of
-from tests.support.fixtures import played
+from tests.support.fixtures import played, simulated
 from tests.support.peer import Peer
+from tests.support.servers import NAMESRV_HOST
 from tests.support.stage import SimStage
 
 GROUP = "G"
@@ -183,3 +187,43 @@ async def test_a_name_server_that_is_gone_leaves_the_queues_as_they_were(stage: 
     await stage.world.sleep(30.1)
     assert await assigned(peer) == "0 1 2 3"
     assert await assigned(peer, topic="Another") is None
+
+
+@played(profile=Profile.V53)
+async def test_all_consumers_wait_once_for_a_silent_name_server(stage: SimStage) -> None:
+    peer = await a_group(stage)
+    assert await assigned(peer) == "0 1 2 3"
+    await stage.world.sleep(30.1)
+    stage.world.pause(NAMESRV_HOST)
+    began = stage.world.now
+    topics = ("T", "T", "A", "B", "C")
+    found = await asyncio.gather(*(assigned(peer, topic=topic) for topic in topics))
+    assert found == ["0 1 2 3", "0 1 2 3", None, None, None]
+    assert stage.world.now - began < 3.1
+    # For some seconds the broker answers by what it knows.
+    began = stage.world.now
+    assert await assigned(peer) == "0 1 2 3"
+    assert await assigned(peer, topic="D") is None
+    assert stage.world.now - began < 0.1
+    stage.world.resume(NAMESRV_HOST)
+    await peer.create_topic("D")
+    await stage.world.sleep(5.1)
+    assert await assigned(peer, topic="D") == "0 1 2 3"
+
+
+@simulated(profile=Profile.V53)
+async def test_a_silent_name_server_is_asked_no_more_while_another_answers(stage: SimStage) -> None:
+    silent = NameServer(stage.new_runtime("10.0.9.9"), NamesrvConfig(bind_address="10.0.9.9"))
+    stage.at_exit(silent.close)
+    await silent.start()
+    answering = await stage.start_namesrv()
+    await stage.broker.close()
+    await stage.start_broker(namesrv_addr=f"{silent.address};{answering.address}")
+    peer = await a_group(stage)
+    await peer.create_topic("U")
+    stage.world.pause("10.0.9.9")
+    assert await assigned(peer) == "0 1 2 3"
+    began = stage.world.now
+    assert await assigned(peer, topic="U") == "0 1 2 3"
+    assert stage.world.now - began < 0.1
+    stage.world.resume("10.0.9.9")

@@ -139,6 +139,33 @@ def test_flushed_messages_survive_a_power_failure(seed: int) -> None:
     world.run(main())
 
 
+def test_a_recall_shortly_before_a_kill_holds_although_the_broker_was_down_at_the_time() -> None:
+    """The record that deletes is taken before the slot of the message is delivered."""
+    world = World()
+
+    async def delete(broker: Broker, due_ms: int) -> None:
+        text = f"UNIQ_KEY\x011\x02TIMER_DEL_UNIQKEY\x011\x02TIMER_DELIVER_MS\x01{due_ms}"
+        timers = broker.context.timers
+        assert timers is not None
+        message = StoredMessage("T", 0, b"deletes", text.encode())
+        broker.context.sends.appender.put(timers.hook.before_put(message, text))
+
+    async def main() -> None:
+        disk = SimDisk(world.runtime("broker").clock.now_ms)
+        broker = await started(world, disk)
+        for number in (1, 2):
+            await world.spawn("broker", send(broker, number, 10_000))
+        due_ms = world.runtime("broker").clock.now_ms() + 10_000
+        await world.sleep(5)
+        await world.spawn("broker", delete(broker, due_ms))
+        broker = await restarted(world, disk, 30.0)
+        await world.sleep(5)
+        assert [message.body for message in stored(broker)] == [b"2"]
+        await world.spawn("broker", broker.close())
+
+    world.run(main())
+
+
 async def filled(world: World, disk: SimDisk, **store: int) -> Broker:
     """A broker with 20 messages delivered and 20 waiting, at 10 s."""
     broker = await started(world, disk, **store)

@@ -151,6 +151,36 @@ async def test_a_message_beyond_the_window_is_rolled(stage: SimStage) -> None:
     assert {entry.properties["TIMER_OUT_MS"] for entry in waiting(stage.broker)} == {str(EPOCH_MS + 45_000)}
 
 
+@pytest.mark.parametrize(
+    "crafted",
+    [
+        {"TIMER_OUT_MS": "1", "REAL_TOPIC": TIMER_TOPIC, "REAL_QID": "0"},
+        {"TIMER_OUT_MS": "1", "REAL_TOPIC": "T", "REAL_QID": "9" * 5_000},
+        {"TIMER_OUT_MS": str(EPOCH_MS + 3_123), "REAL_TOPIC": "T", "REAL_QID": "99999999999"},
+        {"TIMER_OUT_MS": str(EPOCH_MS + 3_123), "REAL_TOPIC": "T"},
+    ],
+)
+@simulated(profile=V53)
+async def test_a_record_that_a_client_puts_into_the_timer_topic_stops_nothing(
+    stage: SimStage, crafted: dict[str, str]
+) -> None:
+    peer = stage.peer()
+    (await peer.send(TIMER_TOPIC, properties=crafted)).require_success()
+    (await peer.send(properties={"TIMER_DELAY_SEC": "5"}, body=b"in time")).require_success()
+    await stage.at(30.0)
+    assert [message.body for message in stored(stage.broker)] == [b"in time"]
+    assert len(waiting(stage.broker)) == 2
+
+
+@simulated(profile=V53, store={"timer_roll_window_slot": 10})
+async def test_a_rolled_message_may_have_any_count(stage: SimStage) -> None:
+    peer = stage.peer()
+    properties = {"TIMER_DELAY_SEC": "45", "TIMER_ROLL_TIMES": "9" * 5_000}
+    (await peer.send(properties=properties)).require_success()
+    await stage.at(50.0)
+    assert len(stored(stage.broker)) == 1
+
+
 @simulated(profile=V53)
 async def test_a_message_deletes_another_of_its_second(stage: SimStage) -> None:
     peer = stage.peer()

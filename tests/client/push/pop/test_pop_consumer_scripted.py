@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt, PushConsumer, ReconsumeLater
+from rewindmq.broker.limits import MAX_BATCH_ACK_ENTRIES
 from rewindmq.client.consume.allocate import AllocateConsistentHash
 from rewindmq.protocol.body.assignment import MessageQueueAssignment
+from rewindmq.protocol.body.batch_ack import BatchAckMessageRequestBody
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
-from rewindmq.protocol.header.pop import PopMessageResponseHeader
+from rewindmq.protocol.header.pop import ChangeInvisibleTimeRequestHeader, PopMessageResponseHeader
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.pop.extra_info import ExtraInfo, parse_extra_info
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
@@ -53,6 +57,11 @@ def hearing(script: PopScript, runtime: Runtime, heard: Heard, **options: Any) -
 
 def refuse(connection: Connection, request: RemotingCommand) -> RemotingCommand:
     return RemotingCommand(ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+
+
+def failing(code: ResponseCode) -> Callable[[Connection, RemotingCommand], RemotingCommand]:
+    """Return a handler that answers with this code."""
+    return lambda connection, request: RemotingCommand(code, remark="not now")
 
 
 def test_each_message_is_consumed_and_acknowledged_once() -> None:
@@ -105,6 +114,80 @@ def test_an_ack_without_an_answer_is_sent_again() -> None:
             script.broker.handlers[RequestCode.ACK_MESSAGE] = ack
             await world.sleep(5)
             assert script.acked == [("T", 4)]
+
+    play_pop(scene)
+
+
+def test_a_batch_of_acks_names_no_more_pops_than_a_broker_takes() -> None:
+    async def scene(world: World, script: PopScript, runtime: Runtime) -> None:
+        handlers, offsets = script.broker.handlers, list(range(2 * MAX_BATCH_ACK_ENTRIES + 50))
+        stored, slow = handlers[RequestCode.BATCH_ACK_MESSAGE], asyncio.Event()
+        sizes: list[int] = []
+
+        def batch(connection: Connection, request: RemotingCommand) -> Any:
+            sizes.append(len(decode_body(request, BatchAckMessageRequestBody).acks))
+            return stored(connection, request)
+
+        handlers[RequestCode.BATCH_ACK_MESSAGE] = batch
+        for offset in offsets:
+            script.add(offset)
+        seen: list[int] = []
+
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            seen.extend(bodies(messages))
+            await slow.wait()
+            return OK
+
+        consumer = popping(script, runtime, consume_thread_max=1_000, pop_threshold_for_queue=1_000)
+        consumer.register_message_listener(listener)
+        async with consumer:
+            await world.sleep(2)
+            assert sorted(seen) == offsets
+            slow.set()
+            await world.sleep(2)
+        assert sorted(offset for _, offset in script.acked) == offsets
+        assert max(sizes) == MAX_BATCH_ACK_ENTRIES
+
+    play_pop(scene)
+
+
+def test_acks_that_a_broker_refuses_together_go_out_alone() -> None:
+    async def scene(world: World, script: PopScript, runtime: Runtime) -> None:
+        script.broker.handlers[RequestCode.BATCH_ACK_MESSAGE] = failing(ResponseCode.SYSTEM_ERROR)
+        script.add(*range(10))
+        async with hearing(script, runtime, Heard()):
+            await world.sleep(2)
+            assert sorted(script.acked) == [("T", offset) for offset in range(10)]
+            assert script.asked(RequestCode.BATCH_ACK_MESSAGE) == 1
+
+    play_pop(scene)
+
+
+@pytest.mark.parametrize("code", [ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE])
+def test_acks_that_a_busy_broker_refuses_are_sent_again_while_the_messages_are_invisible(
+    code: ResponseCode,
+) -> None:
+    async def scene(world: World, script: PopScript, runtime: Runtime) -> None:
+        handlers = script.broker.handlers
+        codes = (RequestCode.ACK_MESSAGE, RequestCode.BATCH_ACK_MESSAGE)
+        good: dict[int, Any] = {each: handlers[each] for each in codes}
+        busy: dict[int, Any] = dict.fromkeys(good, failing(code))
+        handlers |= busy
+        script.add(*range(10), invisible=20_000)
+        async with hearing(script, runtime, Heard()):
+            await world.sleep(15)
+            assert script.acked == []
+            handlers |= good
+            await world.sleep(2)
+            assert sorted(script.acked) == [("T", offset) for offset in range(10)]
+            handlers |= busy
+            script.add(20, invisible=20_000)
+            await world.sleep(40)
+            asked = script.asked(RequestCode.ACK_MESSAGE)
+            handlers |= good
+            await world.sleep(20)
+            assert script.asked(RequestCode.ACK_MESSAGE) == asked
+        assert len(script.acked) == 10
 
     play_pop(scene)
 
@@ -229,6 +312,45 @@ def test_a_shutdown_makes_held_messages_visible_at_once() -> None:
         assert script.acked == [("T", 1)]
         assert sorted(change[1:] for change in script.changes) == [(2, 1), (3, 1)]
         assert world.now < 4
+
+    play_pop(scene)
+
+
+def test_a_shutdown_waits_for_a_renewal_before_it_hands_the_message_back() -> None:
+    async def scene(world: World, script: PopScript, runtime: Runtime) -> None:
+        code = RequestCode.CHANGE_MESSAGE_INVISIBLETIME
+        change = script.broker.handlers[code]
+        handles: list[ExtraInfo] = []
+        answered: list[int] = []
+
+        def slowly(connection: Connection, request: RemotingCommand) -> None:
+            handles.append(
+                parse_extra_info(request.decode_header(ChangeInvisibleTimeRequestHeader).extra_info)
+            )
+
+            def answer() -> None:
+                response = change(connection, request)
+                assert isinstance(response, RemotingCommand)
+                answered.append(script.broker.runtime.clock.now_ms())
+                connection.reply(request, response)
+
+            script.broker.runtime.timers.call_later(1.0, answer)
+
+        script.broker.handlers[code] = slowly
+        script.add(1, invisible=10_000)
+        never = asyncio.Event()
+
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            await never.wait()
+            return OK
+
+        consumer = popping(script, runtime, pop_invisible_time=10_000)
+        consumer.register_message_listener(listener)
+        async with consumer:
+            while not handles:
+                await world.sleep(0.1)
+        assert [change[1:] for change in script.changes] == [(1, 10_000), (1, 1)]
+        assert handles[1].pop_time == answered[0]
 
     play_pop(scene)
 
@@ -387,6 +509,22 @@ def test_messages_whose_tag_only_has_the_right_hash_are_acknowledged_unseen() ->
             await world.sleep(3)
         assert heard.bodies == [2]
         assert sorted(script.acked) == [("T", 1), ("T", 2)]
+
+    play_pop(scene)
+
+
+def test_filtered_messages_of_a_retry_topic_are_acknowledged_there() -> None:
+    async def scene(world: World, script: PopScript, runtime: Runtime) -> None:
+        handle = b"4 1000 60000 2 1 broker-a 0 4 999"
+        # A broker with popResponseReturnActualRetryTopic=true names the retry topic.
+        stream = record(4, b"4", topic="%RETRY%G_T", properties=b"TAGS\x01BB\x02POP_CK\x01" + handle)
+        script.responses.append(script.response(stream, 60_000, "1 0 4", "1 0 4"))
+        consumer = hearing(script, runtime, heard := Heard())
+        consumer.subscribe("T", "Aa")
+        async with consumer:
+            await world.sleep(2)
+        assert heard.bodies == []
+        assert script.acked == [("%RETRY%G_T", 4)]
 
     play_pop(scene)
 
