@@ -311,6 +311,7 @@ _PULLS: Final = (
     Limit("messages of a POP", "broker.pop.validator:MAX_POP_MESSAGES", "messages", "INVALID_PARAMETER (29)"),
     Limit("POPs in a BATCH_ACK_MESSAGE (200151)", "broker.limits:MAX_BATCH_ACK_ENTRIES", "POPs", _REFUSED),
     Limit("messages acknowledged of each", "broker.limits:MAX_BATCH_ACKS", "messages", _REFUSED),
+    Limit("queue offsets that they span", "broker.limits:MAX_BATCH_ACK_BITS", "offsets", _REFUSED),
     Limit("suspended POPs of a group and queue", "popPollingSize", "requests", "POLLING_FULL (209)"),
     Limit("all suspended POPs", "maxPopPollingSize", "requests", "POLLING_FULL (209)"),
     Limit("suspended pull or POP", "broker.limits:MAX_SUSPEND_SECONDS", "s", "19 or 210"),

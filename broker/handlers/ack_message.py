@@ -2,12 +2,10 @@
 
 Kept from 5.5.1 ``AckMessageProcessor``: the checks of topic, queue and offset. Whether the handle is right is
 not checked: an ack of another group or POP, a second one, and one after the revival succeed without effect. A
-    late ack does not move the group's offset.
-Changed: no record is stored for an unknown group, another broker's name, or a revive queue that is not read.
-    A record that cannot be stored fails the request; RocketMQ only logs it. Refused with
-    SERVICE_NOT_AVAILABLE (14): an ack at a slave, where RocketMQ ignores it.
-An ack of an orderly POP moves the offset to the first open message; docs/spec/pop.md 10. Refused with 29:
-``liteTopic``.
+late ack does not move the group's offset. An ack of an orderly POP moves it to the first open message:
+docs/spec/pop.md 10. Changed: nothing is done for an unknown group, another broker's name, or a revive queue
+that is not read. A record that cannot be stored fails the request; RocketMQ only logs it. Refused with
+SERVICE_NOT_AVAILABLE (14): an ack at a slave, where RocketMQ ignores it. Refused with 29: ``liteTopic``.
 """
 
 from __future__ import annotations

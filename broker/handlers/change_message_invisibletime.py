@@ -4,9 +4,10 @@ Kept from 5.5.1 ``ChangeInvisibleTimeProcessor``: the message gets a checkpoint 
 ack; the response has the parts of the new handle. The old handle stays valid for further changes, each of
 which opens a checkpoint. ``suspend`` keeps the number of attempts. Changed: the new checkpoint never has the
 name of the old one; in RocketMQ it has if both are opened in one millisecond, and the message is lost.
-Nothing is stored for a handle that cannot be this broker's, and for a message of an orderly POP, which keeps
-its POP time: docs/spec/pop.md 10. Refused with SERVICE_NOT_AVAILABLE (14): a request to a slave. Refused
-with 29: ``liteTopic``.
+Nothing is stored for a handle that cannot be this broker's. If only the ack cannot be stored, the request
+succeeds. The change of a message of an orderly POP is kept in the queue's order info, and the POP time stays:
+docs/spec/pop.md 10. Refused with SERVICE_NOT_AVAILABLE (14): a request to a slave. Refused with 29:
+``liteTopic``.
 """
 
 from __future__ import annotations

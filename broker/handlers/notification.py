@@ -1,4 +1,4 @@
-"""NOTIFICATION (200054): say whether a group has a message to pop, when it has; v53 only.
+"""NOTIFICATION (200054): answer when a group has a message to pop, or when the poll time is over; v53 only.
 
 Kept from 5.5.1 ``NotificationProcessor``: the order of the checks; the request is suspended until a message
 arrives or its poll time is over. The tags of the next 32 messages are compared; in a queue with 64 messages

@@ -3,19 +3,21 @@
 
 Both store a record in the revive topic; ``PopReviveService`` joins it with its checkpoint. As in RocketMQ,
 nothing else is checked: an ack of another group, of another POP, or after the message's revival succeeds
-without
-    effect.
+without effect.
+
 Changed: a change of the invisible time always opens a checkpoint with another name than the first one. In
-    RocketMQ, both have one name if they are opened in the same millisecond, and the message is lost unless it
-    is acknowledged. No record is stored that cannot have a checkpoint here: for an unknown group, another
-    broker's name, or a revive
-    queue that is not read.
+RocketMQ, both have one name if they are opened in the same millisecond, and the message is lost unless it is
+acknowledged. Nothing is done for a handle that cannot be of this broker: that of an unknown group, another
+broker's name, or a revive queue that is not read. If only the ack of a change cannot be stored, the change
+succeeds; the message may come from its old checkpoint, too.
 """
 
 from __future__ import annotations
 
+import logging
+
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.limits import MAX_BATCH_ACKS
+from rewindmq.broker.limits import MAX_BATCH_ACK_BITS, MAX_BATCH_ACKS
 from rewindmq.broker.offsets.committer import OffsetCommitter
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
 from rewindmq.broker.pop.inflight import PopInflightMessageCounter
@@ -41,6 +43,8 @@ from rewindmq.protocol.pop.records import AckMsg, BatchAckMsg, PopCheckPoint
 from rewindmq.protocol.pop.topics import POP_ORDER_REVIVE_QUEUE, real_topic
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Clock
+
+_log = logging.getLogger(__name__)
 
 
 class MessageAcknowledger:
@@ -133,7 +137,8 @@ class MessageAcknowledger:
         if not offsets:
             return
         if batch.revive_queue_id == POP_ORDER_REVIVE_QUEUE:
-            info = ExtraInfo(start, batch.pop_time, batch.invisible_time, POP_ORDER_REVIVE_QUEUE, "", "")
+            name = broker_name or ""
+            info = ExtraInfo(start, batch.pop_time, batch.invisible_time, POP_ORDER_REVIVE_QUEUE, "", name)
             for offset in offsets:
                 self._acknowledge_orderly(connection, group, topic, queue_id, offset, info)
             return
@@ -169,6 +174,12 @@ class MessageAcknowledger:
         bits = decode_bits(batch.bit_set) >> low
         if bits.bit_length() > count - low:
             bits &= (1 << (count - low)) - 1
+        if bits.bit_length() > MAX_BATCH_ACK_BITS:
+            raise RequestError(
+                ResponseCode.SYSTEM_ERROR,
+                f"a batch names messages of one POP that are {bits.bit_length()} offsets apart: the limit is"
+                f" {MAX_BATCH_ACK_BITS}",
+            )
         if bits.bit_count() > MAX_BATCH_ACKS:
             raise RequestError(
                 ResponseCode.SYSTEM_ERROR,
@@ -180,6 +191,8 @@ class MessageAcknowledger:
         self, connection: Connection, group: str, topic: str, queue_id: int, offset: int, info: ExtraInfo
     ) -> None:
         self._validator.check_master()
+        if not self._is_own(group, info.broker_name):
+            return
         orders = self._orders
         stored = self._query(group, topic, queue_id)
         if offset < stored:
@@ -266,7 +279,11 @@ class MessageAcknowledger:
             pop_time=info.pop_time,
             broker_name=info.broker_name,
         )
-        self._revive_log.put_ack(ack, info.revive_queue_id, info.invisible_time)
+        try:
+            self._revive_log.put_ack(ack, info.revive_queue_id, info.invisible_time)
+        except RequestError as error:
+            # The new checkpoint is stored: only its handle can acknowledge it. The old one stays open.
+            _log.warning("the old checkpoint of %s stays open: %s", ack.unique_id(), error.remark)
         return answer
 
     def _change_orderly(

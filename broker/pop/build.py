@@ -39,6 +39,7 @@ class PopConsumption:
         acknowledger: serves acks and changes of invisible times.
         peeker: serves PEEK_MESSAGE, NOTIFICATION and POLLING_INFO.
         revive: stores messages again; runs at a master only.
+        long_polling: suspended POPs and NOTIFICATIONs.
         inflight: counts the messages in flight.
         orders: keep the order of queues; saved at a master only.
         born_times: translates the times in requests.
@@ -92,9 +93,6 @@ def build(
     Args:
         pulls: the suspended pulls, which announce messages.
         host: the broker's registered host, for remarks.
-
-    Raises:
-        StoreError: if the file of the order of queues cannot be read.
     """
     clock, topics, groups = runtime.clock, tables.topics, tables.groups
     validator = PopValidator(config, profile, topics, groups, host)

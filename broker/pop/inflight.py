@@ -42,11 +42,6 @@ class PopInflightMessageCounter:
         """Return the messages in flight of one queue."""
         return self._counts.get((topic, group), {}).get(queue_id, 0)
 
-    @property
-    def total(self) -> int:
-        """All messages in flight."""
-        return sum(sum(queues.values()) for queues in self._counts.values())
-
     def clear_queue(self, topic: str, group: str, queue_id: int) -> None:
         """Set the count of a queue to 0."""
         queues = self._counts.get((topic, group))

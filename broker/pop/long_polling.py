@@ -1,11 +1,9 @@
 """Suspended POPs and NOTIFICATIONs, which wait for messages (RocketMQ 5.5.1 ``PopLongPollingService``).
 
 One rule wakes them: a message wakes one request of each group, of those that ask for its queue and of those
-    that ask for all; a POP that leaves messages wakes the next one. A request whose time is over is woken,
-    too. What is woken runs again, and is suspended again if it finds nothing and its time is not over.
-    Changed: a message passes over requests whose filters do not match, up to a limit; RocketMQ looks at the
-    first
-    one only.
+that ask for all; a POP that leaves messages wakes the next one. A request whose time is over is woken, too.
+What is woken runs again, and is suspended again if it finds nothing and its time is not over. Changed: a
+message passes over requests whose filters do not match, up to a limit; RocketMQ looks at the first one only.
 """
 
 from __future__ import annotations

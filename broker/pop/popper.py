@@ -3,9 +3,10 @@
 
 A POP reads from the queues of a topic, and of the group's retry topic. For each queue it stores a checkpoint,
 then it moves the group's offset past the messages. ``PopReviveService`` stores messages again that are not
-acknowledged. Changed: RocketMQ moves the offset up to 5 ms later, and a reset in between can be lost (P1b);
-here both is
-    one step. If a checkpoint cannot be stored, the queue's messages are not delivered.
+acknowledged.
+
+Changed: RocketMQ moves the offset up to 5 ms later, and a reset in between can be lost (P1b); here both is
+one step. If a checkpoint or the first offset cannot be stored, the messages of the queue are not delivered.
 """
 
 from __future__ import annotations
@@ -289,7 +290,12 @@ class MessagePopper:
     def _pop_from_queue(self, popped: _Popped, topic: str, queue_id: int) -> None:
         header, store = popped.header, self._store
         group = header.consumer_group
-        offset = self._pop_offset(popped, topic, queue_id)
+        try:
+            offset = self._pop_offset(popped, topic, queue_id)
+        except RequestError as error:
+            # The messages of other queues may be lent already.
+            popped.refusal = error
+            return
         end = store.max_offset(topic, queue_id)
         if header.order:
             if self._orders.is_blocked(header.attempt_id, topic, group, queue_id, header.invisible_time):
@@ -391,7 +397,7 @@ class MessagePopper:
         group = header.consumer_group
         offset = self._query(group, topic, queue_id)
         if offset < 0:
-            offset = self.initial_offset(topic, queue_id, header.init_mode)
+            offset = self._initial_offset(topic, queue_id, header.init_mode)
             self._commit(popped.connection, group, topic, queue_id, offset)
         if self._reset_offsets:
             mark = self._reset_offsets.collect(group, topic, queue_id)
@@ -410,7 +416,7 @@ class MessagePopper:
                 return mark
         return offset
 
-    def initial_offset(self, topic: str, queue_id: int, init_mode: int) -> int:
+    def _initial_offset(self, topic: str, queue_id: int, init_mode: int) -> int:
         """Return where a group begins that has no offset (``PopMessageProcessor#getInitOffset``)."""
         store = self._store
         first = store.min_offset(topic, queue_id)

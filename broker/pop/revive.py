@@ -3,11 +3,14 @@
 The service reads the queues of the revive topic. A checkpoint comes there one second before its messages are
 visible again, an ack at that time; see ``ReviveLog``. Two seconds later, all acks of a checkpoint are there.
 Messages that have none are stored in the group's retry topic. The offset of the group
-CID_RMQ_SYS_REVIVE_GROUP is that of the last checkpoint that is done. Changed: RocketMQ guesses from the
-records that it finds how far the timers are; here the timers say it. A
-    checkpoint that comes long before its time is put back, so that those behind it need not wait. A delayed
-    message is not delayed again when it is revived. A record that cannot be read is skipped; in RocketMQ, it
-    stops its queue for ever.
+CID_RMQ_SYS_REVIVE_GROUP is that of the last checkpoint that is done. A message that cannot be stored gets a
+checkpoint of its own, which comes back later; if that cannot be stored either, its queue waits.
+
+Changed: RocketMQ guesses from the records that it finds how far the timers are; here the timers say it. A
+checkpoint that comes long before its time is put back, so that those behind it need not wait. A delayed
+message is not delayed again when it is revived. A record that cannot be read is skipped; in RocketMQ, it
+stops its queue for ever. The waits of a message that cannot be stored begin when that fails, and a change
+with ``suspend`` still counts for it.
 """
 
 from __future__ import annotations
@@ -59,8 +62,30 @@ _log = logging.getLogger(__name__)
 
 # ``ackTimeInterval`` and another second: the least time between a message's visibility and its revival.
 _MARGIN_MS: Final = 2_000
-# A checkpoint is a second early by its due time, and timers are at most a second late.
+# A checkpoint is a second early by its due time; what comes so long before it was not sent by the timers.
 _EARLY_MS: Final = 10_000
+# ``ckRewriteIntervalsInSeconds``: how long a message waits that could not be stored, at each attempt.
+_WAIT_SECONDS: Final = (
+    10,
+    20,
+    30,
+    60,
+    120,
+    180,
+    240,
+    300,
+    360,
+    420,
+    480,
+    540,
+    600,
+    1_200,
+    1_800,
+    3_600,
+    7_200,
+)
+# Checkpoints in memory from which on a queue that waits is not read.
+_MOST_WAITING: Final = 10_000
 # Records that are read, and messages that are revived, in one turn of the event loop: a few ms.
 _RECORDS_PER_TURN: Final = 64
 _REVIVALS_PER_TURN: Final = 32
@@ -88,15 +113,19 @@ class _ReviveQueue:
 
     Attributes:
         next_offset: of the next record to read.
+        read_until: ms; every ack up to this time is read.
+        is_waiting: nothing more can be stored at present.
         points: the checkpoints that are read and not done, in the order of their records.
         by_key: the same, for acks.
     """
 
-    __slots__ = ("by_key", "next_offset", "points", "queue_id")
+    __slots__ = ("by_key", "is_waiting", "next_offset", "points", "queue_id", "read_until")
 
     def __init__(self, queue_id: int, next_offset: int) -> None:
         self.queue_id = queue_id
         self.next_offset = next_offset
+        self.read_until = 0
+        self.is_waiting = False
         self.points: deque[PopCheckPoint] = deque()
         self.by_key: dict[_Key, PopCheckPoint] = {}
 
@@ -121,6 +150,7 @@ class PopReviveService:
         self._now_ms = clock.now_ms
         self._scale = clock.scale
         self._config = config
+        self._longest_ms = config.store.timer_max_delay_sec * 1_000
         self._store = store
         self._topics = topics
         self._groups = groups
@@ -184,16 +214,19 @@ class PopReviveService:
         # Before the reads: every ack that is due at this time is in its queue.
         until = self._timers.delivered_until
         for queue in tuple(self._queues):
-            yield from self._read(queue)
+            yield from self._read(queue, until)
             if self._queues:
-                yield from self._revive_due(queue, until)
+                yield from self._revive_due(queue)
 
-    def _read(self, queue: _ReviveQueue) -> Generator[None]:
+    def _read(self, queue: _ReviveQueue, until: int) -> Generator[None]:
+        """Read all records; they have the acks up to the time ``until``."""
         topic = self._revive_log.topic
         end = self._store.max_offset(topic, queue.queue_id)
         # A crash may have taken the newest records.
         queue.next_offset = min(queue.next_offset, end)
         while queue.next_offset < end:
+            if queue.is_waiting and len(queue.points) >= _MOST_WAITING:
+                return
             result = self._store.get_message(
                 topic, queue.queue_id, queue.next_offset, _RECORDS_PER_TURN, None
             )
@@ -207,6 +240,7 @@ class PopReviveService:
                 return
             queue.next_offset = result.next_begin_offset
             yield
+        queue.read_until = until
 
     def _take(self, queue: _ReviveQueue, data: bytes) -> None:
         """Take in one record of the revive topic."""
@@ -246,16 +280,17 @@ class PopReviveService:
 
     # Reviving
 
-    def _revive_due(self, queue: _ReviveQueue, until: int) -> Generator[None]:
-        """Revive what is due; the acks up to the time ``until`` are read."""
+    def _revive_due(self, queue: _ReviveQueue) -> Generator[None]:
+        """Revive what is due and whose acks are read."""
         done = None
+        queue.is_waiting = False
         left = _REVIVALS_PER_TURN
         size_left = _BYTES_PER_TURN
         while queue.points:
             point = queue.points[0]
             visible_at = self._revive_log.visible_at(point.pop_time, point.invisible_time)
-            if visible_at + _MARGIN_MS > until:
-                if visible_at - until < _EARLY_MS or not self._put_back(queue, point):
+            if visible_at + _MARGIN_MS > queue.read_until:
+                if not self._passes_over(queue, point, visible_at):
                     break
             else:
                 for index, offset in enumerate(point.offsets[: point.num]):
@@ -268,8 +303,10 @@ class PopReviveService:
                         left, size_left = _REVIVALS_PER_TURN, _BYTES_PER_TURN
                     size = self._revive(point, offset)
                     if size is None:
-                        self._commit(queue, done)
-                        return
+                        size = 0
+                        if not self._put_later(queue, point, offset):
+                            self._commit(queue, done)
+                            return
                     left -= 1
                     size_left -= size
                     point.bit_map |= 1 << index
@@ -287,12 +324,42 @@ class PopReviveService:
             except StoreError as error:
                 _log.error("revive queue %d: cannot store the offset: %s", queue.queue_id, error)
 
-    def _put_back(self, queue: _ReviveQueue, point: PopCheckPoint) -> bool:
-        """Store a checkpoint again that came too early; return False if that is refused."""
+    def _passes_over(self, queue: _ReviveQueue, point: PopCheckPoint, visible_at: int) -> bool:
+        """Put a checkpoint back that came too early; return False if those behind it have to wait for it."""
+        if visible_at - self._now_ms() < _EARLY_MS:
+            return False
+        if point.bit_map:
+            # Its acks would be lost. One that came twice has nothing left to revive.
+            return point.bit_map == (1 << point.num) - 1
+        return self._put(queue, point)
+
+    def _put_later(self, queue: _ReviveQueue, point: PopCheckPoint, offset: int) -> bool:
+        """Store a checkpoint of one message that could not be stored (``rePutCK``); return as ``_put``."""
+        times = point.times_put_back
+        wait_ms = _WAIT_SECONDS[min(times, len(_WAIT_SECONDS) - 1)] * 1_000
+        passed_ms = max(round((self._now_ms() - point.pop_time) / self._scale), 0)
+        again = PopCheckPoint(
+            topic=point.topic,
+            consumer_group=point.consumer_group,
+            queue_id=point.queue_id,
+            start_offset=offset,
+            pop_time=point.pop_time,
+            invisible_time=passed_ms + min(wait_ms, self._longest_ms),
+            broker_name=point.broker_name,
+            num=1,
+            offset_diffs=[0],
+            re_put_times=str(times + 1),
+            suspend=point.suspend,
+        )
+        return self._put(queue, again)
+
+    def _put(self, queue: _ReviveQueue, point: PopCheckPoint) -> bool:
+        """Store a checkpoint in its queue; return False if that is refused, so that the queue waits."""
         try:
             self._revive_log.put_check_point(point, queue.queue_id)
         except RequestError as error:
             self._note_failure(error)
+            queue.is_waiting = True
             return False
         return True
 
@@ -300,12 +367,12 @@ class PopReviveService:
         """Store a message in the retry topic.
 
         Returns:
-            The size of the record that was read, 0 if there is none; None if the put must be tried again.
+            The size of the record that was read, 0 if there is none; None if it cannot be stored now.
         """
         topic, group = point.topic, point.consumer_group
         assert topic is not None
         assert group is not None
-        if self._topics.find(normal_topic(topic, group)) is None or self._groups.find(group) is None:
+        if self._topics.find(normal_topic(topic, group)) is None or self._groups.get(group) is None:
             return 0
         message = self._find(topic, point.queue_id, offset)
         if message is None:

@@ -1,7 +1,7 @@
 """Stores checkpoints and acks in the revive topic, which they reach when their time has come.
 
 Source: RocketMQ 5.5.1 ``PopMessageProcessor#buildCkMsg``, ``AckMessageProcessor#appendAck``: a record is a
-    timer message. A checkpoint is due one second before its messages are visible again, an ack when they are.
+timer message. A checkpoint is due one second before its messages are visible again, an ack when they are.
 """
 
 from __future__ import annotations

@@ -33,4 +33,9 @@ def decode_bits(text: str) -> int:
 def positions(bits: int) -> list[int]:
     """Return the positions of the bits that are set, ascending."""
     digits = f"{bits:b}"[::-1]
-    return [position for position, digit in enumerate(digits) if digit == "1"]
+    found = []
+    position = digits.find("1")
+    while position >= 0:
+        found.append(position)
+        position = digits.find("1", position + 1)
+    return found

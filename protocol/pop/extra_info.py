@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
-from rewindmq.protocol.pop.topics import POP_ORDER_REVIVE_QUEUE, real_topic, topic_type
+from rewindmq.protocol.pop.topics import real_topic, topic_type
 
 _SEPARATOR: Final = " "
 _INT64: Final = r"([+-]?[0-9]{1,19})"
@@ -67,16 +67,6 @@ class ExtraInfo(NamedTuple):
     queue_id: int | None = None
     offset: int | None = None
     commit_log_offset: str | None = None
-
-    @property
-    def is_order(self) -> bool:
-        """True for a message of an orderly POP."""
-        return self.revive_queue_id == POP_ORDER_REVIVE_QUEUE
-
-    @property
-    def revive_time(self) -> int:
-        """When the message is visible again, in ms."""
-        return self.pop_time + self.invisible_time
 
     def real_topic(self, topic: str, group: str) -> str:
         """Return the topic in which the message is stored: ``topic`` for an unknown topic type."""

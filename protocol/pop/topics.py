@@ -42,11 +42,6 @@ def pop_retry_topic(topic: str, group: str, *, v2: bool = False) -> str:
     return f"{retry_topic(group)}{_BETWEEN_V2 if v2 else _BETWEEN_V1}{topic}"
 
 
-def is_pop_retry_topic_v2(topic: str) -> bool:
-    """Return True if the name is that of a retry topic of version 2."""
-    return topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and _BETWEEN_V2 in topic
-
-
 def topic_type(topic: str) -> str:
     """Return ``NORMAL``, ``RETRY_V1`` or ``RETRY_V2``; every other retry topic is ``RETRY_V1``, too."""
     if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):

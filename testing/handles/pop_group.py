@@ -164,7 +164,7 @@ class PopGroup(WatchedGroup):
     async def revived(self, *messages: LentMessage, timeout: float | None = None) -> None:
         """Wait until the brokers have stored messages again because nobody acknowledged them.
 
-        They come with the next POP. Brokers revive a message 2 to 4 s after its invisible time, in real
+        They come with the next POP. Brokers revive a message 2 to 4.5 s after its invisible time, in real
         seconds; ``expire`` does not wait for it. Brokers with ``enableRetryTopicV2`` are not supported.
 
         Raises:

@@ -111,7 +111,7 @@ class QueueLevelConsumerManager:
             pass
         if self._table.is_changed:
             try:
-                self._write(self._table.copy())
+                await self._workers.run(self._write, self._table.copy())
             except StoreError as error:
                 _log.error("can not save order infos, messages in flight will come again: %s", error)
 

@@ -90,7 +90,7 @@ class OrderInfo(NamedTuple):
     def with_invisible_time(self, attempt_id: str | None, invisible_time: int) -> Self:
         """Return the state after another attempt has asked: it gives an absent invisible time its own."""
         is_same = self.attempt_id is not None and self.attempt_id == attempt_id
-        if is_same or not self.distances or (self.invisible_time or 0) > 0:
+        if is_same or not self.distances or (self.invisible_time or 0) > 0 or invisible_time <= 0:
             return self
         return self._replace(invisible_time=invisible_time)
 

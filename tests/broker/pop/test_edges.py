@@ -7,17 +7,19 @@ import asyncio
 import pytest
 
 from rewindmq.broker.config import BrokerRole
+from rewindmq.broker.offsets import committer
+from rewindmq.broker.pop import acknowledger
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.code import RequestCode, ResponseCode
-from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
+from rewindmq.protocol.header.admin import DeleteSubscriptionGroupRequestHeader, DeleteTopicRequestHeader
 from rewindmq.protocol.header.pop import NotificationResponseHeader
 from rewindmq.protocol.pop.records import PopCheckPoint
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.text import java_hash
-from tests.broker.pop.asking import ack, ack_all, notification, peek, polling_num, pop
+from tests.broker.pop.asking import ack, ack_all, batch_ack, notification, peek, polling_num, pop
 from tests.broker.pop.test_pop import filled
-from tests.support.fixtures import simulated
+from tests.support.fixtures import RunScenario, simulated
 from tests.support.stage import SimStage
 
 V53 = Profile.V53
@@ -203,6 +205,20 @@ async def test_a_deleted_topic_revives_nothing_and_takes_its_retry_topic_along(s
 
 
 @simulated(profile=V53)
+async def test_a_deleted_group_revives_nothing_and_stays_deleted(stage: SimStage) -> None:
+    peer = await filled(stage, 4)
+    await pop(peer, invisible=1_000)
+    kept = await pop(peer, invisible=1_000, group="H")
+    header = DeleteSubscriptionGroupRequestHeader("G")
+    (await peer.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, header)).require_success()
+    await stage.at(8.0)
+    tables = stage.broker.context.tables
+    assert tables.groups.get("G") is None
+    assert tables.topics.find("%RETRY%G_T") is None
+    assert sorted((await pop(peer, group="H")).bodies) == sorted(kept.bodies)
+
+
+@simulated(profile=V53)
 async def test_records_that_are_none_stop_nothing(stage: SimStage) -> None:
     """Every revive queue has garbage before, between and behind the checkpoints."""
     peer = await filled(stage, 12)
@@ -252,3 +268,42 @@ async def test_a_slave_refuses_pops_and_acks(stage: SimStage) -> None:
     refused = await ack(other, lent, offset=0)
     assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
     assert (await peek(other)).code == ResponseCode.PULL_NOT_FOUND
+
+
+# Refusals
+
+
+def test_a_queue_without_room_for_its_offset_spoils_no_others(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "MAX_NEW_OFFSETS_PER_CONNECTION", 2)
+
+    async def scenario(stage: SimStage) -> None:
+        peer = await filled(stage, 8)
+        popped = await pop(peer)
+        assert len(popped.messages) == 4
+        assert len({lent.queue_id for lent in popped.messages}) == 2
+        refused = (await pop(peer)).response
+        assert (refused.code, refused.remark) == (
+            ResponseCode.SYSTEM_ERROR,
+            "this connection has 2 new consumer offsets already, of 2",
+        )
+
+    simulate(scenario, profile=V53)
+
+
+@simulated(profile=V53)
+async def test_a_batch_names_offsets_that_are_not_too_far_apart(
+    stage: SimStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = await filled(stage, 12, 1)
+    lent = (await pop(peer)).messages
+    monkeypatch.setattr(acknowledger, "MAX_BATCH_ACK_BITS", 8)
+    refused = await batch_ack(peer, [lent[0], lent[8]])
+    assert (refused.code, refused.remark) == (
+        ResponseCode.SYSTEM_ERROR,
+        "a batch names messages of one POP that are 9 offsets apart: the limit is 8",
+    )
+    (await batch_ack(peer, lent[:8])).require_success()
+    await stage.at(20.0)
+    assert sorted((await pop(peer)).bodies) == sorted(message.body for message in lent[8:])

@@ -50,7 +50,6 @@ def test_the_handles_of_a_receipt_and_of_a_changed_invisible_time() -> None:
 def test_the_topic_type_says_in_which_topic_the_message_is() -> None:
     for kind, topic in (("0", "T"), ("1", "%RETRY%G_T"), ("2", "%RETRY%G+T"), ("7", "T")):
         assert parse_extra_info(f"0 1 2 3 {kind} b 0 0").real_topic("T", "G") == topic
-    assert parse_extra_info("0 1 2 999 0 b 0 0").is_order
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,11 @@ def test_a_bit_set_is_the_same_after_a_round_trip(bits: set[int]) -> None:
     assert positions(decode_bits(encode_bits(bits))) == sorted(bits)
 
 
+def test_few_bits_far_apart_are_found() -> None:
+    assert positions((1 << 65_535) | (1 << 40_000) | 1) == [0, 40_000, 65_535]
+    assert positions(0) == []
+
+
 def test_bit_sets_are_those_of_java() -> None:
     assert encode_bits([0, 9]) == "AQI="
     assert encode_bits([]) == ""

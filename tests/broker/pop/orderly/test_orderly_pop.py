@@ -113,6 +113,22 @@ async def test_acks_move_the_offset_to_the_first_open_message(stage: SimStage) -
 
 
 @simulated(profile=V53)
+async def test_acks_of_unknown_groups_and_other_brokers_do_nothing(stage: SimStage) -> None:
+    peer = await filled(stage)
+    lent = (await take(peer, "a1")).messages[0]
+    handle = lent.handle.replace("broker-a", "broker-b")
+    assert handle != lent.handle
+    (await ack(peer, lent, extra_info=handle)).require_success()
+    (await batch_ack(peer, [lent], broker_name="broker-b")).require_success()
+    assert await offset(peer) == 0
+    (await ack(peer, lent, group="Unknown")).require_success()
+    (await batch_ack(peer, [lent], group="Unknown")).require_success()
+    assert stage.broker.context.offsets.table.query("Unknown", "T", 0) == -1
+    (await batch_ack(peer, [lent])).require_success()
+    assert await offset(peer) == 1
+
+
+@simulated(profile=V53)
 async def test_an_ack_of_a_message_that_was_not_popped_is_refused(stage: SimStage) -> None:
     peer = await filled(stage)
     lent = (await take(peer, "a1")).messages[0]

@@ -163,6 +163,8 @@ def test_a_pop_without_an_invisible_time_gets_that_of_the_next_attempt() -> None
     assert (given.is_blocking("b", NOW), given.end_ms) == (True, NOW + 2_000)
     assert popped.with_invisible_time("a", 2_000) == popped
     assert given.with_invisible_time("b", 9_000) == given
+    # Nothing has changed, so nothing is saved.
+    assert popped.with_invisible_time("b", 0) is popped
 
 
 def test_a_full_table_forgets_finished_queues_and_then_refuses_new_ones(
