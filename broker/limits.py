@@ -45,7 +45,7 @@ MAX_BATCH_ACK_ENTRIES: Final = 256
 # Messages of one of them: a POP delivers 32 at most, and the count in a checkpoint is a byte.
 MAX_BATCH_ACKS: Final = 128
 # Queue offsets between the first and the last one of them; a read passes over far fewer.
-MAX_BATCH_ACK_BITS: Final = 65_536
+MAX_BATCH_ACK_BITS: Final = 8_192
 # The longest wait of a suspended pull. RocketMQ's clients ask for 15 to 20 s; RocketMQ has no limit.
 MAX_SUSPEND_SECONDS: Final = 3_600.0
 # Refused commits that the broker lists, as many as an administrator can read; their total counts all.

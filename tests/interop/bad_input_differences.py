@@ -110,6 +110,11 @@ EXPLAINED: Final[dict[tuple[str, str], Explanation]] = {
         [(SERVER_5, ("frame: four zero bytes and no more",))],
     ),
     **_explained(
+        "5.x fails later if fields are missing, and without timers; RewindMQ says what is missing",
+        ("0 serves", "1 serves", "208 serves"),
+        [(SERVER_5, ("code of 5.x: 60", "code of 5.x: 370", "code of 5.x: 200151"))],
+    ),
+    **_explained(
         "requests that only 5.x serves get REQUEST_CODE_NOT_SUPPORTED (3)",
         ("3 serves",),
         [(SERVER_5, ("code of 5.x: *",))],

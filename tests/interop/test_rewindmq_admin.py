@@ -145,8 +145,12 @@ of_each_release = pytest.mark.parametrize(
 )
 
 
+# 4.x has no such request; tests/interop/test_mqadmin.py plays it at 5.5.0.
+ONLY_5: Final = ("setConsumeMode",)
+
+
 def test_every_command_is_tested() -> None:
-    tried = {name for name, *_ in (*WORKING, *REFUSED)}
+    tried = {name for name, *_ in (*WORKING, *REFUSED)} | {*ONLY_5}
     assert tried == {command.name for command in COMMANDS}
 
 

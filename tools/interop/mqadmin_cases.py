@@ -43,7 +43,7 @@ _SYSTEM_TOPICS: Final = (
 # yet; the intervals, which RocketMQ does not write in its first minute; a name that RewindMQ writes in both
 # spellings (getTransferedTps). Release 5.5 has no brokerVersion.
 _NOT_SHOWN: Final = (
-    r"usage[A-Z]|eventLoop|commitLogDiskRatio_|scheduleMessageOffset_|putMessageDistributeTime",
+    r"usage[A-Z]|eventLoop|popRevive_|commitLogDiskRatio_|scheduleMessageOffset_|putMessageDistributeTime",
     r"getTransferr?edTps|brokerVersion ",
 )
 # Shown after the consumer has learned of its retry topic and has committed: up to a minute after its start.
