@@ -11,9 +11,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from rewindmq.protocol.message_queue import MessageQueue, averagely, by_circle
+from rewindmq.protocol.pop.topics import ALL_QUEUES
 
-# All queues of a topic at one broker, in POP requests and assignments.
-ALL_QUEUES: Final = -1
 # Client ids that one slice compares, in about 1 ms.
 _IDS_PER_SLICE: Final = 20_000
 

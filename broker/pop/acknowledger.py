@@ -22,7 +22,8 @@ from rewindmq.broker.offsets.committer import OffsetCommitter
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
 from rewindmq.broker.pop.inflight import PopInflightMessageCounter
 from rewindmq.broker.pop.long_polling import PopLongPolling
-from rewindmq.broker.pop.orderly.order_info import ILLEGAL_OFFSET, ConsumerOrderInfoManager
+from rewindmq.broker.pop.orderly.queue_level_consumer_manager import QueueLevelConsumerManager
+from rewindmq.broker.pop.orderly.queue_order import ILLEGAL_OFFSET
 from rewindmq.broker.pop.revive_log import ReviveLog
 from rewindmq.broker.pop.validator import PopValidator
 from rewindmq.broker.stats.broker_stats import BrokerStats
@@ -64,7 +65,7 @@ class MessageAcknowledger:
         long_polling: PopLongPolling,
         inflight: PopInflightMessageCounter,
         stats: BrokerStats,
-        orders: ConsumerOrderInfoManager,
+        orders: QueueLevelConsumerManager,
     ) -> None:
         self._now_ms = clock.now_ms
         self._broker_name = config.broker_name

@@ -9,7 +9,7 @@ from rewindmq.broker.offsets.build import Offsets
 from rewindmq.broker.pop.acknowledger import MessageAcknowledger
 from rewindmq.broker.pop.born_times import BornTimes
 from rewindmq.broker.pop.inflight import PopInflightMessageCounter
-from rewindmq.broker.pop.long_polling import ALL_QUEUES, PopLongPolling
+from rewindmq.broker.pop.long_polling import PopLongPolling
 from rewindmq.broker.pop.orderly.queue_level_consumer_manager import QueueLevelConsumerManager
 from rewindmq.broker.pop.peeker import MessagePeeker
 from rewindmq.broker.pop.popper import MessagePopper
@@ -25,7 +25,7 @@ from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.tables.build import Tables
 from rewindmq.broker.timer.timers import TimerMessages
-from rewindmq.protocol.pop.topics import revive_topic
+from rewindmq.protocol.pop.topics import ALL_QUEUES, revive_topic
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Runtime
 

@@ -1,7 +1,7 @@
 """Suspended POPs and NOTIFICATIONs, which wait for messages (RocketMQ 5.5.1 ``PopLongPollingService``).
 
-One rule wakes them: a message wakes one request of each group, of those that ask for its queue and of those
-that ask for all; a POP that leaves messages wakes the next one. A request whose time is over is woken, too.
+One rule wakes them: for each group, a message wakes one request for its queue and one for all queues; a POP
+that leaves messages wakes the next one. A request whose time is over is woken, too.
 What is woken runs again, and is suspended again if it finds nothing and its time is not over. Changed: a
 message passes over requests whose filters do not match, up to a limit; RocketMQ looks at the first one only.
 """
@@ -26,11 +26,10 @@ from rewindmq.broker.pull.long_polling import (
 )
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pop import NotificationRequestHeader, PopMessageRequestHeader
+from rewindmq.protocol.pop.topics import ALL_QUEUES
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Cancellable, Clock, Timers
 
-# The queue id of requests that ask for all queues.
-ALL_QUEUES: Final = -1
 # Requests run again in one turn of the event loop: about 5 ms.
 _SLICE: Final = 128
 # Requests end this long before their time: the response is still in time then (``PopRequest#isTimeout``).

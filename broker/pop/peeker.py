@@ -10,7 +10,7 @@ from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.pop.long_polling import PollingResult, PopLongPolling, SuspendedPop
-from rewindmq.broker.pop.orderly.order_info import ConsumerOrderInfoManager
+from rewindmq.broker.pop.orderly.queue_level_consumer_manager import QueueLevelConsumerManager
 from rewindmq.broker.pop.queues_in_turn import queues_in_turn
 from rewindmq.broker.pop.validator import PopValidator, check_capacity
 from rewindmq.broker.pull.long_polling import MessageFilter
@@ -57,7 +57,7 @@ class MessagePeeker:
         offsets: ConsumerOffsetTable,
         long_polling: PopLongPolling,
         stats: BrokerStats,
-        orders: ConsumerOrderInfoManager,
+        orders: QueueLevelConsumerManager,
     ) -> None:
         self._random = runtime.random
         self._config = config

@@ -20,7 +20,7 @@ from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
 from rewindmq.broker.offsets.rewinds import Rewinds
 from rewindmq.broker.pop.inflight import PopInflightMessageCounter
 from rewindmq.broker.pop.long_polling import PollingResult, PopLongPolling, SuspendedPop
-from rewindmq.broker.pop.orderly.order_info import ConsumerOrderInfoManager
+from rewindmq.broker.pop.orderly.queue_level_consumer_manager import QueueLevelConsumerManager
 from rewindmq.broker.pop.queues_in_turn import queues_in_turn
 from rewindmq.broker.pop.retry_records import queue_offsets_in, under_topic
 from rewindmq.broker.pop.revive_log import ReviveLog
@@ -144,7 +144,7 @@ class _Popped:
 
 
 class MessagePopper:
-    """Runs POPs, suspends those that may wait, and runs the suspended ones again."""
+    """Runs POPs; suspends a POP that may wait, and runs it again when it is woken."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class MessagePopper:
         long_polling: PopLongPolling,
         inflight: PopInflightMessageCounter,
         stats: BrokerStats,
-        orders: ConsumerOrderInfoManager,
+        orders: QueueLevelConsumerManager,
     ) -> None:
         self._now_ms = runtime.clock.now_ms
         self._scale = runtime.clock.scale

@@ -15,8 +15,8 @@ QUEUES_IN_TURN: Final = 4_096
 def queues_in_turn(topic: str, count: int, chance: int, store: MessageStore, random: Random) -> Iterable[int]:
     """Return the queue ids, beginning at one and going around.
 
-    Changed: of a topic with more queues than ``QUEUES_IN_TURN``, only those that ever had a message, from
-    a random one on, and at most that many. RocketMQ looks at all of them in each request.
+    Changed: if a topic has more queues than ``QUEUES_IN_TURN``, a request looks at that many of the queues
+    that ever had a message, beginning at random. RocketMQ looks at all queues in each request.
 
     Args:
         count: the number of the topic's read queues.

@@ -176,7 +176,7 @@ class PopReviveService:
         schedule.every(interval, interval, self._look)
 
     async def close(self) -> None:
-        """Stop; what is not done comes again after the next start."""
+        """Stop; the next start reads the unfinished checkpoints again."""
         self._queues = []
 
     # State, for statistics
@@ -192,7 +192,7 @@ class PopReviveService:
 
     @property
     def open_check_points(self) -> int:
-        """The checkpoints in memory: those that are nearly due."""
+        """The number of checkpoints in memory, which are nearly due."""
         return sum(len(queue.points) for queue in self._queues)
 
     def _done(self, queue: _ReviveQueue) -> int:

@@ -21,6 +21,8 @@ from rewindmq.protocol.pop.topics import pop_retry_topic
 from rewindmq.protocol.subscription import SUB_ALL, build_subscription_data
 
 _READ: Final = int(Perm.READ)
+# Messages of one POP.
+MAX_POP_MESSAGES: Final = 32
 # Longest expression that is parsed once and cached, in characters.
 _MAX_REMEMBERED: Final = 1_024
 
@@ -166,9 +168,6 @@ class PopValidator:
             f"queueId[{queue_id}] is illegal, topic:[{topic.topic_name}]"
             f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[/{client}]",
         )
-
-
-MAX_POP_MESSAGES: Final = 32
 
 
 def check_capacity(count: int) -> None:

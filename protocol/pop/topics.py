@@ -24,6 +24,8 @@ POP_ORDER_REVIVE_QUEUE: Final = 999
 NORMAL: Final = "0"
 RETRY_V1: Final = "1"
 RETRY_V2: Final = "2"
+# The queue id of requests and assignments for all queues of a topic at one broker.
+ALL_QUEUES: Final = -1
 
 _BETWEEN_V1: Final = "_"
 _BETWEEN_V2: Final = "+"

@@ -13,13 +13,12 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.pop import PopMessageRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.pop.topics import pop_retry_topic
+from rewindmq.protocol.pop.topics import ALL_QUEUES, pop_retry_topic
 from rewindmq.testing.errors import KitError
 from rewindmq.testing.handles.context import Context
 from rewindmq.testing.handles.watched_group import WatchedGroup
 from rewindmq.testing.messages.lent_message import LentMessage
 
-_ALL_QUEUES: Final = -1
 # ``ConsumeInitMode``: a group without progress begins at the first message.
 _INIT_MIN: Final = 0
 # The most that one POP returns.
@@ -108,7 +107,7 @@ class PopGroup(WatchedGroup):
         header = PopMessageRequestHeader(
             consumer_group=self.name,
             topic=self.topic,
-            queue_id=_ALL_QUEUES,
+            queue_id=ALL_QUEUES,
             max_msg_nums=most,
             invisible_time=self._invisible_ms,
             poll_time=0,
@@ -123,7 +122,7 @@ class PopGroup(WatchedGroup):
         response = await instance.remoting.invoke(address, command, _SECONDS)
         if response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             raise KitError(f'{broker_name} has no POP; use a cluster with the option profile="v53"')
-        popped = decode_pop_response(response, MessageQueue(self.topic, broker_name, _ALL_QUEUES))
+        popped = decode_pop_response(response, MessageQueue(self.topic, broker_name, ALL_QUEUES))
         return [LentMessage(each, self.topic, acks) for each in popped.messages]
 
     async def in_flight(self) -> dict[MessageQueue, int]:

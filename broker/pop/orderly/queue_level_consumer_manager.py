@@ -19,7 +19,6 @@ from rewindmq.broker.background.schedule import Schedule
 from rewindmq.broker.limits import QUEUES_PER_SLICE
 from rewindmq.broker.pop.orderly import order_info_file
 from rewindmq.broker.pop.orderly.lock_free_times import LockFreeTimes
-from rewindmq.broker.pop.orderly.order_info import NOTHING_TO_COMMIT
 from rewindmq.broker.pop.orderly.order_info_table import (
     OrderInfoTable,
     OrderKey,
@@ -27,7 +26,7 @@ from rewindmq.broker.pop.orderly.order_info_table import (
     order_key,
     topic_and_group,
 )
-from rewindmq.broker.pop.orderly.queue_order import OrderInfo
+from rewindmq.broker.pop.orderly.queue_order import NOTHING_TO_COMMIT, OrderInfo
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
@@ -120,7 +119,13 @@ class QueueLevelConsumerManager:
     def is_blocked(
         self, attempt_id: str | None, topic: str, group: str, queue_id: int, invisible_time: int
     ) -> bool:
-        """Return True if this attempt may not pop the queue now; see ``ConsumerOrderInfoManager``."""
+        """Return True if the group may not pop the queue now.
+
+        Args:
+            attempt_id: of the POP; one that repeats the last POP's id is not blocked by it. None for no POP.
+            topic: the real topic.
+            invisible_time: ms, of this POP.
+        """
         key = order_key(topic, group, queue_id)
         return self._table.is_blocked(key, attempt_id, self._scaled(invisible_time), self._clock.now_ms())
 
@@ -162,7 +167,7 @@ class QueueLevelConsumerManager:
     def update_next_visible_time(
         self, topic: str, group: str, queue_id: int, offset: int, pop_time: int, visible_at: int
     ) -> None:
-        """Set when a message in flight is visible again; any other message is ignored."""
+        """Set when a message in flight is visible again, in ms since 1970; any other message is ignored."""
         key = order_key(topic, group, queue_id)
         self._table.change_visible_time(key, offset, pop_time, visible_at)
         self._changed(key)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
-from rewindmq.broker.pop.orderly.order_info import ILLEGAL_OFFSET, NOTHING_TO_COMMIT
-
+# Results of an ack that are no offset.
+ILLEGAL_OFFSET: Final = -1
+NOTHING_TO_COMMIT: Final = -2
 _SIGN: Final = 2**63
 
 

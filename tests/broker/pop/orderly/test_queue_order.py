@@ -17,9 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from rewindmq.broker.pop.orderly import order_info_file
 from rewindmq.broker.pop.orderly.hash_order import hash_order
-from rewindmq.broker.pop.orderly.order_info import ILLEGAL_OFFSET, NOTHING_TO_COMMIT
 from rewindmq.broker.pop.orderly.order_info_table import OrderInfoTable, OrderKey, order_counts, order_key
-from rewindmq.broker.pop.orderly.queue_order import OrderInfo
+from rewindmq.broker.pop.orderly.queue_order import ILLEGAL_OFFSET, NOTHING_TO_COMMIT, OrderInfo
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.errors import RequestError
 from tests.support.properties import few_and_all
