@@ -33,7 +33,7 @@ _ACKS_PER_REQUEST: Final = 256
 # Answers of a broker that is busy, or that has become a slave.
 _TRANSIENT_CODES: Final = frozenset((ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE))
 # An ack further from the start of its POP goes out alone, so that the bit set of a batch stays small.
-_MAX_BIT: Final = 65_536
+_MAX_BIT: Final = 8_192
 
 _log = logging.getLogger(__name__)
 
