@@ -1,15 +1,14 @@
 """Bounds the messages that a classic redelivery may lack, from the broker's one-minute count.
 
 Shows: in a classic reset, the consumers give up every queue for 10 s. Then they fetch a queue from its target
-to its end, or from its old offset if the reset is lost there. Brokers count what a group fetches every 10 s,
-and tell the sum of a minute, and how long it was. So one count that the watch sees tells when its minute
-began. A minute that began in the wait has all that was fetched since. What it lacks between targets and ends
-is left out. Counts come every 10 s, so the watch can ask for this one closely, and for the ends right after
-it.
+to its end, or from its old offset if the reset is lost there. A broker counts what a group fetches every
+10 s; it returns the sum of a minute, and how long the minute was. So one count that the watch sees shows when
+its minute began. A minute that began in the wait has all that was fetched since. What it lacks between
+targets and ends is left out. The watch can ask for this count closely, and for the ends right after it.
 Cannot see: which messages; those that arrive between the count and the question for the ends may be among
 them. Messages that a broken connection lost on the way, which are fetched twice. A group that fetches again
 before the next count; whatever happens after the minute. A broker that counts late while its clock is set
-back by as much: a minute that is told shorter than 60 s counts as one of 60 s, but not such a one.
+back by as much: the rule takes a minute below 60 s for one of 60 s, which is not enough then.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _NARROW: Final = 1.0
 _BEFORE: Final = 2.0
 # Messages of a pull that its consumer sent before it gave the queue up, and seconds after which a message
 # that arrives has answered it.
-_UNTAKEN: Final = 32
+_OPEN_PULL: Final = 32
 _ANSWERED: Final = 1.0
 
 
@@ -59,16 +58,16 @@ class ClassicMinute:
         self._targets = {queue: target for queue, target in targets.items() if queue.broker_name == broker}
         # When a sample first showed every queue given up, and one after it did not.
         self._waits_since: float | None = None
-        self._taken_again: float | None = None
+        self._rebalanced_at: float | None = None
         # The ends of the queues after that, and from when on a kept pull of a queue is answered.
         self._ends: dict[MessageQueue, int] = {}
-        self._answered: dict[MessageQueue, float] = {}
+        self._answered_at: dict[MessageQueue, float] = {}
         # When the broker counted: the last time, and the time that is known best.
         self._last: CountSpan | None = None
         self._best: CountSpan | None = None
         # Of the minute that began in the wait.
         self._fetched: int | None = None
-        self._untaken = 0
+        self._open_pulls = 0
         self._left_out: int | None = None
 
     @property
@@ -86,7 +85,7 @@ class ClassicMinute:
         return CountSpan(self._best.earliest + later - _SELDOM_LATE, self._best.latest + later + _SELDOM_LATE)
 
     def needs_count(self, at: float) -> bool:
-        """Return True if what the broker tells at that time may show something."""
+        """Return True if the broker's answer at that time may show something."""
         if self._is_over:
             return False
         expected = self.ends_within
@@ -102,9 +101,9 @@ class ClassicMinute:
             self._bound(ends)
         is_waiting = not any(sample.queues[queue].live for queue in self._targets)
         self._note_wait(sample.at, ends, is_waiting=is_waiting)
-        told = sample.fetched.get(self._broker)
-        if told is not None and told.after is not None:
-            self._note_told(told, CountSpan(told.after, sample.at))
+        answer = sample.fetched.get(self._broker)
+        if answer is not None and answer.after is not None:
+            self._note_answer(answer, CountSpan(answer.after, sample.at))
         return self._left_out
 
     @property
@@ -112,8 +111,8 @@ class ClassicMinute:
         """True if the count that ends the minute was seen, or missed."""
         if self._fetched is not None:
             return True
-        taken, last = self._taken_again, self._last
-        return taken is not None and last is not None and last.earliest - _MINUTE > taken
+        after, last = self._rebalanced_at, self._last
+        return after is not None and last is not None and last.earliest - _MINUTE > after
 
     def _note_wait(self, at: float, ends: dict[MessageQueue, int], *, is_waiting: bool) -> None:
         if self._waits_since is None:
@@ -121,34 +120,34 @@ class ClassicMinute:
                 # The consumers were asked after the broker, so these ends are too old.
                 self._waits_since = at
             return
-        if not is_waiting and self._taken_again is None:
-            self._taken_again = at
+        if not is_waiting and self._rebalanced_at is None:
+            self._rebalanced_at = at
         if not self._ends:
             self._ends = ends
         for queue, end in ends.items():
             if end > self._ends[queue]:
                 # What arrives answers a pull that the broker has kept.
-                self._answered.setdefault(queue, at + _ANSWERED)
+                self._answered_at.setdefault(queue, at + _ANSWERED)
 
-    def _note_told(self, told: Fetched, counted: CountSpan) -> None:
-        """Note what the broker tells if it is a count that no sample had, ``counted`` between two times."""
+    def _note_answer(self, answer: Fetched, counted: CountSpan) -> None:
+        """Note the broker's answer if it has a new count, which was made between two times."""
         if self._last is not None and counted.earliest <= self._last.earliest:
             return
         self._last = counted
         self._best = min((self._best or counted, counted), key=_width)
         if not self._is_over:
-            self._note_count(told, counted)
+            self._note_count(answer, counted)
 
-    def _note_count(self, told: Fetched, counted: CountSpan) -> None:
+    def _note_count(self, answer: Fetched, counted: CountSpan) -> None:
         """Note the count if its minute began in the wait, and not before it in any case."""
-        if self._waits_since is None or told.seconds is None:
+        if self._waits_since is None or answer.seconds is None:
             return
-        began = counted.earliest - max(_MINUTE, told.seconds) - _DRIFT
+        began = counted.earliest - max(_MINUTE, answer.seconds) - _DRIFT
         if began < self._waits_since:
             return
-        self._fetched = told.messages
-        self._untaken = sum(self._answered.get(queue, math.inf) > began for queue in self._targets)
-        ends = told.ends or {}
+        self._fetched = answer.messages
+        self._open_pulls = sum(self._answered_at.get(queue, math.inf) > began for queue in self._targets)
+        ends = answer.ends or {}
         if all(queue.queue_id in ends for queue in self._targets):
             self._bound({queue: ends[queue.queue_id] for queue in self._targets})
 
@@ -156,7 +155,7 @@ class ClassicMinute:
         """Note what may be left out, by the ends of the queues at a time after the minute."""
         if self._left_out is None and self._fetched is not None:
             to_fetch = sum(end - self._targets[queue] for queue, end in ends.items())
-            self._left_out = max(1, to_fetch - self._fetched + _UNTAKEN * self._untaken)
+            self._left_out = max(1, to_fetch - self._fetched + _OPEN_PULL * self._open_pulls)
 
 
 def _width(span: CountSpan) -> float:
