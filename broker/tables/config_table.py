@@ -220,4 +220,4 @@ def _to_file(part: RemotingBody) -> dict[str, Any]:
 
 
 def ignore_unsaved() -> None:
-    """Write nothing: whoever changes the table saves it."""
+    """Write nothing: the callers that change the table save it."""

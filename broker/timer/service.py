@@ -229,17 +229,17 @@ class TimerService:
             fields = None if properties is None else timer_fields(properties)
             if fields is None:
                 _log.error("record at log position %d skipped: it is no timer message", position)
-                index.pass_by()
+                index.skip()
                 continue
             out_ms = fields.out_ms // index.precision_ms * index.precision_ms
             if index.is_delivered(out_ms, position):
-                index.pass_by()
+                index.skip()
                 continue
             if out_ms < write_ms and not (self._is_catching_up and index.is_recent(out_ms, write_ms)):
                 # It was due when it came, or long ago.
                 if not self._deliver(position, NEVER_ENQUEUED, is_rolled=False, deleted=frozenset()):
                     return None
-                index.pass_by()
+                index.skip()
                 size_left -= size
                 if size_left < 0:
                     return True

@@ -89,10 +89,10 @@ class TimerIndex:
             self._checkpoint.load()
             progress = self._checkpoint.progress
             if progress is None:
-                self._begin_anew()
+                self._reset_files()
             elif not self._resume(progress):
                 _log.error("timer files are missing or damaged; the timer queue is read again")
-                self._begin_anew()
+                self._reset_files()
         except OSError as error:
             raise StoreError(f"cannot open the timer files: {cause_of(error)}") from None
         progress = progress or TimerProgress()
@@ -100,7 +100,7 @@ class TimerIndex:
         self._delivered = (progress.master_offset, progress.read_ms)
         self._saved = (self.read_ms, self.offset, self._units.end)
 
-    def _begin_anew(self) -> None:
+    def _reset_files(self) -> None:
         self._units.discard()
         self._wheel.clear()
         self.offset = 0
@@ -116,7 +116,7 @@ class TimerIndex:
             # Before the first message, there is no wheel and no log.
             if progress.log_end or self._units.start:
                 return False
-            self._begin_anew()
+            self._reset_files()
             self.offset = min(progress.queue_offset, progress.master_offset)
             return True
         for time_ms in tuple(self._wheel.times()):
@@ -246,7 +246,7 @@ class TimerIndex:
         self.read_ms = min(self.read_ms, slot_ms)
         self.offset += 1
 
-    def pass_by(self) -> None:
+    def skip(self) -> None:
         """Pass to the message after the next one, which needs no slot."""
         self.offset += 1
 
@@ -277,7 +277,7 @@ class TimerIndex:
         """Forget the index, and take all messages again that are not delivered. Raise OSError on failure."""
         self._delivered = (self.offset, self.read_ms)
         self._known = frozenset()
-        self._begin_anew()
+        self._reset_files()
 
     def finish(self, time_ms: int) -> None:
         """Note that the messages of a slot are delivered."""
@@ -290,7 +290,7 @@ class TimerIndex:
 
     @property
     def count(self) -> int:
-        """The number of messages that wait, as RocketMQ counts: those that delete others count -1."""
+        """The number of messages that wait. As in RocketMQ, a message that deletes another counts -1."""
         return self._wheel.count
 
     def count_of(self, time_ms: int) -> int:

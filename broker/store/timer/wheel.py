@@ -26,7 +26,7 @@ class Slot(NamedTuple):
 
     Attributes:
         first, last: positions of the first and last unit in the timer log.
-        size: number of messages, less those that delete others.
+        size: number of messages; a message that deletes another counts -1.
     """
 
     first: int

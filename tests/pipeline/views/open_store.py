@@ -164,7 +164,7 @@ def waiting_in_broker(root: Path) -> tuple[set[int], set[int]]:
             found.add(entry[0])
             if "TIMER_DEL_UNIQKEY" in properties:
                 deletes.add(entry[0])
-        index.pass_by()
+        index.skip()
     while (time_ms := index.next_slot()) is not None:
         for unit in index.units_of(time_ms):
             found.add(unit.position)
